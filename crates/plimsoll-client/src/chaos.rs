@@ -89,12 +89,12 @@ pub struct ChaosPlan {
     pub is_own_host: bool,
 }
 
-/// What came of it.
+/// The outcome of an attack.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChaosOutcome {
     /// How long the hostile clients went on.
     pub elapsed: Duration,
-    /// What they did, and what the server did about it.
+    /// Figures of the hostile clients.
     pub hostile: HostileFigures,
     /// The cases of [`Class::Smuggling`].
     pub cases: Vec<ChaosCase>,
@@ -111,7 +111,7 @@ pub enum ChaosError {
     /// The address is neither loopback nor private.
     #[error("{address} is neither a loopback nor a private address")]
     NotPermitted {
-        /// What the URL led to.
+        /// The address that the URL resolved to.
         address: SocketAddr,
     },
     /// TLS cannot be set up as configured.
@@ -122,7 +122,7 @@ pub enum ChaosError {
     NotServed {
         /// Where it should.
         address: SocketAddr,
-        /// What was wrong.
+        /// The error.
         reason: String,
     },
     /// The class is about a version of HTTP that the server does not speak there.
@@ -132,7 +132,7 @@ pub enum ChaosError {
         address: SocketAddr,
         /// `HTTP/2` or `HTTP/3`.
         protocol: &'static str,
-        /// What came instead.
+        /// The first unexpected bytes.
         reason: String,
     },
     /// A thread or a runtime cannot be had.

@@ -29,7 +29,7 @@ mod follow;
 pub use crate::check::checker::{Checker, Outcome, Reuse};
 pub use crate::check::condition::{Condition, ConditionError};
 pub use crate::check::expectations::Expectations;
-pub use crate::check::follow::{CheckOptions, Follow, check};
+pub use crate::check::follow::{CheckOptions, check};
 pub use crate::check::observed::{Facts, Observed};
 pub use crate::check::observer::Observer;
 pub use crate::check::plan::{CheckPlan, GrpcCheck, ToJson};

@@ -15,6 +15,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
+use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_socks::TargetAddr;
 use url::Host;
@@ -38,6 +39,8 @@ pub struct Connector {
     quic: Option<QuicConfig>,
     /// Connections that are to be opened without early data, because a server rejected some.
     without_early_data: WithoutEarlyData,
+    /// Signals the connections of QUIC that they are to be closed.
+    closing: Arc<Notify>,
     /// The family that won the last race between both (RFC 8305, section 4, on history).
     ipv6_won: Cell<Option<bool>>,
 }
@@ -55,6 +58,9 @@ pub struct Connection {
     pub local: Option<SocketAddr>,
     /// The protocol that the target chose by ALPN.
     pub alpn: Option<Vec<u8>>,
+    /// Until when the addresses of the target or the proxy are valid, by the TTL of name servers; forever if none was
+    /// queried.
+    pub valid_until: Option<Instant>,
 }
 
 /// A connection that did not come about.
@@ -88,6 +94,7 @@ impl Connector {
                 .clone()
                 .map(|quic| quic.of_worker(options.full_handshakes)),
             without_early_data: WithoutEarlyData::default(),
+            closing: Arc::default(),
             ipv6_won: Cell::new(None),
             plan,
         }
@@ -114,6 +121,7 @@ impl Connector {
                 peer: established.peer,
                 local: established.local,
                 alpn: established.alpn,
+                valid_until: progress.valid_until,
             }),
             Err(failure) => Err(ConnectFailure {
                 failure,
@@ -137,6 +145,7 @@ impl Connector {
         match outcome.unwrap_or_else(|| Err(self.too_late(endpoint, &progress))) {
             Ok(http) => Ok(Http3Connection {
                 http,
+                valid_until: progress.valid_until,
                 phases: progress.phases,
             }),
             Err(failure) => Err(ConnectFailure {
@@ -146,7 +155,13 @@ impl Connector {
         }
     }
 
-    /// What came of an attempt, `None` if it took too long.
+    /// Closes every HTTP/3 connection, with the exchanges on it; other connections are closed when they are dropped. To
+    /// be called before the runtime ends, which drops the tasks that would send this: the tasks need a few turns for it.
+    pub fn close_http3(&self) {
+        self.closing.notify_waiters();
+    }
+
+    /// The outcome of an attempt, `None` if it took too long.
     async fn in_time<T>(&self, attempt: impl Future<Output = T>) -> Option<T> {
         match self.plan.options.timeout {
             None => Some(attempt.await),
@@ -186,7 +201,8 @@ impl Connector {
             .map_err(|(peer, error)| http3::connect_failure(peer, &error))?;
         let early =
             accepted.map(|accepted| EarlyData::follow(accepted, self.without_early_data.clone()));
-        let http = http3::speak(quic, early, limits).await?;
+        let closing = Arc::clone(&self.closing);
+        let http = http3::speak(quic, early, limits, closing).await?;
         progress.complete(Phase::Connect);
         Ok(http)
     }
@@ -349,6 +365,7 @@ impl Connector {
     ) -> Result<Vec<SocketAddr>, Failure> {
         progress.enter(Phase::Dns);
         let resolved = self.resolver.resolve(host, port).await?;
+        progress.valid_until = resolved.valid_until;
         if resolved.looked_up {
             progress.complete(Phase::Dns);
         }
@@ -411,6 +428,7 @@ struct Progress<'a, C> {
     phase: Phase,
     entered: Instant,
     phases: Phases,
+    valid_until: Option<Instant>,
 }
 
 impl<'a, C: Clock> Progress<'a, C> {
@@ -420,6 +438,7 @@ impl<'a, C: Clock> Progress<'a, C> {
             phase: Phase::Dns,
             entered: clock.now(),
             phases: Phases::default(),
+            valid_until: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Compressed bodies of requests (RFC 9110, section 8.4.1).
 
+use std::io::Write as _;
+
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
 /// How content is compressed.
@@ -11,8 +13,28 @@ pub enum ContentCoding {
     Deflate,
 }
 
+/// Content in a coding by its name in `content-encoding`; `None` if there is no such coding.
+///
+/// For content that is sent once or seldom: [`Compressor`] keeps its state for many.
+pub fn encoded(name: &str, content: &[u8]) -> Option<Vec<u8>> {
+    let mut made = Vec::new();
+    match name {
+        "gzip" => Compressor::new(ContentCoding::Gzip).write(content, &mut made),
+        "deflate" => Compressor::new(ContentCoding::Deflate).write(content, &mut made),
+        "br" => {
+            let mut encoder = brotli::CompressorWriter::new(&mut made, 4096, 5, 22);
+            // Memory takes everything.
+            encoder.write_all(content).ok()?;
+            drop(encoder);
+        }
+        "zstd" => made = zstd::encode_all(content, zstd::DEFAULT_COMPRESSION_LEVEL).ok()?,
+        _ => return None,
+    }
+    Some(made)
+}
+
 impl ContentCoding {
-    /// What `content-encoding` calls it.
+    /// The name in `content-encoding`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",

@@ -7,7 +7,7 @@ use flate2::write::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{self, DParameter, InBuffer, Operation as _, OutBuffer};
 
-/// What decoding may yield.
+/// Limits of decoded content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeLimits {
     /// Bytes of decoded content.
@@ -36,7 +36,7 @@ pub enum DecodeError {
     Malformed {
         /// The coding.
         coding: &'static str,
-        /// What is wrong with it.
+        /// The error of the decoder.
         #[source]
         source: io::Error,
     },
@@ -144,7 +144,7 @@ impl Inflate {
     }
 }
 
-/// What was counted is in memory.
+/// A count of bytes that are in memory.
 fn in_memory(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
@@ -314,7 +314,7 @@ impl Stage {
         }
     }
 
-    /// What `bytes` decode to, at most `room` bytes.
+    /// Decodes `bytes` to at most `room` bytes.
     fn write(&mut self, bytes: &[u8], room: u64) -> io::Result<Vec<u8>> {
         if let (Self::Deflate, Some(first)) = (&*self, bytes.first()) {
             // The method of zlib is in the low bits of its first byte (RFC 1950, section 2.2).

@@ -246,7 +246,7 @@ pub enum EndpointError {
     Malformed {
         /// The URL, without a password.
         url: String,
-        /// What is wrong with it.
+        /// The error of the URL parser.
         source: url::ParseError,
     },
 }

@@ -27,7 +27,7 @@ pub struct Fetcher {
     limits: FetchLimits,
 }
 
-/// What a fetch may take.
+/// Limits of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub struct FetchLimits {
     /// For all of it, from the name lookup to the last byte.
@@ -38,7 +38,7 @@ pub struct FetchLimits {
     pub redirects: u32,
 }
 
-/// What a fetch asks for besides the content.
+/// The request of a fetch, besides its content.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ask<'a> {
     /// The entity tag of what is there already.
@@ -47,14 +47,14 @@ pub struct Ask<'a> {
     pub wants: Option<fn(&str) -> bool>,
 }
 
-/// What came.
+/// The fetched response.
 #[derive(Debug, Clone, Default)]
 pub struct Fetched {
     /// After all redirects.
     pub status: u16,
     /// The header fields, in their order.
     pub fields: Vec<(String, Vec<u8>)>,
-    /// What was read of the content.
+    /// The content, as far as it was read.
     pub content: Vec<u8>,
 }
 
@@ -287,6 +287,9 @@ impl Fetcher {
             return Ok(fetched);
         }
         let limit = self.limits.bytes;
+        if exchange.content_left().is_some_and(|left| left > limit) {
+            return Err(FetchError::TooLong(limit));
+        }
         let limits = DecodeLimits {
             bytes: limit,
             ..DecodeLimits::default()

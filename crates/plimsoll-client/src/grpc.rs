@@ -13,7 +13,7 @@ mod reading;
 mod call;
 
 pub use self::call::{GrpcReply, call};
-pub use self::framing::{FramingError, MessageCounter, frame, messages};
+pub use self::framing::{FramingError, MessageCounter, frame, messages, take_message};
 pub use self::reading::{GrpcAnswer, GrpcFault, GrpcReading};
 
 #[cfg(test)]

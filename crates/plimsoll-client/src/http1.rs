@@ -44,11 +44,11 @@ pub struct Http1<S> {
 /// A response is decoded before the next read, so 512 connections need one buffer, and it stays in
 /// the processor's cache.
 #[derive(Debug, Clone)]
-pub struct ReadBuffer(Rc<RefCell<Shared>>);
+pub struct ReadBuffer(Rc<RefCell<ReadState>>);
 
-/// What the connections of one worker share while one of them reads.
+/// Buffers that the connections of one worker share, used by the one that reads.
 #[derive(Debug)]
-struct Shared {
+struct ReadState {
     memory: Box<[u8]>,
     known_head: KnownHead,
 }
@@ -59,7 +59,7 @@ impl ReadBuffer {
 
     /// One buffer; clones share it.
     pub fn new() -> Self {
-        Self(Rc::new(RefCell::new(Shared {
+        Self(Rc::new(RefCell::new(ReadState {
             memory: vec![0; Self::BYTES].into_boxed_slice(),
             known_head: KnownHead::new(),
         })))
@@ -186,60 +186,62 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
     ) -> Result<Completed, Incomplete> {
         self.decoder.begin(request.is_head());
         let mut progress = Progress::new(begun);
-        poll_fn(|context| {
-            self.poll_exchange(
-                context,
-                &mut progress,
-                request,
-                deadline,
-                buffer,
-                sink,
-                clock,
-            )
+        let completed = poll_fn(|context| {
+            let reading =
+                self.poll_reading(context, &mut progress, request, false, buffer, sink, clock);
+            if let Poll::Ready(result) = reading {
+                return Poll::Ready(result);
+            }
+            self.poll_overdue(context, &mut progress, deadline, clock)
         })
-        .await
+        .await?;
+        Ok(completed.expect("a head alone is not enough, so it was read to its end"))
     }
 
+    /// Ready with the complete response, or with `None` as soon as there is a head if that is enough.
     #[expect(clippy::too_many_arguments, reason = "the parts of one future")]
-    fn poll_exchange<K: ResponseSink, C: Clock>(
+    fn poll_reading<K: ResponseSink, C: Clock>(
         &mut self,
         context: &mut Context<'_>,
         progress: &mut Progress,
         request: &Request,
-        deadline: Instant,
+        is_head_enough: bool,
         buffer: &ReadBuffer,
         sink: &mut K,
         clock: &C,
-    ) -> Poll<Result<Completed, Incomplete>> {
+    ) -> Poll<Result<Option<Completed>, Incomplete>> {
         if let Err(incomplete) = self.send(context, progress, request, clock) {
             return Poll::Ready(Err(incomplete));
         }
-        for round in 1.. {
+        for _ in 0..READS_PER_POLL {
             let shared = &mut *buffer.0.borrow_mut();
             let mut read = ReadBuf::new(&mut shared.memory);
-            match Pin::new(&mut self.stream).poll_read(context, &mut read) {
-                Poll::Pending => break,
-                Poll::Ready(Err(error)) => {
-                    let error = progress.write_error.take().unwrap_or(error);
-                    let failure = tls::failure(progress.timing.phase(), &error);
-                    return Poll::Ready(Err(progress.fail(failure, clock.now())));
-                }
-                Poll::Ready(Ok(())) => {
-                    let bytes = read.filled();
-                    if let Some(result) =
-                        self.receive(progress, bytes, &mut shared.known_head, sink, clock)
-                    {
-                        return Poll::Ready(result);
-                    }
-                }
+            if let Err(error) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut read)) {
+                let error = progress.write_error.take().unwrap_or(error);
+                let failure = tls::failure(progress.timing.phase(), &error);
+                return Poll::Ready(Err(progress.fail(failure, clock.now())));
             }
-            if round == READS_PER_POLL {
-                context.waker().wake_by_ref();
-                break;
+            let known_head = &mut shared.known_head;
+            if let Some(result) = self.receive(progress, read.filled(), known_head, sink, clock) {
+                return Poll::Ready(result.map(Some));
+            }
+            if is_head_enough && self.decoder.has_head() {
+                return Poll::Ready(Ok(None));
             }
         }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn poll_overdue<C: Clock>(
+        &mut self,
+        context: &mut Context<'_>,
+        progress: &mut Progress,
+        deadline: Instant,
+        clock: &C,
+    ) -> Poll<Result<Option<Completed>, Incomplete>> {
         // Where writing broke, reading is waited for nevertheless: the kernel reports both at once,
-        // but the runtime may not have heard of it yet, and an answer may lie there.
+        // but the runtime may not have noticed it yet, and a response may be there.
         ready!(self.deadline.poll_passed(context, deadline));
         let failure = match progress.write_error.take() {
             Some(error) => tls::failure(progress.timing.phase(), &error),

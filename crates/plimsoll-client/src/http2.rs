@@ -109,7 +109,7 @@ pub trait ResponseParts {
     fn trailers(&mut self, _fields: &Fields) {}
 }
 
-/// What driving a connection came to.
+/// The result of driving a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Driven {
     /// Exchanges ended, or more of them can be begun than before. Drive on after having begun some.
@@ -277,6 +277,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     /// Whether driving the connection would write something.
     pub(crate) fn wants_write(&mut self) -> bool {
         self.codec.wants_write()
+    }
+
+    /// Sends a PING when the connection is driven, unless one is unanswered.
+    pub(crate) fn probe(&mut self) {
+        self.codec.probe();
+    }
+
+    /// Whether the peer has not answered the [probe](Self::probe) yet.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.codec.is_probing()
     }
 
     /// Begins no more exchanges, and announces that to the peer when the connection is driven.
@@ -509,6 +519,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     ) -> Option<Driven> {
         let was_established = self.codec.is_established();
         let was_retired = self.codec.is_retired();
+        let was_probing = self.codec.is_probing();
         let write_error = self.write_error.take();
         let mut dispatch = Dispatch {
             exchanges: &mut self.exchanges,
@@ -532,7 +543,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         }
         let is_changed = has_ended
             || was_established != self.codec.is_established()
-            || was_retired != self.codec.is_retired();
+            || was_retired != self.codec.is_retired()
+            || was_probing != self.codec.is_probing();
         is_changed.then_some(Driven::Progress)
     }
 
@@ -648,7 +660,7 @@ pub fn require_http2(connection: &Connection, endpoint: &Endpoint) -> Result<(),
     Err(Failure::new(Phase::Tls, FailureKind::Protocol).because(cause))
 }
 
-/// What went wrong with the transport, as the failure of an exchange.
+/// A transport error, as the failure of an exchange.
 fn transport_failure(phase: Phase, error: &io::Error) -> Failure {
     tls::failure(phase, error)
 }

@@ -10,6 +10,8 @@ mod early_data;
 
 mod failure;
 
+mod peer;
+
 mod request;
 
 mod transport;
@@ -18,6 +20,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Buf, Bytes};
@@ -37,6 +40,7 @@ pub use self::request::Http3Request;
 pub(crate) use self::transport::Receiver;
 
 use self::failure::stream_failure;
+use self::peer::{OpeningWebSocket, Peer};
 use self::transport::{Bidirectional, Opener};
 use crate::timing::Timing;
 use crate::{Completed, Incomplete, Opening};
@@ -47,14 +51,18 @@ use crate::{Completed, Incomplete, Opening};
 #[derive(Clone)]
 pub struct Http3 {
     sender: SendRequest<Opener, Bytes>,
-    shared: Rc<Shared>,
+    shared: Rc<ConnectionState>,
 }
 
-struct Shared {
+struct ConnectionState {
     quic: quinn::Connection,
+    peer: Arc<Peer>,
     limits: Limits,
     /// Only where requests may have left before the handshake was over.
     early: Option<EarlyData>,
+    /// Streams of requests under way, and the most at a time.
+    streams: Cell<usize>,
+    most_streams: Cell<usize>,
     /// Bytes of datagrams that were reported: sent, received.
     reported: Cell<(u64, u64)>,
     /// The peer accepts no more requests.
@@ -88,15 +96,19 @@ impl Http3 {
     fn new(
         sender: SendRequest<Opener, Bytes>,
         quic: quinn::Connection,
+        peer: Arc<Peer>,
         early: Option<EarlyData>,
         limits: Limits,
     ) -> Self {
         Self {
             sender,
-            shared: Rc::new(Shared {
+            shared: Rc::new(ConnectionState {
                 quic,
+                peer,
                 limits,
                 early,
+                streams: Cell::default(),
+                most_streams: Cell::default(),
                 reported: Cell::default(),
                 is_leaving: Cell::default(),
                 has_carried: Cell::default(),
@@ -114,6 +126,14 @@ impl Http3 {
         self.shared.is_leaving.get() || self.shared.quic.close_reason().is_some()
     }
 
+    /// Exchanges that the server allows at a time, once its limit has made one wait: the most that were
+    /// under way on the connection.
+    pub fn stream_limit(&self) -> Option<usize> {
+        let shared = &self.shared;
+        let is_limited = shared.peer.has_limited_streams();
+        is_limited.then(|| shared.most_streams.get())
+    }
+
     /// Begins requests; for exchanges that are forwarded.
     pub(crate) fn sender(&self) -> SendRequest<Opener, Bytes> {
         self.sender.clone()
@@ -122,6 +142,24 @@ impl Http3 {
     /// An exchange was completed.
     pub(crate) fn carried(&self) {
         self.shared.has_carried.set(true);
+    }
+
+    /// Waits for the server's SETTINGS, or the end of the connection.
+    pub(crate) async fn settled(&self) {
+        tokio::select! {
+            () = self.shared.peer.settled() => {}
+            _ = self.shared.quic.closed() => {}
+        }
+    }
+
+    /// Whether the server has announced that it understands extended CONNECT (RFC 9220).
+    pub(crate) fn allows_extended_connect(&self) -> bool {
+        self.shared.peer.allows_extended_connect()
+    }
+
+    /// To be held while a request for a WebSocket is sent.
+    pub(crate) fn opening_websocket(&self) -> OpeningWebSocket {
+        OpeningWebSocket::new(&self.shared.peer)
     }
 
     /// The failure that an error of a stream means.
@@ -139,7 +177,7 @@ impl Http3 {
         self.shared.quic.stats().path.current_mtu
     }
 
-    /// What the handshake agreed on; QUIC does not show the cipher suite.
+    /// The TLS session; QUIC does not show the cipher suite.
     ///
     /// Reads the peer's certificate, so it is not for every exchange.
     pub fn tls_session(&self) -> TlsSession {
@@ -235,8 +273,7 @@ impl Http3 {
 
     /// Says good-bye; it leaves when the tasks of this thread had a turn.
     pub fn close(&self) {
-        let code = quinn::VarInt::from_u32(0x100); // H3_NO_ERROR
-        self.shared.quic.close(code, b"");
+        self.shared.quic.close(connect::no_error(), b"");
     }
 
     async fn follow<K: Http3Parts>(
@@ -247,11 +284,13 @@ impl Http3 {
         sink: &mut K,
         clock: &impl Clock,
     ) -> Result<u16, Failure> {
-        let failed =
-            |shared: &Shared, progress: &Timing, error| shared.failed(progress.phase(), error);
+        let failed = |shared: &ConnectionState, progress: &Timing, error| {
+            shared.failed(progress.phase(), error)
+        };
         let shared = &*self.shared;
         let opened = self.sender.send_request(request.head()).await;
         let stream = stream.insert(opened.map_err(|error| failed(shared, progress, error))?);
+        let _under_way = UnderWay::enter(shared);
         let mut sent = Ok(());
         if let Some(body) = request.body() {
             sent = stream.send_data(body).await;
@@ -314,7 +353,27 @@ impl Http3 {
     }
 }
 
-impl Shared {
+/// Counts a stream until it is dropped.
+struct UnderWay<'a>(&'a ConnectionState);
+
+impl<'a> UnderWay<'a> {
+    fn enter(shared: &'a ConnectionState) -> Self {
+        let streams = shared.streams.get() + 1;
+        shared.streams.set(streams);
+        shared
+            .most_streams
+            .set(shared.most_streams.get().max(streams));
+        Self(shared)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.streams.set(self.0.streams.get() - 1);
+    }
+}
+
+impl ConnectionState {
     fn failed(&self, phase: Phase, error: h3::error::StreamError) -> Failure {
         let failure = stream_failure(phase, error, self.quic.close_reason());
         if failure.kind == FailureKind::Closed {
@@ -341,6 +400,14 @@ pub(crate) struct Length {
 }
 
 impl Length {
+    /// None is announced.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            announced: None,
+            seen: 0,
+        }
+    }
+
     pub(crate) fn announced(head: &http::Response<()>, is_head: bool) -> Result<Self, Failure> {
         let mut announced = None;
         for value in head.headers().get_all(http::header::CONTENT_LENGTH) {

@@ -58,7 +58,7 @@ pub mod grpc;
 
 pub use crate::address_filter::AddressFilter;
 pub use crate::connect::{ConnectFailure, Connection, Connector};
-pub use crate::content_coding::{Compressor, ContentCoding};
+pub use crate::content_coding::{Compressor, ContentCoding, encoded};
 pub use crate::credentials::basic_authorization;
 pub use crate::decode::{DecodeError, DecodeLimits, Decoder};
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
@@ -71,11 +71,11 @@ pub use crate::no_proxy::{NoProxy, NoProxyError};
 pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm};
 pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
 pub use crate::redirect::{Redirect, RedirectError, Redirects};
-pub use crate::request::{Request, is_idempotent};
+pub use crate::request::{RedirectedError, Request, is_idempotent};
 pub use crate::resolve::{AddressFamily, Resolved, Resolver};
 pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
 pub use crate::session::{
     CookieJar, CookiePlace, DigestAnswers, DigestLogin, Learning, Session, SessionPlan,
 };
 pub use crate::stream::Stream;
-pub use crate::websocket::{RoundTrip, Upgrade, WebSocket};
+pub use crate::websocket::{RoundTrip, StreamUpgrade, Upgrade, WebSocket};

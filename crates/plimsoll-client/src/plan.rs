@@ -51,7 +51,7 @@ pub struct ConnectOptions {
     pub timeout: Option<Duration>,
 }
 
-/// What the target learns about where its requests come from.
+/// How the target learns where its requests come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
     /// How it is written.

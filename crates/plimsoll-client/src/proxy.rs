@@ -266,7 +266,7 @@ pub enum ProxyVariableError {
     Proxy {
         /// The variable's name.
         variable: &'static str,
-        /// What is wrong with its value.
+        /// The error in its value.
         source: ProxyError,
     },
     /// Not a list of hosts.
@@ -274,12 +274,12 @@ pub enum ProxyVariableError {
     NoProxy {
         /// The variable's name.
         variable: &'static str,
-        /// What is wrong with its value.
+        /// The error in its value.
         source: NoProxyError,
     },
 }
 
-/// What a proxy variable may hold.
+/// A value of a proxy variable.
 trait Variable: FromStr {
     fn error(variable: &'static str, source: Self::Err) -> ProxyVariableError;
 }

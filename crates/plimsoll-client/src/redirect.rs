@@ -35,7 +35,7 @@ pub enum RedirectError {
     Location {
         /// The value of the field.
         location: String,
-        /// What is wrong with it.
+        /// The error of the URL parser.
         source: url::ParseError,
     },
     /// The URL is neither `http` nor `https`.

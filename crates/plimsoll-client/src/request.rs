@@ -5,8 +5,11 @@ use std::sync::Arc;
 use plimsoll_model::Protocol;
 use plimsoll_wire::h1::{HeadError, RequestHead};
 use plimsoll_wire::h2;
+use url::Url;
 
+use crate::credentials::basic_authorization;
 use crate::http3::Http3Request;
+use crate::{Endpoint, Redirect, RequestForm};
 
 /// One whole request as it goes over connections of one protocol; clones share its bytes.
 #[derive(Debug, Clone)]
@@ -120,7 +123,109 @@ impl Request {
         self.fields.as_mut().map(h2::EncodedRequest::rewrite)
     }
 
-    /// What it was encoded for.
+    /// The URL that it requests from `site`.
+    pub fn url(&self, site: &Endpoint) -> Result<Url, url::ParseError> {
+        let target = String::from_utf8_lossy(self.target());
+        // On its way to a proxy the target is a whole URL.
+        if target.starts_with('/') {
+            Url::parse(&format!("{}://{}{target}", site.scheme(), site.authority()))
+        } else {
+            Url::parse(&target)
+        }
+    }
+
+    /// The request that a redirect of its response leads to: with the method, the fields and the body
+    /// that the redirect keeps.
+    ///
+    /// Each request of a chain is made from the one before it, so credentials that were dropped on the
+    /// way to another origin stay dropped.
+    ///
+    /// - `endpoint`: that of the redirect.
+    /// - `form`: how the target for `endpoint` is written.
+    pub fn redirected(
+        &self,
+        redirect: &Redirect,
+        endpoint: &Endpoint,
+        form: RequestForm,
+    ) -> Result<Self, RedirectedError> {
+        let own = |name: &str| {
+            // Encoding adds a length; the form has the credentials for a proxy.
+            !name.starts_with(':')
+                && !["content-length", "proxy-authorization"].contains(&name)
+                && redirect.keeps_field(name)
+        };
+        let mut headers = Vec::new();
+        for (name, value) in self.fields() {
+            let name = String::from_utf8_lossy(name).into_owned();
+            if own(&name.to_ascii_lowercase()) {
+                headers.push((name, String::from_utf8_lossy(value).into_owned()));
+            }
+        }
+        if let Some((user, password)) = endpoint.credentials()
+            && !headers
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+        {
+            let value = basic_authorization(user, password);
+            headers.push(("authorization".to_owned(), value.expose().to_owned()));
+        }
+        let has_body = redirect.keeps_body && self.has_body();
+        let body = has_body.then(|| self.body());
+        let (method, host) = (&redirect.method, endpoint.authority());
+        if self.protocol == Protocol::Http1 {
+            let target = match form {
+                RequestForm::Origin => endpoint.path_and_query().to_owned(),
+                RequestForm::Absolute {
+                    proxy_authorization,
+                } => {
+                    headers.extend(proxy_authorization.map(|value| {
+                        ("proxy-authorization".to_owned(), value.expose().to_owned())
+                    }));
+                    endpoint.to_string()
+                }
+            };
+            return Ok(Self::encode(method, &target, host, &headers, body)?);
+        }
+        let host = match self.host() {
+            own if !redirect.is_cross_origin => String::from_utf8_lossy(own).into_owned(),
+            _ => host.to_owned(),
+        };
+        let scheme = endpoint.scheme().name();
+        let path = endpoint.path_and_query();
+        let encode = match self.protocol {
+            Protocol::Http3 => Self::encode_http3,
+            _ => Self::encode_http2,
+        };
+        Ok(encode(method, scheme, &host, path, &headers, body)?)
+    }
+
+    /// Names and values of all fields, over HTTP/2 and HTTP/3 with those of the request line.
+    fn fields(&self) -> Vec<(&[u8], &[u8])> {
+        if let Some(fields) = &self.fields {
+            return fields.headers().collect();
+        }
+        let lines = self.split_head().0.split(|byte| *byte == b'\n').skip(1);
+        lines
+            .filter_map(|line| {
+                let colon = line.iter().position(|byte| *byte == b':')?;
+                let (name, value) = line.split_at(colon);
+                Some((name, value.get(1..)?.trim_ascii()))
+            })
+            .collect()
+    }
+
+    fn has_body(&self) -> bool {
+        self.field("content-length").is_some()
+    }
+
+    fn body(&self) -> &[u8] {
+        match &self.fields {
+            Some(fields) => fields.body(),
+            None => self.split_head().1.get(2..).unwrap_or_default(),
+        }
+    }
+
+    /// The protocol that it is encoded for.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
@@ -164,7 +269,7 @@ impl Request {
         });
     }
 
-    /// What stands in the request line, or `:path`.
+    /// The target of the request line, or `:path`.
     pub fn target(&self) -> &[u8] {
         match &self.fields {
             Some(fields) => fields.value(h2::EncodedRequest::PATH),
@@ -253,6 +358,17 @@ impl Request {
     }
 }
 
+/// Why the request that a redirect leads to cannot be encoded.
+#[derive(Debug, thiserror::Error)]
+pub enum RedirectedError {
+    /// Over HTTP/1.
+    #[error(transparent)]
+    Http1(#[from] HeadError),
+    /// Over HTTP/2 or HTTP/3.
+    #[error(transparent)]
+    Http2(#[from] h2::HeadError),
+}
+
 /// Whether requests of a method may be made twice with the effect of one (RFC 9110, section 9.2.2).
 pub fn is_idempotent(method: &str) -> bool {
     matches!(
@@ -268,3 +384,6 @@ fn is_field(line: &[u8], name: &str) -> bool {
             start.eq_ignore_ascii_case(name.as_bytes()) && rest.starts_with(b":")
         })
 }
+
+#[cfg(test)]
+mod tests;

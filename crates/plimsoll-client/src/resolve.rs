@@ -66,7 +66,7 @@ pub struct Resolver {
 
 type Lookup = Shared<BoxFuture<'static, Result<Resolved, Failure>>>;
 
-/// What a host was resolved to.
+/// The addresses of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     /// At least one, in order of preference.

@@ -1,4 +1,4 @@
-//! What one user remembers from one exchange to the next: cookies, and how a server wants to be answered.
+//! State of one user from one exchange to the next: cookies and authentication challenges.
 
 mod cookies;
 
@@ -16,7 +16,7 @@ pub use self::digest::{DigestAnswers, DigestLogin};
 use crate::check::Observer;
 use crate::{Endpoint, Http3Parts, Request, ResponseParts};
 
-/// What users remember.
+/// The kinds of state that users keep.
 #[derive(Debug, Clone, Default)]
 pub struct SessionPlan {
     /// Whether they keep cookies.
@@ -185,7 +185,7 @@ impl Session {
 /// Has a session learn from a response, and shows it to an observer.
 #[derive(Debug)]
 pub struct Learning<'a, C> {
-    /// What learns.
+    /// The session that learns from the response.
     pub session: &'a mut Session,
     /// Who answers.
     pub endpoint: &'a Endpoint,

@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 /// Every call goes straight to the stream inside; reads and writes of TCP in the clear go straight to
 /// the kernel.
 ///
-/// What is written to TLS may stay in its buffers until it is flushed; flush after each request.
+/// Bytes written to TLS may stay in its buffers until it is flushed; flush after each request.
 /// An error of TLS comes as an `io::Error` around rustls's: `plimsoll_wire::tls::failure` reads it.
 #[derive(Debug)]
 pub enum Stream {

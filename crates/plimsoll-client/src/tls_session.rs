@@ -1,4 +1,4 @@
-//! What a stream's TLS handshake agreed on, for people and for conditions.
+//! The TLS session of a stream, for people and for conditions.
 
 use plimsoll_model::TlsSession;
 use plimsoll_wire::tls;
@@ -7,7 +7,7 @@ use rustls::{HandshakeKind, ProtocolVersion};
 use crate::stream::Stream;
 
 impl Stream {
-    /// What the handshake with the target agreed on; `None` in the clear.
+    /// The TLS session with the target; `None` in the clear.
     ///
     /// Reads the peer's certificate, so it is not for every exchange.
     pub fn tls_session(&self) -> Option<TlsSession> {

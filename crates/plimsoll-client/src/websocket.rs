@@ -18,6 +18,7 @@ use plimsoll_wire::ws::{
 use plimsoll_wire::{h1, tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::forward::Head;
 use crate::http1::Deadline;
 use crate::{Incomplete, ReadBuffer, Request};
 
@@ -72,6 +73,42 @@ impl Upgrade {
     }
 }
 
+/// The same request for a stream of HTTP/2 or HTTP/3: an extended CONNECT (RFC 8441, RFC 9220).
+#[derive(Debug, Clone)]
+pub struct StreamUpgrade {
+    target: String,
+    authority: String,
+    fields: Vec<(String, Vec<u8>)>,
+}
+
+impl StreamUpgrade {
+    /// `None` unless `request` is one that [`Upgrade::new`] takes. Its key is left out: only HTTP/1 has one.
+    pub fn new(request: &Request) -> Option<Self> {
+        Upgrade::new(request)?;
+        let head = std::str::from_utf8(request.bytes()).ok()?;
+        let head = head.split_once("\r\n\r\n").map_or(head, |(head, _)| head);
+        let fields = head.split("\r\n").skip(1).filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let is_key = name.eq_ignore_ascii_case("sec-websocket-key");
+            (!is_key).then(|| (name.to_owned(), value.trim().as_bytes().to_vec()))
+        });
+        Some(Self {
+            target: String::from_utf8(request.target().to_vec()).ok()?,
+            authority: String::from_utf8(request.host().to_vec()).ok()?,
+            fields: fields.collect(),
+        })
+    }
+
+    /// The head of a forwarded exchange, whose [`upgrade`](crate::forward::Exchange::upgrade) is the stream.
+    pub fn head(&self) -> Head<'_> {
+        Head {
+            authority: Some(&self.authority),
+            upgrade: Some("websocket"),
+            ..Head::new("GET", &self.target, &self.fields)
+        }
+    }
+}
+
 /// A connection whose handshake is done.
 #[derive(Debug)]
 pub struct WebSocket<S> {
@@ -84,7 +121,7 @@ pub struct WebSocket<S> {
     inbox: Inbox,
 }
 
-/// What a peer did since the last round trip began.
+/// Events of the peer since the last round trip began.
 #[derive(Debug, Default)]
 struct Inbox {
     messages: u64,
@@ -214,6 +251,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         })
     }
 
+    /// A WebSocket on a stream that was agreed on elsewhere, as with [`StreamUpgrade`].
+    pub fn over<C: Clock>(stream: S, limits: ws::Limits, clock: &C) -> Self {
+        Self {
+            stream,
+            decoder: Decoder::new(Role::Client, limits),
+            deadline: Deadline::new(clock.now()),
+            out: Vec::new(),
+            written: 0,
+            inbox: Inbox::default(),
+        }
+    }
+
     /// Sends `message` and waits for the next one that comes.
     ///
     /// - `mask`: for its frame.
@@ -242,7 +291,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             sent: (self.out.len() - self.written - before) as u64,
             received: 0,
         };
-        // What came before its request answers nothing.
+        // Messages that arrived before the request are no response to it.
         let mut surplus = std::mem::take(&mut self.inbox.messages);
         let result = poll_fn(|context| {
             let step =
@@ -312,7 +361,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 let first = *progress.first_byte_at.get_or_insert_with(|| clock.now());
                 if self.inbox.messages > 0 {
                     self.inbox.messages -= 1;
-                    // What came in one read was complete when its first byte came.
+                    // All bytes of one read were there when its first byte was.
                     let is_one_read = progress.received == count as u64;
                     return Poll::Ready(Ok(if is_one_read { first } else { clock.now() }));
                 }
@@ -487,7 +536,7 @@ fn refused(error: &HandshakeError) -> Failure {
         .on(Side::Theirs)
 }
 
-/// What a handshake needs to know of itself.
+/// Parameters of a handshake.
 #[derive(Debug)]
 struct Opening {
     timer: Deadline,

@@ -7,9 +7,9 @@ use std::time::Duration;
 pub struct Bounds {
     /// Connections at a time.
     pub connections: u32,
-    /// What is sent in all, by the unit of the class, per second; opening a connection counts as one.
+    /// Requests or frames per second in all, by the unit of the class; opening a connection counts as one.
     pub rate: u32,
-    /// What is sent in all.
+    /// Requests or frames in all.
     pub count: u64,
     /// How long.
     pub duration: Duration,

@@ -65,7 +65,7 @@ impl Class {
         }
     }
 
-    /// What its clients do.
+    /// The behaviour of its clients.
     pub const fn about(self) -> &'static str {
         match self {
             Self::SlowHeaders => "heads of requests that grow by a field a second and never end",
@@ -87,7 +87,7 @@ impl Class {
         }
     }
 
-    /// What is counted.
+    /// The unit of its counts.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::SlowHeaders => "header lines",

@@ -106,7 +106,7 @@ impl Door {
             socket.set_recv_buffer_size(bytes)?;
         }
         let stream = socket.connect(self.address).await?;
-        // What counts is who is really there.
+        // The address that counts is that of the peer, not that of the name.
         self.permit(stream.peer_addr()?.ip())?;
         let stream = Stream::Tcp(stream);
         let alpn: &[u8] = match speaks {

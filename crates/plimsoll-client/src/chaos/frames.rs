@@ -1,7 +1,7 @@
 //! Frames of HTTP/2 as no decent client writes them, and the headers of those that come back
 //! (RFC 9113, sections 4 and 6).
 
-/// What a client sends before its first frame (section 3.4).
+/// The connection preface of a client (section 3.4).
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Octets of a frame header.

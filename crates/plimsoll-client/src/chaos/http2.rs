@@ -35,19 +35,19 @@ const LAST_STREAM: u32 = 0x7fff_fff0;
 pub(super) struct Http2<'a, 'b> {
     ground: &'a Ground<'b>,
     writer: WriteHalf<Stream>,
-    shared: Rc<Shared>,
+    shared: Rc<ReaderReport>,
     block: Vec<u8>,
     upload: Vec<u8>,
     next_stream: u32,
     /// Nothing that comes is replied to.
     pub(super) is_mute: bool,
-    /// What is put together before it is sent.
+    /// Frames that are assembled before they are sent.
     pub(super) output: Vec<u8>,
 }
 
-/// What the reading side reports to the writing side.
+/// State that the reading side reports to the writing side.
 #[derive(Debug, Default)]
-struct Shared {
+struct ReaderReport {
     is_ended: Cell<bool>,
     ended: Notify,
     replies: RefCell<Vec<u8>>,
@@ -90,7 +90,7 @@ pub(super) async fn on_connection<'b>(
         return;
     };
     let (reader, writer) = split(stream);
-    let shared = Rc::<Shared>::default();
+    let shared = Rc::<ReaderReport>::default();
     let endpoint = ground.door.endpoint();
     let (authority, path) = (endpoint.authority(), endpoint.path_and_query());
     let block = |method| frames::request_block(method, endpoint.is_tls(), authority, path);
@@ -182,7 +182,7 @@ impl Http2<'_, '_> {
 }
 
 /// Reads and counts what comes, until the server ends the connection.
-async fn reading(ground: &Ground<'_>, mut reader: ReadHalf<Stream>, shared: &Shared) {
+async fn reading(ground: &Ground<'_>, mut reader: ReadHalf<Stream>, shared: &ReaderReport) {
     let mut buffer = vec![0; INPUT_BYTES];
     let mut carry = Vec::new();
     loop {
@@ -211,7 +211,7 @@ async fn reading(ground: &Ground<'_>, mut reader: ReadHalf<Stream>, shared: &Sha
     shared.ended.notify_waiters();
 }
 
-fn take(ground: &Ground<'_>, kind: u8, flags: u8, payload: &[u8], shared: &Shared) {
+fn take(ground: &Ground<'_>, kind: u8, flags: u8, payload: &[u8], shared: &ReaderReport) {
     let code = |at: usize| {
         let bytes = payload.get(at..at + 4)?.try_into().ok()?;
         Some(code_name(u32::from_be_bytes(bytes)))

@@ -9,7 +9,7 @@ use super::slow_headers::status_of;
 /// From one byte to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is announced.
+/// The announced length.
 const LENGTH: u32 = 1_000_000;
 
 pub(super) async fn attack(ground: &Ground<'_>) {

@@ -8,7 +8,7 @@ use super::ground::Ground;
 /// From one byte that is read to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the kernel may keep for us, so that the server has to.
+/// The receive buffer of the kernel, small so that the server has to keep the rest.
 const RECEIVE_BUFFER: u32 = 2_048;
 
 /// Requests that are sent in one go, and as long as the server takes them.

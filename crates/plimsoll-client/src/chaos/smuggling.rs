@@ -51,7 +51,7 @@ async fn answer(ground: &Ground<'_>, case: &Case) -> Option<CaseAnswer> {
     ground.tally.sent(1);
     let answer = match sent {
         Ok(()) => read(ground, &mut stream).await,
-        Err(_) => Seen::default(),
+        Err(_) => SeenResponses::default(),
     };
     for status in answer.statuses.iter().flatten() {
         ground.tally.status(*status);
@@ -62,15 +62,15 @@ async fn answer(ground: &Ground<'_>, case: &Case) -> Option<CaseAnswer> {
     Some(answer.judged())
 }
 
-/// What came on a connection.
+/// Responses seen on a connection.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct SeenResponses {
     /// Of the first two responses.
     statuses: [Option<u16>; 2],
     is_ended: bool,
 }
 
-impl Seen {
+impl SeenResponses {
     /// Those beyond the second do not matter.
     fn add(&mut self, status: u16) {
         if let Some(place) = self.statuses.iter_mut().find(|status| status.is_none()) {
@@ -94,8 +94,8 @@ impl Seen {
 }
 
 /// Reads two responses, or until nothing more comes.
-async fn read(ground: &Ground<'_>, stream: &mut Stream) -> Seen {
-    let mut seen = Seen::default();
+async fn read(ground: &Ground<'_>, stream: &mut Stream) -> SeenResponses {
+    let mut seen = SeenResponses::default();
     let mut decoder = ResponseDecoder::new(Limits::default());
     let mut known = KnownHead::new();
     decoder.begin(false);
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn answers_are_distinguished() {
         let seen = |first, second, is_ended| {
-            Seen {
+            SeenResponses {
                 statuses: [first, second],
                 is_ended,
             }

@@ -1,4 +1,4 @@
-//! What the hostile clients of an attack count together.
+//! Counts that the hostile clients of an attack share.
 
 use std::cell::RefCell;
 

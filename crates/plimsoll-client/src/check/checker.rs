@@ -34,7 +34,7 @@ pub struct Checker {
     observer: Observer,
     /// Only where gRPC is spoken.
     reading: Option<Box<GrpcReading>>,
-    /// What is known of how the server wants to be answered, and the request with that.
+    /// Cookies and challenges of the server, and the request with their answers.
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     has_details: bool,
@@ -44,7 +44,7 @@ pub struct Checker {
     tls: Option<TlsSession>,
 }
 
-/// What becomes of the connection after an exchange.
+/// Use of the connection after an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
     /// It is kept for the next one, if the peer lets it.
@@ -60,7 +60,7 @@ pub struct Outcome {
     pub at: SystemTime,
     /// The exchange.
     pub exchange: Exchange,
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
     /// Whether it ran over a connection that had carried one before.
     pub reused: bool,
@@ -388,7 +388,7 @@ impl Checker {
         let (endpoint, limits) = (&self.plan.endpoint, self.plan.limits);
         let connecting = connector.connect_http3(endpoint, limits, clock);
         match Box::pin(connecting).await {
-            Ok(Http3Connection { http, phases }) => {
+            Ok(Http3Connection { http, phases, .. }) => {
                 exchange.phases.add(&phases);
                 if self.has_details || self.plan.expectations.needs_certificate() {
                     self.tls = Some(http.tls_session());

@@ -134,7 +134,7 @@ impl Condition {
         }
     }
 
-    /// What is found where the condition looks, for people; `None` if there is nothing.
+    /// The value that the condition is about, for people; `None` if there is none.
     pub fn observe(&self, observed: &Observed<'_>) -> Option<String> {
         let facts = &observed.facts;
         match &self.test {

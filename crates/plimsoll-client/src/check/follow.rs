@@ -1,6 +1,5 @@
 //! One check over all redirects of its URL.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -8,38 +7,20 @@ use plimsoll_model::{
     Checked, CheckedRedirect, Clock, Exchange, Failure, FailureKind, Phase, Side, Verdict,
     masked_text,
 };
-use url::Url;
 
 use crate::check::{CheckPlan, Checker, Outcome, Reuse};
-use crate::redirect::{Redirect, Redirects};
-use crate::{Connector, DecodeLimits, Endpoint, ReadBuffer, Request};
+use crate::redirect::Redirects;
+use crate::{ConnectPlan, Connector, DecodeLimits, Endpoint, ReadBuffer, Request};
 
-/// What a check does beyond one exchange; by default nothing.
+/// Steps of a check beyond one exchange; by default none.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CheckOptions<'a> {
-    /// How redirects are followed; absent, the first response is judged.
-    pub follow: Option<Follow<'a>>,
+pub struct CheckOptions {
+    /// Redirects that are followed at most (RFC 9110, section 15.4); one more fails the check. Absent, the first response
+    /// is judged.
+    pub redirects: Option<u32>,
     /// Has the content decoded by its `content-encoding` before conditions see it. Content that cannot be decoded within
     /// these limits fails the check.
     pub decode: Option<DecodeLimits>,
-}
-
-/// How redirects are followed (RFC 9110, section 15.4).
-#[derive(Clone, Copy)]
-pub struct Follow<'a> {
-    /// Redirects that are followed at most; one more fails the check.
-    pub limit: u32,
-    /// Encodes the request that a redirect leads to, for its endpoint.
-    pub encode: &'a (dyn Fn(&Endpoint, &Redirect) -> Result<Request, String> + Send + Sync),
-}
-
-impl fmt::Debug for Follow<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit, encode: _ } = self;
-        f.debug_struct("Follow")
-            .field("limit", limit)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Makes the exchange of `plan` once, on a new connection, and reports all about it.
@@ -49,12 +30,12 @@ impl fmt::Debug for Follow<'_> {
 /// a user waits for.
 pub async fn check(
     plan: &Arc<CheckPlan>,
-    options: CheckOptions<'_>,
+    options: CheckOptions,
     connector: &Connector,
     clock: &impl Clock,
 ) -> Checked {
     let mut plan = Arc::clone(plan);
-    let mut redirects = options.follow.map(|follow| Redirects::new(follow.limit));
+    let mut redirects = options.redirects.map(Redirects::new);
     let mut passed = Vec::new();
     let mut before: Option<(SystemTime, Exchange)> = None;
     loop {
@@ -68,9 +49,9 @@ pub async fn check(
             outcome.at = *at;
             add(&mut outcome.exchange, before);
         }
-        let next = match (options.follow, &mut redirects) {
-            (Some(follow), Some(redirects)) => next(&plan, &checker, &outcome, follow, redirects),
-            _ => Ok(None),
+        let next = match &mut redirects {
+            Some(redirects) => next(&plan, &checker, &outcome, connector.plan(), redirects),
+            None => Ok(None),
         };
         match next {
             Ok(None) => {}
@@ -111,7 +92,7 @@ fn next(
     plan: &CheckPlan,
     checker: &Checker,
     outcome: &Outcome,
-    follow: Follow<'_>,
+    connect: &ConnectPlan,
     redirects: &mut Redirects,
 ) -> Result<Option<(Endpoint, Request, bool)>, Failure> {
     let Ok(status) = outcome.exchange.outcome else {
@@ -121,8 +102,8 @@ fn next(
         let failure = Failure::new(Phase::Receive, FailureKind::Protocol);
         failure.on(Side::Theirs).because(cause)
     };
-    let text = plan.endpoint.to_string();
-    let url = Url::parse(&text).map_err(|error| wrong(format!("{text}: {error}")))?;
+    let url = plan.request.url(&plan.endpoint);
+    let url = url.map_err(|error| wrong(error.to_string()))?;
     let location = checker.field("location");
     let redirect = redirects
         .follow(plan.request.method(), &url, status, location)
@@ -131,7 +112,9 @@ fn next(
         return Ok(None);
     };
     let endpoint = Endpoint::try_from(&redirect.url).map_err(|error| wrong(error.to_string()))?;
-    let request = (follow.encode)(&endpoint, &redirect).map_err(wrong)?;
+    let form = connect.request_form(&endpoint);
+    let request = plan.request.redirected(&redirect, &endpoint, form);
+    let request = request.map_err(|error| wrong(error.to_string()))?;
     Ok(Some((endpoint, request, !redirect.is_cross_origin)))
 }
 

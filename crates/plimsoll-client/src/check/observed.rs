@@ -1,4 +1,4 @@
-//! What conditions look at.
+//! Values that conditions are about.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_model::{Exchange, GrpcStatus, Phases};
 use serde_json::Value;
 
-/// What conditions look at besides head and content.
+/// Facts about an exchange besides head and content.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts {
     /// The status.

@@ -1,4 +1,4 @@
-//! What is kept of a response to judge it.
+//! The parts of a response that conditions need.
 
 use http::HeaderMap;
 use plimsoll_wire::h1::{ResponseHead, ResponseSink};
@@ -53,7 +53,7 @@ impl Observer {
         &self.body
     }
 
-    /// What conditions see in place of the content.
+    /// Replaces the content that conditions see.
     pub(super) fn replace_body(&mut self, body: Vec<u8>) {
         self.body = body;
     }

@@ -1,4 +1,4 @@
-//! What a checker sees of a response, and reads in it.
+//! Reads the response of a check.
 
 use http::HeaderMap;
 use plimsoll_model::{CheckedCall, Failure, FailureKind, Phase};
@@ -62,7 +62,7 @@ impl ResponseSink for Observing<'_> {
     }
 }
 
-/// What the messages of a response, and its status, say.
+/// Reads the messages and the status of a gRPC response.
 pub(super) fn read_answer(
     grpc: &GrpcCheck,
     reading: &GrpcReading,

@@ -1,4 +1,4 @@
-//! What is to be checked.
+//! The plan of a check.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct CheckPlan {
     pub digest: Option<Arc<DigestLogin>>,
     /// How the response is read as the answer to a call of gRPC, if the request is one, over HTTP/2.
     pub grpc: Option<GrpcCheck>,
-    /// What the response must be.
+    /// Conditions on the response.
     pub expectations: Expectations,
     /// How long all of it may take, opening a connection included.
     ///

@@ -230,7 +230,7 @@ impl Place {
         self.lane.borrow().peer
     }
 
-    /// What the TLS handshake agreed on.
+    /// The TLS session.
     pub(super) fn tls(&self) -> Option<TlsSession> {
         self.lane.borrow().tls.clone()
     }

@@ -132,7 +132,7 @@ where
         match self.0 {
             Kind::Http1(exchange) => exchange.upgrade(),
             Kind::Http2(exchange) => exchange.upgrade(),
-            Kind::Http3(_) => None,
+            Kind::Http3(exchange) => exchange.upgrade().map(Upgraded::http3),
         }
     }
 

@@ -10,6 +10,15 @@ use plimsoll_wire::http::{FieldClass, FieldList};
 pub trait FieldSource {
     /// Calls `visit` with the name and the value of each field.
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
+
+    /// Calls `visit` with the value of each `Connection` field. For sources that know faster than by a look at each.
+    fn each_connection(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.each(&mut |name, value| {
+            if name.len() == 10 && name.eq_ignore_ascii_case(b"connection") {
+                visit(value);
+            }
+        });
+    }
 }
 
 /// No fields.
@@ -85,13 +94,9 @@ impl<'a> Head<'a> {
 
     /// Visits the fields that are forwarded; `te: trailers` is among them.
     pub(super) fn each_forwarded(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        let mut nominated: Vec<u8> = Vec::new();
-        self.fields.each(&mut |name, value| {
-            if name.len() == 10 && name.eq_ignore_ascii_case(b"connection") {
-                nominated.extend_from_slice(value);
-                nominated.push(b',');
-            }
-        });
+        let mut nominated = Vec::new();
+        self.fields
+            .each_connection(&mut |value| nominate(&mut nominated, value));
         self.fields.each(&mut |name, value| {
             let is_forwarded = match FieldClass::of(name) {
                 FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
@@ -205,13 +210,25 @@ impl Fields {
     fn nominated(&self) -> Vec<u8> {
         let mut nominated = Vec::new();
         for (name, value) in self.iter() {
-            if name.eq_ignore_ascii_case(b"connection") {
-                nominated.extend_from_slice(value);
-                nominated.push(b',');
+            if name.len() == 10 && name.eq_ignore_ascii_case(b"connection") {
+                nominate(&mut nominated, value);
             }
         }
         nominated
     }
+}
+
+/// Adds the value of a `Connection` field to the names that it nominates. The usual ones name no field that would be
+/// forwarded otherwise, and cost nothing.
+fn nominate(nominated: &mut Vec<u8>, value: &[u8]) {
+    if [&b"keep-alive"[..], b"close"]
+        .iter()
+        .any(|usual| value.eq_ignore_ascii_case(usual))
+    {
+        return;
+    }
+    nominated.extend_from_slice(value);
+    nominated.push(b',');
 }
 
 /// Whether an intermediary forwards a field of that name.

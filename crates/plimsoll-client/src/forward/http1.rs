@@ -49,14 +49,17 @@ pub(super) struct Http1Connection {
     /// Content that follows `out`.
     chunk: Bytes,
     is_unflushed: bool,
-    pub(super) opened_at: Instant,
+    /// When it is old: names should be looked up again.
+    pub(super) use_until: Instant,
     pub(super) idle_since: Instant,
     /// It carried an exchange before.
     pub(super) is_used: bool,
+    /// Exchanges that it has carried.
+    carried: u64,
 }
 
 impl Http1Connection {
-    pub(super) fn new(stream: Stream, limits: Limits, now: Instant) -> Self {
+    pub(super) fn new(stream: Stream, limits: Limits, now: Instant, use_until: Instant) -> Self {
         Self {
             stream,
             decoder: ResponseDecoder::new(limits),
@@ -64,9 +67,10 @@ impl Http1Connection {
             written: 0,
             chunk: Bytes::new(),
             is_unflushed: false,
-            opened_at: now,
+            use_until,
             idle_since: now,
             is_used: false,
+            carried: 0,
         }
     }
 
@@ -159,7 +163,7 @@ struct Progress {
     write_error: Option<io::Error>,
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Debug, Default)]
 struct Inbox {
     interim: VecDeque<ResponseHead>,
@@ -430,10 +434,14 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
         if let Some(mut place) = self.place.take_if(is_tunnel)
             && is_clean
         {
-            let (_, connection) = place.parts();
+            let (destination, connection) = place.parts();
             connection.is_used = true;
+            connection.carried += 1;
             connection.out.shrink_to(KEPT_BYTES);
-            place.give_back(done);
+            // Dropped before it is given back, it is closed.
+            if connection.carried < destination.options().exchanges {
+                place.give_back(done);
+            }
         }
     }
 

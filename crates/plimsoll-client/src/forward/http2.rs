@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, Version};
 use http_body::{Body, Frame};
-use plimsoll_model::{Failure, FailureKind, Phase, Phases, Retry, Side};
+use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Retry, Side};
 use plimsoll_wire::h1::{BodyLength, put_field};
 use plimsoll_wire::h2::hpack;
 use plimsoll_wire::h2::{self, ErrorCode, FieldWriter, StreamedRequest};
@@ -32,10 +32,12 @@ pub(super) struct Http2Connection {
     destination: Weak<Destination>,
     /// Leases whose exchange has not begun.
     reserved: Cell<usize>,
-    opened_at: Instant,
-    lifetime: Duration,
+    /// When it is old: names should be looked up again.
+    use_until: Instant,
     /// When the last exchange ended.
     idle_since: Cell<Instant>,
+    /// Exchanges that it may still begin before it is replaced.
+    left: Cell<u64>,
     is_used: Cell<bool>,
     is_closing: Cell<bool>,
     /// Leases that wait for the server's SETTINGS.
@@ -47,7 +49,7 @@ struct State {
     slots: Slots,
 }
 
-/// What came for exchanges, by their tokens.
+/// Events for exchanges, by their tokens.
 #[derive(Default)]
 struct Slots {
     taken: Vec<Slot>,
@@ -61,7 +63,7 @@ struct Slot {
     interim: VecDeque<ResponseHead>,
     head: Option<ResponseHead>,
     content_length: Option<u64>,
-    /// What was not taken yet: no more than the window of the stream.
+    /// Content that was not taken yet: no more than the window of the stream.
     content: BytesMut,
     trailers: Option<HeaderMap>,
     outcome: Option<Result<Completed, Incomplete>>,
@@ -71,7 +73,12 @@ struct Slot {
 
 impl Http2Connection {
     /// Begins HTTP/2 on a stream and spawns the task that drives it.
-    pub(super) fn open(stream: Stream, destination: &Rc<Destination>, now: Instant) -> Rc<Self> {
+    pub(super) fn open(
+        stream: Stream,
+        destination: &Rc<Destination>,
+        now: Instant,
+        use_until: Instant,
+    ) -> Rc<Self> {
         let http = Http2::new(stream, destination.http2_settings(), now);
         let connection = Rc::new(Self {
             state: RefCell::new(State {
@@ -81,9 +88,9 @@ impl Http2Connection {
             driver: RefCell::default(),
             destination: Rc::downgrade(destination),
             reserved: Cell::new(0),
-            opened_at: now,
-            lifetime: destination.options().lifetime,
+            use_until,
             idle_since: Cell::new(now),
+            left: Cell::new(destination.options().exchanges),
             is_used: Cell::new(false),
             is_closing: Cell::new(false),
             settling: RefCell::default(),
@@ -98,7 +105,37 @@ impl Http2Connection {
 
     /// Whether another exchange can begin.
     pub(super) fn is_free(&self) -> bool {
-        !self.is_closing.get() && self.state.borrow().http.capacity() > self.reserved.get()
+        let (reserved, http) = (self.reserved.get(), &self.state.borrow().http);
+        !self.is_closing.get()
+            && self.left.get() > reserved as u64
+            && !http.is_probing()
+            && http.capacity() > reserved
+    }
+
+    /// Whether the server has not answered the [probe](Self::probe) yet.
+    pub(super) fn is_probing(&self) -> bool {
+        self.state.borrow().http.is_probing()
+    }
+
+    /// Sends a PING, and begins no exchange until it is answered. Without an answer within `timeout` the connection is
+    /// given up: a router on the way may have forgotten it, and a request would wait for its timeout.
+    pub(super) fn probe(self: &Rc<Self>, timeout: Duration) {
+        self.state.borrow_mut().http.probe();
+        self.wake_driver();
+        let connection = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(timeout).await;
+            let Some(connection) = connection.upgrade() else {
+                return;
+            };
+            if !connection.is_probing() {
+                return;
+            }
+            connection.close();
+            if let Some(destination) = connection.destination.upgrade() {
+                destination.retire(&connection);
+            }
+        });
     }
 
     /// Whether the server's SETTINGS came.
@@ -128,7 +165,7 @@ impl Http2Connection {
 
     /// Whether it was opened so long ago that names should be looked up again.
     pub(super) fn is_old(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.opened_at) >= self.lifetime
+        now >= self.use_until
     }
 
     /// Whether the last exchange ended so long ago.
@@ -172,6 +209,7 @@ impl Http2Connection {
         }
         loop {
             let state = &mut *self.state.borrow_mut();
+            let was_probing = state.http.is_probing();
             let driven = state
                 .http
                 .poll_drive(context, buffer, &mut state.slots, clock);
@@ -182,6 +220,9 @@ impl Http2Connection {
                     && !state.http.wants_write());
             let capacity = state.http.capacity();
             let is_retired = is_over || state.http.is_retired();
+            if was_probing && !state.http.is_probing() {
+                self.idle_since.set(clock.now());
+            }
             if is_retired || state.http.is_established() {
                 for waker in self.settling.borrow_mut().drain(..) {
                     waker.wake();
@@ -512,6 +553,11 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
                 .retry(Retry::Safe));
         }
         let is_reused = connection.is_used.replace(true);
+        connection.left.set(connection.left.get().saturating_sub(1));
+        if connection.left.get() == 0 {
+            connection.is_closing.set(true);
+            state.http.close();
+        }
         connection.wake_driver();
         Ok(Self {
             stream: StreamHandle {

@@ -3,6 +3,8 @@
 //! QUIC gives credit for content as it is read, so nothing is read ahead. What the `h3` crate offers only as functions
 //! that wait is kept as a future beside the half of the stream that it works on.
 
+mod tunnel;
+
 use std::cell::Cell;
 use std::error::Error;
 use std::pin::Pin;
@@ -13,12 +15,15 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
+use h3::ext::Protocol;
 use h3_quinn::SendStream;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body::{Body, Frame};
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_wire::h1::BodyLength;
+
+pub(super) use self::tunnel::Http3Tunnel;
 
 use super::head::{Fields, Head, ResponseHead};
 use super::pool::Destination;
@@ -32,17 +37,21 @@ pub(super) struct QuicConnection {
     pub(super) http: Http3,
     /// Leases and exchanges.
     in_use: Cell<usize>,
-    opened_at: Instant,
+    /// When it is old: names should be looked up again.
+    use_until: Instant,
+    /// Leases that were granted.
+    granted: Cell<u64>,
     idle_since: Cell<Instant>,
     streams: usize,
 }
 
 impl QuicConnection {
-    pub(super) fn new(http: Http3, streams: u32, now: Instant) -> Self {
+    pub(super) fn new(http: Http3, streams: u32, now: Instant, use_until: Instant) -> Self {
         Self {
             http,
             in_use: Cell::new(0),
-            opened_at: now,
+            use_until,
+            granted: Cell::new(0),
             idle_since: Cell::new(now),
             streams: streams as usize,
         }
@@ -56,8 +65,13 @@ impl QuicConnection {
         !self.is_retired() && self.in_use.get() < self.streams
     }
 
-    pub(super) fn is_old(&self, lifetime: Duration, now: Instant) -> bool {
-        now.saturating_duration_since(self.opened_at) >= lifetime
+    pub(super) fn is_old(&self, now: Instant) -> bool {
+        now >= self.use_until
+    }
+
+    /// Whether it takes no more exchanges, since it has carried so many.
+    pub(super) fn has_carried_all(&self, exchanges: u64) -> bool {
+        self.granted.get() >= exchanges
     }
 
     pub(super) fn is_unused_since(&self, timeout: Duration, now: Instant) -> bool {
@@ -74,6 +88,7 @@ pub(super) struct QuicPlace {
 impl QuicPlace {
     pub(super) fn new(connection: Rc<QuicConnection>, destination: Rc<Destination>) -> Self {
         connection.in_use.set(connection.in_use.get() + 1);
+        connection.granted.set(connection.granted.get() + 1);
         Self {
             connection,
             destination,
@@ -110,7 +125,7 @@ impl Drop for Sending {
     }
 }
 
-/// What becomes of the request.
+/// State of the request.
 enum Send {
     /// Waits for a stream.
     Opening(Job<Result<(Box<Sending>, Receiving), StreamError>>),
@@ -120,7 +135,7 @@ enum Send {
     Done,
 }
 
-/// What becomes of the response.
+/// State of the response.
 enum Receive {
     Opening,
     Idle(Receiving),
@@ -138,6 +153,8 @@ pub(super) struct Http3Exchange<B> {
     code: Rc<Cell<u64>>,
     timing: Timing,
     is_head: bool,
+    /// Behind a 2xx, the stream is one of bytes.
+    is_tunnel: bool,
     is_reused: bool,
     interim: usize,
     status: u16,
@@ -154,22 +171,39 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
         body: B,
         begun: Instant,
     ) -> Result<Self, Failure> {
-        if head.upgrade.is_some() || head.is_connect() {
-            return Err(Failure::new(Phase::Send, FailureKind::UpgradeRefused)
-                .on(Side::Ours)
-                .because("tunnels are not supported over HTTP/3"));
+        let http = &place.connection.http;
+        let refused = |cause: &str| {
+            let failure = Failure::new(Phase::Send, FailureKind::UpgradeRefused);
+            Err(failure.because(cause))
+        };
+        match head.upgrade {
+            None if head.is_connect() => {
+                return refused("CONNECT is not supported over HTTP/3")
+                    .map_err(|failure| failure.on(Side::Ours));
+            }
+            Some(protocol) if !protocol.eq_ignore_ascii_case("websocket") => {
+                return refused("of upgrades over HTTP/3 only websocket is supported")
+                    .map_err(|failure| failure.on(Side::Ours));
+            }
+            Some(_) if !http.allows_extended_connect() => {
+                return refused("the server does not allow extended CONNECT (RFC 9220)");
+            }
+            Some(_) | None => {}
         }
+        let is_tunnel = head.upgrade.is_some();
         let waits = head.expects_continue.then(|| begun.into());
-        let upload = Upload::new(body, head.method, true, false, waits);
+        let upload = Upload::new(body, head.method, true, is_tunnel, waits);
         let request = request(head, &place.destination, upload.length()).map_err(|cause| {
             Failure::new(Phase::Send, FailureKind::Protocol)
                 .on(Side::Ours)
                 .because(cause)
         })?;
         let code = Rc::new(Cell::new(Code::H3_REQUEST_CANCELLED.value()));
-        let mut sender = place.connection.http.sender();
+        let mut sender = http.sender();
+        let websocket = is_tunnel.then(|| http.opening_websocket());
         let sending_code = Rc::clone(&code);
         let opening = Box::pin(async move {
+            let _websocket = websocket;
             let (stream, receiving) = sender.send_request(request).await?.split();
             let sending = Box::new(Sending {
                 stream,
@@ -187,6 +221,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
             code,
             timing: Timing::begin(begun),
             is_head: head.method == "HEAD",
+            is_tunnel,
             interim: 0,
             status: 0,
             content_left: None,
@@ -248,7 +283,13 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
             self.receive = Receive::Idle(receiving);
         } else {
             self.status = status.as_u16();
-            let length = match Length::announced(head, self.is_head) {
+            let announced = if self.is_tunnel && status.is_success() {
+                // Bytes behind the head are not content.
+                Ok(Length::unknown())
+            } else {
+                Length::announced(head, self.is_head)
+            };
+            let length = match announced {
                 Ok(length) => length,
                 Err(failure) => return Err(self.fail(failure)),
             };
@@ -340,6 +381,17 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
         self.upload.into_untouched()
     }
 
+    /// Takes the stream over behind a response that granted the upgrade.
+    pub(super) fn upgrade(self) -> Option<Http3Tunnel> {
+        let is_granted = self.is_tunnel && (200..300).contains(&self.status);
+        match (self.send, self.receive) {
+            (Send::Idle(sending), Receive::Content(receiving, _)) if is_granted => {
+                Some(Http3Tunnel::new(receiving, sending, self.place))
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn reset(self, code: u64) {
         self.code.set(code);
     }
@@ -376,6 +428,11 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
                     Poll::Ready((_, Err(StreamError::RemoteTerminate { .. }))) => {}
                     Poll::Ready((_, Err(error))) => return Err(self.broken(error)),
                 },
+                // Bytes sent on a tunnel are not the body.
+                Send::Idle(sending) if self.is_tunnel => {
+                    self.send = Send::Idle(sending);
+                    return Ok(());
+                }
                 Send::Idle(sending) => match self.upload.poll_piece(context) {
                     Poll::Pending => {
                         self.send = Send::Idle(sending);
@@ -479,9 +536,17 @@ fn request(
         .build()
         .map_err(|error| error.to_string())?;
     let mut request = Request::new(());
-    *request.method_mut() =
-        Method::from_bytes(head.method.as_bytes()).map_err(|error| error.to_string())?;
+    *request.method_mut() = if head.upgrade.is_some() {
+        // RFC 9220, section 3, by RFC 8441, section 4.
+        Method::CONNECT
+    } else {
+        Method::from_bytes(head.method.as_bytes()).map_err(|error| error.to_string())?
+    };
     *request.uri_mut() = uri;
+    if head.upgrade.is_some() {
+        // The `h3` crate has no constant for `websocket`: the transport writes it in place of this one.
+        request.extensions_mut().insert(Protocol::CONNECT_UDP);
+    }
     let fields = request.headers_mut();
     let mut result: Result<(), String> = Ok(());
     let mut append = |name: &[u8], value: &[u8]| {

@@ -106,7 +106,7 @@ impl Lease {
         }
     }
 
-    /// What the TLS handshake agreed on. Reads the certificate, so it is not for every exchange.
+    /// The TLS session. Reads the certificate, so it is not for every exchange.
     pub fn tls_session(&self) -> Option<TlsSession> {
         match &self.kind {
             Kind::Http3(place) => Some(place.connection.http.tls_session()),
@@ -122,18 +122,22 @@ impl Lease {
         }
     }
 
-    /// Waits until it is known which upgrades the connection allows: over HTTP/2, for the server's SETTINGS.
+    /// Waits until it is known which upgrades the connection allows: over HTTP/2 and HTTP/3, for the server's SETTINGS.
     pub async fn settled(&self) {
-        if let Kind::Http2(reservation) = &self.kind {
-            let connection = reservation.connection();
-            poll_fn(|context| connection.poll_established(context)).await;
+        match &self.kind {
+            Kind::Http1(_) => {}
+            Kind::Http2(reservation) => {
+                let connection = reservation.connection();
+                poll_fn(|context| connection.poll_established(context)).await;
+            }
+            Kind::Http3(place) => place.connection.http.settled().await,
         }
     }
 
     /// Begins an exchange. The request is sent as the exchange is polled.
     ///
     /// - `body`: read when the connection takes more. Its exact size, if it has one, is announced. With CONNECT and
-    ///   with an upgrade over HTTP/2 it is not read.
+    ///   with an upgrade over HTTP/2 or HTTP/3 it is not read.
     ///
     /// Fails in the phase send: if the head cannot be written, if the connection does not allow the upgrade
     /// (`upgrade-refused`; see [`settled`](Self::settled)), or, with a retry that is safe, if the server is closing the connection.

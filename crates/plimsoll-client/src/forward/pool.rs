@@ -27,10 +27,10 @@ pub enum Speaks {
     Http1,
     /// HTTP/2; without TLS by prior knowledge.
     Http2,
-    /// What the server chooses by ALPN; HTTP/1.1 without TLS. The TLS settings have to offer both.
+    /// The protocol that the server chooses by ALPN; HTTP/1.1 without TLS. The TLS settings have to offer both.
     #[default]
     Negotiated,
-    /// HTTP/3, which needs settings of QUIC in the plan of the connector; no upgrades.
+    /// HTTP/3, which needs settings of QUIC in the plan of the connector; of upgrades, only to WebSockets.
     Http3,
 }
 
@@ -50,12 +50,39 @@ pub struct PoolOptions {
     pub idle: usize,
     /// How long a connection is kept without an exchange; should be less than the server's.
     pub idle_timeout: Duration,
+    /// After how long without an exchange an HTTP/2 connection is probed by a PING before it is used again. A server may
+    /// have disappeared, or a router on the way have forgotten the connection, without either end being notified.
+    pub probe_after: Duration,
+    /// How long the server may take to answer that; then the connection is replaced.
+    pub probe_timeout: Duration,
     /// How long a connection is used after it was opened; then names are looked up again.
     pub lifetime: Duration,
+    /// Whether a connection is used no longer than the TTL of its address allows, though for at least
+    /// [`SHORTEST_LIFETIME`](Self::SHORTEST_LIFETIME), so that servers that move by DNS are followed.
+    pub follows_ttl: bool,
+    /// Exchanges that a connection carries before it is replaced.
+    pub exchanges: u64,
     /// Bytes of content that an HTTP/2 server may send ahead of the reader of one exchange.
     pub stream_window: u32,
     /// Bounds on responses.
     pub limits: Limits,
+}
+
+impl PoolOptions {
+    /// Names with a TTL of a few seconds are common for load balancing; a connection for each of these intervals would
+    /// cost servers more than it helps them.
+    pub const SHORTEST_LIFETIME: Duration = Duration::from_secs(30);
+
+    /// When a connection that was opened at `now` is old.
+    ///
+    /// - `valid_until`: until when its address is valid, if name servers gave it.
+    fn use_until(&self, now: Instant, valid_until: Option<Instant>) -> Instant {
+        let old = now + self.lifetime;
+        match valid_until.filter(|_| self.follows_ttl) {
+            Some(valid) => valid.max(now + Self::SHORTEST_LIFETIME).min(old),
+            None => old,
+        }
+    }
 }
 
 impl Default for PoolOptions {
@@ -67,7 +94,13 @@ impl Default for PoolOptions {
             waiting: 1024,
             idle: 64,
             idle_timeout: Duration::from_secs(15),
+            // A probe takes a round trip, so not between the requests of one page or one check.
+            probe_after: Duration::from_secs(5),
+            // More than a round trip with one retransmission anywhere, less than callers' timeouts.
+            probe_timeout: Duration::from_secs(2),
             lifetime: Duration::from_mins(5),
+            follows_ttl: true,
+            exchanges: u64::MAX,
             stream_window: 256 * 1024,
             limits: Limits::default(),
         }
@@ -81,7 +114,7 @@ pub struct Pool {
     destinations: Rc<RefCell<HashMap<String, Rc<Destination>>>>,
 }
 
-/// What all destinations of a pool share.
+/// State that all destinations of a pool share.
 struct Core {
     connector: Connector,
     options: PoolOptions,
@@ -106,7 +139,7 @@ pub struct Destination {
     /// Connections that are open or being opened.
     open: Cell<usize>,
     connecting: Cell<usize>,
-    /// What the server turned out to speak.
+    /// Whether the server speaks a multiplexed protocol, once known.
     is_multiplexed: Cell<Option<bool>>,
     waiters: RefCell<VecDeque<Rc<Waiter>>>,
 }
@@ -179,6 +212,11 @@ impl Pool {
     /// Waits for a connection to `endpoint`.
     pub async fn acquire(&self, endpoint: &Endpoint) -> Result<Lease, ConnectFailure> {
         self.destination(endpoint).acquire().await
+    }
+
+    /// Closes every HTTP/3 connection, with the exchanges on it ([`Connector::close_http3`]).
+    pub fn close_http3(&self) {
+        self.core.connector.close_http3();
     }
 
     /// Closes connections that were idle for too long or that the server has closed, and forgets destinations without
@@ -316,7 +354,7 @@ impl Destination {
             let Some(mut connection) = self.idle.borrow_mut().pop() else {
                 break;
             };
-            let is_young = now.saturating_duration_since(connection.opened_at) < options.lifetime;
+            let is_young = now < connection.use_until;
             let is_recent =
                 now.saturating_duration_since(connection.idle_since) < options.idle_timeout;
             if is_young && is_recent && connection.is_quiet() {
@@ -326,7 +364,9 @@ impl Destination {
         }
         if options.speaks == Speaks::Http3 {
             self.retire_quic(|connection| {
-                connection.is_retired() || connection.is_old(options.lifetime, now)
+                connection.is_retired()
+                    || connection.is_old(now)
+                    || connection.has_carried_all(options.exchanges)
             });
             let quic = self.quic.borrow();
             let free = quic.iter().find(|connection| connection.is_free())?;
@@ -341,7 +381,13 @@ impl Destination {
             self.retire(&old);
             return self.lease_open(now);
         }
-        let free = multiplexed.iter().find(|connection| connection.is_free())?;
+        let is_fresh = |it: &&Rc<Http2Connection>| !it.is_unused_since(options.probe_after, now);
+        let mut free = multiplexed.iter().filter(|connection| connection.is_free());
+        let Some(free) = free.clone().find(is_fresh) else {
+            // The answer calls a caller that waits.
+            free.next()?.probe(options.probe_timeout);
+            return None;
+        };
         Some(Lease::http2(Rc::clone(free), Rc::clone(self), now))
     }
 
@@ -350,7 +396,8 @@ impl Destination {
         let is_one_enough = self.is_multiplexed.get() != Some(false);
         let is_settling = || {
             let multiplexed = self.multiplexed.borrow();
-            self.connecting.get() > 0 || multiplexed.iter().any(|it| !it.is_established())
+            let is_unknown = |it: &Rc<Http2Connection>| !it.is_established() || it.is_probing();
+            self.connecting.get() > 0 || multiplexed.iter().any(is_unknown)
         };
         self.open.get() < self.core.options.connections && !(is_one_enough && is_settling())
     }
@@ -366,17 +413,18 @@ impl Destination {
         let is_multiplexed = self.judge(&connection)?;
         let now = self.now();
         let phases = connection.phases;
+        let use_until = self.core.options.use_until(now, connection.valid_until);
         attempt.succeed();
         let previous = self.is_multiplexed.replace(Some(is_multiplexed));
         let lease = if is_multiplexed {
-            let opened = Http2Connection::open(connection.stream, self, now);
+            let opened = Http2Connection::open(connection.stream, self, now, use_until);
             self.multiplexed.borrow_mut().push(Rc::clone(&opened));
             opened
                 .is_free()
                 .then(|| Lease::http2(opened, Rc::clone(self), now))
         } else {
             let limits = self.core.options.limits;
-            let connection = Http1Connection::new(connection.stream, limits, now);
+            let connection = Http1Connection::new(connection.stream, limits, now, use_until);
             Some(Lease::http1(self.place(Box::new(connection)), now))
         };
         if previous.is_none() {
@@ -393,9 +441,14 @@ impl Destination {
         let options = &self.core.options;
         let connector = &self.core.connector;
         let connecting = connector.connect_http3(&self.endpoint, options.limits, clock);
-        let Http3Connection { http, phases } = connecting.await?;
+        let Http3Connection {
+            http,
+            valid_until,
+            phases,
+        } = connecting.await?;
         let now = self.now();
-        let connection = Rc::new(QuicConnection::new(http, options.streams, now));
+        let use_until = options.use_until(now, valid_until);
+        let connection = Rc::new(QuicConnection::new(http, options.streams, now, use_until));
         attempt.succeed();
         self.quic.borrow_mut().push(Rc::clone(&connection));
         let place = QuicPlace::new(connection, Rc::clone(self));
@@ -545,7 +598,7 @@ impl Destination {
         }
     }
 
-    /// What stands before the path for an HTTP proxy.
+    /// The prefix of the path for an HTTP proxy.
     pub(super) fn absolute_prefix(&self) -> Option<&str> {
         self.absolute.as_ref().map(|(prefix, _)| prefix.as_str())
     }

@@ -11,11 +11,12 @@ use plimsoll_model::Failure;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::http2::Http2Connection;
+use super::http3::Http3Tunnel;
 use super::pool::{Destination, Place};
 
 /// A byte stream in both directions. Dropping it closes the connection or resets the stream.
 pub struct Upgraded {
-    /// What came before it was requested.
+    /// Bytes that arrived before they were requested.
     surplus: Bytes,
     kind: Kind,
 }
@@ -23,6 +24,7 @@ pub struct Upgraded {
 enum Kind {
     Http1(Place),
     Http2(Tunnel),
+    Http3(Box<Http3Tunnel>),
 }
 
 /// A stream of an HTTP/2 connection.
@@ -63,6 +65,13 @@ impl Upgraded {
             }),
         }
     }
+
+    pub(super) fn http3(tunnel: Http3Tunnel) -> Self {
+        Self {
+            surplus: Bytes::new(),
+            kind: Kind::Http3(Box::new(tunnel)),
+        }
+    }
 }
 
 impl fmt::Debug for Upgraded {
@@ -70,6 +79,7 @@ impl fmt::Debug for Upgraded {
         f.write_str(match self.kind {
             Kind::Http1(_) => "Upgraded(Http1)",
             Kind::Http2(_) => "Upgraded(Http2)",
+            Kind::Http3(_) => "Upgraded(Http3)",
         })
     }
 }
@@ -86,6 +96,7 @@ impl AsyncRead for Upgraded {
                 Kind::Http1(place) => {
                     return Pin::new(&mut place.parts().1.stream).poll_read(context, buffer);
                 }
+                Kind::Http3(tunnel) => return Pin::new(tunnel).poll_read(context, buffer),
                 Kind::Http2(tunnel) => {
                     let bytes = tunnel.connection.poll_bytes(tunnel.token, context);
                     match ready!(bytes).map_err(broken)? {
@@ -110,6 +121,7 @@ impl AsyncWrite for Upgraded {
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().kind {
             Kind::Http1(place) => Pin::new(&mut place.parts().1.stream).poll_write(context, bytes),
+            Kind::Http3(tunnel) => Pin::new(tunnel).poll_write(context, bytes),
             Kind::Http2(_) if bytes.is_empty() => Poll::Ready(Ok(0)),
             Kind::Http2(tunnel) => {
                 let sent = tunnel
@@ -123,6 +135,7 @@ impl AsyncWrite for Upgraded {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().kind {
             Kind::Http1(place) => Pin::new(&mut place.parts().1.stream).poll_flush(context),
+            Kind::Http3(tunnel) => Pin::new(tunnel).poll_flush(context),
             // The task of the connection writes.
             Kind::Http2(_) => Poll::Ready(Ok(())),
         }
@@ -131,6 +144,7 @@ impl AsyncWrite for Upgraded {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().kind {
             Kind::Http1(place) => Pin::new(&mut place.parts().1.stream).poll_shutdown(context),
+            Kind::Http3(tunnel) => Pin::new(tunnel).poll_shutdown(context),
             Kind::Http2(tunnel) if tunnel.is_shut_down => Poll::Ready(Ok(())),
             Kind::Http2(tunnel) => {
                 let ended = tunnel

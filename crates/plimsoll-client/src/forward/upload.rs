@@ -19,7 +19,7 @@ const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Upload<B> {
     body: B,
-    /// What the head announces.
+    /// The length that the head announces.
     length: BodyLength,
     /// Bytes of a known length that have not come yet.
     left: u64,
@@ -78,7 +78,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
         }
     }
 
-    /// What the head announces.
+    /// The length that the head announces.
     pub(super) fn length(&self) -> BodyLength {
         self.length
     }

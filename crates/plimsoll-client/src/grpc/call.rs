@@ -11,12 +11,12 @@ use super::framing;
 use super::reading::{GrpcFault, GrpcReading};
 use crate::{Http2, ReadBuffer, ResponseParts};
 
-/// What a server answered to a call.
+/// The response to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrpcReply {
     /// How it says that the call ended.
     pub status: GrpcStatus,
-    /// What it says to that.
+    /// The message beside the status.
     pub message: Option<String>,
     /// Its messages.
     pub messages: Vec<Vec<u8>>,

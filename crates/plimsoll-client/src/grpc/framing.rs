@@ -36,6 +36,21 @@ pub fn messages(mut body: &[u8]) -> Result<Vec<&[u8]>, FramingError> {
     Ok(messages)
 }
 
+/// Takes the first message out of content that is still being received; `None` until it is whole.
+pub fn take_message(content: &mut Vec<u8>) -> Result<Option<Vec<u8>>, FramingError> {
+    let Some((prefix, rest)) = content.split_first_chunk::<PREFIX_BYTES>() else {
+        return Ok(None);
+    };
+    let length = Prefix::parse(*prefix)?.length;
+    let length = usize::try_from(length).map_err(|_| FramingError::TooLong)?;
+    let Some(message) = rest.get(..length) else {
+        return Ok(None);
+    };
+    let message = message.to_vec();
+    content.drain(..PREFIX_BYTES + length);
+    Ok(Some(message))
+}
+
 /// Why bytes are no messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
@@ -56,7 +71,7 @@ pub enum FramingError {
 /// Counts the messages of a body that comes in pieces, cut anywhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageCounter {
-    /// What came of a prefix that is not whole.
+    /// The bytes of an incomplete prefix.
     prefix: [u8; PREFIX_BYTES],
     prefix_length: usize,
     /// Bytes of the message under way that are still to come.

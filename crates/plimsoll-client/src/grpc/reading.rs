@@ -1,4 +1,4 @@
-//! What a response says to a call, as it comes in.
+//! Decodes the response to a call as it arrives.
 
 use plimsoll_model::{Failure, FailureKind, GrpcStatus, Phase};
 use plimsoll_wire::h2::ResponseHead;
@@ -17,7 +17,7 @@ const MOST_OF_TYPE: usize = 100;
 pub struct GrpcReading {
     http_status: u16,
     is_grpc: bool,
-    /// What it says to be, if that is not gRPC.
+    /// The content type, if it is not that of gRPC.
     content_type: Vec<u8>,
     status: Option<GrpcStatus>,
     /// Percent-encoded.
@@ -25,19 +25,19 @@ pub struct GrpcReading {
     messages: MessageCounter,
 }
 
-/// What came of a call.
+/// The response to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrpcAnswer<'a> {
     /// How the server says that it ended.
     pub status: GrpcStatus,
     /// Messages in the response.
     pub messages: u64,
-    /// What the server says to the status, percent-encoded; empty if nothing.
+    /// The message beside the status, percent-encoded; empty if there is none.
     message: &'a [u8],
 }
 
 impl GrpcAnswer<'_> {
-    /// What the server says to the status, if anything.
+    /// The message beside the status, if there is one.
     pub fn message(&self) -> Option<String> {
         if self.message.is_empty() {
             return None;
@@ -106,7 +106,7 @@ impl GrpcReading {
         self.take_status(fields);
     }
 
-    /// What the response, now complete, came to.
+    /// The outcome of the complete response.
     ///
     /// - `one`: whether the method answers with exactly one message if it succeeds.
     pub fn finish(&self, one: bool) -> Result<GrpcAnswer<'_>, GrpcFault> {
@@ -145,7 +145,7 @@ impl GrpcReading {
         let code = std::str::from_utf8(status)
             .ok()
             .and_then(|text| text.trim().parse::<u64>().ok());
-        // What is no number is no status that exists.
+        // A value that is not a number stands for an unknown status.
         self.status = Some(GrpcStatus::from_code(code.unwrap_or(u64::MAX)));
         let message = fields.field("grpc-message").unwrap_or_default();
         self.message.clear();

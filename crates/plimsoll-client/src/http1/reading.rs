@@ -2,16 +2,14 @@
 //! a stream without an end needs.
 
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::Instant;
 
-use plimsoll_model::{Clock, Failure, FailureKind};
+use plimsoll_model::Clock;
 use plimsoll_wire::h1::ResponseSink;
-use plimsoll_wire::tls;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Completed, Http1, Incomplete, Progress, READS_PER_POLL, ReadBuffer};
+use super::{Completed, Http1, Incomplete, Progress, ReadBuffer};
 use crate::{Opening, Request};
 
 /// An exchange whose response has begun.
@@ -20,7 +18,7 @@ pub struct Opened {
     progress: Progress,
     /// How it stood then.
     pub opening: Opening,
-    /// What came with the head may have been all.
+    /// Set if the response was complete with its head.
     completed: Option<Completed>,
 }
 
@@ -98,55 +96,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         })
         .await?;
         Ok(completed.expect("it is read to its end"))
-    }
-
-    /// Ready with the complete response, or with `None` as soon as there is a head if that is enough.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one future")]
-    fn poll_reading<K: ResponseSink, C: Clock>(
-        &mut self,
-        context: &mut Context<'_>,
-        progress: &mut Progress,
-        request: &Request,
-        is_head_enough: bool,
-        buffer: &ReadBuffer,
-        sink: &mut K,
-        clock: &C,
-    ) -> Poll<Result<Option<Completed>, Incomplete>> {
-        if let Err(incomplete) = self.send(context, progress, request, clock) {
-            return Poll::Ready(Err(incomplete));
-        }
-        for _ in 0..READS_PER_POLL {
-            let shared = &mut *buffer.0.borrow_mut();
-            let mut read = ReadBuf::new(&mut shared.memory);
-            if let Err(error) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut read)) {
-                let error = progress.write_error.take().unwrap_or(error);
-                let failure = tls::failure(progress.timing.phase(), &error);
-                return Poll::Ready(Err(progress.fail(failure, clock.now())));
-            }
-            let known_head = &mut shared.known_head;
-            if let Some(result) = self.receive(progress, read.filled(), known_head, sink, clock) {
-                return Poll::Ready(result.map(Some));
-            }
-            if is_head_enough && self.decoder.has_head() {
-                return Poll::Ready(Ok(None));
-            }
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    }
-
-    fn poll_overdue<C: Clock>(
-        &mut self,
-        context: &mut Context<'_>,
-        progress: &mut Progress,
-        deadline: Instant,
-        clock: &C,
-    ) -> Poll<Result<Option<Completed>, Incomplete>> {
-        ready!(self.deadline.poll_passed(context, deadline));
-        let failure = match progress.write_error.take() {
-            Some(error) => tls::failure(progress.timing.phase(), &error),
-            None => Failure::new(progress.timing.phase(), FailureKind::Timeout),
-        };
-        Poll::Ready(Err(progress.fail(failure, clock.now())))
     }
 }

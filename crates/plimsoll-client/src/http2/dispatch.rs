@@ -15,7 +15,7 @@ pub(super) struct Dispatch<'a, K> {
     pub(super) sink: &'a mut K,
     /// When the bytes were read.
     pub(super) now: Instant,
-    /// What broke the transport, if it is broken.
+    /// The error of the transport, if it is broken.
     pub(super) error: Option<&'a io::Error>,
     /// Exchanges that ended.
     pub(super) ended: usize,

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_model::{Failure, FailureKind, Phase, Phases};
 use plimsoll_wire::h1::Limits;
@@ -14,11 +14,13 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt, Zer
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::quic::Version;
+use tokio::sync::Notify;
 use url::Host;
 
 use super::Http3;
 use super::early_data::EarlyData;
 use super::failure::connection_failure;
+use super::peer::Peer;
 use super::transport::Transport;
 
 /// How QUIC is spoken.
@@ -53,6 +55,8 @@ pub enum QuicError {
 pub struct Http3Connection {
     /// Carries the exchanges.
     pub http: Http3,
+    /// Until when its address is valid, by the TTL of name servers; forever if none was queried.
+    pub valid_until: Option<Instant>,
     /// The phases that happened: dns, and connect, in which QUIC does the handshake of TLS too.
     pub phases: Phases,
 }
@@ -72,6 +76,10 @@ const SESSIONS: usize = 256;
 
 /// So long may a server be silent while something is under way: deadlines are the caller's.
 const SILENCE: Duration = Duration::from_mins(5);
+
+/// How often a packet is sent while nothing else is, so that the server does not take a connection on which a response
+/// or a WebSocket is silent for a dead one. Longer than pools keep connections without exchanges.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 /// Windows that are no limit on loopback or a fast network.
 const STREAM_WINDOW: u32 = 8 << 20;
@@ -98,6 +106,7 @@ impl QuicOptions {
         let mut transport = TransportConfig::default();
         transport
             .max_idle_timeout(Some(silence))
+            .keep_alive_interval(Some(KEEP_ALIVE))
             .stream_receive_window(VarInt::from_u32(
                 self.stream_window.unwrap_or(STREAM_WINDOW),
             ))
@@ -190,13 +199,18 @@ pub(crate) async fn open(
     }
 }
 
-/// What it means that [`open`] failed.
+/// The failure for an error of [`open`].
 pub(crate) fn connect_failure(address: SocketAddr, error: &io::Error) -> Failure {
     let quic = error.get_ref().and_then(|inner| inner.downcast_ref());
     match quic {
         Some(quic) => connection_failure(Phase::Connect, quic),
         None => Failure::from_io(Phase::Connect, error).because(format!("{address}: {error}")),
     }
+}
+
+/// `H3_NO_ERROR` (RFC 9114, section 8.1).
+pub(super) fn no_error() -> VarInt {
+    VarInt::from_u32(0x100)
 }
 
 /// The name that the certificate of `host` must be for.
@@ -211,22 +225,31 @@ pub(crate) fn certificate_name(host: &Host<&str>) -> String {
 /// Begins HTTP/3 on a connection.
 ///
 /// - `early`: what becomes of requests that leave before the handshake is over.
+/// - `closing`: signals that the connection is to be closed.
 pub(crate) async fn speak(
     quic: quinn::Connection,
     early: Option<EarlyData>,
     limits: Limits,
+    closing: Arc<Notify>,
 ) -> Result<Http3, Failure> {
     let mut builder = h3::client::builder();
     builder
         .max_field_section_size(limits.head_bytes as u64)
         .send_grease(false);
-    let transport = Transport::new(quic.clone(), limits.head_bytes as u64);
+    let peer = Arc::<Peer>::default();
+    let transport = Transport::new(quic.clone(), limits.head_bytes as u64, Arc::clone(&peer));
     let built = builder.build(transport).await;
     let (mut connection, sender) = built.map_err(|error| match quic.close_reason() {
         Some(reason) => connection_failure(Phase::Connect, &reason),
         None => Failure::new(Phase::Connect, FailureKind::Protocol).because(error.to_string()),
     })?;
-    // Reads the peer's SETTINGS and GOAWAY; ends with the connection.
-    tokio::spawn(async move { poll_fn(|context| connection.poll_close(context)).await });
-    Ok(Http3::new(sender, quic, early, limits))
+    let closed = quic.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            // Reads the peer's SETTINGS and GOAWAY; ends with the connection.
+            _ = poll_fn(|context| connection.poll_close(context)) => {}
+            () = closing.notified() => closed.close(no_error(), b""),
+        }
+    });
+    Ok(Http3::new(sender, quic, peer, early, limits))
 }

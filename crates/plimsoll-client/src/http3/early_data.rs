@@ -1,4 +1,4 @@
-//! What becomes of requests that leave before the handshake of their connection is over (0-RTT).
+//! The fate of requests that leave before the handshake of their connection is over (0-RTT).
 //!
 //! A server may reject them without a word, and with them everything else that was sent early: also
 //! what HTTP/3 says first. So such a connection is of no use, and another one has to be opened without

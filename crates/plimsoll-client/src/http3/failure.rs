@@ -1,4 +1,4 @@
-//! What an error of QUIC or HTTP/3 means in the vocabulary of failures.
+//! Errors of QUIC and HTTP/3 in the vocabulary of failures.
 
 use h3::error::{Code, ConnectionError, StreamError};
 use plimsoll_model::{Failure, FailureKind, Phase, Retry};

@@ -38,7 +38,7 @@ fn families_take_turns() {
     }
 }
 
-/// What an attempt comes to, and after how many milliseconds.
+/// The outcome of an attempt, and the milliseconds after which it comes.
 type Attempt = (u64, Result<(), ErrorKind>);
 
 struct Outcome {

@@ -13,7 +13,7 @@ pub struct DigestLogin {
     pub password: Secret,
 }
 
-/// What one user knows of one server: its last challenge, and how often its nonce was used.
+/// A user's last challenge by one server, and how often its nonce was used.
 #[derive(Default)]
 pub struct DigestAnswers {
     client: Option<DigestClient>,

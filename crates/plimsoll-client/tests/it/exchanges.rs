@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// Long enough to begin, short enough to wait for.
 const SHORT: Duration = Duration::from_millis(150);
 
-/// What the connections of a test run over.
+/// The transport of the connections of a test.
 struct Transport {
     authority: Option<Authority>,
 }
@@ -457,7 +457,7 @@ fn a_body_that_never_pauses_still_has_its_deadline() {
     });
 }
 
-/// What an exchange came to that the origin spoiled after reading its head.
+/// The outcome of an exchange that the origin spoils after reading its head.
 async fn spoiled(transport: &Transport, steps: Vec<Step>, within: Duration) -> Incomplete {
     let origin = transport.origin(after_head(steps));
     let mut client = transport.open(&origin).await;

@@ -39,7 +39,7 @@ fn sharing(plan: &Arc<CheckPlan>, most: usize) -> SharedConnections {
     SharedConnections::new(plan.endpoint.clone(), most, h2::Settings::default())
 }
 
-/// What the checks of one worker have in common.
+/// State that the checks of one worker share.
 struct Worker {
     connector: Connector,
     buffer: ReadBuffer,

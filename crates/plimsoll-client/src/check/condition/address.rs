@@ -42,7 +42,7 @@ impl AddressTest {
         })
     }
 
-    /// What has no address differs from every address.
+    /// An absent address differs from every address.
     pub(super) fn holds(self, peer: Option<IpAddr>) -> bool {
         match (self, peer) {
             (Self::Equal(address), Some(peer)) => address == peer,

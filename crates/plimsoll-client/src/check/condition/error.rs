@@ -1,4 +1,4 @@
-//! What is wrong with a condition that somebody wrote.
+//! Errors in written conditions.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use plimsoll_model::UnitError;
 const KNOWN: &str = "status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, \
                      grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)";
 
-/// What somebody may have meant.
+/// Names to suggest for a misspelled one.
 const NAMES: [&str; 16] = [
     "status",
     "time",
@@ -28,7 +28,7 @@ const NAMES: [&str; 16] = [
     "not",
 ];
 
-/// What is wrong with a condition that somebody wrote.
+/// An error in a written condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// There is no subject, operator or value.
@@ -42,7 +42,7 @@ pub enum ConditionError {
     Operator {
         /// The subject.
         subject: String,
-        /// What was written as its operator.
+        /// The operator as written.
         operator: String,
         /// The operators it has.
         known: &'static str,
@@ -62,9 +62,9 @@ pub enum ConditionError {
     /// The JSON path is not one.
     #[error("JSON path `{path}`: {reason}; write for example `$.items[0].name`")]
     Path {
-        /// What was written.
+        /// The path as written.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// `body.json` without a path.
@@ -81,7 +81,7 @@ pub enum ConditionError {
     Trailing {
         /// `any` or `not`.
         name: String,
-        /// What stands there.
+        /// The remaining text.
         rest: String,
     },
     /// `any` or `not` without parentheses.

@@ -152,7 +152,7 @@ fn combined(name: &str, inside: &str, rest: &str, depth: usize) -> Result<Test, 
     }
 }
 
-/// What stands before the parenthesis that closes one opened before `inside`, and after it.
+/// The text before the parenthesis that closes one opened before `inside`, and the text after it.
 fn closed<'a>(inside: &'a str, whole: &str) -> Result<(&'a str, &'a str), ConditionError> {
     let mut scanner = Scanner::default();
     for (position, c) in inside.char_indices() {

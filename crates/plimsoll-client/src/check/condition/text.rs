@@ -38,7 +38,7 @@ impl TextTest {
         })
     }
 
-    /// What is not there differs from everything.
+    /// An absent value differs from every value.
     pub(super) fn holds(&self, value: Option<&[u8]>) -> bool {
         let Some(value) = value else {
             return matches!(self, Self::NotEqual(_));
@@ -64,7 +64,7 @@ pub(super) fn unquote(value: &str) -> &str {
     unquoted(value).unwrap_or(value)
 }
 
-/// What stands between one pair of quotes, if it does.
+/// The text within one pair of quotes, if there is one.
 pub(super) fn unquoted(value: &str) -> Option<&str> {
     ['\'', '"']
         .into_iter()

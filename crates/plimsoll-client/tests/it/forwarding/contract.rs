@@ -433,11 +433,15 @@ fn an_upgrade_is_a_byte_stream_both_ways() {
     each(async |over| {
         let ground = Ground::new(over).await;
         if over == Over::Http3 {
-            let lease = ground.pool.acquire(&ground.endpoint).await.unwrap();
-            let mut head = Head::new("GET", "/tunnel", &());
-            head.upgrade = Some("echo");
-            let refused = lease.begin(&head, Chunks::none()).unwrap_err();
-            assert_eq!(refused.kind, FailureKind::UpgradeRefused);
+            // Of protocols only `websocket` is sent, and only to servers that announce extended CONNECT.
+            for protocol in ["echo", "websocket"] {
+                let lease = ground.pool.acquire(&ground.endpoint).await.unwrap();
+                lease.settled().await;
+                let mut head = Head::new("CONNECT", "/tunnel", &());
+                head.upgrade = Some(protocol);
+                let refused = lease.begin(&head, Chunks::none()).unwrap_err();
+                assert_eq!(refused.kind, FailureKind::UpgradeRefused, "{protocol}");
+            }
             return;
         }
         for is_connect in [false, true] {

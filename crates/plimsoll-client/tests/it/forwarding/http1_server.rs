@@ -192,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Call for Http1Call<S> {
             end += "\r\n";
             self.write(end.as_bytes()).await.ok();
         }
-        // What is left of a request that was not read would be taken for the next one.
+        // The rest of an unread request would be taken for the next one.
         self.is_over |= !matches!(self.left, Left::Nothing | Left::Known(0));
     }
 

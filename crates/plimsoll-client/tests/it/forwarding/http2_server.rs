@@ -135,7 +135,7 @@ impl Call for Http2Call {
     }
 
     async fn reset(&mut self) {
-        // What is written leaves when the connection has its turn; a reset would throw it away.
+        // Written frames leave when the connection has its turn; a reset would discard them.
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }

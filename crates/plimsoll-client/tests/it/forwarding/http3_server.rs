@@ -111,7 +111,7 @@ impl Call for Http3Call {
     }
 
     async fn reset(&mut self) {
-        // What was sent before has to arrive before the reset.
+        // Earlier frames have to arrive before the reset.
         for _ in 0..200 {
             tokio::task::yield_now().await;
         }

@@ -1,12 +1,17 @@
 //! Caps, idle connections, retirement.
 
+use std::net::Ipv4Addr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use plimsoll_client::forward::{Head, PoolOptions, may_retry};
 use plimsoll_client::forward::{Pool, Speaks};
-use plimsoll_client::{AddressFilter, ConnectOptions, Endpoint};
-use plimsoll_model::{FailureKind, Phase, Retry};
-use plimsoll_testkit::{HELLO, Origin, Script, Step, allocations_of_this_thread, until};
+use plimsoll_client::{AddressFilter, ConnectOptions, Endpoint, ReadBuffer};
+use plimsoll_model::{Clock as _, FailureKind, Phase, Retry};
+use plimsoll_testkit::{
+    HELLO, Http2Origin, NameServer, Origin, Script, Step, VirtualClock, allocations_of_this_thread,
+    frames, until,
+};
 
 use super::{Chunks, Ground, Over, run_local};
 use crate::connecting::connector;
@@ -299,5 +304,125 @@ fn streams_go_on_behind_goaway_and_new_ones_take_another_connection() {
         }
         assert_eq!(ground.get("/hello").await.unwrap().text(), "hello");
         assert_eq!(ground.server.connections.get(), 2);
+    });
+}
+
+/// A pool of HTTP/2 connections whose clock a test moves.
+fn on_virtual_time(options: PoolOptions) -> (Pool, VirtualClock) {
+    let clock = VirtualClock::new();
+    let options = PoolOptions {
+        speaks: Speaks::Http2,
+        ..options
+    };
+    let connector = connector(ConnectOptions::default());
+    let pool = Pool::with(
+        connector,
+        options,
+        ReadBuffer::new(),
+        Rc::new(clock.clone()),
+    );
+    (pool, clock)
+}
+
+async fn get(pool: &Pool, endpoint: &Endpoint) {
+    let lease = pool.acquire(endpoint).await.unwrap();
+    let mut exchange = lease
+        .begin(&Head::new("GET", "/", &()), Chunks::none())
+        .unwrap();
+    exchange.final_head().await.unwrap();
+    while let Some(frame) = exchange.frame().await {
+        frame.unwrap();
+    }
+}
+
+#[test]
+fn an_idle_connection_is_probed_before_it_is_used_again() {
+    run_local(async {
+        let origin = Http2Origin::hello();
+        let endpoint = Endpoint::parse(&origin.url("/")).unwrap();
+        let (pool, clock) = on_virtual_time(PoolOptions::default());
+        let destination = pool.destination(&endpoint);
+        get(&pool, &endpoint).await;
+        assert!(destination.acquire_now(clock.now()).is_some());
+        clock.advance(PoolOptions::default().probe_after);
+        // The server has to answer the probe first.
+        assert!(destination.acquire_now(clock.now()).is_none());
+        get(&pool, &endpoint).await;
+        assert!(destination.acquire_now(clock.now()).is_some());
+        assert_eq!((origin.connections(), origin.requests()), (1, 2));
+    });
+}
+
+#[test]
+fn a_connection_whose_server_answers_no_probe_is_replaced() {
+    run_local(async {
+        let hello = [
+            frames::frame(1, 4, 1, b"\x88"),
+            frames::frame(0, 1, 1, b"hello"),
+        ]
+        .concat();
+        let origin = Http2Origin::builder()
+            .raw(move |number| {
+                let silent = Script::new()
+                    .then(Step::Write(frames::settings()))
+                    .then(Step::ReadBody(frames::OPENING_BYTES + 9))
+                    .then(Step::Write(hello.clone()))
+                    .then(Step::Swallow);
+                (number == 0).then_some(silent)
+            })
+            .start();
+        let endpoint = Endpoint::parse(&origin.url("/")).unwrap();
+        let (pool, clock) = on_virtual_time(PoolOptions {
+            probe_timeout: Duration::from_millis(50),
+            ..PoolOptions::default()
+        });
+        get(&pool, &endpoint).await;
+        clock.advance(PoolOptions::default().probe_after);
+        get(&pool, &endpoint).await;
+        assert_eq!(origin.connections(), 2);
+        assert_eq!(pool.destination(&endpoint).status().open, 1);
+    });
+}
+
+#[test]
+fn a_connection_is_used_no_longer_than_the_ttl_of_its_address() {
+    const TTL: u32 = 60;
+    run_local(async {
+        let origin = Origin::scripted(Script::serve(HELLO));
+        let names = NameServer::builder()
+            .record("a.test", Ipv4Addr::LOCALHOST, TTL)
+            .start();
+        for follows_ttl in [true, false] {
+            let before = origin.connections();
+            let clock = VirtualClock::new();
+            let connector = connector(ConnectOptions {
+                name_servers: vec![names.address()],
+                ..ConnectOptions::default()
+            });
+            let hour = Duration::from_hours(1);
+            let options = PoolOptions {
+                speaks: Speaks::Http1,
+                idle_timeout: hour,
+                lifetime: hour,
+                follows_ttl,
+                ..PoolOptions::default()
+            };
+            let pool = Pool::with(
+                connector,
+                options,
+                ReadBuffer::new(),
+                Rc::new(clock.clone()),
+            );
+            let url = format!("http://a.test:{}/", origin.port());
+            let endpoint = Endpoint::parse(&url).unwrap();
+            get(&pool, &endpoint).await;
+            clock.advance(Duration::from_secs(50));
+            get(&pool, &endpoint).await;
+            assert_eq!(origin.connections() - before, 1);
+            clock.advance(Duration::from_mins(10));
+            get(&pool, &endpoint).await;
+            let opened = origin.connections() - before;
+            assert_eq!(opened, if follows_ttl { 2 } else { 1 });
+        }
     });
 }

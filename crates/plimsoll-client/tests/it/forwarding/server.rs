@@ -1,4 +1,4 @@
-//! What the servers of the contract do, whatever version of HTTP carries it.
+//! Behaviour of the servers of the contract, whichever version of HTTP carries it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use http::HeaderMap;
 pub(crate) use super::http1_server::serve as serve_http1;
 pub(crate) use super::http2_server::serve as serve_http2;
 
-/// What the servers of one test have seen.
+/// Observations of the servers of one test.
 #[derive(Default)]
 pub(crate) struct Server {
     pub(crate) connections: Cell<usize>,
