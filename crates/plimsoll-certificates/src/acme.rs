@@ -25,7 +25,7 @@ const LIMITS: FetchLimits = FetchLimits {
     redirects: 0,
 };
 
-/// For all of an order.
+/// For all of an order: authorities validate within seconds and issue within minutes.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// How often the order's state is requested.

@@ -27,7 +27,7 @@ const LIMITS: FetchLimits = FetchLimits {
     redirects: 0,
 };
 
-/// A responder that has nothing newer gets requests so often at most.
+/// The least time between two requests to a responder that has no newer response.
 const LEAST: Duration = Duration::from_secs(10);
 
 /// Why there is no response.

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 /// The first pause after an order that failed. Authorities allow about five failures of a name in an hour.
 const FIRST_PAUSE: Duration = Duration::from_mins(2);
 
-/// The longest pause between two attempts.
+/// The longest pause between two attempts: four attempts a day stay below Let's Encrypt's limit of five failed
+/// validations per name and hour.
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 
 /// When a certificate is to be renewed: once a third of its time is left, or up to a twentieth of its time earlier.

@@ -45,7 +45,7 @@ pub struct AcmeAccount {
 /// An account that was opened by other means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalAccount {
-    /// What it is called.
+    /// Its identifier.
     pub id: String,
     /// Its key for HMAC with SHA-256, in base64url without padding.
     pub key: Secret,
@@ -92,7 +92,7 @@ impl AcmePlan {
         }
     }
 
-    /// What it is called: its first name.
+    /// Its name: the first domain.
     pub fn name(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
@@ -112,7 +112,7 @@ impl AcmePlan {
     }
 }
 
-/// What is wrong with a name that a certificate is to be for, if anything is.
+/// The error in a name for a certificate, if there is one.
 pub(crate) fn mistake_in_name(name: &str) -> Option<String> {
     if name.parse::<IpAddr>().is_ok() {
         return None;

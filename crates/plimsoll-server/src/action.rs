@@ -41,7 +41,7 @@ pub struct Refusal {
     pub error: RequestError,
 }
 
-/// What an action has to say.
+/// The answer of an action.
 pub enum Answer {
     /// It can be sent now.
     Now(Outcome),
@@ -53,15 +53,15 @@ pub enum Answer {
 /// A future that stays on its worker.
 pub type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// What becomes of a request.
+/// The outcome of a request.
 pub enum Outcome {
     /// A response; the connection goes on.
     Respond(Response),
     /// `101 Switching Protocols` with the fields of this response, `upgrade` among them, then the stream is
     /// the function's.
     ///
-    /// Only where the request has an upgrade. Over HTTP/2 that is an extended CONNECT (RFC 8441), which is
-    /// answered with 200. Otherwise the client gets 501, over HTTP/2 and HTTP/3 with the advice to use HTTP/1.1.
+    /// Only where the request has an upgrade. Over HTTP/2 and HTTP/3 that is an extended CONNECT (RFC 8441, RFC 9220),
+    /// which is answered with 200. Otherwise the client gets 501, over HTTP/2 and HTTP/3 with the advice to use HTTP/1.1.
     Upgrade(Response, TakeOver),
     /// The stream is the function's at once, without a response: for CONNECT tunnels and faults.
     Raw(TakeOver),

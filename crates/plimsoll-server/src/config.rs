@@ -11,6 +11,8 @@ mod address;
 
 mod admin;
 
+mod dump;
+
 mod limits;
 
 mod listen;
@@ -58,10 +60,10 @@ pub use crate::config::action::{
 pub use crate::config::log::{LogPlan, LogTarget};
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
-/// What a file asks for, ready to start.
+/// A compiled configuration file, ready to start.
 #[derive(Debug, Clone)]
 pub struct ServerPlan {
-    /// What the engine serves.
+    /// The plan of the engine.
     pub engine: EnginePlan,
     /// How long open connections may still take once a drain begins.
     pub drain: Duration,
@@ -70,7 +72,7 @@ pub struct ServerPlan {
     /// The certificates that are to be ordered and kept in their files, which are among `certificates`; the code
     /// that runs the plan does so.
     pub acme: Vec<AcmePlan>,
-    /// What is to be fetched and kept in files, which are among `certificates`, in the same way.
+    /// OCSP responses to fetch and keep in files, which are among `certificates`, in the same way.
     pub ocsp: Vec<OcspPlan>,
     /// Where requests are logged, if anywhere; the code that runs the plan writes the log.
     pub log: Option<LogPlan>,
@@ -98,9 +100,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// One for the life of a server: certificates that it made for one file hold for the next.
 #[derive(Debug)]
 pub struct Compiler {
-    /// What paths in the files are relative to.
+    /// The folder that paths in the files are relative to.
     pub directory: PathBuf,
-    /// What the routes count in.
+    /// The counters of the routes.
     pub counters: Arc<Counters>,
     /// Workers, if a file does not say how many.
     pub threads: usize,
@@ -108,9 +110,9 @@ pub struct Compiler {
     pub actions: Vec<ActionKind>,
     /// Tables of other crates at the top of the file.
     pub sections: Vec<SectionKind>,
-    /// What listeners serve that is not HTTP, of other crates.
+    /// Kinds of listeners of other crates, for protocols other than HTTP.
     pub listens: Vec<ListenKind>,
-    /// What other crates answer on the admin port.
+    /// Paths of other crates on the admin port.
     pub admin_paths: Vec<AdminPath>,
     /// Sockets that the program was started with.
     pub inherited: Arc<Inherited>,
@@ -198,7 +200,9 @@ impl Compiler {
         );
         if let Some(table) = root.table("admin") {
             let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
-            let admin = admin::compile(table, counters, &self.admin_paths, apis, &listeners);
+            let mut paths = self.admin_paths.clone();
+            paths.push(dump::path(text));
+            let admin = admin::compile(table, counters, &paths, apis, &listeners);
             listeners.extend(admin);
         }
         if let Some(table) = root.table("metrics") {
@@ -226,10 +230,10 @@ impl Compiler {
     }
 }
 
-/// What compiling needs besides the file.
+/// The surroundings of compiling a file.
 struct Context<'c> {
     compiler: &'c Compiler,
-    /// What the sections of other crates were compiled to.
+    /// The compiled sections of other crates.
     sections: Sections,
     /// Figures can be read.
     is_measured: bool,
@@ -237,9 +241,9 @@ struct Context<'c> {
     certificates: RefCell<Vec<PathBuf>>,
     /// Those that are to be ordered.
     acme: RefCell<Vec<AcmePlan>>,
-    /// What is to be fetched of authorities.
+    /// OCSP responses to fetch.
     ocsp: RefCell<Vec<OcspPlan>>,
-    /// What actions answer on the admin port; absent without one.
+    /// The APIs of actions on the admin port; absent without one.
     apis: Option<AdminApis>,
     /// How often each name of a place was given.
     identities: RefCell<HashMap<String, usize>>,
@@ -291,7 +295,7 @@ impl Routing {
         }
     }
 
-    /// What each worker makes of the routes of a listener.
+    /// Makes the routes of a listener on each worker.
     ///
     /// - `listener`: its name, if it has one.
     fn of_listener(&self, listener: Option<&str>) -> Arc<MakeAction> {

@@ -1,4 +1,4 @@
-//! What every implementation of a seam is held to, over real sockets; for tests, so it panics.
+//! The contracts of the crate's seams, over real sockets; for tests, so it panics.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -64,7 +64,7 @@ pub fn frames(pieces: &[&[u8]]) {
 
 /// A connection ends when its client ends it, and says nothing to a client that says nothing.
 pub fn stream_handler(make: Arc<MakeStreamHandler>) {
-    let (engine, address) = start(Serves::Stream(make));
+    let (engine, address) = start(Serves::stream(make));
     for sent in [&b""[..], b"hello\r\n"] {
         let mut stream = connect(address);
         stream.write_all(sent).expect("the server reads");

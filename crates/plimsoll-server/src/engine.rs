@@ -1,8 +1,12 @@
 //! The engine: workers, their listeners, and what is done to all of them together.
 
+mod plan;
+
 pub(crate) mod run;
 
 pub(crate) mod listener;
+
+mod binding;
 
 pub(crate) mod address;
 
@@ -19,189 +23,28 @@ pub(crate) mod admission;
 pub(crate) mod limits;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use plimsoll_wire::cores::{self, PinError};
-use plimsoll_wire::steer_by_connection_id;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::action::MakeAction;
+pub use self::plan::{EnginePlan, Http3Plan, ListenerPlan, Serves};
+
+pub(crate) use self::plan::Key;
+
+use self::binding::{Binding, PerWorker, Taken};
 use crate::engine::address::Address;
 use crate::engine::admission::Admission;
 use crate::engine::handover::{HandedOver, Held};
-use crate::engine::inherited::Inherited;
 use crate::engine::limits::Limits;
-use crate::engine::listener::{Sockets, Transport};
-use crate::engine::run::{Command, Socket, Update};
+use crate::engine::listener::Transport;
+use crate::engine::run::{Command, Update};
 use crate::engine::unix_socket::UnixFile;
-use crate::layer4::{MakeDatagramHandler, MakeStreamHandler};
 use crate::observe::counters::Counters;
-use crate::protocol::http3::listener::{NoTls13, server_config};
-
-/// What an engine is to serve.
-#[derive(Debug, Clone)]
-pub struct EnginePlan {
-    /// Workers, each a thread with its own runtime; at least one.
-    pub threads: usize,
-    /// Binds each worker to one core.
-    pub pin: bool,
-    /// Where it listens, and what for.
-    pub listeners: Vec<ListenerPlan>,
-    /// What clients may take.
-    pub limits: Limits,
-    /// Sockets that the program was started with.
-    pub inherited: Arc<Inherited>,
-}
-
-impl EnginePlan {
-    /// One worker that is bound to no core, with the limits that hold by default.
-    pub fn new(listeners: Vec<ListenerPlan>) -> Self {
-        Self {
-            threads: 1,
-            pin: false,
-            listeners,
-            limits: Limits::default(),
-            inherited: Arc::default(),
-        }
-    }
-}
-
-/// One listener.
-#[derive(Clone)]
-pub struct ListenerPlan {
-    /// Where.
-    pub address: Address,
-    /// Permissions of a socket in the file system, such as `0o660`.
-    pub mode: Option<u32>,
-    /// Another process may listen there too and share the connections, as during a restart. A socket in the file
-    /// system takes the place of that of the other process.
-    pub shares_port: bool,
-    /// Networks of proxies whose connections begin with a PROXY header; others are served as themselves.
-    pub proxied_by: Vec<IpNet>,
-    /// It stays open during a drain, so that the state of the drain can be read.
-    pub is_last: bool,
-    /// What is served there.
-    pub serves: Serves,
-}
-
-impl ListenerPlan {
-    /// A listener that clients reach directly at its port.
-    pub fn new(address: impl Into<Address>, serves: Serves) -> Self {
-        Self {
-            address: address.into(),
-            mode: None,
-            shares_port: false,
-            proxied_by: Vec::new(),
-            is_last: false,
-            serves,
-        }
-    }
-}
-
-/// What a listener serves.
-#[derive(Clone)]
-pub enum Serves {
-    /// HTTP/1 and, if wanted, HTTP/2: over TLS by ALPN, in the clear by prior knowledge.
-    Http {
-        /// Answers the requests.
-        action: Arc<MakeAction>,
-        /// Encrypts, if present; its ALPN protocols are set by the listener.
-        tls: Option<Arc<rustls::ServerConfig>>,
-        /// Speaks HTTP/2 too.
-        http2: bool,
-        /// Speaks HTTP/3 too, at the UDP port of the same number; only with `tls`.
-        http3: Option<Http3Plan>,
-    },
-    /// Whole connections.
-    Stream(Arc<MakeStreamHandler>),
-    /// Datagrams.
-    Datagram(Arc<MakeDatagramHandler>),
-}
-
-/// How HTTP/3 is spoken beside HTTP/1 and HTTP/2.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Http3Plan {
-    /// The UDP port that is advertised to clients, where it is not that of the socket.
-    pub advertised: Option<u16>,
-}
-
-impl Serves {
-    /// HTTP/1 and HTTP/2 in the clear.
-    pub fn clear(action: Arc<MakeAction>) -> Self {
-        Self::Http {
-            action,
-            tls: None,
-            http2: true,
-            http3: None,
-        }
-    }
-
-    /// How HTTP/3 is spoken by `limits`, if it is.
-    fn quic(&self, limits: &Limits) -> Result<Option<quinn::ServerConfig>, NoTls13> {
-        let Self::Http {
-            tls: Some(tls),
-            http3: Some(_),
-            ..
-        } = self
-        else {
-            return Ok(None);
-        };
-        server_config(tls, limits).map(Some)
-    }
-
-    /// What a client begins the address with: `http`, `https`, `tcp` or `udp`.
-    pub fn scheme(&self) -> &'static str {
-        match self {
-            Self::Http { tls: None, .. } => "http",
-            Self::Http { tls: Some(_), .. } => "https",
-            Self::Stream(_) => "tcp",
-            Self::Datagram(_) => "udp",
-        }
-    }
-
-    pub(crate) fn transport(&self) -> Transport {
-        match self {
-            Self::Http { .. } | Self::Stream(_) => Transport::Tcp,
-            Self::Datagram(_) => Transport::Udp,
-        }
-    }
-}
-
-impl fmt::Debug for ListenerPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at {}", self.serves, self.address)
-    }
-}
-
-impl fmt::Debug for Serves {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.scheme())
-    }
-}
-
-impl EnginePlan {
-    fn keys(&self) -> impl Iterator<Item = Key> {
-        fn place(listener: &ListenerPlan) -> (Transport, &Address) {
-            (listener.serves.transport(), &listener.address)
-        }
-        self.listeners
-            .iter()
-            .enumerate()
-            .map(move |(at, listener)| {
-                let earlier = self.listeners.iter().take(at);
-                let nth = earlier.filter(|it| place(it) == place(listener)).count();
-                let (transport, address) = place(listener);
-                (transport, address.clone(), nth)
-            })
-    }
-}
 
 /// Why an engine cannot do what was requested.
 #[derive(Debug, thiserror::Error)]
@@ -209,9 +52,9 @@ pub enum EngineError {
     /// The port cannot be had.
     #[error("cannot listen on {address}")]
     Listen {
-        /// What was to be listened on.
+        /// The address to listen on.
         address: Address,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A worker cannot be bound to a core.
@@ -223,14 +66,10 @@ pub enum EngineError {
     /// Its TLS has not what HTTP/3 needs.
     #[error("cannot speak HTTP/3 at {0}: TLS 1.3 with TLS13_AES_128_GCM_SHA256 is needed")]
     Quic(Address),
-    /// What cannot be changed while it runs.
+    /// A part of the configuration that cannot be changed while it runs.
     #[error("{0} cannot be changed while it runs; restart it")]
     Fixed(&'static str),
 }
-
-/// Where a plan says to listen, and the how manieth there (each port 0 is another one): what a reload
-/// recognises a listener by.
-pub(crate) type Key = (Transport, Address, usize);
 
 /// Workers that serve until they are drained, or until the value is dropped.
 ///
@@ -309,7 +148,9 @@ impl Engine {
     /// The ports that it listens on, in no particular order.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let own = |(key, address): (&Key, &Address)| {
-            let is_own = key.0 != Transport::Quic;
+            // The port of HTTP/3 is that of the listener for TCP beside it.
+            let beside = (Transport::Tcp, key.1.clone(), key.2);
+            let is_own = key.0 != Transport::Quic || !self.bound.contains_key(&beside);
             address.port().filter(|_| is_own)
         };
         self.bound.iter().filter_map(own).collect()
@@ -321,7 +162,7 @@ impl Engine {
         plan.keys().map(bound).collect()
     }
 
-    /// What it counts.
+    /// The counters of the engine.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -411,7 +252,9 @@ impl Engine {
             let quic = quic.map_err(|_| EngineError::Quic(listener.address.clone()))?;
             let quic_key = (Transport::Quic, key.1.clone(), key.2);
             let known = self.bound.get(&key);
-            let adds_quic = quic.is_some() && !self.bound.contains_key(&quic_key);
+            // Its own socket may be one of QUIC.
+            let is_quic = key == quic_key;
+            let adds_quic = !is_quic && quic.is_some() && !self.bound.contains_key(&quic_key);
             let mut take = |key: &Key| {
                 let found = taken.iter().position(|it| it.is_for(key));
                 found.map(|at| taken.swap_remove(at))
@@ -438,11 +281,13 @@ impl Engine {
                     });
                 }
             };
-            add(&key, binding.sockets, None);
+            let first = binding.held.as_ref().map_or(0, |held| held.first);
+            let own_quic = quic.as_ref().filter(|_| is_quic);
+            add(&key, binding.sockets, own_quic.map(|quic| (quic, first)));
             if let Some(held) = binding.held {
                 self.held.insert(key.clone(), held);
             }
-            if let Some(quic) = &quic {
+            if let Some(quic) = quic.as_ref().filter(|_| !is_quic) {
                 let first = binding.quic_held.as_ref().map_or(0, |held| held.first);
                 add(&quic_key, binding.quic, Some((quic, first)));
                 if let Some(held) = binding.quic_held {
@@ -505,140 +350,6 @@ impl Engine {
                 thread.join().ok();
             }
         }
-    }
-}
-
-/// The sockets of each worker; none where there are some already.
-type PerWorker = Vec<Vec<Socket>>;
-
-/// What another process has handed over for one listener.
-struct Taken {
-    own: Option<HandedOver>,
-    quic: Option<HandedOver>,
-}
-
-/// The sockets of one listener.
-struct Binding {
-    address: Address,
-    sockets: PerWorker,
-    held: Option<Held>,
-    quic: PerWorker,
-    quic_held: Option<Held>,
-    file: Option<UnixFile>,
-}
-
-/// Ports that are tried where one must be free for both TCP and UDP.
-const PORTS_TRIED: usize = 16;
-
-impl Binding {
-    /// - `known`: where it listens already.
-    /// - `adds_quic`: HTTP/3 is to be spoken there, and is not yet.
-    fn new(
-        listener: &ListenerPlan,
-        known: Option<&Address>,
-        adds_quic: bool,
-        count: usize,
-        inherited: &Inherited,
-        taken: Taken,
-    ) -> io::Result<Self> {
-        let nothing = || (0..count).map(|_| Vec::new()).collect::<PerWorker>();
-        let mut binding = Self {
-            address: listener.address.clone(),
-            sockets: nothing(),
-            held: None,
-            quic: nothing(),
-            quic_held: None,
-            file: None,
-        };
-        let shares = listener.shares_port;
-        match (known, taken.own, &listener.address) {
-            (Some(known), _, _) => binding.address = known.clone(),
-            (None, Some(own), address) => {
-                if let Address::Unix(path) = address {
-                    binding.file = Some(UnixFile::at(path)?);
-                }
-                binding.address = own.bound;
-                binding.hold(own.sockets, count)?;
-            }
-            (None, None, Address::Unix(path)) => {
-                let (sockets, file) = Sockets::bind_unix(path, listener.mode, count, shares)?;
-                binding.hold(sockets.into_descriptors(), count)?;
-                binding.file = Some(file);
-            }
-            (None, None, Address::Inherited(name)) => {
-                let sockets = inherited.take(name, count)?;
-                if let Some(port) = sockets.port() {
-                    binding.address = Address::Port(port);
-                }
-                binding.hold(sockets.into_descriptors(), count)?;
-            }
-            (None, None, Address::Port(address)) => {
-                let mut tried = 0;
-                loop {
-                    tried += 1;
-                    let transport = listener.serves.transport();
-                    let (sockets, port) = Sockets::bind(transport, *address, count, shares)?;
-                    if adds_quic {
-                        match Sockets::bind(Transport::Quic, port, count, shares) {
-                            Ok((quic, _)) => {
-                                binding.hold_quic(quic.into_descriptors(), 0, count)?;
-                            }
-                            // Another program has the port of UDP that belongs to the one of TCP.
-                            Err(_) if address.port() == 0 && tried < PORTS_TRIED => continue,
-                            Err(error) => return Err(error),
-                        }
-                    }
-                    binding.address = Address::Port(port);
-                    binding.hold(sockets.into_descriptors(), count)?;
-                    return Ok(binding);
-                }
-            }
-        }
-        if adds_quic {
-            let no_port = || io::Error::other("HTTP/3 needs a port");
-            let port = binding.address.port().ok_or_else(no_port)?;
-            match taken.quic {
-                None => {
-                    let (quic, _) = Sockets::bind(Transport::Quic, port, count, shares)?;
-                    binding.hold_quic(quic.into_descriptors(), 0, count)?;
-                }
-                Some(taken) => {
-                    // Connections of the other process go on at its sockets, whose numbers must stay.
-                    let mut sockets = taken.sockets;
-                    let first = sockets.len();
-                    let (more, _) = Sockets::bind(Transport::Quic, port, count, true)?;
-                    sockets.extend(more.into_descriptors());
-                    binding.hold_quic(sockets, first, count)?;
-                }
-            }
-        }
-        Ok(binding)
-    }
-
-    /// Has the workers read these sockets.
-    fn hold(&mut self, sockets: Vec<OwnedFd>, count: usize) -> io::Result<()> {
-        self.sockets = handover::spread(&sockets, count)?;
-        self.held = Some(Held {
-            first: 0,
-            active: sockets.len(),
-            sockets,
-        });
-        Ok(())
-    }
-
-    /// Has the workers read `count` of these sockets from `first` on, and the kernel hand them what is theirs.
-    fn hold_quic(&mut self, sockets: Vec<OwnedFd>, first: usize, count: usize) -> io::Result<()> {
-        let own = sockets.get(first..first + count).unwrap_or_default();
-        self.quic = handover::spread(own, count)?;
-        if let Some(socket) = own.first() {
-            steer_by_connection_id(socket, first, count)?;
-        }
-        self.quic_held = Some(Held {
-            sockets,
-            first,
-            active: count,
-        });
-        Ok(())
     }
 }
 

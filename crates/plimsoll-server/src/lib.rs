@@ -53,8 +53,9 @@ pub use crate::engine::{
     Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
 pub use crate::layer4::{
-    Accepted, Datagram, DatagramHandler, Effect, Effects, FirstBytes, Inspection,
-    MakeDatagramHandler, MakeStreamHandler, ServeStream, SessionId, StreamHandler,
+    Accepted, AcceptedQuic, Datagram, DatagramHandler, Effect, Effects, FirstBytes, Inspection,
+    MakeDatagramHandler, MakeQuicHandler, MakeStreamHandler, QuicHandler, QuicPlan, ServeStream,
+    SessionId, StreamHandler,
 };
 pub use crate::message::body::{BodyError, RequestBody};
 pub use crate::message::connection::{ConnectionInfo, TlsInfo};

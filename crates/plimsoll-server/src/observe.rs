@@ -1,4 +1,4 @@
-//! What can be seen of a server: metrics, the access log, notices, the admin port.
+//! Observability: metrics, the access log, notices, the admin port.
 
 pub(crate) mod counters;
 

@@ -40,9 +40,9 @@ pub enum OriginError {
     /// The port cannot be had.
     #[error("cannot listen on {address}")]
     Listen {
-        /// What was to be listened on.
+        /// The address to listen on.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The runtime cannot be had, or accepting connections failed for good.
@@ -79,7 +79,7 @@ impl Answer {
         self.body.clone()
     }
 
-    /// What goes over the wire of HTTP/1: all of it, or to a HEAD request only the head.
+    /// The bytes on the wire of HTTP/1: all of them, or only the head in response to HEAD.
     pub(crate) fn to(&self, is_head: bool) -> &[u8] {
         if is_head {
             &self.bytes[..self.head_bytes]

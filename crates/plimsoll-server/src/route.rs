@@ -67,7 +67,7 @@ impl Paths {
     }
 }
 
-/// What routes look at; a [`Request`] computes it lazily.
+/// The properties of a request that routes match; a [`Request`] computes them lazily.
 pub trait RouteInput {
     /// The method.
     fn method(&self) -> &str;

@@ -1,4 +1,4 @@
-//! What the connections of one worker share. Nothing of it is shared between workers but counters.
+//! State that the connections of one worker share. Only counters are shared between workers.
 
 pub(crate) mod context;
 
@@ -239,7 +239,7 @@ impl Drop for Place {
     }
 }
 
-/// What a listener gives to the connections that it accepts; a reload replaces it.
+/// The configuration that a listener gives to its connections; a reload replaces it.
 pub(crate) struct Service {
     pub(crate) action: RefCell<Rc<dyn Action>>,
     pub(crate) tls: RefCell<Option<TlsAcceptor>>,

@@ -12,7 +12,7 @@ use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
 use crate::observe::counters::RouteTag;
 
-/// What the paths begin with that authorities ask for.
+/// The prefix of the paths that authorities request.
 const PREFIX: &str = "/.well-known/acme-challenge/";
 
 /// Challenge responses by token, shared between the ACME client and the listeners.

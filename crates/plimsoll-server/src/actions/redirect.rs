@@ -37,7 +37,7 @@ pub enum RedirectError {
     /// A brace without its other half.
     #[error("a brace is not closed")]
     Brace,
-    /// What cannot stand in a header field.
+    /// A character that cannot be part of a header field.
     #[error("contains a blank, a control character or one beyond ASCII; encode it with %XX")]
     Character,
 }

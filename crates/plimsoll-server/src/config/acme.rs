@@ -21,7 +21,7 @@ const FOLDER: &str = "acme";
 /// As many as any authority puts into one.
 const MOST_NAMES: usize = 100;
 
-/// What is wanted, noted to be ordered; nothing if anything is wrong.
+/// Compiles an order for certificates; `None` if there was an error.
 pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<AcmePlan> {
     let mut table = value.table()?;
     let names = names(&mut table);

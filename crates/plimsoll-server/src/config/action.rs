@@ -40,12 +40,12 @@ pub struct SectionKind {
 /// Compiles the value of a section, noting what is wrong in it; called with nothing if the file does not have it.
 pub type CompileSection = fn(Option<Value<'_>>, &SectionContext<'_>) -> Arc<dyn Any + Send + Sync>;
 
-/// What compiling a section needs besides its value.
+/// The surroundings of compiling a section.
 #[derive(Debug, Clone, Copy)]
 pub struct SectionContext<'a> {
-    /// What paths in the file are relative to.
+    /// The folder that paths in the file are relative to.
     pub directory: &'a Path,
-    /// What the server counts in.
+    /// The counters of the server.
     pub counters: &'a Arc<Counters>,
     /// Takes the admin endpoints of the section; absent if there is no admin port.
     pub apis: Option<&'a AdminApis>,
@@ -53,7 +53,7 @@ pub struct SectionContext<'a> {
     pub notices: &'a Notices,
 }
 
-/// What a `[[listen]]` serves instead of HTTP, that another crate brings, known by its key there.
+/// A protocol other than HTTP for a `[[listen]]`, of another crate, by its key there.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenKind {
     /// The key, such as `tcp`.
@@ -66,48 +66,50 @@ pub struct ListenKind {
 pub type CompileListen = fn(Value<'_>, &Listened<'_>) -> Option<Serves>;
 
 /// The listener that a [`ListenKind`] is compiled for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Listened<'a> {
-    /// What paths in the file are relative to.
+    /// The folder that paths in the file are relative to.
     pub directory: &'a Path,
     /// The address as it is written: the same in every compilation, and what figures are labelled with.
     pub identity: &'a str,
     /// State that survives a reload.
     pub states: &'a SharedStates,
-    /// What the server counts in.
+    /// The counters of the server.
     pub counters: &'a Arc<Counters>,
     /// Takes a line for each connection, if there is a log.
     pub log: Option<&'a AccessLog>,
     /// Receives notices while it is served.
     pub notices: &'a Notices,
+    /// What ends TLS there, if the listener has `tls`; only for `tcp` and `quic`.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
     pub(super) sections: &'a Sections,
 }
 
 impl Listened<'_> {
-    /// What the section of that key was compiled to, if it is of this type.
+    /// The compiled section of that key, if it is of this type.
     pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
         Arc::clone(self.sections.get(key)?).downcast().ok()
     }
 }
 
-/// What the sections of a file were compiled to, by key.
+/// The compiled sections of a file, by key.
 pub(super) type Sections = HashMap<&'static str, Arc<dyn Any + Send + Sync>>;
 
 /// Where an action has its place.
 #[derive(Debug, Clone, Copy)]
 pub struct Mounted<'a> {
-    /// What paths in the file are relative to.
+    /// The folder that paths in the file are relative to.
     pub directory: &'a Path,
     /// The prefix of the route's paths; `/` if it has none.
     pub prefix: &'a str,
-    /// What the route is called, or else its path: the name in metrics and logs.
+    /// The name of the route in metrics and logs, or else its path.
     pub name: &'a str,
     /// The same with what makes it unique: the same in every compilation, and no other route has it. State that
     /// is to survive a reload is found by it.
     pub identity: &'a str,
     /// State that survives a reload.
     pub states: &'a SharedStates,
-    /// What the server counts in.
+    /// The counters of the server.
     pub counters: &'a Arc<Counters>,
     /// Takes its admin endpoints; absent if there is no admin port.
     pub apis: Option<&'a AdminApis>,
@@ -119,17 +121,17 @@ pub struct Mounted<'a> {
 }
 
 impl Mounted<'_> {
-    /// What the section of that key was compiled to, if it is of this type.
+    /// The compiled section of that key, if it is of this type.
     pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
         Arc::clone(self.sections.get(key)?).downcast().ok()
     }
 }
 
-/// What a worker makes its own action of.
+/// Makes the action of each worker.
 #[derive(Clone)]
-pub(super) struct Made(pub(super) Arc<MakeAction>);
+pub(super) struct MadeAction(pub(super) Arc<MakeAction>);
 
-impl fmt::Debug for Made {
+impl fmt::Debug for MadeAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Made")
     }

@@ -49,8 +49,8 @@ pub(super) fn check_http(
         }
     }
     let takes = |other: &ListenerPlan| match &other.serves {
-        Serves::Http { .. } | Serves::Stream(_) => true,
-        Serves::Datagram(_) => has_http3,
+        Serves::Http { .. } | Serves::Stream { .. } => true,
+        Serves::Datagram(_) | Serves::Quic(_) => has_http3,
     };
     check_others(table, address, others, takes);
 }
@@ -69,8 +69,8 @@ pub(super) fn check_udp(
     }
     let takes = |other: &ListenerPlan| match &other.serves {
         Serves::Http { http3, .. } => http3.is_some(),
-        Serves::Stream(_) => false,
-        Serves::Datagram(_) => true,
+        Serves::Stream { .. } => false,
+        Serves::Datagram(_) | Serves::Quic(_) => true,
     };
     check_others(table, address, others, takes);
 }

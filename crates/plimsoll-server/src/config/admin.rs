@@ -9,6 +9,7 @@ use plimsoll_model::Secret;
 use crate::action::Action;
 use crate::config::document::{Table, Value, as_text};
 use crate::engine::address::Address;
+use crate::engine::listener::Transport;
 use crate::engine::{ListenerPlan, Serves};
 use crate::observe::admin::{Admin, AdminApi, AdminPath};
 use crate::observe::counters::Counters;
@@ -59,7 +60,7 @@ pub(super) fn port_of(text: &str) -> Result<SocketAddr, String> {
     port.ok_or_else(|| format!("`{text}` is not an address with a port"))
 }
 
-/// What clients must know, if anything.
+/// The token that clients have to present, if there is one.
 pub(super) fn token(table: &mut Table<'_>) -> Option<Secret> {
     let value = table.take("token")?;
     let text = as_text(&value)?;
@@ -76,7 +77,11 @@ pub(super) fn free(
     others: &[ListenerPlan],
 ) -> Option<SocketAddr> {
     let mut others = others.iter();
-    if address.port() != 0 && others.any(|other| other.address == Address::Port(address)) {
+    // Datagrams may come to the same number.
+    let is_taken = |other: &ListenerPlan| {
+        other.serves.transport() == Transport::Tcp && other.address == Address::Port(address)
+    };
+    if address.port() != 0 && others.any(is_taken) {
         return value.wrong("is that of another listener already");
     }
     Some(address)

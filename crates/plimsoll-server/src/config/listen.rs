@@ -77,6 +77,7 @@ pub(super) fn compile(
                 log,
                 notices: &context.compiler.notices,
                 sections: &context.sections,
+                tls: secured.tls,
             };
             let serves = compile_raw(key, value, context, &listened);
             let is_udp = matches!(key, "udp" | "quic");
@@ -185,14 +186,15 @@ impl Secured {
             is_clear: false,
             asks_in_clear: false,
         };
-        if raw_key(table, context).is_some() {
+        let raw = raw_key(table, context);
+        if raw.is_some_and(|key| !matches!(key, "tcp" | "quic")) {
             return secured;
         }
-        secured.http2 = table.boolean("http2").unwrap_or(true);
+        secured.http2 = raw.is_none() && table.boolean("http2").unwrap_or(true);
         let asked_before = asked_in_clear(context);
         secured.tls = tls(table, context, secured.http2);
         secured.asks_in_clear = asked_in_clear(context) > asked_before;
-        secured.is_clear = !table.was_given("tls");
+        secured.is_clear = raw.is_none() && !table.was_given("tls");
         secured
     }
 }
@@ -204,7 +206,7 @@ fn asked_in_clear(context: &Context<'_>) -> usize {
     plans.iter().filter(is_in_clear).count()
 }
 
-/// What sends every client to the same place by TLS, if the listener is there for that.
+/// Redirects every client to the same URL with TLS, if the listener is for that.
 fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
     let value = table.take("redirect_https")?;
     if value.is_false() {
@@ -238,7 +240,7 @@ fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
 /// The port that a URL need not name.
 const HTTPS: usize = 443;
 
-/// What a listener makes of the routes; the log sees everything.
+/// The routes of a listener with their layers; the log is the outermost.
 fn layered(
     routes: Arc<MakeAction>,
     middleware: Middleware,

@@ -13,7 +13,7 @@ use crate::observe::counters::Counters;
 /// The access log that a file asks for.
 #[derive(Debug, Clone)]
 pub struct LogPlan {
-    /// What is noted.
+    /// The access log.
     pub log: AccessLog,
     /// Where it is to be written.
     pub target: LogTarget,

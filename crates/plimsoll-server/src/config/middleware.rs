@@ -1,4 +1,4 @@
-//! What may stand in a `[[listen]]` as well as in a `[[route]]`.
+//! Settings that a `[[listen]]` and a `[[route]]` share.
 
 use std::collections::HashMap;
 use std::sync::Arc;

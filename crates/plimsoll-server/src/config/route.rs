@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::action::Action;
 use crate::actions::{Delay, Echo, Redirect, Respond};
-use crate::config::action::{Made, Mounted};
+use crate::config::action::{MadeAction, Mounted};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
 use crate::message::response::{Response, ResponseBody};
@@ -80,7 +80,7 @@ pub(super) enum ActionPlan {
     Redirect(Redirect),
     Echo,
     Delay(Duration, Box<ActionPlan>),
-    Other(Made),
+    Other(MadeAction),
 }
 
 impl ActionPlan {
@@ -104,7 +104,7 @@ impl ActionPlan {
                 let inner = inner.make(worker);
                 Rc::new(Delay::new(*time, inner).with_alarms(worker.alarms().clone()))
             }
-            Self::Other(Made(make)) => make(worker),
+            Self::Other(MadeAction(make)) => make(worker),
         }
     }
 }
@@ -285,7 +285,7 @@ fn action(
         keys.push(kind.key);
         if let Some(value) = table.take(kind.key) {
             let made = (kind.compile)(value, &mounted);
-            given.push(made.map(|make| ActionPlan::Other(Made(make))));
+            given.push(made.map(|make| ActionPlan::Other(MadeAction(make))));
         }
     }
     match given.len() {

@@ -13,7 +13,7 @@ pub(super) fn is_echo(value: &Value<'_>) -> bool {
     value.get("echo").is_some()
 }
 
-/// What the table says; there is only `echo`.
+/// Compiles the table; there is only `echo`.
 pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<MakeDatagramHandler>> {
     let echo = table.table("echo");
     if echo.is_none() && !table.was_given("echo") {

@@ -13,7 +13,7 @@ use crate::engine::run;
 /// The sockets of one listener, as a process hands them over.
 #[derive(Debug)]
 pub struct HandedOver {
-    /// What they take.
+    /// The kind of socket.
     pub transport: Transport,
     /// Where the configuration says that it listens.
     pub address: Address,
@@ -44,7 +44,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// What another process gets.
+    /// The sockets that another process gets.
     pub(super) fn handed_over(&self, key: &Key, bound: &Address) -> io::Result<HandedOver> {
         let sockets = self.sockets.iter().map(OwnedFd::try_clone);
         Ok(HandedOver {

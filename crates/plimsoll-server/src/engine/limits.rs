@@ -1,4 +1,4 @@
-//! What one client may take; all limits are on by default, and reaching one is counted.
+//! Limits for clients; all are on by default, and reaching one is counted.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub struct Limits {
     pub http3: Http3Limits,
 }
 
-/// What one connection of HTTP/2 may take.
+/// Limits of one HTTP/2 connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http2Limits {
     /// Streams open at a time (`SETTINGS_MAX_CONCURRENT_STREAMS`).
@@ -59,7 +59,7 @@ pub struct Http2Limits {
     pub floods: FloodLimits,
 }
 
-/// What one connection of HTTP/3 may take.
+/// Limits of one HTTP/3 connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http3Limits {
     /// Requests open at a time.

@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::engine::unix_socket::{self, UnixFile};
 
-/// What is listened on, by the kind of socket.
+/// The kinds of listening sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transport {
     /// Connections.

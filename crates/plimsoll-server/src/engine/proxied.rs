@@ -25,7 +25,7 @@ async fn header(stream: &mut TcpStream) -> Result<Option<ProxiedEnds>, Cut> {
     let mut seen = Vec::new();
     let mut buffer = vec![0; LOOK];
     loop {
-        // What lies behind the header is left for the next reader, such as TLS.
+        // Bytes behind the header are left for the next reader, such as TLS.
         let looked = stream.peek(&mut buffer).await;
         let Ok(length @ 1..) = looked else {
             return Err(Cut::ProxyHeader);

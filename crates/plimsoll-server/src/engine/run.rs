@@ -18,6 +18,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::engine::admission::Admission;
 use crate::engine::limits::Limits;
@@ -25,17 +26,17 @@ use crate::engine::listener::Transport;
 use crate::engine::proxied;
 use crate::engine::{EngineError, Key, Serves};
 use crate::layer4::listener::DatagramListener;
-use crate::layer4::{self, StreamHandler};
+use crate::layer4::{self, QuicHandler, StreamHandler};
 use crate::message::connection::{Ends, NOWHERE, TlsInfo};
 use crate::observe::counters::{Counters, Cut};
 use crate::protocol::http1;
 use crate::protocol::http2;
-use crate::protocol::http3::listener::{AltSvc, QuicListener, port_of};
+use crate::protocol::http3::listener::{self, AltSvc, QuicListener, port_of};
 use crate::protocol::stream::Stream;
 use crate::worker::context::{Tasks, WorkerContext};
 use crate::worker::{Place, Service, Worker};
 
-/// What the engine sends a worker.
+/// Commands of the engine to a worker.
 #[expect(
     clippy::large_enum_variant,
     reason = "there are few of them, and none is kept"
@@ -81,6 +82,12 @@ pub(crate) enum Socket {
 /// Pause after the process ran out of descriptors or memory, so that accepting does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
+/// How many turns tasks get between the signal that the worker ends and its end, and for how many connections there is one
+/// more: a task has to be woken by the signal, that of a QUIC connection by it, and that of a socket by the latter; some
+/// dozens run in a turn.
+const FAREWELL_TURNS: usize = 64;
+const FAREWELLS_IN_A_TURN: usize = 8;
+
 /// How often a draining worker looks whether all has ended.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
@@ -105,7 +112,14 @@ pub(crate) fn worker(
     };
     let worker = Rc::new(Worker::new(number, limits, counters, admission));
     ready.send(Ok(())).ok();
-    runtime.block_on(Listeners::new(worker).run(commands));
+    runtime.block_on(async {
+        Listeners::new(Rc::clone(&worker)).run(commands).await;
+        worker.drain.end();
+        // The tasks of QUIC connections send what closes them.
+        for _ in 0..FAREWELL_TURNS + worker.open() / FAREWELLS_IN_A_TURN {
+            tokio::task::yield_now().await;
+        }
+    });
     // Dropping the runtime drops what connections are left.
 }
 
@@ -128,13 +142,46 @@ struct Listening {
 /// Networks of the proxies of a listener; a reload replaces them.
 type Proxies = RefCell<Vec<IpNet>>;
 
-/// What is served at a listener; shared with its connections where a reload reaches them.
+/// The service of a listener; shared with its connections where a reload reaches them.
 enum Served {
     Http(Rc<Service>),
     /// Beside a listener for HTTP, whose service it shares.
     Quic(Rc<QuicListener>),
-    Stream(Rc<RefCell<Rc<dyn StreamHandler>>>),
+    Stream(Rc<Streams>),
+    /// Of another protocol than HTTP/3.
+    RawQuic(Rc<QuicListener>, Rc<RefCell<Rc<dyn QuicHandler>>>),
     Datagram(Rc<DatagramListener>),
+}
+
+/// How whole connections are served; a reload replaces it.
+struct Streams {
+    handler: RefCell<Rc<dyn StreamHandler>>,
+    tls: RefCell<Option<TlsAcceptor>>,
+}
+
+impl Streams {
+    fn take(&self, stream: Connected, place: Place, ends: Ends) {
+        let handler = Rc::clone(&self.handler.borrow());
+        let acceptor = self.tls.borrow().clone();
+        match (acceptor, stream) {
+            (Some(acceptor), Connected::Tcp(stream)) => spawn_local(async move {
+                let handshake = Box::pin(handshake(&acceptor, stream, &place));
+                if let Some(stream) = handshake.await {
+                    let tls = TlsInfo::of(stream.get_ref().1);
+                    // An authority has seen what it wanted to see (RFC 8737, section 3).
+                    if tls.alpn.as_deref() != Some(ACME_TLS) {
+                        let info = ends.info(&place, Some(tls));
+                        layer4::take(handler, Stream::tls(stream), place, info).await;
+                    }
+                }
+            }),
+            // What does not leave the machine is not encrypted.
+            (_, stream) => {
+                let info = ends.info(&place, None);
+                spawn_local(layer4::take(handler, stream.into(), place, info))
+            }
+        };
+    }
 }
 
 impl Listeners {
@@ -224,15 +271,15 @@ impl Listeners {
                     accept_all(sockets, &worker, &proxies, &stopped, taking)?,
                 )
             }
-            Serves::Stream(handler) => {
-                let handler = Rc::new(RefCell::new(handler(context)));
-                let serving = Rc::clone(&handler);
-                let taking = move |stream, place, ends| {
-                    let handler = Rc::clone(&serving.borrow());
-                    spawn_local(layer4::take(handler, Stream::from(stream), place, ends));
-                };
+            Serves::Stream { handler, tls } => {
+                let streams = Rc::new(Streams {
+                    handler: RefCell::new(handler(context)),
+                    tls: tls.clone().map(TlsAcceptor::from).into(),
+                });
+                let serving = Rc::clone(&streams);
+                let taking = move |stream, place, ends| serving.take(stream, place, ends);
                 (
-                    Served::Stream(handler),
+                    Served::Stream(streams),
                     accept_all(sockets, &worker, &proxies, &stopped, taking)?,
                 )
             }
@@ -247,8 +294,23 @@ impl Listeners {
                 let quic = update.quic.ok_or_else(no_http)?;
                 let number = update.first_number + worker.number;
                 let listener = Rc::new(QuicListener::new(quic, number));
-                let running = Rc::clone(&listener).run(socket, worker, service, stopped);
+                let serve = listener::http3(service);
+                let running = Rc::clone(&listener).run(socket, worker, serve, stopped);
                 (Served::Quic(listener), vec![spawn_local(running)])
+            }
+            Serves::Quic(plan) => {
+                let socket = only_udp(sockets)?;
+                let no_config = || io::Error::other("there are no settings of QUIC");
+                let quic = update.quic.ok_or_else(no_config)?;
+                let handler = Rc::new(RefCell::new((plan.handler)(context)));
+                let number = update.first_number + worker.number;
+                let listener = Rc::new(QuicListener::new(quic, number));
+                let serve = layer4::serve_quic(&handler);
+                let running = Rc::clone(&listener).run(socket, worker, serve, stopped);
+                (
+                    Served::RawQuic(listener, handler),
+                    vec![spawn_local(running)],
+                )
             }
             Serves::Datagram(handler) => {
                 let socket = only_udp(sockets)?;
@@ -275,7 +337,7 @@ impl Listeners {
         let listening = self.listening.get(&key)?;
         match &listening.served {
             Served::Http(service) => Some(Rc::clone(service)),
-            Served::Quic(_) | Served::Stream(_) | Served::Datagram(_) => None,
+            Served::Quic(_) | Served::RawQuic(..) | Served::Stream(_) | Served::Datagram(_) => None,
         }
     }
 
@@ -318,8 +380,14 @@ impl Listeners {
                 }
                 Ok(())
             }
-            (Served::Stream(serving), Serves::Stream(handler), _) => {
-                serving.replace(handler(context));
+            (Served::Stream(streams), Serves::Stream { handler, tls }, _) => {
+                streams.handler.replace(handler(context));
+                streams.tls.replace(tls.map(TlsAcceptor::from));
+                Ok(())
+            }
+            (Served::RawQuic(listener, serving), Serves::Quic(plan), Some(quic)) => {
+                listener.replace(quic);
+                serving.replace((plan.handler)(context));
                 Ok(())
             }
             (Served::Datagram(listener), Serves::Datagram(handler), _) => {
@@ -361,7 +429,7 @@ impl Listeners {
     }
 }
 
-/// What connections are accepted from.
+/// The sources of connections.
 enum Acceptor {
     Tcp {
         listener: TcpListener,
@@ -461,7 +529,7 @@ async fn accept(
     take: Rc<impl Fn(Connected, Place, Ends) + 'static>,
 ) {
     loop {
-        // What waits to be accepted comes before the end.
+        // Connections that wait to be accepted come before the end.
         let accepted = tokio::select! {
             biased;
             accepted = listener.accept() => Some(accepted),
@@ -545,7 +613,7 @@ fn take_http(service: &Rc<Service>, stream: Connected, place: Place, ends: Ends)
         (Some(acceptor), Connected::Tcp(stream)) => {
             spawn_local(take_https(acceptor, service, stream, place, ends))
         }
-        // What does not leave the machine is not encrypted.
+        // Connections within the machine are not encrypted.
         (_, stream) => {
             let info = ends.info(&place, None);
             spawn_local(http1::serve(stream.into(), service, place, info))
@@ -562,7 +630,7 @@ async fn speaks_in_the_clear(stream: &TcpStream) -> bool {
 
 /// Answers a client that speaks HTTP in the clear to a port for TLS.
 async fn reject_clear(mut stream: TcpStream) {
-    // What the client sent is read, or a reset could overtake the response.
+    // The client's bytes are read, or a reset could overtake the response.
     let mut buffer = [0; 4096];
     stream.try_read(&mut buffer).ok();
     let text = "this port speaks HTTPS, not HTTP\n";
@@ -591,25 +659,38 @@ async fn take_https(
         Ok(false) => {}
     }
     // Boxed: its room is wanted only until the handshake is done.
-    let handshake = Box::pin(tokio::time::timeout(timeout, acceptor.accept(stream)));
-    match handshake.await {
-        Err(_) => place.worker.counters.cut(Cut::HandshakeTimeout),
-        Ok(Err(_)) => place.worker.counters.cut(Cut::Handshake),
-        Ok(Ok(stream)) => {
-            let tls = TlsInfo::of(stream.get_ref().1);
-            let protocol = tls.alpn.as_deref();
-            // An authority has seen what it wanted to see (RFC 8737, section 3).
-            if protocol == Some(ACME_TLS) {
-                return;
-            }
-            let is_http2 = protocol == Some(b"h2");
-            let info = ends.info(&place, Some(tls));
-            let stream = Stream::tls(stream);
-            if is_http2 {
-                Box::pin(http2::serve(stream, service, place, info)).await;
-            } else {
-                http1::serve(stream, service, place, info).await;
-            }
-        }
+    let handshake = Box::pin(handshake(&acceptor, stream, &place));
+    let Some(stream) = handshake.await else {
+        return;
+    };
+    let tls = TlsInfo::of(stream.get_ref().1);
+    let protocol = tls.alpn.as_deref();
+    // An authority has seen what it wanted to see (RFC 8737, section 3).
+    if protocol == Some(ACME_TLS) {
+        return;
     }
+    let is_http2 = protocol == Some(b"h2");
+    let info = ends.info(&place, Some(tls));
+    let stream = Stream::tls(stream);
+    if is_http2 {
+        Box::pin(http2::serve(stream, service, place, info)).await;
+    } else {
+        http1::serve(stream, service, place, info).await;
+    }
+}
+
+/// The stream behind a handshake of TLS; what went wrong is counted.
+async fn handshake(
+    acceptor: &TlsAcceptor,
+    stream: TcpStream,
+    place: &Place,
+) -> Option<TlsStream<TcpStream>> {
+    let timeout = place.worker.limits().handshake_timeout;
+    let cut = match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(_)) => Cut::Handshake,
+        Err(_) => Cut::HandshakeTimeout,
+    };
+    place.worker.counters.cut(cut);
+    None
 }

@@ -1,4 +1,4 @@
-//! What takes datagrams: a core that is driven by values, tested without sockets.
+//! Handlers of datagrams: a core that is driven by values and tested without sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub struct Datagram<'a> {
     pub peer: SocketAddr,
     /// Its ECN bits, unless they are zero (RFC 3168).
     pub ecn: Option<EcnCodepoint>,
-    /// What is in it.
+    /// Its content.
     pub bytes: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! What a handler of datagrams wants done.
+//! Effects of a datagram handler.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -43,12 +43,12 @@ pub enum Effect<'a> {
         to: SocketAddr,
         /// Its ECN bits.
         ecn: Option<EcnCodepoint>,
-        /// What is in it.
+        /// Its content.
         bytes: &'a [u8],
     },
     /// Opens a socket to an upstream.
     Open {
-        /// What the handler calls it.
+        /// The handler's name for it.
         session: SessionId,
         /// Where to.
         upstream: SocketAddr,
@@ -59,7 +59,7 @@ pub enum Effect<'a> {
         session: SessionId,
         /// Its ECN bits.
         ecn: Option<EcnCodepoint>,
-        /// What is in it.
+        /// Its content.
         bytes: &'a [u8],
     },
     /// Closes the socket of a session.

@@ -1,6 +1,6 @@
 //! A UDP socket of one worker, its handler, and the sockets to upstreams.
 //!
-//! What one system call receives is handled at once, and only then its effects are carried out: datagrams of one length to
+//! All datagrams of one system call are handled before their effects are carried out: datagrams of one length to
 //! one peer leave by one system call.
 
 use std::cell::RefCell;
@@ -27,7 +27,7 @@ const TURN: usize = 32;
 /// How often in a row what a handler does about a failure may fail itself.
 const MOST_FAILURES: usize = 4;
 
-/// What a UDP listener consists of on one worker.
+/// A UDP listener on one worker.
 pub(crate) struct DatagramListener {
     worker: Rc<Worker>,
     socket: DatagramSocket,

@@ -1,4 +1,4 @@
-//! What takes whole connections, decided by their first bytes.
+//! Handlers of whole connections, chosen by their first bytes.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -10,7 +10,7 @@ use plimsoll_model::Clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::action::LocalFuture;
-use crate::message::connection::{ConnectionInfo, Ends};
+use crate::message::connection::ConnectionInfo;
 use crate::observe::counters::Cut;
 use crate::protocol::stream::Stream;
 use crate::worker::Place;
@@ -27,7 +27,7 @@ pub trait StreamHandler {
     fn inspect(&self, first: FirstBytes<'_>) -> Inspection;
 }
 
-/// What a connection began with, so far.
+/// The first bytes of a connection, so far.
 #[derive(Debug, Clone, Copy)]
 pub struct FirstBytes<'a> {
     /// All bytes from the first on.
@@ -39,7 +39,7 @@ pub struct FirstBytes<'a> {
     pub connection: &'a ConnectionInfo,
 }
 
-/// What is decided about a connection.
+/// The decision about a connection.
 pub enum Inspection {
     /// More bytes are needed.
     NeedMore,
@@ -80,11 +80,16 @@ pub type MakeStreamHandler = dyn Fn(&WorkerContext) -> Rc<dyn StreamHandler> + S
 const MOST_FIRST_BYTES: usize = 64 * 1024;
 
 /// Serves one connection.
-pub(crate) async fn take(handler: Rc<dyn StreamHandler>, stream: Stream, place: Place, ends: Ends) {
+pub(crate) async fn take(
+    handler: Rc<dyn StreamHandler>,
+    stream: Stream,
+    place: Place,
+    connection: Rc<ConnectionInfo>,
+) {
     let mut first = Inspecting {
         stream,
         bytes: Vec::new(),
-        connection: ends.info(&place, None),
+        connection,
     };
     match first.decide(&*handler, &place).await {
         Ok(serve) => {
@@ -110,7 +115,7 @@ struct Inspecting {
     connection: Rc<ConnectionInfo>,
 }
 
-/// What became of waiting for more bytes.
+/// The outcome of waiting for more bytes.
 enum Waited {
     Read,
     /// The client has sent its last byte.
@@ -121,7 +126,7 @@ enum Waited {
 }
 
 impl Inspecting {
-    /// What serves it, or why it is closed.
+    /// The handler of the connection, or why it is closed.
     async fn decide(
         &mut self,
         handler: &dyn StreamHandler,

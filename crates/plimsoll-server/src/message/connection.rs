@@ -1,4 +1,4 @@
-//! What a request or a stream handler learns of the connection beneath.
+//! The properties of a connection, for its requests and stream handlers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -18,11 +18,26 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
     /// The address that the client connected to.
     pub local: SocketAddr,
-    /// What the handshake agreed on, if the connection is encrypted. Boxed: connections in the clear need no room for it.
+    /// The TLS session, if the connection is encrypted. Boxed: connections in the clear need no room for it.
     pub tls: Option<Box<TlsInfo>>,
 }
 
-/// What a client and the server agreed on in the handshake of TLS.
+impl ConnectionInfo {
+    /// - `local`: the address of the socket.
+    pub(crate) fn of_quic(quic: &quinn::Connection, place: &Place, local: SocketAddr) -> Self {
+        Self {
+            id: place.id(),
+            peer: quic.remote_address(),
+            local: match quic.local_ip() {
+                Some(address) => SocketAddr::new(address, local.port()),
+                None => local,
+            },
+            tls: Some(Box::new(TlsInfo::of_quic(quic))),
+        }
+    }
+}
+
+/// The parameters of a TLS session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsInfo {
     /// The name that the client requested (SNI), in lower case.
@@ -79,7 +94,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// What its requests learn of the connection that has `place`.
+    /// The properties of the connection that has `place`, for its requests.
     pub(crate) fn info(self, place: &Place, tls: Option<TlsInfo>) -> Rc<ConnectionInfo> {
         Rc::new(ConnectionInfo {
             id: place.id(),

@@ -31,13 +31,13 @@ pub struct Request<'a> {
     /// From the first slash to the question mark, percent-escapes untouched; `*` for `OPTIONS *`, empty
     /// for CONNECT.
     pub path: &'a str,
-    /// What follows the question mark.
+    /// The query, without the question mark.
     pub query: Option<&'a str>,
     /// The version of HTTP.
     pub version: Version,
     /// The client: that of [`connection`](Self::connection).
     pub peer: SocketAddr,
-    /// What the client would like to speak instead: over HTTP/1.1 by `upgrade`, over HTTP/2 by the protocol of an
+    /// The protocol that the client asks to switch to: over HTTP/1.1 by `upgrade`, over HTTP/2 by the protocol of an
     /// extended CONNECT (RFC 8441).
     pub upgrade: Option<&'a [u8]>,
     fields: EditedFields<'a>,
@@ -91,12 +91,12 @@ pub(crate) struct Content {
     interims: OnceCell<Rc<Interims>>,
 }
 
-/// What those who answer a request say about it.
+/// Notes about a request by the actions that handle it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes {
     /// The route that answers.
     pub(crate) route: Option<Rc<RouteTag>>,
-    /// What the request is called in logs.
+    /// The request's name in logs.
     pub(crate) request_id: Option<Rc<str>>,
     /// The trace that it is a part of.
     pub(crate) trace: Option<TraceNote>,
@@ -171,7 +171,7 @@ impl Content {
         }
     }
 
-    /// What was noted so far.
+    /// The notes so far.
     pub(crate) fn notes(&self) -> Notes {
         let mut notes = self.notes.borrow().clone();
         if let Some(kept) = self.kept.get() {
@@ -226,6 +226,21 @@ impl OwnedRequest {
     /// Path and query as they were sent.
     pub fn path_and_query(&self) -> &str {
         self.text.get(self.ends[1]..).unwrap_or_default()
+    }
+
+    /// The method.
+    pub fn method(&self) -> &str {
+        self.text.get(..self.ends[0]).unwrap_or_default()
+    }
+
+    /// Bytes of its content, as [`Request::content_length`].
+    pub fn content_length(&self) -> Option<u64> {
+        self.content.length
+    }
+
+    /// Notes for the log where the request was forwarded to.
+    pub fn forwarded_to(&self, note: UpstreamNote) {
+        self.content.notes.borrow_mut().upstream = Some(note);
     }
 
     /// The request, as an action takes it. Its content is that of the first: it can be taken once.
@@ -354,7 +369,7 @@ impl<'a> Request<'a> {
             .collect()
     }
 
-    /// What `then` makes of the same request with its fields changed by `edits`. Nothing is copied.
+    /// Calls `then` with the same request, its fields changed by `edits`. Nothing is copied.
     pub fn edited<T>(&self, edits: &FieldEdits, then: impl FnOnce(&Request<'_>) -> T) -> T {
         let overlay = self.fields.overlay(edits);
         then(&Request {
@@ -430,7 +445,7 @@ impl<'a> Request<'a> {
         self.content.notes.borrow_mut().request_id = Some(id);
     }
 
-    /// What the request is called, once that is noted.
+    /// The request's name, once it is noted.
     pub fn request_id(&self) -> Option<Rc<str>> {
         self.content.notes.borrow().request_id.clone()
     }
@@ -450,18 +465,13 @@ impl<'a> Request<'a> {
         self.content.notes.borrow().trace
     }
 
-    /// Notes for the log where the request was forwarded to.
-    pub fn forwarded_to(&self, note: UpstreamNote) {
-        self.content.notes.borrow_mut().upstream = Some(note);
-    }
-
     /// Everything that is noted about it.
     pub(crate) fn content(&self) -> &'a Content {
         self.content
     }
 }
 
-/// What a connection knows of a request.
+/// The properties of a request that its connection knows.
 #[derive(Clone, Copy)]
 pub(crate) struct Start<'a> {
     pub(crate) method: &'a str,

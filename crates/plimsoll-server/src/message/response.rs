@@ -13,7 +13,7 @@ use plimsoll_wire::http::{FieldClass, FieldList};
 
 use crate::message::file::FilePart;
 
-/// What an action answers with.
+/// The response of an action.
 ///
 /// The connection adds what is its own: `date`, `connection`, `transfer-encoding`, and `content-length`
 /// where the length is known.
@@ -45,7 +45,7 @@ pub enum ResponseBody {
     Empty,
     /// All of it.
     Bytes(Bytes),
-    /// What lies in a file; over HTTP/1 in the clear the kernel sends it by itself.
+    /// A part of a file; over HTTP/1 in the clear the kernel sends it.
     File(FilePart),
     /// None, though its length is announced: for HEAD and 304. To other requests it is as `Empty`.
     Announced(u64),
@@ -171,7 +171,7 @@ impl ResponseBody {
         }
     }
 
-    /// What `content-length` says of it, if there is to be one (RFC 9110, section 8.6).
+    /// The value of `content-length`, if there is to be one (RFC 9110, section 8.6).
     ///
     /// - `is_head`: the request has the method HEAD.
     pub(crate) fn announced(&self, status: StatusCode, is_head: bool) -> Option<u64> {
@@ -263,8 +263,20 @@ impl Response {
     /// HTTP/1 writes them in this order and with names in this case, as a gateway should; further fields come behind, and
     /// layers may change or remove some. A `date` among them stays: it is that of an origin.
     #[must_use]
-    pub fn with_fields(mut self, mut fields: FieldList) -> Self {
+    pub fn with_fields(self, mut fields: FieldList) -> Self {
         fields.retain(|name, _| !is_set_by_server(name) && !is_content_length(name));
+        self.with_end_to_end_fields(fields)
+    }
+
+    /// The same with fields that were forwarded: neither `content-length` nor those of a connection are among them.
+    #[must_use]
+    pub fn with_end_to_end_fields(mut self, fields: FieldList) -> Self {
+        debug_assert!(
+            fields
+                .iter()
+                .all(|(name, _)| !is_set_by_server(name) && !is_content_length(name)),
+            "they were removed before"
+        );
         let built = self.built();
         built.spread();
         built.verbatim = fields;
@@ -303,6 +315,16 @@ impl Response {
             Kind::Prepared(prepared) => prepared.status,
             Kind::Built(built) => built.status,
         }
+    }
+
+    /// The same as a response to CONNECT by an action that does not take the stream over: by a 2xx the client would understand
+    /// that the tunnel is open, and read content as its bytes (RFC 9110, section 9.3.6; RFC 8441, section 5).
+    pub(crate) fn without_tunnel(self) -> Self {
+        if !self.status().is_success() {
+            return self;
+        }
+        let text = "nothing here can be connected to\n";
+        Self::text(StatusCode::NOT_IMPLEMENTED, text)
     }
 
     /// Bytes of its content, if that is known.
@@ -427,9 +449,7 @@ pub(crate) fn write_built_fields(
 
 fn write_list(head: &mut ResponseWriter<'_>, fields: &FieldList) {
     for (name, value) in fields.iter() {
-        if let Ok(name) = std::str::from_utf8(name) {
-            head.field(name, value).ok();
-        }
+        head.field(name, value).ok();
     }
 }
 
@@ -467,7 +487,7 @@ pub(crate) fn has_content(status: StatusCode) -> bool {
         && status != StatusCode::NOT_MODIFIED
 }
 
-/// What opens a tunnel: any 2xx does (RFC 9110, section 9.3.6).
+/// The status that opens a tunnel: any 2xx does (RFC 9110, section 9.3.6).
 pub(crate) fn tunnel_status(status: StatusCode) -> StatusCode {
     if status.is_success() {
         status

@@ -31,7 +31,7 @@ use crate::message::response::{
 };
 use crate::middleware::compress::encoder::Encoder;
 
-/// What is compressed, and how.
+/// The settings of compression.
 #[derive(Debug, Clone)]
 pub struct Compress {
     /// Those that may be used; of those that the client likes equally the first is.
@@ -159,13 +159,13 @@ const MOST_KEPT: usize = 256;
 /// Content that is compressed in one go; longer content is in pieces, so that others have their turn.
 const AT_ONCE: usize = 64 * 1024;
 
-type Kept = RefCell<HashMap<(*const Prepared, Coding), (Rc<Prepared>, Rc<Prepared>)>>;
+type CompressedCopies = RefCell<HashMap<(*const Prepared, Coding), (Rc<Prepared>, Rc<Prepared>)>>;
 
 /// Compresses what another action answers.
 pub(super) struct Compressing {
     compress: Arc<Compress>,
     /// By the place in memory of what they were made of, which stays as long as it is kept.
-    kept: Rc<Kept>,
+    kept: Rc<CompressedCopies>,
     inner: Rc<dyn Action>,
 }
 
@@ -195,7 +195,7 @@ impl Action for Compressing {
 
 fn compressed(
     compress: &Compress,
-    kept: &Kept,
+    kept: &CompressedCopies,
     coding: Option<Coding>,
     is_head: bool,
     response: Response,
@@ -261,7 +261,7 @@ fn vary(fields: &mut HeaderMap) {
     }
 }
 
-/// What the fields of a compressed response say.
+/// Sets the fields of a compressed response.
 fn describe(coding: Coding, fields: &mut HeaderMap) {
     fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     vary(fields);

@@ -53,7 +53,7 @@ impl Shared {
         Self { cors, inner }
     }
 
-    /// What the response allows; nothing for an origin that may not read it.
+    /// The origin that the response allows; `None` for an origin that may not read it.
     fn allowed(&self, origin: Option<&[u8]>) -> Option<HeaderValue> {
         match &self.cors.origins {
             Origins::Any => Some(HeaderValue::from_static("*")),

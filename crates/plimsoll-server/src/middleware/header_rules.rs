@@ -8,7 +8,7 @@ use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
 use crate::message::request::Request;
 
-/// What is done to a set of header fields: first fields are removed, then set, then added.
+/// Changes to a set of header fields: first fields are removed, then set, then added.
 #[derive(Debug, Clone, Default)]
 pub struct HeaderRules {
     /// Fields that are taken away.

@@ -35,7 +35,7 @@ pub struct RateLimit {
     buckets: Mutex<Buckets>,
 }
 
-/// What distinguishes clients.
+/// The properties that distinguish clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitKey {
     /// Its address; of IPv6 the first 64 bits, which belong to one subscriber.
@@ -61,9 +61,9 @@ struct Buckets {
     swept: Option<Instant>,
 }
 
-/// What a bucket gives.
+/// The answer of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Given {
+struct BucketAnswer {
     /// When to ask again, if nothing was given.
     refused: Option<Duration>,
     /// Tokens that are left.
@@ -120,7 +120,7 @@ impl RateLimit {
         key
     }
 
-    fn take(&self, key: Key, now: Instant) -> Given {
+    fn take(&self, key: Key, now: Instant) -> BucketAnswer {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = buckets.bucket(key, now);
         let capacity = self.interval.saturating_mul(self.burst);
@@ -129,7 +129,7 @@ impl RateLimit {
         if let Some(too_much) = after.checked_sub(capacity)
             && !too_much.is_zero()
         {
-            return Given {
+            return BucketAnswer {
                 refused: Some(too_much),
                 left: 0,
                 full_in: before,
@@ -137,14 +137,14 @@ impl RateLimit {
         }
         *full_at = now + after;
         let left = capacity.saturating_sub(after).as_nanos() / self.interval.as_nanos();
-        Given {
+        BucketAnswer {
             refused: None,
             left: u32::try_from(left).unwrap_or(u32::MAX),
             full_in: after,
         }
     }
 
-    fn report(&self, given: Given, fields: &mut HeaderMap) {
+    fn report(&self, given: BucketAnswer, fields: &mut HeaderMap) {
         let window = seconds(self.interval.saturating_mul(self.burst));
         let policy = format!("\"{}\";q={};w={window}", self.name, self.burst);
         let left = format!(
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(limit.take([2; 32], clock.now()).left, 2);
     }
 
-    /// What is left, without taking any.
+    /// The tokens that are left, without taking one.
     fn take_left(limit: &RateLimit, now: Instant) -> u32 {
         let mut buckets = limit.buckets.lock().unwrap();
         let full_in = buckets.bucket([1; 32], now).saturating_duration_since(now);

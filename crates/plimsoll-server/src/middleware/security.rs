@@ -32,7 +32,7 @@ enum Over {
 /// Pages load only what is of their own origin, and are shown in no frame.
 const POLICY: &str = "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
 
-/// What pages may use of a device; all of it is off.
+/// Features of a device that pages may use; all are off.
 const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), display-capture=(), fullscreen=(self), geolocation=(), \
                            gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), usb=()";
 

@@ -24,7 +24,7 @@ pub struct Trace {
     pub sampled: u8,
 }
 
-/// What `traceparent` says.
+/// The parsed `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Parent {
     trace: u128,

@@ -1,4 +1,4 @@
-//! What operators and their machines ask a running server: metrics, health, readiness.
+//! The admin port: metrics, health and readiness of a running server.
 //!
 //! A browser reaches the loopback for any page that it shows, and the owner of a name can make it resolve to the
 //! loopback (DNS rebinding). Without a token, requests are therefore rejected if their `host` is a name other than
@@ -37,7 +37,7 @@ pub struct Admin {
     paths: Vec<AdminPath>,
     apis: Vec<AdminApi>,
     tag: Rc<RouteTag>,
-    /// What is counted by other crates begins with this, if not with the usual name.
+    /// The prefix of other crates' metrics, if it is not the usual one.
     prefix: Option<String>,
     only_metrics: bool,
     /// Requests of web pages are rejected.

@@ -1,4 +1,4 @@
-//! What the workers count: each its own figures, added up only when they are read.
+//! Counters of the workers: each has its own, and they are added up when they are read.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -207,7 +207,7 @@ fn class(status: StatusCode) -> usize {
     usize::from(status.as_u16() / 100).clamp(1, 6) - 1
 }
 
-/// What one route answered, on one worker.
+/// The counters of one route on one worker.
 #[derive(Debug, Default)]
 pub(crate) struct RouteCounters([AtomicU64; 6]);
 

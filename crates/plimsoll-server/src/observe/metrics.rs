@@ -40,7 +40,7 @@ impl MetricsText {
         self.line(name, &labels, value);
     }
 
-    /// What has been written.
+    /// The text so far.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -67,7 +67,7 @@ pub(crate) fn metrics(counters: &Counters, prefix: Option<&str>) -> String {
     text.0
 }
 
-/// What the engine counts; labels have as many values as the file has routes.
+/// The metrics of the engine; labels have as many values as the file has routes.
 fn engine(snapshot: &Snapshot) -> String {
     let mut text = MetricsText::default();
     let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, u64)]| {

@@ -1,4 +1,4 @@
-//! What happens while something is served that a person should know.
+//! Events while serving that a person should see.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ pub struct Notice {
     pub severity: Severity,
     /// The file, URL or name that it is about, with the place in it if there is one.
     pub about: Option<String>,
-    /// What has happened, without a full stop.
+    /// The event, without a full stop.
     pub message: String,
-    /// What to do.
+    /// A fix.
     pub hint: Option<String>,
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// What the answer to a head depends on.
+/// The properties of a head that its response depends on.
 struct RequestHead {
     is_head: bool,
     is_persistent: bool,

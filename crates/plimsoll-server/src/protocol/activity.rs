@@ -1,4 +1,4 @@
-//! What a connection of many streams has under way.
+//! The streams in flight of a multiplexed connection.
 
 use std::cell::Cell;
 use std::rc::Rc;

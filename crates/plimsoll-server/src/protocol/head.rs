@@ -1,4 +1,4 @@
-//! What a head of HTTP/2 or HTTP/3 must keep besides the rules of its protocol: the same as one of HTTP/1.
+//! The rules of HTTP/1 for heads that HTTP/2 and HTTP/3 requests must meet too.
 
 use http::Method;
 use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::uri::Scheme;
 use plimsoll_wire::h1::{RequestError, RequestLimits, Target, authority_of};
 
-/// What the head of a valid request says.
+/// The head of a valid request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked<'a> {
     /// `host` or `host:port`.

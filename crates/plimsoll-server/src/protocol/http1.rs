@@ -57,7 +57,7 @@ const MOST_CARRIED: usize = 64 * 1024;
 /// Content from this length on is sent from where it lies.
 const LARGE: usize = 8 * 1024;
 
-/// What a connection of HTTP/2 begins with (RFC 9113, section 3.4).
+/// The connection preface of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Serves `stream` until either side closes it; hands it on if the client speaks HTTP/2.
@@ -105,7 +105,7 @@ struct Http1 {
     info: Rc<ConnectionInfo>,
     limits: Rc<Limits>,
     decoder: RequestDecoder,
-    /// What was read and not yet understood.
+    /// Bytes that were read and not yet parsed.
     carry: Vec<u8>,
     output: Output,
     timer: Timer,
@@ -156,7 +156,7 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// What the requests at hand lead to.
+/// The next step after the requests at hand.
 enum Next {
     /// All that was read is answered.
     More,
@@ -178,7 +178,7 @@ enum Pending {
     Response(Response),
 }
 
-/// What the answer depends on.
+/// The properties of a request that its response depends on.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is one fact of the head"
@@ -296,7 +296,7 @@ impl Http1 {
             }
             let worker = Rc::clone(&self.place.worker);
             let memory = &mut *worker.memory.borrow_mut();
-            // What was left because enough answers were gathered comes before what is read.
+            // Bytes left because enough responses were gathered come before new ones are read.
             let was_left = self.output.take_was_full() && !self.carry.is_empty();
             let next = if was_left {
                 self.answer_carried(memory)

@@ -113,7 +113,7 @@ fn builder(limits: &Limits) -> Builder {
     builder
 }
 
-/// What a client did to end its connection, if it did anything.
+/// The offence of a client that ended its connection, if there was one.
 fn cut_of(error: &h2::Error) -> Option<Cut> {
     (error.is_library() || (error.is_go_away() && !error.is_remote())).then_some(Cut::Http2)
 }
@@ -301,7 +301,7 @@ impl Http2 {
         }
         responder.interims = content.interims().cloned();
         match content.source.take() {
-            // What follows is no content, but what the client would like to speak.
+            // Bytes behind the head are the tunnel's, not content.
             ContentSource::Unread(_) | ContentSource::None if is_tunnel => {
                 responder.tunnel = Some(stream);
             }

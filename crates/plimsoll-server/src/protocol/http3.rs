@@ -1,7 +1,7 @@
 //! One connection of HTTP/3: QUIC by quinn, HTTP/3 by the `h3` crate, every limit set (RFC 9000, RFC 9114).
 //!
-//! What the `h3` crate leaves to others is done around it: `transport` hands it the streams of quinn and looks at what
-//! they bring, each request has its own task, so that a mistake in one ends no other.
+//! `transport` adds what the `h3` crate leaves to its callers: it hands over the streams of quinn and inspects what
+//! they bring. Each request has a task of its own, so an error in one ends no other.
 
 mod exchange;
 
@@ -12,6 +12,8 @@ mod reading;
 mod tap;
 
 mod transport;
+
+pub(crate) mod tunnel;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -31,7 +33,7 @@ use self::exchange::Exchange;
 use self::tap::Tap;
 use self::transport::{Transport, code};
 use crate::engine::limits::Limits;
-use crate::message::connection::{ConnectionInfo, TlsInfo};
+use crate::message::connection::ConnectionInfo;
 use crate::observe::counters::Cut;
 use crate::protocol::activity::{Activity, Busy};
 use crate::worker::timer::Timer;
@@ -56,15 +58,7 @@ pub(crate) async fn serve(
     place: Place,
     local: SocketAddr,
 ) {
-    let info = Rc::new(ConnectionInfo {
-        id: place.id(),
-        peer: quic.remote_address(),
-        local: match quic.local_ip() {
-            Some(address) => SocketAddr::new(address, local.port()),
-            None => local,
-        },
-        tls: Some(Box::new(TlsInfo::of_quic(&quic))),
-    });
+    let info = Rc::new(ConnectionInfo::of_quic(&quic, &place, local));
     let limits = place.worker.limits();
     let place = Rc::new(place);
     let tap = Rc::new(Tap::new(Rc::clone(&place)));
@@ -72,6 +66,7 @@ pub(crate) async fn serve(
     let mut builder = h3::server::builder();
     builder
         .max_field_section_size(u64::from(limits.http3.header_list_bytes))
+        .enable_extended_connect(true)
         .send_grease(false);
     let cut = match timeout(limits.header_timeout, builder.build(transport)).await {
         // A client that allows no streams for what every connection needs.
@@ -103,7 +98,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// What a client did to end its connection, if it did anything.
+/// The offence of a client that ended its connection, if there was one.
 fn cut_of(quic: &quinn::Connection) -> Option<Cut> {
     let is_mistake = match quic.close_reason()? {
         // The crates close a connection whose client breaks their rules.

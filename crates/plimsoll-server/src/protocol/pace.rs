@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::observe::counters::Cut;
 
-/// What came since something began to be waited for.
+/// Bytes received since the wait began.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Pace {
     begun: Option<Instant>,
@@ -48,7 +48,7 @@ impl Pace {
     }
 }
 
-/// What comes first, and why it matters.
+/// The deadline that comes first, with its reason.
 pub(crate) fn sooner(usual: (Instant, Cut), pace: Option<Instant>, slow: Cut) -> (Instant, Cut) {
     match pace {
         Some(pace) if pace < usual.0 => (pace, slow),

@@ -12,6 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
 use crate::protocol::http2::tunnel::Tunnel;
+use crate::protocol::http3;
 use crate::worker::timer::Timer;
 
 /// An accepted byte stream; first come the bytes that were read from it already.
@@ -62,6 +63,7 @@ enum Transport {
     Tls(Box<TlsStream<TcpStream>>),
     Unix(UnixStream),
     Tunnel(Box<Tunnel>),
+    Http3(Box<http3::tunnel::Tunnel>),
 }
 
 impl Stream {
@@ -101,6 +103,15 @@ impl Stream {
         }
     }
 
+    /// A stream of HTTP/3.
+    pub(crate) fn http3(tunnel: http3::tunnel::Tunnel) -> Self {
+        Self {
+            transport: Transport::Http3(Box::new(tunnel)),
+            read_ahead: Vec::new(),
+            writes: None,
+        }
+    }
+
     /// The same stream, on which a write fails once its peer has taken nothing for `timeout`.
     #[must_use]
     pub(crate) fn with_write_timeout(mut self, timeout: Duration) -> Self {
@@ -127,7 +138,7 @@ impl Stream {
     pub fn is_tls(&self) -> bool {
         match &self.transport {
             Transport::Tcp(_) | Transport::Unix(_) => false,
-            Transport::Tls(_) => true,
+            Transport::Tls(_) | Transport::Http3(_) => true,
             Transport::Tunnel(tunnel) => tunnel.is_tls(),
         }
     }
@@ -137,7 +148,7 @@ impl Stream {
         match &self.transport {
             Transport::Tcp(stream) => Some(stream),
             Transport::Tls(stream) => Some(stream.get_ref().0),
-            Transport::Unix(_) | Transport::Tunnel(_) => None,
+            Transport::Unix(_) | Transport::Tunnel(_) | Transport::Http3(_) => None,
         }
     }
 
@@ -165,6 +176,7 @@ impl Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
+            Transport::Http3(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
         }
     }
 
@@ -196,6 +208,7 @@ impl AsyncRead for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
+            Transport::Http3(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
         }
     }
 }
@@ -213,6 +226,7 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
+            Transport::Http3(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
         };
         this.bound(cx, written)
     }
@@ -228,6 +242,7 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, bufs),
+            Transport::Http3(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, bufs),
         };
         this.bound(cx, written)
     }
@@ -238,6 +253,7 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => stream.is_write_vectored(),
             Transport::Unix(stream) => stream.is_write_vectored(),
             Transport::Tunnel(tunnel) => tunnel.is_write_vectored(),
+            Transport::Http3(tunnel) => tunnel.is_write_vectored(),
         }
     }
 
@@ -249,6 +265,7 @@ impl AsyncWrite for Stream {
             Transport::Tcp(_) | Transport::Unix(_) => Poll::Ready(Ok(())),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_flush(cx),
+            Transport::Http3(tunnel) => Pin::new(tunnel).poll_flush(cx),
         };
         this.bound(cx, flushed)
     }
@@ -259,6 +276,7 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
+            Transport::Http3(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
         }
     }
 }

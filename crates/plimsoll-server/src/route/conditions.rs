@@ -1,4 +1,4 @@
-//! What a route asks of a request.
+//! Conditions of a route on requests.
 
 use crate::route::{PathCondition, RouteInput};
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use plimsoll_wire::http::{NormalPath, PathRefusal, fold_case};
 use regex::{Regex, RegexBuilder};
 
-/// What the path of a request must be.
+/// A condition on the path of a request.
 #[derive(Debug, Clone)]
 pub enum PathCondition {
     /// This path.

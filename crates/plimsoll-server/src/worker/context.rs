@@ -1,4 +1,4 @@
-//! What an action, a stream handler or a datagram handler finds on the worker that it is made on.
+//! The worker's services for actions, stream handlers and datagram handlers.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -43,7 +43,7 @@ impl WorkerContext {
         &self.worker.alarms
     }
 
-    /// What the engine counts in, where other crates register figures of their own.
+    /// The counters of the engine, where other crates register metrics of their own.
     pub fn metrics(&self) -> &Arc<Counters> {
         &self.worker.shared
     }

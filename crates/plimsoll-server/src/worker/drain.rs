@@ -1,4 +1,4 @@
-//! The drain of a worker, as a signal: connections that were taken over and background tasks wait for it.
+//! The drain and the end of a worker, as signals: connections that were taken over and background tasks wait for them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,6 +16,8 @@ pub struct DrainSignal(Rc<State>);
 struct State {
     since: Cell<Option<Instant>>,
     begun: Notify,
+    is_over: Cell<bool>,
+    over: Notify,
 }
 
 impl DrainSignal {
@@ -38,10 +40,29 @@ impl DrainSignal {
         }
     }
 
+    /// Waits until the worker ends, which drops all its tasks. The kernel closes connections of TCP then; whoever has
+    /// connections of QUIC closes them now, or their peers wait for them until their idle timeouts.
+    pub fn over(&self) -> impl Future<Output = ()> + use<> {
+        let state = Rc::clone(&self.0);
+        async move {
+            let mut over = std::pin::pin!(state.over.notified());
+            over.as_mut().enable();
+            if !state.is_over.get() {
+                over.await;
+            }
+        }
+    }
+
     /// The drain begins.
     pub(crate) fn begin(&self, now: Instant) {
         self.0.since.set(Some(now));
         self.0.begun.notify_waiters();
+    }
+
+    /// The worker ends.
+    pub(crate) fn end(&self) {
+        self.0.is_over.set(true);
+        self.0.over.notify_waiters();
     }
 }
 
@@ -67,5 +88,17 @@ mod tests {
         assert_eq!(early.as_mut().poll(&mut cx), Poll::Ready(()));
         assert_eq!(pin!(signal.begun()).poll(&mut cx), Poll::Ready(()));
         assert_eq!(signal.since(), Some(clock.now()));
+    }
+
+    #[test]
+    fn the_end_is_another_signal_than_the_drain() {
+        let (signal, clock) = (DrainSignal::default(), VirtualClock::new());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut early = pin!(signal.over());
+        signal.begin(clock.now());
+        assert!(early.as_mut().poll(&mut cx).is_pending());
+        signal.end();
+        assert_eq!(early.as_mut().poll(&mut cx), Poll::Ready(()));
+        assert_eq!(pin!(signal.over()).poll(&mut cx), Poll::Ready(()));
     }
 }

@@ -1,4 +1,4 @@
-//! What actions find on their worker: state that survives reloads, tasks that do not, the signal of a drain.
+//! The worker's services for actions: state that survives reloads, tasks that do not, the signal of a drain.
 
 use std::cell::Cell;
 use std::future::pending;
@@ -46,7 +46,7 @@ fn counting(identity: &'static str) -> EnginePlan {
     plan
 }
 
-/// What the listener of that number answers.
+/// The response of the listener of that number.
 fn ask(engine: &Engine, plan: &EnginePlan, listener: usize) -> String {
     let address = engine.bound(plan)[listener].port().unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
@@ -132,7 +132,7 @@ fn tasks_end_with_the_configuration_that_began_them() {
     // The new one has its own, and all of the old one are over.
     engine.reload(&plan).unwrap();
     eventually(|| count() == 1);
-    // What is left of the old configuration begins none any more.
+    // The rest of the old configuration begins no task any more.
     assert_eq!(ask(&engine, &plan, 0), "");
     assert_eq!(count(), 1);
     drop(engine);

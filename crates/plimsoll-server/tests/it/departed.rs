@@ -255,3 +255,24 @@ fn http_3_clients_that_leave_have_their_answers_dropped() {
     });
     assert_eq!(counts.requests(), 2);
 }
+
+#[test]
+fn http_3_connections_are_closed_when_the_engine_ends() {
+    let counts = Counts::default();
+    let (server, authority) = http3::start(Limits::default(), 1, counts.make());
+    http3::run(async {
+        let quic = http3::open(&authority, server.address).await;
+        let (mut requests, _driver) = http3::speak(quic.clone()).await;
+        let request = HttpRequest::get("https://localhost/wait").body(()).unwrap();
+        let _stream = requests.send_request(request).await.unwrap();
+        while counts.requests() < 1 {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::spawn_blocking(|| drop(server)).await.unwrap();
+        let closed = quic.closed().await;
+        let quinn::ConnectionError::ApplicationClosed(close) = closed else {
+            panic!("{closed}");
+        };
+        assert_eq!(close.error_code, 0x100_u32.into());
+    });
+}

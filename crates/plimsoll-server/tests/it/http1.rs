@@ -254,7 +254,7 @@ fn limits_cut_and_are_counted() {
     assert_eq!(read_all(&mut slow), format!("{HELLO}\r\nhello"));
     assert_eq!(cut(Cut::BodyTimeout), 1);
 
-    // What is too long to be thrown away ends the connection, with the answer read.
+    // A body that is too long to be discarded ends the connection, with the response read.
     let long = "x".repeat(100);
     let answer = server.talk(format!(
         "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{long}GET / HTTP/1.1\r\nhost: a\r\n\r\n"

@@ -28,7 +28,7 @@ fn listening(serves: Serves) -> EnginePlan {
 }
 
 fn streams<H: StreamHandler + 'static>(make: impl Fn() -> H + Send + Sync + 'static) -> EnginePlan {
-    listening(Serves::Stream(Arc::new(move |_: &WorkerContext| {
+    listening(Serves::stream(Arc::new(move |_: &WorkerContext| {
         Rc::new(make())
     })))
 }

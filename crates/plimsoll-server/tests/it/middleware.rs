@@ -40,7 +40,7 @@ fn header_rules_change_requests_and_responses() {
         answer,
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nx-a: 1\r\nconnection: close\r\n\r\nhello"
     );
-    // What a listener does to a request, its routes see.
+    // Changes of a listener to a request are visible to its routes.
     let server = serving(
         "request_headers = { add = { x-b = \"2\" } }",
         "header = { x-b = \"2\" }",

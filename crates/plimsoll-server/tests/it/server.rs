@@ -57,7 +57,7 @@ impl Server {
         stream
     }
 
-    /// What comes back for `input` until the server closes, dates left out.
+    /// Everything received after `input` until the server closes, dates left out.
     pub(crate) fn talk(&self, input: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect();
         stream.write_all(input.as_ref()).unwrap();

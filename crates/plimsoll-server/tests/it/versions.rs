@@ -1,4 +1,4 @@
-//! What actions can see and do, the same over every version of HTTP.
+//! Actions see and do the same over every version of HTTP.
 
 use std::fmt::Write as _;
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use crate::server::{Server, expect, plan};
 use crate::{http2, http3};
 
-/// What a client received.
+/// Received by a client.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Received {
     /// Status and `link` of interim responses.
@@ -35,7 +35,7 @@ struct Received {
     trailers: Vec<(String, String)>,
 }
 
-/// What a client sends.
+/// Sent by a client.
 #[derive(Clone, Default)]
 struct Sent {
     method: Method,
@@ -90,7 +90,7 @@ fn length(fields: &HeaderMap) -> Option<String> {
     Some(length.to_str().unwrap().to_owned())
 }
 
-/// What a client of HTTP/1 receives until the server closes.
+/// Everything that an HTTP/1 client receives until the server closes.
 fn over_http1(server: &Server, sent: &Sent) -> Received {
     let mut head = format!("{} / HTTP/1.1\r\nhost: localhost\r\n", sent.method);
     for (name, value) in pairs(&sent.fields) {
@@ -237,7 +237,7 @@ fn over_http3(server: &Server, authority: &Authority, sent: &Sent) -> Received {
     })
 }
 
-/// What clients of HTTP/1, HTTP/2 and HTTP/3 receive for the same request.
+/// The responses to the same request over HTTP/1, HTTP/2 and HTTP/3.
 fn over_all<A: Action + 'static>(make: fn() -> A, sent: &Sent) -> [Received; 3] {
     let server = Server::start(&plan(Limits::default(), move || Rc::new(make())));
     let (quic, authority) = http3::start(Limits::default(), 1, move || Rc::new(make()));

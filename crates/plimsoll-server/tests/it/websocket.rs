@@ -41,7 +41,7 @@ impl Action for Echo {
     }
 }
 
-/// What came, and what is to be answered to it.
+/// Received messages, and the replies to them.
 #[derive(Default)]
 struct Received {
     message: Vec<u8>,
@@ -149,12 +149,14 @@ fn a_websocket_is_a_stream_of_http2() {
 }
 
 #[test]
-fn other_protocols_are_answered_as_any_request() {
+fn a_success_without_a_tunnel_does_not_reach_a_client_that_asked_for_one() {
     let server = Server::start(&plan(Limits::default(), || Rc::new(Echo)));
     run(async {
         let (status, _, _send, mut receive) =
             connect(server.address, "http://a/chat", Some("other")).await;
-        assert_eq!(status, StatusCode::OK);
-        assert_eq!(receive.data().await.unwrap().unwrap(), "no websocket");
+        // The action responds with 200, by which the client would understand that the tunnel is open (RFC 8441, section 5).
+        assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
+        let content = receive.data().await.unwrap().unwrap();
+        assert_eq!(content, "nothing here can be connected to\n");
     });
 }

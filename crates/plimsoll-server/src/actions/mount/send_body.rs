@@ -20,7 +20,7 @@ pub struct SendBody {
     hint: SizeHint,
 }
 
-/// What the worker and the reader share: one frame.
+/// State that the worker and the reader share: one frame.
 #[derive(Debug, Default)]
 struct Bridge(Mutex<State>);
 
@@ -52,7 +52,7 @@ pub(super) struct Pump {
 }
 
 impl SendBody {
-    /// What a service reads, and what hands it over.
+    /// The body that a service reads, and the pump that fills it.
     pub(super) fn of(body: RequestBody) -> (Self, Option<Pump>) {
         if body.is_end_stream() {
             let hint = SizeHint::with_exact(0);

@@ -63,7 +63,7 @@ fn order_and_case_stay_through_layers() {
 }
 
 proptest! {
-    /// What is found by name is what comes first in the order, whatever the layers do.
+    /// Looking a name up finds the field that comes first in the order, whatever the layers do.
     #[test]
     fn looking_up_agrees_with_listing(
         fields in prop::collection::vec((0usize..4, 0usize..9), 0..6),

@@ -92,7 +92,7 @@ impl Encoder {
         .expect(IN_MEMORY);
     }
 
-    /// What came out so far.
+    /// Takes the output so far.
     pub(super) fn take(&mut self) -> Bytes {
         let out = match self {
             Self::Zstd(encoder) => encoder.get_mut(),
@@ -102,7 +102,7 @@ impl Encoder {
         Bytes::from(std::mem::take(out))
     }
 
-    /// What came out so far, of everything that was put in.
+    /// Takes the output of all input so far.
     pub(super) fn flush(&mut self) -> Bytes {
         match self {
             Self::Zstd(encoder) => encoder.flush(),

@@ -79,7 +79,7 @@ fn apply(response: Response) -> Response {
     let compress = Compress::default();
     compressed(
         &compress,
-        &Kept::default(),
+        &CompressedCopies::default(),
         Some(Coding::Gzip),
         false,
         response,
@@ -91,7 +91,7 @@ fn every_coding_gives_back_what_went_in() {
     let content = "hello ".repeat(5000);
     for coding in Coding::ALL {
         let compress = Compress::default();
-        let kept = Kept::default();
+        let kept = CompressedCopies::default();
         let response = compressed(&compress, &kept, Some(coding), false, text(&content));
         assert_eq!(fields(&response)[CONTENT_ENCODING], coding.name());
         let out = bytes(&response).unwrap();
@@ -103,7 +103,7 @@ fn every_coding_gives_back_what_went_in() {
 #[test]
 fn what_is_always_the_same_is_compressed_once() {
     let prepared = text(&"hello ".repeat(5000)).prepare();
-    let (compress, kept) = (Compress::default(), Kept::default());
+    let (compress, kept) = (Compress::default(), CompressedCopies::default());
     let content = [0; 2].map(|_| {
         let response = Response::from(Rc::clone(&prepared));
         let response = compressed(&compress, &kept, Some(Coding::Brotli), false, response);
@@ -153,7 +153,13 @@ fn some_responses_stay_as_they_are() {
         assert_eq!(format!("{:?}", fields(&after)), before);
     }
     // The response says `Vary` also to clients that do not accept a coding.
-    let plain = compressed(&Compress::default(), &Kept::default(), None, false, long());
+    let plain = compressed(
+        &Compress::default(),
+        &CompressedCopies::default(),
+        None,
+        false,
+        long(),
+    );
     assert_eq!(fields(&plain)[VARY], "accept-encoding");
     assert_eq!(bytes(&plain).unwrap().len(), 5000);
 }
@@ -203,7 +209,7 @@ fn pieces_go_on_as_they_come_and_trailers_last() {
             .with_body(body);
         let response = compressed(
             &Compress::default(),
-            &Kept::default(),
+            &CompressedCopies::default(),
             Some(coding),
             false,
             response,
@@ -262,7 +268,7 @@ fn head_has_the_fields_of_get_but_no_length() {
     let response = text(&"x".repeat(5000));
     let response = compressed(
         &Compress::default(),
-        &Kept::default(),
+        &CompressedCopies::default(),
         Some(Coding::Gzip),
         true,
         response,

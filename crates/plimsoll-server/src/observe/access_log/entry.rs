@@ -31,7 +31,7 @@ struct Log {
     line: RefCell<Vec<u8>>,
 }
 
-/// What nginx calls it when the client went away before there was an answer.
+/// nginx's status for a client that left before there was a response.
 const CLIENT_GONE: u16 = 499;
 
 impl Logged {
@@ -108,7 +108,7 @@ struct Entry {
     is_whole: bool,
 }
 
-/// What the client sent, in one piece of memory.
+/// The client's texts, in one piece of memory.
 #[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,

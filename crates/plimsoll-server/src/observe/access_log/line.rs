@@ -9,7 +9,7 @@ use plimsoll_wire::h1::RequestError;
 use crate::message::request::UpstreamNote;
 use crate::observe::access_log::LogFormat;
 
-/// What is written of a request. Texts are as the client sent them.
+/// The logged properties of a request. Texts are as the client sent them.
 #[derive(Debug, Clone)]
 pub(super) struct Record<'a> {
     /// When it had been read.
@@ -117,7 +117,7 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
     );
 }
 
-/// What is written of a connection or flow that is not HTTP, once it has ended.
+/// The logged properties of a connection or flow that is not HTTP, once it has ended.
 #[derive(Debug, Clone)]
 pub struct LoggedConnection<'a> {
     /// When it began.
@@ -218,7 +218,7 @@ fn json_text(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What every line of the combined format begins with, up to the request.
+/// The start of every line of the combined format, up to the request.
 fn combined_start(peer: SocketAddr, user: Option<&str>, time: SystemTime, out: &mut Vec<u8>) {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

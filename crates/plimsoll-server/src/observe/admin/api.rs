@@ -1,4 +1,4 @@
-//! What the actions of a configuration answer on its admin port, by any method.
+//! APIs of actions on the admin port, for any method.
 //!
 //! Such an API may change what is served, so the admin port rejects requests of web pages ([`super::Admin`]).
 
@@ -14,7 +14,7 @@ use crate::message::request::Request;
 pub struct AdminApi {
     /// It answers this path and all below it; begins with a slash, and ends without one.
     root: String,
-    /// What is answered to everybody, since there is nothing in it that needs a token: paths below the root.
+    /// Paths below the root that need no token, since they reveal nothing.
     open: &'static [&'static str],
     answer: Arc<AnswerApi>,
 }
@@ -62,7 +62,7 @@ impl AdminApi {
         &self.root
     }
 
-    /// What a path has behind the root; nothing if it lies elsewhere.
+    /// The rest of a path below the root; `None` if it lies elsewhere.
     pub(crate) fn rest<'p>(&self, path: &'p str) -> Option<&'p str> {
         let rest = path.strip_prefix(&self.root)?;
         (rest.is_empty() || rest.starts_with('/')).then_some(rest)

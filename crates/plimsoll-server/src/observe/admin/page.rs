@@ -43,12 +43,12 @@ impl AdminPage {
         }
     }
 
-    /// What the page's `style` element must contain.
+    /// The content of the page's `style` element.
     pub fn style(&self) -> &str {
         &self.style
     }
 
-    /// What the page's `script` element must contain.
+    /// The content of the page's `script` element.
     pub const fn script(&self) -> &'static str {
         self.script
     }

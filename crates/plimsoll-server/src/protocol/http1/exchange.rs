@@ -38,8 +38,8 @@ enum Framing {
     Close,
 }
 
-/// What became of some input of a body.
-enum Given {
+/// The outcome of some input of a body.
+enum InputOutcome {
     /// It was framing, or empty.
     Nothing,
     /// There was content.
@@ -166,7 +166,7 @@ impl Http1 {
         let sender = match &*source {
             ContentSource::Taken(sender) if !sender.is_abandoned() => sender,
             _ => {
-                // What remains is thrown away once the response is sent.
+                // The rest is discarded once the response is sent.
                 *source = ContentSource::None;
                 return self.poll_departed(cx).map(Err);
             }
@@ -193,13 +193,13 @@ impl Http1 {
                     sender.end(Err(BodyError::Refused));
                     return Poll::Ready(Ok(Err(error)));
                 }
-                Ok(Given::End(trailers)) => {
+                Ok(InputOutcome::End(trailers)) => {
                     sender.end(Ok(trailers));
                     *source = ContentSource::None;
                     return Poll::Ready(Ok(Ok(())));
                 }
-                Ok(Given::Some) => return Poll::Ready(Ok(Ok(()))),
-                Ok(Given::Nothing) => {}
+                Ok(InputOutcome::Some) => return Poll::Ready(Ok(Ok(()))),
+                Ok(InputOutcome::Nothing) => {}
             }
             if self.is_at_end {
                 sender.end(Err(BodyError::Closed));
@@ -229,21 +229,21 @@ impl Http1 {
     /// Hands over all content in `input`, from where it lies; what follows the request is carried.
     ///
     /// That there is room is not looked at for each piece: there is some, and no input is longer than a read.
-    fn give(&mut self, input: &[u8], sender: &BodySender) -> Result<Given, RequestError> {
+    fn give(&mut self, input: &[u8], sender: &BodySender) -> Result<InputOutcome, RequestError> {
         let mut at = 0;
-        let mut given = Given::Nothing;
+        let mut given = InputOutcome::Nothing;
         loop {
             match self.decoder.decode_body(&input[at..])? {
                 BodyStep::NeedMore => return Ok(given),
                 BodyStep::Content(range) => {
                     sender.push_slice(&input[at + range.start..at + range.end]);
                     at += range.end;
-                    given = Given::Some;
+                    given = InputOutcome::Some;
                 }
                 BodyStep::End(consumed) => {
                     self.carry.extend_from_slice(&input[at + consumed..]);
                     let trailers = self.decoder.finish_body()?;
-                    return Ok(Given::End(trailer_map(&trailers)));
+                    return Ok(InputOutcome::End(trailer_map(&trailers)));
                 }
             }
         }

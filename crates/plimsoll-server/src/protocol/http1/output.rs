@@ -1,4 +1,4 @@
-//! What a connection has still to send.
+//! Bytes that a connection has still to send.
 
 use std::io;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ pub(super) struct Output {
     bytes: Vec<u8>,
     sent: usize,
     tail: Bytes,
-    /// What follows the tail from a file.
+    /// The file behind the tail.
     file: Option<Box<FileTail>>,
     must_flush: bool,
     was_full: bool,
@@ -43,7 +43,7 @@ struct FileTail {
     part: FilePart,
     /// The kernel cannot send it by itself, so it is read first.
     by_pieces: bool,
-    /// What was read, of which so many bytes are sent.
+    /// A piece of the file, of which so many bytes are sent.
     piece: Vec<u8>,
     sent: usize,
 }

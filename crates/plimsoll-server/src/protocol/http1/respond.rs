@@ -50,7 +50,7 @@ impl Http1 {
                 if let Kind::Built(built) = response.0 {
                     has_date = built.has_date();
                     let mut fields = built.fields;
-                    // What follows is not content (RFC 9110, section 9.3.6).
+                    // Bytes behind the head are not content (RFC 9110, section 9.3.6).
                     fields.remove(CONTENT_LENGTH);
                     write_built_fields(&mut head, &built.verbatim, &fields, built.order.as_deref());
                 }
@@ -157,7 +157,7 @@ impl Http1 {
     pub(super) fn close(&mut self, request: RequestTraits) {
         self.is_closing = true;
         self.lingers = request.is_persistent || self.decoder.is_in_body();
-        // What remains is read only to be thrown away.
+        // The rest is read only to be discarded.
         self.decoder = RequestDecoder::new(self.limits.request);
     }
 

@@ -1,4 +1,4 @@
-//! What a connection waits for, and how long.
+//! The waits of a connection, with their limits.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::{Broken, Http1, MOST_CARRIED};
 use crate::observe::counters::Cut;
 use crate::worker::LAST_CALL;
 
-/// What a deadline is for.
+/// The reason of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitsFor {
     Head,

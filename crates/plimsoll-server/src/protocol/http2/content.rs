@@ -18,7 +18,7 @@ use crate::protocol::activity::Busy;
 use crate::protocol::pace::{Pace, sooner};
 use crate::worker::timer::Timer;
 
-/// What comes of waiting for content.
+/// The outcome of waiting for content.
 enum Piece {
     Data(Bytes),
     /// There is no more, or the stream is broken.

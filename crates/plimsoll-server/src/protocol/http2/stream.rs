@@ -47,7 +47,7 @@ impl Body for Whole {
     }
 }
 
-/// What sending the response of one stream takes.
+/// Sends the response of one stream.
 pub(super) struct Responder {
     pub(super) respond: SendResponse<Bytes>,
     pub(super) place: Rc<Place>,
@@ -61,7 +61,7 @@ pub(super) struct Responder {
     /// Interim responses that the action sends.
     pub(super) interims: Option<Rc<Interims>>,
     pub(super) is_tls: bool,
-    /// What the client sends behind a CONNECT.
+    /// The client's bytes behind a CONNECT.
     pub(super) tunnel: Option<RecvStream>,
 }
 
@@ -74,8 +74,11 @@ impl Responder {
     /// Sends what is there of a response; returns what must be waited for.
     pub(super) fn send_or_stream(
         mut self,
-        response: Response,
+        mut response: Response,
     ) -> Option<(Self, StreamBody, SendStream<Bytes>)> {
+        if self.tunnel.is_some() {
+            response = response.without_tunnel();
+        }
         let Framed {
             status,
             fields,

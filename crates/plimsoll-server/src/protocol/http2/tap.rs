@@ -24,10 +24,10 @@ use crate::observe::counters::{Cut, ResetSide};
 use crate::protocol::stream::Stream;
 use crate::worker::Place;
 
-/// What is counted is counted within about so long.
+/// The length of a counting window, approximately.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// What a client sends before its first frame (RFC 9113, section 3.4).
+/// The length of the connection preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
 
 /// Bytes written for which a client may send one more `WINDOW_UPDATE`, or one more PING: those that belong
@@ -38,7 +38,7 @@ const BYTES_PER_PING: u64 = 64;
 /// PRIORITY frames that come with each request.
 const PRIORITIES_PER_REQUEST: u32 = 2;
 
-/// What is read, and how much at a time, so that a reset does not take the last frames with it.
+/// Bytes to read before closing, so that a reset does not take the last frames with it.
 const LINGER_BYTES: usize = 1 << 20;
 const LINGER_PIECE: usize = 8 * 1024;
 
@@ -55,7 +55,7 @@ pub(super) struct Tap {
     is_shut: bool,
 }
 
-/// What the connection asks of its tap.
+/// State that the connection and its tap share.
 pub(super) struct TapState {
     place: Rc<Place>,
     limits: FloodLimits,
@@ -70,7 +70,7 @@ pub(super) struct TapState {
     is_expected_to_end: Cell<bool>,
 }
 
-/// What came since `begun`.
+/// Counts since `begun`.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
     begun: Instant,
@@ -197,7 +197,7 @@ fn count(
     state: &TapState,
 ) -> Option<Cut> {
     let limits = &state.limits;
-    // What begins with data or a request is the usual.
+    // Data and requests come first: they are the usual case.
     let (is_too_many, cut) = match frame.kind {
         frames::HEADERS => {
             counts.requests = counts.requests.saturating_add(1);
@@ -264,7 +264,7 @@ fn is_mistake(payload: &[u8]) -> bool {
     code.is_some_and(|code| MISTAKES.contains(&code))
 }
 
-/// What the `h2` crate says behind the code of its GOAWAY.
+/// The reason that the `h2` crate gives with its GOAWAY.
 fn given_up(payload: &[u8]) -> Option<Cut> {
     match payload.get(8..)? {
         b"too_many_resets" => Some(Cut::Http2Resets),

@@ -16,7 +16,7 @@ const PIECE: usize = 16 * 1024;
 pub(crate) struct Tunnel {
     receive: RecvStream,
     send: SendStream<Bytes>,
-    /// What came and was not read yet.
+    /// Received bytes that were not read yet.
     left: Bytes,
     is_tls: bool,
     is_shut: bool,

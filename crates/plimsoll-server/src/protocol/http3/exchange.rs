@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h3::error::{Code, StreamError};
+use h3::ext::Protocol;
 use h3::server::{RequestResolver, RequestStream};
-use http::header::{DATE, TE, UPGRADE};
+use http::header::{CONTENT_LENGTH, DATE, SEC_WEBSOCKET_ACCEPT, TE, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::Body;
@@ -20,25 +21,27 @@ use tokio::time::{timeout, timeout_at};
 use super::reading::Reading;
 use super::tap::Tap;
 use super::transport::{Sender, StreamState, Transport};
-use crate::action::{Answer, LocalFuture, Outcome, Refusal};
+use super::tunnel::Tunnel;
+use crate::action::{Answer, LocalFuture, Outcome, Refusal, TakeOver};
 use crate::engine::limits::Limits;
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::Fields;
 use crate::message::interim::Interims;
 use crate::message::request::{Content, ContentSource, Request, Scheme, Start, Version};
 use crate::message::response::{
-    Framed, Response, ResponseBody, StreamError as Broken, has_content,
+    Framed, Response, ResponseBody, StreamError as Broken, has_content, tunnel_status,
 };
 use crate::observe::counters::Cut;
 use crate::protocol::activity::Busy;
 use crate::protocol::head;
 use crate::protocol::pace::{Pace, sooner};
+use crate::protocol::stream::Stream;
 use crate::worker::{Place, Service};
 
 /// Bytes that are handed to QUIC at a time.
 const PIECE: usize = 64 * 1024;
 
-/// What serving one request takes.
+/// Serves one request.
 pub(super) struct Exchange {
     pub(super) place: Rc<Place>,
     pub(super) service: Rc<Service>,
@@ -75,7 +78,9 @@ impl Exchange {
         };
         let clock = self.place.worker.clock;
         let mut reading = Reading::new(receiving, announced, &self.limits, clock);
-        let content = if poll_fn(|cx| Poll::Ready(reading.has_content(cx))).await {
+        // Bytes behind an extended CONNECT are the tunnel's, not content.
+        let is_tunnel = self.is_tunnel(&parts);
+        let content = if !is_tunnel && poll_fn(|cx| Poll::Ready(reading.has_content(cx))).await {
             Content::unread(announced)
         } else {
             Content::none()
@@ -83,10 +88,47 @@ impl Exchange {
         let sent = self
             .answer(&parts, &content, &mut sending, &mut reading)
             .await;
-        if sent.is_ok() {
-            self.end(&mut reading).await;
+        match sent {
+            Ok(None) => {
+                if is_tunnel {
+                    reading.stop(Code::H3_NO_ERROR);
+                }
+                self.end(&mut reading).await;
+            }
+            Ok(Some(take_over)) => {
+                let (receive, first) = reading.into_stream();
+                let tunnel = Tunnel::new(receive, sending, first);
+                let stream = Stream::http3(tunnel).with_write_timeout(self.limits.write_timeout);
+                let drain = self.place.worker.drain.clone();
+                self.unless_reset(take_over(stream, drain)).await;
+            }
+            Err(Gone) => {}
         }
         drop(self.busy);
+    }
+
+    /// Whether the request is an extended CONNECT for a WebSocket; with another method `:protocol` means nothing.
+    fn is_tunnel(&self, parts: &Parts) -> bool {
+        self.stream.is_websocket() && parts.method == Method::CONNECT
+    }
+
+    /// Runs until the client takes the stream back.
+    async fn unless_reset(&self, mut running: LocalFuture<()>) {
+        let mut is_over = false;
+        poll_fn(|cx| {
+            if running.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            // A client that has all that was finished may still send.
+            if !is_over && self.stream.poll_over(cx, &self.tap).is_ready() {
+                is_over = true;
+                if self.stream.is_reset() {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     fn not_resolved(&self, error: &StreamError) {
@@ -110,13 +152,14 @@ impl Exchange {
         });
     }
 
+    /// Sends the response; what takes the stream over, if the response granted that.
     async fn answer(
         &self,
         parts: &Parts,
         content: &Content,
         sending: &mut Sending,
         reading: &mut Reading,
-    ) -> Result<(), Gone> {
+    ) -> Result<Option<TakeOver>, Gone> {
         let is_head = parts.method == Method::HEAD;
         let authority = match head::checked(parts, &self.limits.request) {
             Ok(checked) => checked.authority,
@@ -125,11 +168,18 @@ impl Exchange {
                 let status =
                     StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
                 let response = Response::text(status, format!("{error}\n"));
-                return self
-                    .respond(response, is_head, content, sending, reading)
-                    .await;
+                let sent = self.respond(response, is_head, content, sending, reading);
+                return sent.await.map(|()| None);
             }
         };
+        let is_tunnel = self.is_tunnel(parts);
+        if parts.extensions.get::<Protocol>().is_some() && !is_tunnel {
+            // RFC 9220, section 3.
+            let text = "of the protocols for extended CONNECT only websocket is supported\n";
+            let response = Response::text(StatusCode::NOT_IMPLEMENTED, text);
+            let sent = self.respond(response, is_head, content, sending, reading);
+            return sent.await.map(|()| None);
+        }
         let start = Start {
             method: parts.method.as_str(),
             scheme: Scheme::Https,
@@ -137,7 +187,7 @@ impl Exchange {
             path: parts.uri.path(),
             query: parts.uri.query(),
             version: Version::Http3,
-            upgrade: None,
+            upgrade: is_tunnel.then_some(b"websocket"),
             fields: Fields::Map(&parts.headers),
         };
         let answer = self
@@ -165,15 +215,61 @@ impl Exchange {
             interims.end();
         }
         match outcome {
-            Outcome::Respond(response) => {
-                self.respond(response, is_head, content, sending, reading)
-                    .await
+            Outcome::Respond(mut response) => {
+                if is_tunnel {
+                    response = response.without_tunnel();
+                }
+                let sent = self.respond(response, is_head, content, sending, reading);
+                sent.await.map(|()| None)
+            }
+            Outcome::Upgrade(response, take_over) if is_tunnel => {
+                self.grant(response, content, sending).await?;
+                Ok(Some(take_over))
             }
             Outcome::Upgrade(..) | Outcome::Raw(_) => {
                 sending.stop_stream(Code::H3_VERSION_FALLBACK);
                 Err(Gone)
             }
         }
+    }
+
+    /// Sends the head behind which the stream is one of bytes.
+    async fn grant(
+        &self,
+        response: Response,
+        content: &Content,
+        sending: &mut Sending,
+    ) -> Result<(), Gone> {
+        let status = tunnel_status(response.status());
+        let mut fields = response.framed(false).fields;
+        // 200 alone means that the server has understood (RFC 8441, section 5; RFC 9220, section 3).
+        for name in [CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, UPGRADE] {
+            fields.remove(name);
+        }
+        let head = self.head(status, fields, content);
+        self.within(&mut Pace::default(), sending.send_response(head))
+            .await
+    }
+
+    /// The head of a response, which is counted.
+    fn head(
+        &self,
+        status: StatusCode,
+        mut fields: HeaderMap,
+        content: &Content,
+    ) -> http::Response<()> {
+        let worker = &self.place.worker;
+        let now = worker.clock.now();
+        let date = worker.memory.borrow_mut().date_value(now, worker.clock);
+        fields.entry(DATE).or_insert(date);
+        worker.counters.answered(Version::Http3, status);
+        if let Some(route) = content.take_route() {
+            route.answered(status);
+        }
+        let mut response = http::Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = fields;
+        response
     }
 
     /// Waits for an answer, handing over the request's content and sending interim responses meanwhile.
@@ -234,17 +330,7 @@ impl Exchange {
         } = response.framed(is_head);
         // HTTP/3 has no such thing (RFC 9114, section 4.2).
         fields.remove(UPGRADE);
-        let worker = &self.place.worker;
-        let now = worker.clock.now();
-        let date = worker.memory.borrow_mut().date_value(now, worker.clock);
-        fields.entry(DATE).or_insert(date);
-        worker.counters.answered(Version::Http3, status);
-        if let Some(route) = content_read.take_route() {
-            route.answered(status);
-        }
-        let mut response = http::Response::new(());
-        *response.status_mut() = status;
-        *response.headers_mut() = fields;
+        let response = self.head(status, fields, content_read);
         let mut pace = Pace::default();
         self.within(&mut pace, sending.send_response(response))
             .await?;

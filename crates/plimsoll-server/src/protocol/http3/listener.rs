@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use h3::error::Code;
 use plimsoll_wire::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{
@@ -23,7 +24,10 @@ use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 use super::serve;
+use super::transport::code;
+use crate::action::LocalFuture;
 use crate::engine::limits::Limits;
+use crate::layer4::QuicPlan;
 use crate::message::connection::NOWHERE;
 use crate::observe::counters::Cut;
 use crate::worker::{Place, Service, Worker};
@@ -53,7 +57,7 @@ pub(crate) fn server_config(
 ) -> Result<ServerConfig, NoTls13> {
     let mut tls = tls.clone();
     tls.alpn_protocols = vec![b"h3".to_vec()];
-    // What comes before the handshake is over can be replayed (RFC 8470).
+    // Requests sent before the handshake is over can be replayed (RFC 8470).
     tls.max_early_data_size = 0;
     let crypto = QuicServerConfig::try_from(tls).map_err(|_| NoTls13)?;
     let mut transport = TransportConfig::default();
@@ -65,13 +69,46 @@ pub(crate) fn server_config(
         .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
         .send_window(u64::from(CONNECTION_WINDOW))
         .max_idle_timeout(idle)
+        // Responses and WebSockets may be silent for longer than that; the client is still there if it acknowledges.
+        // Connections without a request are closed all the same.
+        .keep_alive_interval(Some(limits.idle_timeout / 3))
         .datagram_receive_buffer_size(None);
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(Arc::new(transport));
     Ok(config)
 }
 
-/// What a reload changes of a listener.
+/// How QUIC is spoken for another protocol than HTTP/3.
+pub(crate) fn raw_config(plan: &QuicPlan) -> Result<ServerConfig, NoTls13> {
+    let mut tls = (*plan.tls).clone();
+    tls.alpn_protocols.clone_from(&plan.alpn);
+    // What comes before the handshake is over can be replayed (RFC 9001, section 9.2).
+    tls.max_early_data_size = 0;
+    let crypto = QuicServerConfig::try_from(tls).map_err(|_| NoTls13)?;
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(plan.streams))
+        .max_concurrent_uni_streams(VarInt::from_u32(plan.streams))
+        .stream_receive_window(VarInt::from_u32(plan.stream_window))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
+        .send_window(u64::from(CONNECTION_WINDOW))
+        .max_idle_timeout(IdleTimeout::try_from(plan.idle_timeout).ok())
+        .datagram_receive_buffer_size(Some(plan.datagram_bytes))
+        .datagram_send_buffer_size(plan.datagram_bytes);
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}
+
+/// What becomes of a connection behind its handshake, with the local address of the socket.
+pub(crate) type Serve = Rc<dyn Fn(quinn::Connection, Place, SocketAddr) -> LocalFuture<()>>;
+
+/// HTTP/3 by `service`.
+pub(crate) fn http3(service: Rc<Service>) -> Serve {
+    Rc::new(move |quic, place, local| Box::pin(serve(quic, Rc::clone(&service), place, local)))
+}
+
+/// The parts of a listener that a reload replaces.
 pub(crate) struct QuicListener {
     config: RefCell<ServerConfig>,
     endpoint: RefCell<Option<Endpoint>>,
@@ -104,7 +141,7 @@ impl QuicListener {
         self: Rc<Self>,
         socket: UdpSocket,
         worker: Rc<Worker>,
-        service: Rc<Service>,
+        serve: Serve,
         mut stopped: watch::Receiver<bool>,
     ) {
         let local = socket.local_addr().unwrap_or(NOWHERE);
@@ -119,7 +156,7 @@ impl QuicListener {
                 Rc::clone(&self),
                 endpoint.clone(),
                 Rc::clone(&worker),
-                Rc::clone(&service),
+                Rc::clone(&serve),
                 local,
             );
             let mut accepting = spawn_local(accepting);
@@ -127,9 +164,10 @@ impl QuicListener {
                 _ = stopped.changed() => {
                     accepting.abort();
                     self.endpoint.replace(None);
-                    spawn_local(refuse(endpoint));
+                    spawn_local(refuse(endpoint, worker.drain.over()));
                     return;
                 }
+                () = worker.drain.over() => return close(&endpoint),
                 // It ends only by a panic, its own or that of the endpoint.
                 _ = &mut accepting => {
                     worker.counters.panicked();
@@ -178,7 +216,7 @@ async fn accept(
     listener: Rc<QuicListener>,
     endpoint: Endpoint,
     worker: Rc<Worker>,
-    service: Rc<Service>,
+    serve: Serve,
     local: SocketAddr,
 ) {
     while let Some(incoming) = endpoint.accept().await {
@@ -199,7 +237,7 @@ async fn accept(
             Ok(()) => {
                 let place = Place::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
-                spawn_local(take(incoming, handshake, Rc::clone(&service), place, local));
+                spawn_local(take(incoming, handshake, Rc::clone(&serve), place, local));
             }
             Err(cut) => {
                 worker.counters.cut(cut);
@@ -228,7 +266,7 @@ impl Drop for Handshake {
 async fn take(
     incoming: Incoming,
     handshake: Handshake,
-    service: Rc<Service>,
+    serve: Serve,
     place: Place,
     local: SocketAddr,
 ) {
@@ -240,22 +278,29 @@ async fn take(
     };
     drop(handshake);
     match handshaken {
-        Ok(connection) => Box::pin(serve(connection, service, place, local)).await,
+        Ok(connection) => serve(connection, place, local).await,
         Err(cut) => place.worker.counters.cut(cut),
     }
 }
 
 /// Refuses new clients, as long as there are connections.
-async fn refuse(endpoint: Endpoint) {
+async fn refuse(endpoint: Endpoint, worker_is_over: impl Future<Output = ()>) {
+    let mut worker_is_over = std::pin::pin!(worker_is_over);
     loop {
         tokio::select! {
             () = endpoint.wait_idle() => return,
+            () = &mut worker_is_over => return close(&endpoint),
             incoming = endpoint.accept() => match incoming {
                 Some(incoming) => incoming.refuse(),
                 None => return,
             },
         }
     }
+}
+
+/// Closes every connection, so that no client waits for its idle timeout.
+fn close(endpoint: &Endpoint) {
+    endpoint.close(code(Code::H3_NO_ERROR), b"");
 }
 
 /// Where HTTP/3 is advertised to be (RFC 7838).

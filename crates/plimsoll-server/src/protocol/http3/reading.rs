@@ -28,7 +28,7 @@ pub(super) struct Reading {
     first: Option<Bytes>,
     /// The client has sent its last byte, or nothing more is read.
     is_over: bool,
-    /// What is still to come by the length that was announced.
+    /// The bytes still to come by the announced length.
     announced: Option<u64>,
     /// Bytes that may still come.
     left: u64,
@@ -42,7 +42,7 @@ pub(super) struct Reading {
     clock: SystemClock,
 }
 
-/// What came.
+/// A piece of the body.
 enum Piece {
     Data(Bytes),
     End(Option<HeaderMap>),
@@ -85,6 +85,11 @@ impl Reading {
                 !self.is_over
             }
         }
+    }
+
+    /// The stream itself, with what was taken off it already.
+    pub(super) fn into_stream(self) -> (RequestStream<Receiver, Bytes>, Bytes) {
+        (self.stream, self.first.unwrap_or_default())
     }
 
     /// Sends 100 (Continue) by `interims`, once content is requested.

@@ -1,4 +1,4 @@
-//! What a connection of HTTP/3 brings, counted before the `h3` crate sees it: streams that are reset, frames that
+//! Counts the input of an HTTP/3 connection before the `h3` crate sees it: streams that are reset, frames that
 //! bring nothing, frames that are too long.
 
 use std::cell::{Cell, RefCell};
@@ -13,13 +13,13 @@ use crate::observe::counters::{Cut, ResetSide};
 use crate::protocol::http3::transport::StreamState;
 use crate::worker::Place;
 
-/// What is counted is counted within about so long.
+/// The length of a counting window, approximately.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// Frames of unknown types that come with each request: clients send priorities in them (RFC 9218, section 7.2).
 const EMPTY_PER_REQUEST: u32 = 2;
 
-/// What the streams of a connection report to it.
+/// Reports of the streams of a connection.
 pub(super) struct Tap {
     place: Rc<Place>,
     limits: Http3Limits,
@@ -35,7 +35,7 @@ pub(super) struct Tap {
     headless: Cell<usize>,
 }
 
-/// What came since `begun`.
+/// Counts since `begun`.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
     begun: Instant,
@@ -99,7 +99,7 @@ impl Tap {
         self.first_rejected.set(self.next.get());
     }
 
-    /// What is known of the stream that was accepted last.
+    /// The state of the stream that was accepted last.
     pub(super) fn take_accepted(&self) -> Option<Rc<StreamState>> {
         self.accepted.take()
     }

@@ -12,11 +12,15 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
-use plimsoll_wire::h3::Frames;
+use plimsoll_wire::h3::{Frames, Rewritten, with_protocol};
 use quinn::{ReadError, VarInt, WriteError};
 
 use super::tap::Tap;
 use crate::observe::counters::Cut;
+
+/// The protocol that stands for `websocket` within the `h3` crate, which has no constant for it; requests that came with it
+/// are not upgraded.
+const STAND_IN: &[u8] = b"connect-udp";
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T>>>;
 type Accepting = Waiting<Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>>;
@@ -66,6 +70,7 @@ impl quic::Connection<Bytes> for Transport {
             frames: Frames::of_unidirectional(most),
             tap: Rc::clone(&self.tap),
             state: None,
+            head: None,
             is_over: false,
         }))
     }
@@ -87,6 +92,7 @@ impl quic::Connection<Bytes> for Transport {
                 stopped: RefCell::new(Box::pin(send.stopped())),
                 is_reset: Cell::new(false),
                 must_finish: Cell::new(false),
+                is_websocket: Cell::new(false),
             });
             if !self.tap.began(u64::from(send.id()), &state) {
                 // The rejection came in time, so the client may send it again elsewhere (RFC 9114, section 5.2).
@@ -110,6 +116,7 @@ impl quic::Connection<Bytes> for Transport {
                     frames: Frames::of_request(most),
                     tap: Rc::clone(&self.tap),
                     state: Some(state),
+                    head: Some(Vec::new()),
                     is_over: false,
                 },
             }));
@@ -195,17 +202,29 @@ impl quic::OpenStreams<Bytes> for Opener {
     }
 }
 
-/// What is known of the stream of a request, besides what it brings.
+/// The state of a request's stream, besides its bytes.
 pub(super) struct StreamState {
     stopped: RefCell<Waiting<Result<Option<VarInt>, quinn::StoppedError>>>,
     is_reset: Cell<bool>,
     must_finish: Cell<bool>,
+    /// Its head has `:protocol` of this value.
+    is_websocket: Cell<bool>,
 }
 
 impl StreamState {
     /// From now on the stream is whole only once it is finished.
     pub(super) fn begin(&self) {
         self.must_finish.set(true);
+    }
+
+    /// Whether the client took it back.
+    pub(super) fn is_reset(&self) -> bool {
+        self.is_reset.get()
+    }
+
+    /// Whether the request is to open a WebSocket (RFC 9220).
+    pub(super) fn is_websocket(&self) -> bool {
+        self.is_websocket.get()
     }
 
     /// Ready once the client has all of a finished response, or wants no more of it.
@@ -290,10 +309,40 @@ pub(super) struct Receiver {
     tap: Rc<Tap>,
     /// Absent for streams in one direction.
     state: Option<Rc<StreamState>>,
+    /// The head of a request, until it is complete.
+    head: Option<Vec<u8>>,
     is_over: bool,
 }
 
 impl Receiver {
+    /// The bytes that the `h3` crate may see: those of the head once it is whole, with a protocol that the crate knows.
+    fn passed(&mut self, bytes: Bytes) -> Option<Bytes> {
+        let Some(mut head) = self.head.take() else {
+            return Some(bytes);
+        };
+        // Usually the head comes in one piece.
+        let whole = if head.is_empty() {
+            bytes
+        } else {
+            head.extend_from_slice(&bytes);
+            head.into()
+        };
+        match with_protocol(&whole, b"websocket", STAND_IN) {
+            Rewritten::Same => Some(whole),
+            Rewritten::Partial => {
+                // The crate collects it too, within the same limit.
+                self.head = Some(whole.into());
+                None
+            }
+            Rewritten::Changed(rewritten) => {
+                if let Some(state) = &self.state {
+                    state.is_websocket.set(true);
+                }
+                Some(rewritten.into())
+            }
+        }
+    }
+
     fn look(&mut self, bytes: &[u8]) -> Result<(), StreamErrorIncoming> {
         let Ok(empty) = self.frames.scan(bytes) else {
             let code = Code::H3_EXCESSIVE_LOAD;
@@ -312,19 +361,27 @@ impl quic::RecvStream for Receiver {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        // It keeps nothing between two polls but the waker, which lies with the connection.
-        let read = ready!(pin!(self.stream.read_chunk(usize::MAX, true)).poll(cx));
-        Poll::Ready(match read {
-            Ok(Some(chunk)) => {
-                self.look(&chunk.bytes)?;
-                Ok(Some(chunk.bytes))
+        let end = loop {
+            // It keeps nothing between two polls but the waker, which lies with the connection.
+            let read = ready!(pin!(self.stream.read_chunk(usize::MAX, true)).poll(cx));
+            match read {
+                Ok(Some(chunk)) => {
+                    self.look(&chunk.bytes)?;
+                    if let Some(bytes) = self.passed(chunk.bytes) {
+                        return Poll::Ready(Ok(Some(bytes)));
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
             }
-            Ok(None) => {
+        };
+        Poll::Ready(match end {
+            Ok(()) => {
                 self.is_over = true;
                 if self.frames.is_between() {
                     Ok(None)
                 } else {
-                    // What ends within a frame is not whole (RFC 9114, section 7.1).
+                    // A stream that ends within a frame is incomplete (RFC 9114, section 7.1).
                     let code = Code::H3_FRAME_ERROR;
                     self.tap.trip(Cut::Http3, code);
                     Err(terminated(code))
@@ -363,7 +420,7 @@ impl quic::RecvStream for Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         if !self.is_over {
-            // What more there is was not needed (RFC 9114, section 4.1).
+            // The rest was not needed (RFC 9114, section 4.1).
             self.stream.stop(code(Code::H3_NO_ERROR)).ok();
         }
     }

@@ -15,7 +15,7 @@ pub(crate) const END_STREAM: u8 = 0x1;
 /// Octets of a frame header.
 const HEADER_BYTES: usize = 9;
 
-/// What matters of a frame's header.
+/// The parts of a frame header that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     /// Octets of the payload.
@@ -87,7 +87,7 @@ fn parse(header: [u8; HEADER_BYTES]) -> FrameHeader {
     }
 }
 
-/// What of `pieces` is a frame, as much as matters.
+/// The frames in `pieces`, as far as they are needed.
 #[cfg(any(test, feature = "contract"))]
 pub(crate) fn found_in(pieces: &[&[u8]]) -> Vec<(u8, u8, usize)> {
     let mut frames = Frames::after(0);
