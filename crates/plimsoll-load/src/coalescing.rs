@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::plan::{Pacing, RunPlan};
+use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
 
 /// The part of a latency that a sleep may be.
 const PART: u64 = 64;
@@ -42,7 +42,7 @@ const ENOUGH: u64 = 4;
 /// How long the worker may sleep, by what it heard. All calls come from its own thread.
 #[derive(Debug, Default)]
 pub(crate) struct Coalescing {
-    /// What one of ten latencies is below, in nanoseconds.
+    /// The lowest decile of latencies, in nanoseconds.
     low: AtomicU64,
     /// Answers since there was last nothing to do.
     news: AtomicU64,
@@ -72,7 +72,13 @@ impl Coalescing {
     /// Whether the workers of a run may do that.
     pub(crate) fn is_for(plan: &RunPlan) -> bool {
         let is_closed = matches!(&plan.pacing, Pacing::Closed { think: None, .. });
-        is_closed && plan.http2.is_some() && plan.streams() > 1 && plan.events.is_none()
+        let is_multiplexed = match &plan.workload {
+            WorkloadPlan::Requests(HttpPlan::Http2(http2), _) | WorkloadPlan::Grpc(http2, _) => {
+                http2.streams > 1
+            }
+            _ => false,
+        };
+        is_closed && is_multiplexed
     }
 
     /// An answer came after `latency`.
@@ -198,7 +204,7 @@ mod tests {
             wake_ups.count()
         };
         assert_eq!(sleeps(32), 0);
-        // What is found holds for a while, and is tried again then.
+        // The result holds for a while, and is tried again then.
         for _ in 0..10 {
             sleeps(3);
         }

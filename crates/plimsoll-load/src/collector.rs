@@ -7,7 +7,7 @@ use plimsoll_model::{Phase, Tick, Trend};
 
 use crate::recorder::Interval;
 
-/// What a worker counted since it last handed over.
+/// Counts of a worker since it last handed over.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) worker: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Published {
 #[derive(Debug)]
 pub(crate) struct Second {
     pub(crate) tick: Tick,
-    /// What was counted in it; to be given back.
+    /// The counts of the interval; to be given back.
     pub(crate) interval: Interval,
 }
 
@@ -74,7 +74,7 @@ impl Collector {
         } = published;
         let mut second = at.as_secs().max(1);
         if is_last {
-            // What came after the last full second is a line of its own, one for all workers.
+            // Counts after the last full second are a line of their own, one for all workers.
             second = second.max(self.reached[worker as usize] + 1);
         }
         self.total.merge(&interval);

@@ -1,6 +1,6 @@
 //! The conditions of a run: the machine before and after it, and what a reader should be warned of.
 //!
-//! What this platform cannot tell is left out.
+//! Values that this platform cannot provide are left out.
 
 #[cfg(target_os = "linux")]
 #[path = "conditions/linux.rs"]
@@ -22,7 +22,7 @@ pub struct Before {
     time: Option<MachineTime>,
 }
 
-/// What the one who starts a run knows about it.
+/// Facts about a run that only its caller knows.
 #[derive(Debug, Clone, Default)]
 pub struct RunFacts {
     /// Version of plimsoll.

@@ -1,4 +1,4 @@
-//! What can make a measurement misleading, found in the measurement itself.
+//! Conditions that can make a measurement misleading, found in the measurement itself.
 //!
 //! Pure: figures of a run in, sentences for its readers out.
 

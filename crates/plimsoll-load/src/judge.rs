@@ -143,7 +143,7 @@ impl Judge {
         is_over
     }
 
-    /// What every threshold came to.
+    /// The outcome of every threshold.
     pub(crate) fn verdicts(self, run: &RunSummary) -> Vec<JudgedThreshold> {
         self.watched
             .into_iter()
@@ -231,7 +231,7 @@ impl Judge {
     }
 }
 
-/// What happened in one second.
+/// Figures of one second.
 #[derive(Debug)]
 struct Second {
     length: Duration,
@@ -243,7 +243,7 @@ struct Second {
     after: Option<ResourceSample>,
 }
 
-/// What can be added up.
+/// Figures that can be added up.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     counts: Counts,

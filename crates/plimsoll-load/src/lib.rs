@@ -2,8 +2,9 @@
 //!
 //! A [`RunPlan`] goes in and a [`RunSummary`](plimsoll_model::RunSummary) comes out of [`run`].
 //! Between them, each worker thread drives its share of the connections on a runtime of its own:
-//! a pacer says when an exchange starts, a [`VirtualUser`] makes it, a recorder counts it. Nothing
-//! is shared while it runs; intervals are merged once a second.
+//! a pacer decides when an exchange starts, a driver carries it over one version of HTTP, a workload
+//! makes its requests and reads its responses, a recorder counts it. Nothing is shared while it runs;
+//! intervals are merged once a second.
 //!
 //! It prints nothing, reads no flags and knows no terminal.
 
@@ -25,17 +26,11 @@ mod source;
 
 mod back_off;
 
-mod events;
+mod driver;
 
-mod plain;
-
-mod streams;
+mod workload;
 
 mod coalescing;
-
-mod quic;
-
-mod websocket;
 
 mod recorder;
 
@@ -58,8 +53,8 @@ pub mod target;
 
 pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
-    GrpcPlan, Http2Plan, Http3Plan, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing,
-    StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan,
+    GrpcPlan, Http2Plan, Http3Plan, HttpPlan, OnFull, Pacing, Pick, PlannedRequest, ResponsePlan,
+    RunPlan, Spacing, StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan, WorkloadPlan,
 };
 pub use crate::progress::Interrupt;
 pub use crate::ramp::Ramp;

@@ -34,7 +34,7 @@ pub struct Start {
     pub request: usize,
 }
 
-/// What the last exchange means for the next one.
+/// The consequence of the last exchange for the next one.
 #[derive(Debug, Clone, Copy)]
 pub struct Finished {
     /// When it ended.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
-use plimsoll_client::{ConnectPlan, Endpoint, Request, Scheme, SessionPlan};
+use plimsoll_client::{ConnectPlan, DecodeLimits, Endpoint, Request, Scheme, SessionPlan};
 use plimsoll_model::{ExchangeKind, Protocol, Rate, RequestNames, masked_text};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::{h2, sse, ws};
@@ -20,7 +20,7 @@ use crate::source::{Feeder, RequestTemplate};
 pub struct RunPlan {
     /// Where requests go; at least one.
     pub endpoints: Vec<Endpoint>,
-    /// What is sent; at least one.
+    /// The requests; at least one.
     pub requests: Vec<PlannedRequest>,
     /// The names under which they are counted, one for each of `requests`.
     pub names: Arc<RequestNames>,
@@ -28,7 +28,7 @@ pub struct RunPlan {
     pub pick: Pick,
     /// Where templates take their values from.
     pub feeders: Vec<Feeder>,
-    /// What each virtual user remembers from one exchange to the next.
+    /// State that each virtual user keeps from one exchange to the next.
     pub session: SessionPlan,
     /// How connections are opened.
     pub connect: Arc<ConnectPlan>,
@@ -52,18 +52,9 @@ pub struct RunPlan {
     pub keep_alive: bool,
     /// Bounds on a response.
     pub limits: Limits,
-    /// How HTTP/2 is spoken; HTTP/1 if absent. Requests must be encoded for the same.
-    pub http2: Option<Http2Plan>,
-    /// How HTTP/3 is spoken; absent unless it is. Requests must be encoded for it, and `connect` must
-    /// have settings of QUIC.
-    pub http3: Option<Http3Plan>,
-    /// What is sent over WebSockets; absent if requests are. Requests are then handshakes.
-    pub websocket: Option<WebSocketPlan>,
-    /// How responses are judged as those of gRPC, if they are; requests must be calls over HTTP/2.
-    pub grpc: Option<GrpcPlan>,
-    /// Whether streams of events are opened, and bounds on what they may have us hold.
-    pub events: Option<sse::Limits>,
-    /// What every response must meet.
+    /// The workload of virtual users, and the version of HTTP. Requests must be encoded for the same.
+    pub workload: WorkloadPlan,
+    /// Conditions on every response.
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
     pub fail_statuses: StatusSet,
@@ -71,6 +62,68 @@ pub struct RunPlan {
     pub seed: u64,
     /// How often the target's processes are looked at.
     pub sample_every: Duration,
+}
+
+/// The kinds of workloads.
+#[derive(Debug, Clone)]
+pub enum WorkloadPlan {
+    /// Requests whose responses are read to their end.
+    Requests(HttpPlan, ResponsePlan),
+    /// Streams of server-sent events, with bounds on the memory that they may take.
+    Events(HttpPlan, sse::Limits),
+    /// gRPC calls, which need the trailers of HTTP/2.
+    Grpc(Http2Plan, GrpcPlan),
+    /// Messages over WebSockets. Requests are then handshakes, encoded for HTTP/1.
+    WebSocket(WebSocketPlan),
+}
+
+impl WorkloadPlan {
+    /// Requests whose responses are counted and no more.
+    pub fn requests(http: HttpPlan) -> Self {
+        Self::Requests(http, ResponsePlan::default())
+    }
+
+    /// The version of HTTP, with its settings.
+    pub fn http(&self) -> HttpPlan {
+        match self {
+            Self::Requests(http, _) | Self::Events(http, _) => *http,
+            Self::Grpc(http2, _) => HttpPlan::Http2(*http2),
+            Self::WebSocket(websocket) => websocket.http,
+        }
+    }
+}
+
+/// The version of HTTP of a run, with its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpPlan {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2(Http2Plan),
+    /// HTTP/3; [`RunPlan::connect`] must have settings of QUIC.
+    Http3(Http3Plan),
+}
+
+impl HttpPlan {
+    /// Exchanges that one connection carries at a time.
+    pub fn streams(&self) -> usize {
+        match self {
+            Self::Http1 => 1,
+            Self::Http2(http2) => http2.streams as usize,
+            Self::Http3(http3) => http3.streams as usize,
+        }
+    }
+}
+
+/// Treatment of responses besides being counted; by default none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResponsePlan {
+    /// Redirects that are followed in one exchange, which then includes all their requests; one more
+    /// fails it. Absent, a redirect is a response like any other.
+    pub redirects: Option<u32>,
+    /// Has content decoded by its `content-encoding`. Content that cannot be decoded within these limits
+    /// fails its exchange.
+    pub decode: Option<DecodeLimits>,
 }
 
 /// How HTTP/2 is spoken: by ALPN to `https`, by prior knowledge to `http`.
@@ -93,10 +146,13 @@ pub struct Http3Plan {
     pub udp_payload: Option<u16>,
 }
 
-/// What each connection sends, again and again, once its handshake is done.
+/// The message that each connection sends, again and again, once its handshake is done.
 #[derive(Debug, Clone)]
 pub struct WebSocketPlan {
-    /// What the message is.
+    /// The version of HTTP: over HTTP/1.1 a WebSocket is a connection, over HTTP/2 and HTTP/3 a stream of one (RFC 8441,
+    /// RFC 9220).
+    pub http: HttpPlan,
+    /// Text or binary.
     pub kind: ws::MessageKind,
     /// The message; UTF-8 if it is text.
     pub message: Arc<[u8]>,
@@ -104,7 +160,7 @@ pub struct WebSocketPlan {
     pub limits: ws::Limits,
 }
 
-/// What is called by gRPC.
+/// The called gRPC method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrpcPlan {
     /// Whether the method answers with a stream of messages, not with exactly one.
@@ -112,7 +168,7 @@ pub struct GrpcPlan {
 }
 
 impl Http2Plan {
-    /// What the codec is set up with.
+    /// The settings of the codec.
     pub(crate) fn settings(&self, limits: &Limits) -> h2::Settings {
         let mut settings = h2::Settings {
             streams: self.streams,
@@ -130,9 +186,9 @@ impl Http2Plan {
 pub struct PlannedRequest {
     /// Position in [`RunPlan::endpoints`].
     pub endpoint: usize,
-    /// What is sent; where there is a template, one that it could make.
+    /// The request; with a template, one that it could make.
     pub request: Request,
-    /// What makes a request of its own for each exchange.
+    /// Makes a request of its own for each exchange.
     pub template: Option<Arc<RequestTemplate>>,
     /// How often it is picked, compared with the others; at least one.
     pub weight: u32,
@@ -181,7 +237,7 @@ pub enum Pacing {
         burst: NonZeroU32,
         /// By how much arrivals are late at most, by chance.
         jitter: Duration,
-        /// What becomes of an arrival when no connection is free.
+        /// Treatment of an arrival when no connection is free.
         on_full: OnFull,
     },
 }
@@ -195,7 +251,7 @@ pub enum Spacing {
     Poisson,
 }
 
-/// What becomes of an arrival when no connection is free.
+/// Treatment of an arrival when no connection is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFull {
     /// It is made late, and its intended start is kept.
@@ -311,38 +367,40 @@ impl RunPlan {
 
     /// Scheme, host and port of `endpoint`.
     pub(crate) fn site(&self, endpoint: &Endpoint) -> String {
-        let scheme = match (endpoint.scheme(), &self.websocket) {
-            (Scheme::Http, Some(_)) => "ws",
-            (Scheme::Https, Some(_)) => "wss",
-            (scheme, None) => scheme.name(),
+        let scheme = match (endpoint.scheme(), &self.workload) {
+            (Scheme::Http, WorkloadPlan::WebSocket(_)) => "ws",
+            (Scheme::Https, WorkloadPlan::WebSocket(_)) => "wss",
+            (scheme, _) => scheme.name(),
         };
         format!("{scheme}://{}", endpoint.authority())
     }
 
-    /// What the exchanges run over.
+    /// The protocol of the exchanges.
     pub fn protocol(&self) -> Protocol {
-        match (&self.websocket, self.http2, self.http3) {
-            (Some(_), ..) => Protocol::WebSocket,
-            (None, _, Some(_)) => Protocol::Http3,
-            (None, Some(_), None) => Protocol::Http2,
-            (None, None, None) => Protocol::Http1,
+        match &self.workload {
+            WorkloadPlan::WebSocket(websocket) if websocket.http == HttpPlan::Http1 => {
+                Protocol::WebSocket
+            }
+            workload => match workload.http() {
+                HttpPlan::Http1 => Protocol::Http1,
+                HttpPlan::Http2(_) => Protocol::Http2,
+                HttpPlan::Http3(_) => Protocol::Http3,
+            },
         }
     }
 
-    /// What an exchange is.
+    /// The kind of exchange.
     pub fn exchanges(&self) -> ExchangeKind {
-        match (&self.websocket, self.events) {
-            (Some(_), _) => ExchangeKind::RoundTrip,
-            (None, Some(_)) => ExchangeKind::Stream,
-            (None, None) => ExchangeKind::Request,
+        match &self.workload {
+            WorkloadPlan::Requests(..) | WorkloadPlan::Grpc(..) => ExchangeKind::Request,
+            WorkloadPlan::Events(..) => ExchangeKind::Stream,
+            WorkloadPlan::WebSocket(_) => ExchangeKind::RoundTrip,
         }
     }
 
     /// Exchanges that one connection carries at a time.
     pub fn streams(&self) -> usize {
-        let http2 = self.http2.map(|http2| http2.streams);
-        let http3 = self.http3.map(|http3| http3.streams);
-        http2.or(http3).unwrap_or(1) as usize
+        self.workload.http().streams()
     }
 
     /// Arrivals per second on average over the measured window, in an open loop.

@@ -17,7 +17,7 @@ pub(crate) struct Progress {
     latency_nanos: AtomicU64,
 }
 
-/// What a worker reports now and then: of the measured window, until then.
+/// Interim report of a worker: figures of the measured window until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ProgressReport {
     /// Complete responses.
@@ -79,7 +79,7 @@ impl Progress {
         self.completed.load(Ordering::Relaxed)
     }
 
-    /// What was counted until now. Only its worker may call this.
+    /// Publishes the counts so far. Only its worker may call this.
     pub(crate) fn report(&self, report: ProgressReport) {
         self.ok.store(report.ok, Ordering::Relaxed);
         self.errors.store(report.errors, Ordering::Relaxed);

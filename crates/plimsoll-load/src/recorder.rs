@@ -1,11 +1,11 @@
-//! What one worker counts: an interval at a time, in memory that does not grow.
+//! Counts of one worker: an interval at a time, in memory that does not grow.
 
 use std::time::Duration;
 
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
-    Counts, EventFigures, Exchange, Failure, FailureCount, FailureKind, GrpcFigures, GrpcStatus,
-    GrpcStatusCount, Histogram, Messages, Phase, RequestFigures, Trend, WindowBytes,
+    Counts, DecodedBytes, EventFigures, Exchange, Failure, FailureCount, FailureKind, GrpcFigures,
+    GrpcStatus, GrpcStatusCount, Histogram, Messages, Phase, RequestFigures, Trend, WindowBytes,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.
@@ -24,6 +24,8 @@ pub(crate) struct Interval {
     /// Of the exchanges that completed within the measured window.
     pub(crate) bytes_in_window: WindowBytes,
     pub(crate) connections_opened: u64,
+    /// Only where content is decoded.
+    pub(crate) decoded: DecodedBytes,
     /// Only over WebSockets.
     pub(crate) messages: Messages,
     /// Made when the first stream of events is opened.
@@ -61,6 +63,7 @@ impl Interval {
             bytes_received: 0,
             bytes_in_window: WindowBytes::default(),
             connections_opened: 0,
+            decoded: DecodedBytes::default(),
             messages: Messages::default(),
             events: None,
             from_started: Histogram::new(),
@@ -155,6 +158,7 @@ impl Interval {
         self.bytes_received += other.bytes_received;
         self.bytes_in_window.merge(&other.bytes_in_window);
         self.connections_opened += other.connections_opened;
+        self.decoded.merge(&other.decoded);
         self.messages.merge(&other.messages);
         if let Some(theirs) = &other.events {
             self.events.get_or_insert_default().merge(theirs);
@@ -195,6 +199,7 @@ impl Interval {
         self.bytes_received = 0;
         self.bytes_in_window = WindowBytes::default();
         self.connections_opened = 0;
+        self.decoded = DecodedBytes::default();
         self.messages = Messages::default();
         if let Some(events) = &mut self.events {
             let gaps = std::mem::take(&mut events.gaps);
@@ -224,7 +229,7 @@ impl Interval {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// What calls of gRPC came to, if there were any.
+    /// Outcomes of gRPC calls, if there were any.
     pub(crate) fn grpc(&self) -> Option<GrpcFigures> {
         self.grpc.as_deref().map(GrpcCounts::figures)
     }

@@ -20,14 +20,14 @@ use crate::collector::{Collector, Published, Second};
 use crate::conditions::{Before, RunFacts};
 use crate::hazards;
 use crate::judge::Judge;
-use crate::plan::{Pacing, RunPlan};
+use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
 use crate::progress::{Interrupt, Progress, ProgressReport};
 use crate::recorder::Interval;
 use crate::saturation;
 use crate::schedule::Share;
 use crate::target::{AttachError, ProcessTree, Sampler, Target};
-use crate::websocket;
 use crate::worker::{Report, Setup, work};
+use crate::workload::websocket;
 
 /// Descriptors that a run needs beside its connections: runtimes, timers, files, the target's pipes.
 const SPARE_DESCRIPTORS: u64 = 64;
@@ -50,7 +50,7 @@ pub enum RunError {
     Unreachable {
         /// Scheme, host and port.
         endpoint: String,
-        /// What the attempt came to.
+        /// The failure of the attempt.
         #[source]
         failure: Failure,
     },
@@ -71,14 +71,14 @@ pub enum RunError {
     Stopped,
 }
 
-/// What is looked at beside the exchanges themselves.
+/// Observations beside the exchanges.
 #[derive(Debug, Default)]
 pub struct Observation<'a> {
     /// The processes that answer, if they are on this machine.
     pub target: Option<&'a dyn Target>,
-    /// What the caller knows of the conditions.
+    /// Facts that the caller knows.
     pub facts: RunFacts,
-    /// What the figures have to meet.
+    /// Thresholds for the figures.
     pub thresholds: &'a [Threshold],
 }
 
@@ -143,7 +143,8 @@ async fn reach(
     endpoint: &Endpoint,
     position: usize,
 ) -> Result<(), Failure> {
-    if plan.http3.is_some() {
+    let http = plan.workload.http();
+    if let HttpPlan::Http3(_) = http {
         let connecting = connector.connect_http3(endpoint, plan.limits, &SystemClock);
         let connection = Box::pin(connecting).await.map_err(|error| error.failure)?;
         connection.http.close();
@@ -153,11 +154,13 @@ async fn reach(
     }
     let connecting = connector.connect(endpoint, &SystemClock);
     let connection = connecting.await.map_err(|error| error.failure)?;
-    if let Some(websocket) = &plan.websocket {
+    if let WorkloadPlan::WebSocket(websocket) = &plan.workload
+        && http == HttpPlan::Http1
+    {
         let stream = connection.stream;
         return Box::pin(websocket::reach(plan, websocket, stream, position)).await;
     }
-    if let Some(http2) = &plan.http2 {
+    if let HttpPlan::Http2(http2) = http {
         require_http2(&connection, endpoint)?;
         let settings = http2.settings(&plan.limits);
         let mut http = Http2::new(connection.stream, settings, SystemClock.now());
@@ -174,13 +177,22 @@ async fn reach(
     Ok(())
 }
 
+/// Endpoints that each connection slot of a run may lead to. Redirects often lead to one other server.
+fn endpoints(plan: &RunPlan) -> u64 {
+    let follows = matches!(
+        &plan.workload,
+        WorkloadPlan::Requests(_, responses) if responses.redirects.is_some()
+    );
+    plan.endpoints.len() as u64 + u64::from(follows)
+}
+
 /// Makes the run that `plan` describes; blocks until it is over.
 pub fn run(
     plan: &RunPlan,
     observation: Observation<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<RunSummary, RunError> {
-    descriptors::ensure(plan.connections as u64 * plan.endpoints.len() as u64 + SPARE_DESCRIPTORS)?;
+    descriptors::ensure(plan.connections as u64 * endpoints(plan) + SPARE_DESCRIPTORS)?;
     let before = Before::observe(SystemClock.wall());
     let crew = Crew::hire(plan, &watch.interrupt)?;
     let start = SystemClock.now();
@@ -334,7 +346,7 @@ impl Crew {
         drop((publish, ready));
         for _ in 0..plan.workers {
             if all_ready.recv().is_err() {
-                // One of them could not start: let the others go and tell why.
+                // One of them could not start: dismiss the others and report why.
                 crew.starters.clear();
                 crew.dismiss()?;
                 return Err(RunError::Stopped);
@@ -400,7 +412,7 @@ struct Mark {
     generator: Option<ResourceSample>,
 }
 
-/// What the two sides cost.
+/// Cost of the two sides.
 struct Observed {
     target: Option<(ResourceSample, ResourceSample)>,
     generator: Option<(ResourceSample, ResourceSample)>,
@@ -574,8 +586,12 @@ fn summarise(
         bytes_received: total.bytes_received,
         bytes_in_window: total.bytes_in_window,
         connections_opened: total.connections_opened,
-        messages: plan.websocket.as_ref().map(|_| total.messages),
-        events: plan.events.map(|_| {
+        messages: matches!(plan.workload, WorkloadPlan::WebSocket(_)).then_some(total.messages),
+        decoded: match &plan.workload {
+            WorkloadPlan::Requests(_, responses) => responses.decode.map(|_| total.decoded),
+            _ => None,
+        },
+        events: matches!(plan.workload, WorkloadPlan::Events(..)).then(|| {
             let mut events = total
                 .events
                 .take()
@@ -631,7 +647,10 @@ fn shape(plan: &RunPlan) -> LoadShape {
         connections: plan.connections,
         exchanges: plan.exchanges(),
         streams: plan.streams(),
-        udp_payload: plan.http3.and_then(|http3| http3.udp_payload),
+        udp_payload: match plan.workload.http() {
+            HttpPlan::Http3(http3) => http3.udp_payload,
+            HttpPlan::Http1 | HttpPlan::Http2(_) => None,
+        },
         workers: plan.workers,
         duration: plan.stop.duration,
         requests: plan.stop.requests,

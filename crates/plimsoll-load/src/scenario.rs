@@ -15,6 +15,8 @@ mod workload;
 
 mod claims;
 
+mod segment;
+
 mod progress;
 
 mod run;
@@ -29,6 +31,7 @@ pub use self::metric::{
 };
 pub use self::progress::{ScenarioProgress, TestProgress};
 pub use self::run::{Abort, Scenario, ScenarioRun, ScenarioTick, run_scenarios};
+pub use self::segment::{Segment, SegmentError};
 pub use self::workload::{
     Iteration, IterationEnd, LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,
 };

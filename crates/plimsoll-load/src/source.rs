@@ -77,12 +77,12 @@ pub(crate) struct RequestSource {
     next: usize,
     random: fastrand::Rng,
     /// Only where there are templates.
-    made: Option<Box<Made>>,
+    made: Option<Box<MadeRequest>>,
 }
 
 /// The request that was made last, and what making one takes.
 #[derive(Debug)]
-struct Made {
+struct MadeRequest {
     request: Request,
     /// That of its template.
     position: Option<usize>,
@@ -98,7 +98,7 @@ impl RequestSource {
             .iter()
             .any(|planned| planned.template.is_some());
         let made = has_templates.then(|| {
-            Box::new(Made {
+            Box::new(MadeRequest {
                 request: plan.requests[0].request.clone(),
                 position: None,
                 rows: vec![0; plan.feeders.len()],
@@ -191,7 +191,7 @@ impl RequestSource {
             },
             compressor: template.coding().and(compressor.as_mut()),
         };
-        // What another template made may have another method and, where only values are written
+        // A request of another template may have another method and, where only values are written
         // anew, other fields.
         if made.position != Some(self.position) {
             made.position = Some(self.position);

@@ -1,4 +1,4 @@
-//! What is behind the URL: the processes whose time, memory and descriptors a run costs.
+//! The processes behind the URL, whose time, memory and descriptors a run costs.
 //!
 //! A [`Target`] says where they are; [`ProcessTree`] reads what they hold; [`Sampler`] does so ten
 //! times a second on a thread of its own. A target on another machine has none of this, and a run

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
-    EventFigures, Exchange, Failure, FailureCount, FailureKind, Messages, RequestFigures,
-    RequestNames, WindowBytes,
+    DecodedBytes, EventFigures, Exchange, Failure, FailureCount, FailureKind, Messages,
+    RequestFigures, RequestNames, WindowBytes,
 };
 
 use crate::pace::{Finished, Pacer, Start};
@@ -223,6 +223,21 @@ impl Recorder {
     pub(crate) fn reconnected(&self, start: &Start) {
         if start.in_window {
             self.interval.borrow_mut().counts.reconnects += 1;
+        }
+    }
+
+    /// Counts a redirect that is followed.
+    #[cold]
+    pub(crate) fn redirected(&self, start: &Start) {
+        if start.in_window {
+            self.interval.borrow_mut().counts.redirects += 1;
+        }
+    }
+
+    /// Counts the content of a response that was decoded.
+    pub(crate) fn decoded(&self, start: &Start, lengths: DecodedBytes) {
+        if start.in_window {
+            self.interval.borrow_mut().decoded.merge(&lengths);
         }
     }
 

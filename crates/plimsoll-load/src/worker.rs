@@ -5,30 +5,26 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
-use plimsoll_client::{Connector, ReadBuffer};
+use plimsoll_client::Connector;
 use plimsoll_model::Clock;
 use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time, timer_slack};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::task::JoinSet;
 
 use crate::Ramp;
 use crate::coalescing::Coalescing;
 use crate::collector::Published;
-use crate::events::EventStream;
+use crate::driver::{Driver as _, Http1Driver, Http2Driver, Http3Driver, Shared, Tasks};
 use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
-use crate::plain::{PlainUser, Shared};
-use crate::plan::{Pacing, RunPlan, Spacing};
+use crate::plan::{HttpPlan, Pacing, RunPlan, Spacing, WorkloadPlan};
 use crate::progress::{Interrupt, Progress, ProgressReport};
-use crate::quic::{QuicConnection, QuicUser};
 use crate::recorder::Interval;
 use crate::run::RunError;
 use crate::schedule::{
     BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
 };
 use crate::source::SharedSource;
-use crate::streams::StreamsUser;
-use crate::user::{Recorder, live};
-use crate::websocket::WebSocketUser;
+use crate::user::Recorder;
+use crate::workload::{EventStreams, GrpcCalls, HttpWorkload, PlainExchange, websocket};
 
 /// How often a worker looks up from its connections.
 const BEAT: Duration = Duration::from_millis(20);
@@ -36,7 +32,7 @@ const BEAT: Duration = Duration::from_millis(20);
 /// How often it hands over what it counted.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
-/// What a worker thread is given.
+/// The parameters of a worker thread.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) plan: RunPlan,
@@ -52,7 +48,7 @@ pub(crate) struct Setup {
     pub(crate) spares: Receiver<Box<Interval>>,
 }
 
-/// What a worker says of itself at the end.
+/// The final report of a worker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
     /// When it began nothing more.
@@ -104,7 +100,7 @@ struct Worker {
     /// The same when it began nothing more.
     stop_mark: Option<(Instant, Duration)>,
     published: u32,
-    /// What was handed over so far.
+    /// Figures handed over so far.
     handed_over: ProgressReport,
     /// Whether nothing more was begun when it last handed over.
     is_in_grace: bool,
@@ -187,8 +183,8 @@ impl Worker {
         }
         // Users that are still under way are aborted by being dropped.
         drop(tasks);
-        if self.plan.http3.is_some() {
-            // QUIC says good-bye from tasks of its own.
+        if let HttpPlan::Http3(_) = self.plan.workload.http() {
+            // QUIC closes connections from tasks of its own.
             tokio::task::yield_now().await;
         }
         let now = SystemClock.now();
@@ -199,79 +195,27 @@ impl Worker {
         Ok(self.report())
     }
 
-    fn start_users(&self) -> JoinSet<std::io::Result<()>> {
-        let mut tasks = JoinSet::new();
+    fn start_users(&self) -> Tasks {
+        let mut tasks = Tasks::new();
         let plan = &self.plan;
-        let shared = Rc::new(Shared {
-            plan: Rc::clone(plan),
-            connector: Connector::new(Arc::clone(&plan.connect)),
-            buffer: ReadBuffer::new(),
-            source: Rc::new(SharedSource::new(plan, self.share)),
-        });
-        let ramp = match &plan.pacing {
-            Pacing::Closed { ramp, .. } => ramp.clone().map(Rc::new),
-            Pacing::Open { .. } => None,
-        };
-        let connections = connections_of(plan.connections, self.share);
-        for seat in 0..connections {
-            // Numbered across workers, so that a ramp grows on all of them alike.
-            let index = seat * self.share.of as usize + self.share.index as usize;
-            if let Some(http2) = &plan.http2 {
-                let first = index * plan.streams();
-                let events = (first..first + plan.streams()).map(|place| self.events(place));
-                let user = StreamsUser::new(
-                    Rc::clone(&shared),
-                    Rc::clone(&self.recorder),
-                    self.stream_pacer(seat, index, ramp.as_ref()),
-                    index,
-                    http2.settings(&plan.limits),
-                    events.collect(),
-                    self.coalescing.clone(),
-                );
-                tasks.spawn_local(async move {
-                    user.live().await;
-                    Ok(())
-                });
-                continue;
+        match &plan.workload {
+            WorkloadPlan::Requests(http, responses) => {
+                let make = |shared: &Rc<_>, index| PlainExchange::new(shared, responses, index);
+                self.start_drivers(*http, &make, &mut tasks);
             }
-            if let Some(http3) = &plan.http3 {
-                let connection = Rc::new(QuicConnection::new(
-                    plan.endpoints.len(),
-                    plan.seed.wrapping_add(index as u64),
-                ));
-                for place in 0..http3.streams as usize {
-                    let connection = Rc::clone(&connection);
-                    let user = QuicUser::new(
-                        Rc::clone(&shared),
-                        connection,
-                        index * plan.streams() + place,
-                        self.events(index * plan.streams() + place),
-                    );
-                    let pacer =
-                        self.pacer(seat * plan.streams() + place, index, place, ramp.as_ref());
-                    let recorder = Rc::clone(&self.recorder);
-                    tasks.spawn_local(async move {
-                        live(user, pacer, recorder).await;
-                        Ok(())
-                    });
+            WorkloadPlan::Events(http, limits) => {
+                let make = |shared: &Rc<_>, index| EventStreams::new(shared, *limits, index);
+                self.start_drivers(*http, &make, &mut tasks);
+            }
+            WorkloadPlan::Grpc(http2, grpc) => {
+                let make = |shared: &Rc<_>, index| GrpcCalls::new(shared, *grpc, index);
+                self.start_drivers(HttpPlan::Http2(*http2), &make, &mut tasks);
+            }
+            WorkloadPlan::WebSocket(websocket) => {
+                for seat in self.seats() {
+                    websocket::start(&seat, websocket, &mut tasks);
                 }
-                continue;
             }
-            let pacer = self.pacer(seat, index, 0, ramp.as_ref());
-            let recorder = Rc::clone(&self.recorder);
-            if let Some(websocket) = &plan.websocket {
-                let user = WebSocketUser::new(Rc::clone(&shared), websocket.clone(), index);
-                tasks.spawn_local(async move {
-                    user.live(pacer, recorder).await;
-                    Ok(())
-                });
-                continue;
-            }
-            let user = PlainUser::new(Rc::clone(&shared), index, self.events(index));
-            tasks.spawn_local(async move {
-                live(user, pacer, recorder).await;
-                Ok(())
-            });
         }
         if let Some(open) = self.open.clone() {
             tasks.spawn_local(async move { open.dispatch().await });
@@ -279,57 +223,45 @@ impl Worker {
         tasks
     }
 
-    /// The pacer of one virtual user.
-    ///
-    /// - `seat`: its number among the users of this worker.
-    /// - `index`: the number of its connection in the run.
-    /// - `place`: its number among the users of its connection.
-    fn pacer(&self, seat: usize, index: usize, place: usize, ramp: Option<&Rc<Ramp>>) -> Pacer {
-        match (&self.plan.pacing, &self.open) {
-            (Pacing::Closed { think, .. }, _) => {
-                // A ramp counts connections, so all users of one join with it; their thoughts differ.
-                let seed = self
-                    .plan
-                    .seed
-                    .wrapping_add((place * self.plan.connections) as u64);
-                let gate = Rc::clone(&self.gate);
-                Pacer::Closed(ClosedPacer::new(gate, index, ramp.cloned(), *think, seed))
-            }
-            (Pacing::Open { .. }, open) => {
-                let open = open.as_ref().expect("an open loop has a shared pacer");
-                Pacer::Open(open.user(seat))
+    /// Starts the virtual users of a workload over one version of HTTP.
+    fn start_drivers<W: HttpWorkload>(
+        &self,
+        http: HttpPlan,
+        make: &dyn Fn(&Rc<Shared>, usize) -> W,
+        tasks: &mut Tasks,
+    ) {
+        for seat in self.seats() {
+            let make = |index| make(seat.shared(), index);
+            match http {
+                HttpPlan::Http1 => Http1Driver.start(&seat, &make, tasks),
+                HttpPlan::Http2(http2) => Http2Driver(http2).start(&seat, &make, tasks),
+                HttpPlan::Http3(http3) => Http3Driver(http3).start(&seat, &make, tasks),
             }
         }
     }
 
-    /// What a virtual user has of its stream of events, where such are opened.
-    ///
-    /// - `index`: its number in the run.
-    fn events(&self, index: usize) -> Option<Box<EventStream>> {
-        let limits = self.plan.events?;
-        let (gate, recorder) = (Rc::clone(&self.gate), Rc::clone(&self.recorder));
-        let seed = self.plan.seed.wrapping_add(index as u64);
-        Some(Box::new(EventStream::new(limits, gate, recorder, seed)))
-    }
-
-    /// The pacer of a connection that carries several exchanges at a time in one task.
-    fn stream_pacer(&self, seat: usize, index: usize, ramp: Option<&Rc<Ramp>>) -> StreamPacer {
+    /// The connections of this worker.
+    fn seats(&self) -> impl Iterator<Item = Seat<'_>> {
         let plan = &self.plan;
-        let streams = plan.streams();
-        if let Some(open) = &self.open {
-            return StreamPacer::open(open.row(seat * streams), streams);
-        }
-        let think = match &plan.pacing {
-            Pacing::Closed { think, .. } => *think,
+        let shared = Rc::new(Shared::new(
+            plan,
+            Connector::new(Arc::clone(&plan.connect)),
+            SharedSource::new(plan, self.share),
+            &self.gate,
+            &self.recorder,
+        ));
+        let ramp = match &plan.pacing {
+            Pacing::Closed { ramp, .. } => ramp.clone().map(Rc::new),
             Pacing::Open { .. } => None,
         };
-        let place = |place| {
-            // A ramp counts connections, so all places of one join with it; their thoughts differ.
-            let seed = plan.seed.wrapping_add((place * plan.connections) as u64);
-            let (gate, ramp) = (Rc::clone(&self.gate), ramp.cloned());
-            ClosedPacer::new(gate, index, ramp, think, seed)
-        };
-        StreamPacer::closed(Rc::clone(&self.gate), (0..streams).map(place).collect())
+        (0..connections_of(plan.connections, self.share)).map(move |number| Seat {
+            worker: self,
+            shared: Rc::clone(&shared),
+            number,
+            // Numbered across workers, so that a ramp grows on all of them alike.
+            index: number * self.share.of as usize + self.share.index as usize,
+            ramp: ramp.clone(),
+        })
     }
 
     /// Notes the processor time when the measured window starts.
@@ -428,6 +360,70 @@ impl Worker {
     }
 }
 
+/// A connection of a worker, from which its driver takes what its virtual users share.
+pub(crate) struct Seat<'a> {
+    worker: &'a Worker,
+    shared: Rc<Shared>,
+    /// Its number among those of the worker.
+    number: usize,
+    /// Its number in the run.
+    index: usize,
+    ramp: Option<Rc<Ramp>>,
+}
+
+impl Seat<'_> {
+    /// State that the virtual users of the worker share.
+    pub(crate) fn shared(&self) -> &Rc<Shared> {
+        &self.shared
+    }
+
+    /// Its number in the run.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The cause of delayed wake-ups of the worker, where they are coalesced.
+    pub(crate) fn coalescing(&self) -> Option<Arc<Coalescing>> {
+        self.worker.coalescing.clone()
+    }
+
+    /// The pacer of a virtual user that is a task of its own.
+    ///
+    /// - `place`: its number among the users of the connection.
+    pub(crate) fn pacer(&self, place: usize) -> Pacer {
+        match &self.worker.open {
+            Some(open) => Pacer::Open(open.user(self.number * self.streams() + place)),
+            None => Pacer::Closed(self.closed_pacer(place)),
+        }
+    }
+
+    /// The pacer of a connection that carries several exchanges at a time in one task.
+    pub(crate) fn stream_pacer(&self) -> StreamPacer {
+        let streams = self.streams();
+        if let Some(open) = &self.worker.open {
+            return StreamPacer::open(open.row(self.number * streams), streams);
+        }
+        let places = (0..streams).map(|place| self.closed_pacer(place));
+        StreamPacer::closed(Rc::clone(&self.worker.gate), places.collect())
+    }
+
+    fn closed_pacer(&self, place: usize) -> ClosedPacer {
+        let plan = &self.worker.plan;
+        let think = match &plan.pacing {
+            Pacing::Closed { think, .. } => *think,
+            Pacing::Open { .. } => None,
+        };
+        // A ramp counts connections, so all users of one join with it; their pauses differ.
+        let seed = plan.seed.wrapping_add((place * plan.connections) as u64);
+        let (gate, ramp) = (Rc::clone(&self.worker.gate), self.ramp.clone());
+        ClosedPacer::new(gate, self.index, ramp, think, seed)
+    }
+
+    fn streams(&self) -> usize {
+        self.worker.plan.streams()
+    }
+}
+
 fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPacer>> {
     let Pacing::Open {
         profile,
@@ -454,16 +450,17 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
     if !jitter.is_zero() {
         schedule = Box::new(JitteredArrivals::new(schedule, *jitter, share, plan.seed));
     }
+    let http = plan.workload.http();
     Some(Rc::new(OpenPacer::new(
         Rc::clone(gate),
         schedule,
         *on_full,
-        match plan.http3 {
+        match http {
             // Each stream has a user of its own.
-            Some(_) => connections_of(plan.connections, share) * plan.streams(),
-            None => connections_of(plan.connections, share),
+            HttpPlan::Http3(_) => connections_of(plan.connections, share) * plan.streams(),
+            HttpPlan::Http1 | HttpPlan::Http2(_) => connections_of(plan.connections, share),
         },
-        plan.http2.map(|_| plan.streams()),
+        matches!(http, HttpPlan::Http2(_)).then(|| plan.streams()),
     )))
 }
 

@@ -1,4 +1,4 @@
-//! What control groups allow this process: cores and memory, by version 2 (cgroups(7), the kernel's
+//! Limits of control groups on this process: cores and memory, by version 2 (cgroups(7), the kernel's
 //! `cgroup-v2.rst`) or version 1 (`sched-bwc.rst`, `memory.rst`).
 //!
 //! A group is bound by those above it, so the tightest limit on the way to the root counts. Inside a

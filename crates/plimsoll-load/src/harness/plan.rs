@@ -1,4 +1,4 @@
-//! What the harness is to do.
+//! The plan of the harness.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use plimsoll_model::LoadtestConnections;
 /// The workers of one process, and what they check.
 #[derive(Debug, Clone)]
 pub struct HarnessPlan {
-    /// What is checked, at least one; workers are spread over them evenly. With shared connections
+    /// The checks, at least one; workers are spread over them evenly. With shared connections
     /// their requests are encoded for HTTP/2.
     pub checks: Vec<Arc<CheckPlan>>,
     /// How connections are opened.
     pub connect: Arc<ConnectPlan>,
-    /// What becomes of them. Each thread shares one to each endpoint.
+    /// The use of connections. Each thread shares one to each endpoint.
     pub connections: LoadtestConnections,
     /// Workers, at least one.
     pub workers: usize,

@@ -14,10 +14,10 @@ use crate::Interrupt;
 use crate::progress::{Progress, ProgressReport};
 use crate::run::RunError;
 
-/// What the workers of one process found.
+/// Results of the workers of one process.
 #[derive(Debug, Clone)]
 pub struct HarnessOutcome {
-    /// What came of their checks.
+    /// Outcomes of their checks.
     pub found: LoadtestFound,
     /// From the start to the end of the last check.
     pub elapsed: Duration,

@@ -21,7 +21,7 @@ use crate::run::RunError;
 /// How often a thread looks up from its workers.
 const BEAT: Duration = Duration::from_millis(20);
 
-/// What a thread is given.
+/// The parameters of a thread.
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) plan: HarnessPlan,
@@ -33,7 +33,7 @@ pub(super) struct Setup {
     pub(super) interrupt: Arc<Interrupt>,
 }
 
-/// What the workers of a thread have in common.
+/// State that the workers of a thread share.
 struct Common {
     connector: Connector,
     buffer: ReadBuffer,

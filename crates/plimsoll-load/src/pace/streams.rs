@@ -44,7 +44,7 @@ impl StreamPacer {
         })
     }
 
-    /// What says when there are no more exchanges.
+    /// The gate that says when there are no more exchanges.
     pub(crate) fn gate(&self) -> &Gate {
         match self {
             Self::Closed(pacer) => &pacer.gate,

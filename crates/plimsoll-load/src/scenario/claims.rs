@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::executor::Executor;
+use super::executor::{ConstantVus, Executor};
+use super::segment::Segment;
 
 /// The next start of a virtual user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub enum NextStart {
 #[derive(Debug)]
 pub struct Claims {
     executor: Executor,
+    /// Which arrivals and iterations of the run are made here; all without one.
+    segment: Option<Segment>,
     next: AtomicU64,
     dropped: AtomicU64,
     started: AtomicU64,
@@ -38,10 +41,37 @@ impl Claims {
     pub fn new(executor: Executor) -> Self {
         Self {
             executor,
+            segment: None,
             next: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
         }
+    }
+
+    /// Those of a segment of the run.
+    ///
+    /// - `executor`: of the whole run.
+    pub fn in_segment(executor: Executor, segment: Segment) -> Self {
+        Self {
+            executor: executor.in_segment(&segment),
+            segment: Some(segment),
+            ..Self::new(Executor::ConstantVus(ConstantVus {
+                vus: 0,
+                duration: Duration::ZERO,
+            }))
+        }
+    }
+
+    /// The number in the whole run of an iteration of that number, both within the scenario and from 0.
+    pub fn number_in_run(&self, number: u64) -> u64 {
+        match &self.segment {
+            Some(segment) => segment.of_run(number),
+            None => number,
+        }
+    }
+
+    fn arrival(&self, number: u64) -> Option<Duration> {
+        self.executor.arrival(self.number_in_run(number))
     }
 
     /// The executor.
@@ -76,7 +106,7 @@ impl Claims {
             },
             Executor::ConstantArrivalRate(_) | Executor::RampingArrivalRate(_) => loop {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                match self.executor.arrival(number) {
+                match self.arrival(number) {
                     Some(at) if at >= now => break self.begin(at, number),
                     Some(_) => {
                         self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +121,7 @@ impl Claims {
     /// when the next unclaimed one is due, or `None` behind the last one.
     pub fn drop_due(&self, now: Duration) -> Result<u64, Option<Duration>> {
         let number = self.next.load(Ordering::Relaxed);
-        let Some(at) = self.executor.arrival(number) else {
+        let Some(at) = self.arrival(number) else {
             return Err(None);
         };
         if at > now {
@@ -131,7 +161,8 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::super::executor::{
-        ConstantArrivalRate, PerVuIterations, RampingVus, SharedIterations, Stage,
+        ConstantArrivalRate, PerVuIterations, RampingArrivalRate, RampingVus, SharedIterations,
+        Stage,
     };
     use super::*;
 
@@ -207,5 +238,64 @@ mod tests {
         assert_eq!(claims.claim(0, 0, at(0)), NextStart::Later(at(50)));
         assert_eq!(claims.claim(0, 0, at(50)), start(50, 0));
         assert_eq!(claims.claim(1, 0, at(50)), NextStart::Never);
+    }
+
+    #[test]
+    fn segments_share_arrivals_users_and_iterations() {
+        let halves = ["0:1/2", "1/2:1"].map(|it| Segment::new(it, "0,1/2,1").unwrap());
+        let [first, second] = halves.clone().map(|segment| {
+            let executor = Executor::ConstantArrivalRate(ConstantArrivalRate {
+                rate: 10,
+                time_unit: at(1000),
+                duration: at(450),
+                pre_allocated_vus: 3,
+                most_vus: 5,
+            });
+            Claims::in_segment(executor, segment)
+        });
+        assert_eq!(first.claim(0, 0, at(0)), start(0, 0));
+        assert_eq!(first.claim(0, 1, at(1)), start(200, 1));
+        assert_eq!(second.claim(0, 0, at(0)), start(100, 0));
+        assert_eq!(second.claim(0, 1, at(101)), start(300, 1));
+        assert_eq!(second.claim(0, 2, at(301)), NextStart::Never);
+        assert_eq!((first.number_in_run(1), second.number_in_run(1)), (2, 3));
+        let vus =
+            [&first, &second].map(|it| (it.executor().initial_vus(), it.executor().most_vus()));
+        assert_eq!(vus, [(2, 3), (1, 2)]);
+        let stages = [Stage {
+            duration: at(1000),
+            target: 4,
+        }];
+        let ramps = halves.clone().map(|segment| {
+            let ramp = Executor::RampingVus(RampingVus::new(0, &stages, at(0)));
+            ramp.in_segment(&segment)
+        });
+        let levels = ramps.map(|ramp| match ramp {
+            Executor::RampingVus(ramp) => [0, 250, 500, 750, 1000].map(|it| ramp.vus_at(at(it))),
+            _ => [9; 5],
+        });
+        assert_eq!(levels, [[0, 1, 1, 2, 2], [0, 0, 1, 1, 2]]);
+        let shared = halves.clone().map(|segment| {
+            let executor = Executor::SharedIterations(SharedIterations {
+                vus: 1,
+                iterations: 5,
+                max_duration: at(1000),
+            });
+            let part = executor.in_segment(&segment);
+            (part.most_vus(), part.has_work())
+        });
+        assert_eq!(shared, [(1, true), (0, false)]);
+        // The arrivals of all segments are those of the whole.
+        let whole = RampingArrivalRate::new(0, at(1000), &stages, 2, 2);
+        let whole = Executor::RampingArrivalRate(whole);
+        let parts = halves.map(|segment| Claims::in_segment(whole.clone(), segment));
+        let mut arrivals: Vec<_> = parts
+            .iter()
+            .flat_map(|part| (0..9).filter_map(|number| part.arrival(number)))
+            .collect();
+        arrivals.sort_unstable();
+        let all: Vec<_> = (0..9).filter_map(|number| whole.arrival(number)).collect();
+        assert_eq!(arrivals, all);
+        assert!(!all.is_empty());
     }
 }

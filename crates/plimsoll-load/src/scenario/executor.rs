@@ -22,6 +22,7 @@ pub use self::per_vu_iterations::PerVuIterations;
 pub use self::ramping_arrival_rate::RampingArrivalRate;
 pub use self::ramping_vus::{RampingVus, Stage};
 pub use self::shared_iterations::SharedIterations;
+use super::segment::Segment;
 
 /// When the iterations of a scenario start.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +51,46 @@ impl Executor {
             Self::RampingVus(_) => "ramping-vus",
             Self::ConstantArrivalRate(_) => "constant-arrival-rate",
             Self::RampingArrivalRate(_) => "ramping-arrival-rate",
+        }
+    }
+
+    /// The part of it that a segment of the run makes. Arrivals keep their numbers in the whole run (`Claims::in_segment`).
+    #[must_use]
+    pub fn in_segment(self, segment: &Segment) -> Self {
+        let vus = |vus: u32| segment.share_of_vus(vus);
+        match self {
+            Self::SharedIterations(executor) => Self::SharedIterations(SharedIterations {
+                vus: vus(executor.vus),
+                iterations: segment.share(executor.iterations),
+                ..executor
+            }),
+            Self::PerVuIterations(executor) => Self::PerVuIterations(PerVuIterations {
+                vus: vus(executor.vus),
+                ..executor
+            }),
+            Self::ConstantVus(executor) => Self::ConstantVus(ConstantVus {
+                vus: vus(executor.vus),
+                ..executor
+            }),
+            Self::RampingVus(executor) => Self::RampingVus(executor.in_segment(segment)),
+            Self::ConstantArrivalRate(executor) => Self::ConstantArrivalRate(ConstantArrivalRate {
+                pre_allocated_vus: vus(executor.pre_allocated_vus),
+                most_vus: vus(executor.most_vus),
+                ..executor
+            }),
+            Self::RampingArrivalRate(mut executor) => {
+                executor.pre_allocated_vus = vus(executor.pre_allocated_vus);
+                executor.most_vus = vus(executor.most_vus);
+                Self::RampingArrivalRate(executor)
+            }
+        }
+    }
+
+    /// Whether it starts any iteration: a segment of a small run may have none.
+    pub fn has_work(&self) -> bool {
+        match self {
+            Self::SharedIterations(executor) => executor.vus > 0 && executor.iterations > 0,
+            executor => executor.most_vus() > 0,
         }
     }
 
@@ -117,7 +158,7 @@ impl Executor {
         }
     }
 
-    /// How much of it is done, from 0 to 1.
+    /// The completed share, from 0 to 1.
     ///
     /// - `started`: iterations so far.
     pub fn progress(&self, now: Duration, completed: u64) -> f64 {

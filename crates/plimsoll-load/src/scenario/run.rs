@@ -34,11 +34,11 @@ pub struct Scenario {
     pub claims: Arc<Claims>,
     /// When it starts, since the start of the run.
     pub start_time: Duration,
-    /// What iterations under way get behind its end.
+    /// Time for iterations in flight behind its end.
     pub graceful_stop: Duration,
 }
 
-/// What is to be run.
+/// A run of scenarios.
 #[derive(Debug)]
 pub struct ScenarioRun {
     /// Not empty.
@@ -55,7 +55,7 @@ pub struct ScenarioRun {
     pub keeps_points: bool,
 }
 
-/// What happened until now.
+/// Figures so far.
 #[derive(Debug)]
 pub struct ScenarioTick<'a> {
     /// Since the start of the run.

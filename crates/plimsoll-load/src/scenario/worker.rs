@@ -24,14 +24,14 @@ use super::workload::{
 /// How often samples are handed over.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What a worker is sent.
+/// Commands to a worker.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Make one more virtual user.
     Add(UserId),
 }
 
-/// What a worker sends.
+/// Reports of a worker.
 #[derive(Debug)]
 pub(super) enum Report {
     /// Its virtual users exist.

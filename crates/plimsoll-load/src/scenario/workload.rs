@@ -1,4 +1,4 @@
-//! What virtual users do.
+//! The iterations of virtual users.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -55,7 +55,7 @@ pub trait Workload {
 
 /// Makes virtual users on the workers of a run.
 pub trait Workloads: Send + Sync + 'static {
-    /// What makes those of one worker; called on its thread.
+    /// Makes the virtual users of one worker; called on its thread.
     fn on_worker(&self, worker: WorkerState) -> Result<Rc<dyn VirtualUsers>, String>;
 }
 
@@ -65,7 +65,7 @@ pub trait VirtualUsers {
     fn create(&self, user: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, String>>;
 }
 
-/// What the virtual users of a worker share.
+/// State that the virtual users of a worker share.
 #[derive(Debug, Clone)]
 pub struct WorkerState {
     /// Where samples go.

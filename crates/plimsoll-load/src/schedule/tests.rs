@@ -22,7 +22,7 @@ fn take(mut schedule: impl Schedule, count: usize) -> Vec<Duration> {
         .collect()
 }
 
-/// What every schedule promises.
+/// The contract of every schedule.
 fn contract(make: impl Fn(RateProfile, Share) -> Box<dyn Schedule>, late: Duration) {
     let profile = || RateProfile::stages(rate(0.0), &[stage(10, 100.0), stage(10, 0.0)]);
     let all = |share| {

@@ -7,7 +7,7 @@ use plimsoll_formats::Table;
 /// Rows of values for templates.
 #[derive(Debug, Clone)]
 pub struct Feeder {
-    /// What it is called in messages: the name of its file.
+    /// Its name in messages: the name of its file.
     pub name: String,
     /// The rows.
     pub table: Arc<Table>,

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_formats::{Generator, Millionths};
 
-/// What generators draw from.
+/// The sources of generated values.
 pub(super) struct Entropy<'a> {
     /// The number of the request in the run.
     pub(super) number: u64,

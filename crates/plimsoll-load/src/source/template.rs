@@ -26,14 +26,14 @@ pub struct RequestTemplate {
     needs_clock: bool,
 }
 
-/// What becomes of the requests that a template makes.
+/// Options for the requests of a template.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateForm<'a> {
-    /// What they are for.
+    /// The protocol that they are encoded for.
     pub protocol: Protocol,
     /// The scheme of the URL.
     pub scheme: &'a str,
-    /// What bodies are compressed by.
+    /// The coding of their bodies.
     pub coding: Option<ContentCoding>,
 }
 
@@ -197,7 +197,7 @@ impl RequestTemplate {
         self.uses.get(feeder).copied().unwrap_or(false)
     }
 
-    /// What its bodies are compressed by.
+    /// The coding of its bodies.
     pub(super) fn coding(&self) -> Option<ContentCoding> {
         self.coding
     }

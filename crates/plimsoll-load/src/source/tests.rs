@@ -9,7 +9,7 @@ use plimsoll_wire::h1::Limits;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Pacing, PlannedRequest, StatusSet, StopRule};
+use crate::plan::{HttpPlan, Pacing, PlannedRequest, StatusSet, StopRule, WorkloadPlan};
 
 fn feeder(text: &str, order: FeederOrder) -> Feeder {
     Feeder {
@@ -98,11 +98,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         timeout: Duration::from_secs(1),
         keep_alive: true,
         limits: Limits::default(),
-        http2: None,
-        http3: None,
-        websocket: None,
-        grpc: None,
-        events: None,
+        workload: WorkloadPlan::requests(HttpPlan::Http1),
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,

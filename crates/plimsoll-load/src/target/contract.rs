@@ -1,4 +1,4 @@
-//! What every [`Target`] keeps to, and how the variants differ.
+//! The contract of [`Target`], and how the variants differ.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;

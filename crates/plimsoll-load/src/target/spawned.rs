@@ -12,10 +12,10 @@ use plimsoll_wire::process::{Output, Process, ProcessSpec, SpawnError};
 use super::Target;
 use crate::Interrupt;
 
-/// What to start and how to tell that it serves.
+/// A program to start, and how to find out that it serves.
 #[derive(Debug, Clone)]
 pub struct SpawnedPlan {
-    /// What the summary calls it; without one, `spawned` and the program's file name.
+    /// Its name in the summary; without one, `spawned` and the program's file name.
     pub name: Option<String>,
     /// The program and its arguments.
     pub argv: Vec<String>,
@@ -73,7 +73,7 @@ pub enum NotReady {
     TimedOut {
         /// The program.
         program: String,
-        /// What was waited for.
+        /// The state that was awaited.
         awaited: String,
         /// For how long.
         timeout: Duration,

@@ -1,4 +1,4 @@
-//! What a process and its descendants hold and have spent.
+//! Resources and CPU time of a process and its descendants.
 //!
 //! Linux only, by proc(5); elsewhere attaching fails with [`AttachError::Unsupported`].
 
@@ -74,7 +74,7 @@ impl ProcessTree {
         platform::Tree::attach(std::process::id(), false).map(|inner| Self { inner })
     }
 
-    /// What the tree holds and has spent now.
+    /// Resources of the tree now, and its CPU time so far.
     ///
     /// - `at`: time since the start of the run, `completed`: exchanges completed by now; both are
     ///   copied into the sample.
@@ -84,7 +84,7 @@ impl ProcessTree {
         self.inner.sample(at, completed)
     }
 
-    /// What each thread of the processes that run now has spent, by its id.
+    /// CPU time of each thread of the running processes, by its id.
     ///
     /// Of a program that serves by a single thread this shows that it is at its limit although cores
     /// are idle.

@@ -71,11 +71,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         timeout: Duration::from_secs(20),
         keep_alive: true,
         limits: Limits::default(),
-        http2: None,
-        http3: None,
-        websocket: None,
-        grpc: None,
-        events: None,
+        workload: WorkloadPlan::requests(HttpPlan::Http1),
         expectations: Arc::new(Expectations::new(conditions)),
         fail_statuses: StatusSet::default(),
         seed: 1,
@@ -210,11 +206,11 @@ fn http2(origin: &Http2Origin, pacing: Pacing, requests: u64, expectations: &[&s
         requests: vec![PlannedRequest::fixed(0, request)],
         names: Arc::default(),
         endpoints: vec![endpoint],
-        http2: Some(Http2Plan {
+        workload: WorkloadPlan::requests(HttpPlan::Http2(Http2Plan {
             streams: 8,
             stream_window: 1 << 20,
             connection_window: 1 << 20,
-        }),
+        })),
         ..plan(&any, pacing, requests, expectations)
     }
 }

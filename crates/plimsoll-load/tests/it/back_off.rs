@@ -9,7 +9,7 @@ use plimsoll_testkit::{
     WebSocketOrigin, frames,
 };
 
-use crate::fixture::{go, lasting, millis, open, plan};
+use crate::fixture::{go, lasting, millis, open, plan, set_streams};
 use crate::http2::http2;
 use crate::http3::{answering, http3};
 use crate::websocket::websocket;
@@ -168,7 +168,7 @@ fn a_server_that_leaves_after_each_answer_is_not_waited_for() {
     assert_eq!(origin.connections(), 60);
     let origin = answering(|_, _| Http3Answer::GoAway);
     let mut plan = sixty(http3(&origin.url("/")));
-    plan.http3.as_mut().unwrap().streams = 1;
+    set_streams(&mut plan, 1);
     assert_eq!(go(&plan).counts.ok, 60);
     assert!(origin.connections() >= 60);
 }

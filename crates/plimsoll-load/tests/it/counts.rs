@@ -1,4 +1,4 @@
-//! What a run counts, against what the origin saw.
+//! Counts of a run, against those of the origin.
 
 use std::sync::Arc;
 

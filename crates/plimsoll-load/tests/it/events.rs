@@ -1,11 +1,11 @@
 //! Streams of server-sent events over every version: openings, events, and what ends them.
 
-use plimsoll_load::{OnFull, RunPlan, Spacing};
+use plimsoll_load::{HttpPlan, OnFull, RunPlan, Spacing, WorkloadPlan};
 use plimsoll_model::{ExchangeKind, FailureKind, Phase, RunSummary};
 use plimsoll_testkit::{Http2Answer, Http2Origin, Http3Answer, Origin, Script, Step, eventually};
 use plimsoll_wire::sse;
 
-use crate::fixture::{failures, go, lasting, millis, open, plan, requests};
+use crate::fixture::{failures, go, lasting, millis, open, plan, requests, set_streams};
 use crate::http2::http2;
 use crate::http3::{answering, http3};
 
@@ -13,7 +13,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
 
 fn streams(plan: RunPlan) -> RunPlan {
     let mut plan = RunPlan {
-        events: Some(sse::Limits::default()),
+        workload: WorkloadPlan::Events(plan.workload.http(), sse::Limits::default()),
         stop: lasting(millis(700)),
         grace: millis(2_000),
         ..plan
@@ -111,7 +111,7 @@ fn a_stream_that_ends_is_continued_from_its_last_event() {
         })
         .start();
     let mut plan = one_user(http2(&origin.url("/")));
-    plan.http2.as_mut().unwrap().streams = 1;
+    set_streams(&mut plan, 1);
     assert_continued(&go(&plan), &origin.heads());
 
     let origin = answering(move |_, _| Http3Answer::Stream {
@@ -120,7 +120,7 @@ fn a_stream_that_ends_is_continued_from_its_last_event() {
         ends: true,
     });
     let mut plan = one_user(http3(&origin.url("/")));
-    plan.http3.as_mut().unwrap().streams = 1;
+    set_streams(&mut plan, 1);
     assert_continued(&go(&plan), &origin.heads());
 }
 
@@ -165,10 +165,13 @@ fn what_breaks_an_open_stream_is_counted_apart() {
     ] {
         let origin = Origin::scripted(script);
         let summary = go(&RunPlan {
-            events: Some(sse::Limits {
-                event_bytes: 1000,
-                ..sse::Limits::default()
-            }),
+            workload: WorkloadPlan::Events(
+                HttpPlan::Http1,
+                sse::Limits {
+                    event_bytes: 1000,
+                    ..sse::Limits::default()
+                },
+            ),
             stop: requests(2),
             ..streams(plan(&origin.url("/")))
         });

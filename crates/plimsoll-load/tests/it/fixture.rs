@@ -7,8 +7,8 @@ use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request};
 use plimsoll_load::schedule::RateProfile;
 use plimsoll_load::{
-    Interrupt, Observation, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet,
-    StopRule, Watch, run,
+    HttpPlan, Interrupt, Observation, OnFull, Pacing, Pick, PlannedRequest, RunPlan, Spacing,
+    StatusSet, StopRule, Watch, WorkloadPlan, run,
 };
 use plimsoll_model::{FailureKind, Phase, Rate, RunSummary, Tick};
 use plimsoll_wire::h1::Limits;
@@ -35,11 +35,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         timeout: Duration::from_secs(10),
         keep_alive: true,
         limits: Limits::default(),
-        http2: None,
-        http3: None,
-        websocket: None,
-        grpc: None,
-        events: None,
+        workload: WorkloadPlan::requests(HttpPlan::Http1),
         expectations: Arc::new(Expectations::default()),
         fail_statuses: StatusSet::default(),
         seed: 7,
@@ -62,6 +58,19 @@ pub(crate) fn connect(options: ConnectOptions) -> Arc<ConnectPlan> {
         })
         .unwrap(),
     )
+}
+
+/// Sets how many exchanges each connection carries at a time.
+pub(crate) fn set_streams(plan: &mut RunPlan, streams: u32) {
+    let (WorkloadPlan::Requests(http, _) | WorkloadPlan::Events(http, _)) = &mut plan.workload
+    else {
+        panic!("its streams are not set by any test");
+    };
+    match http {
+        HttpPlan::Http1 => panic!("HTTP/1 has no streams"),
+        HttpPlan::Http2(http2) => http2.streams = streams,
+        HttpPlan::Http3(http3) => http3.streams = streams,
+    }
 }
 
 pub(crate) fn closed() -> Pacing {
@@ -119,7 +128,7 @@ pub(crate) fn watched(
     summary
 }
 
-/// What holds for every run, whatever became of its exchanges.
+/// Invariants of every run, whatever the outcomes of its exchanges.
 fn assert_adds_up(summary: &RunSummary) {
     let counts = &summary.counts;
     assert_eq!(

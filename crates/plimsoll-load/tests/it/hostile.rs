@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use plimsoll_client::{ConnectOptions, ConnectPlan, QuicOptions};
-use plimsoll_load::RunPlan;
+use plimsoll_load::{HttpPlan, RunPlan, WorkloadPlan};
 use plimsoll_model::{FailureKind, Phase, RunSummary};
 use plimsoll_testkit::{
     Authority, Http2Origin, Http3Answer, Http3Origin, MaterialFiles, Origin, Script, Step,
@@ -13,7 +13,7 @@ use plimsoll_testkit::{
 };
 use plimsoll_wire::tls::{TlsSettings, Trust};
 
-use crate::fixture::{connect, failures, go, millis, plan, requests};
+use crate::fixture::{connect, failures, go, millis, plan, requests, set_streams};
 use crate::http2::http2;
 use crate::http3::{answering, http3, options};
 use crate::websocket::at;
@@ -117,7 +117,7 @@ fn data(content: &[u8], ends: bool) -> Vec<u8> {
 }
 
 fn one_stream(mut plan: RunPlan) -> RunPlan {
-    if let Some(http2) = &mut plan.http2 {
+    if let WorkloadPlan::Requests(HttpPlan::Http2(http2), _) = &mut plan.workload {
         http2.streams = 1;
     }
     plan
@@ -275,7 +275,7 @@ fn addresses_that_this_machine_does_not_have_are_its_own_limit() {
     }
     let origin = answering(|_, _| Http3Answer::Hold);
     let mut plan = six(http3(&origin.url("/")));
-    plan.http3.as_mut().unwrap().streams = 1;
+    set_streams(&mut plan, 1);
     let summary = go(&RunPlan {
         connect: connect_from(options(Trust::Anyone, &QuicOptions::default())),
         ..plan

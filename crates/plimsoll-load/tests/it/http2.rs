@@ -6,8 +6,8 @@ use std::time::Duration;
 use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectOptions, Endpoint, Request};
 use plimsoll_load::{
-    Http2Plan, OnFull, Pacing, PlannedRequest, Ramp, RunError, RunPlan, Spacing, StatusSet,
-    ThinkTime, check_reachable,
+    Http2Plan, HttpPlan, OnFull, Pacing, PlannedRequest, Ramp, RunError, RunPlan, Spacing,
+    StatusSet, ThinkTime, WorkloadPlan, check_reachable,
 };
 use plimsoll_model::{FailureKind, Phase};
 use plimsoll_testkit::{
@@ -16,7 +16,7 @@ use plimsoll_testkit::{
 };
 use plimsoll_wire::tls::{TlsSettings, Trust};
 
-use crate::fixture::{connect, failures, go, lasting, millis, open, plan, requests};
+use crate::fixture::{connect, failures, go, lasting, millis, open, plan, requests, set_streams};
 
 /// The usual plan over HTTP/2: two connections, four streams on each.
 pub(crate) fn http2(url: &str) -> RunPlan {
@@ -37,11 +37,11 @@ fn with(url: &str, method: &str, body: Option<&[u8]>) -> RunPlan {
     RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
         names: Arc::default(),
-        http2: Some(Http2Plan {
+        workload: WorkloadPlan::requests(HttpPlan::Http2(Http2Plan {
             streams: 4,
             stream_window: 1 << 20,
             connection_window: 1 << 20,
-        }),
+        })),
         ..plan(url)
     }
 }
@@ -62,7 +62,7 @@ fn a_number_of_requests_is_made_exactly() {
             stop: requests(number),
             ..http2(&origin.url("/"))
         };
-        plan.http2.as_mut().unwrap().streams = streams;
+        set_streams(&mut plan, streams);
         let summary = go(&plan);
         assert_eq!(origin.requests(), number);
         assert_eq!(summary.counts.ok, number);
@@ -128,11 +128,11 @@ fn small_windows_of_ours_hold_nothing_up() {
         stop: requests(40),
         ..http2(&origin.url("/"))
     };
-    plan.http2 = Some(Http2Plan {
+    plan.workload = WorkloadPlan::requests(HttpPlan::Http2(Http2Plan {
         streams: 4,
         stream_window: 1_000,
         connection_window: 65_535,
-    });
+    }));
     let summary = go(&plan);
     assert_eq!(summary.counts.ok, 40);
     assert!(summary.bytes_received > 40 * 300_000);

@@ -7,8 +7,8 @@ use plimsoll_client::check::{Condition, Expectations};
 use plimsoll_client::{ConnectOptions, Endpoint, QuicOptions, Request};
 use plimsoll_formats::{Table, Template};
 use plimsoll_load::{
-    Feeder, FeederOrder, Http3Plan, OnFull, PlannedRequest, RequestTemplate, RunError, RunPlan,
-    Spacing, StatusSet, TemplateForm, check_reachable,
+    Feeder, FeederOrder, Http3Plan, HttpPlan, OnFull, PlannedRequest, RequestTemplate, RunError,
+    RunPlan, Spacing, StatusSet, TemplateForm, WorkloadPlan, check_reachable,
 };
 use plimsoll_model::{FailureKind, Phase, Protocol};
 use plimsoll_testkit::{
@@ -16,7 +16,7 @@ use plimsoll_testkit::{
 };
 use plimsoll_wire::tls::{TlsSettings, Trust};
 
-use crate::fixture::{connect, failures, go, lasting, millis, open, plan, requests};
+use crate::fixture::{connect, failures, go, lasting, millis, open, plan, requests, set_streams};
 
 fn builder() -> plimsoll_testkit::Http3OriginBuilder {
     Http3Origin::builder(Leaf::self_signed(&["127.0.0.1"]).server_config())
@@ -62,10 +62,10 @@ fn with(url: &str, method: &str, body: Option<&[u8]>) -> RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
         names: Arc::default(),
         connect: connect(options(Trust::Anyone, &QuicOptions::default())),
-        http3: Some(Http3Plan {
+        workload: WorkloadPlan::requests(HttpPlan::Http3(Http3Plan {
             streams: 4,
             udp_payload: None,
-        }),
+        })),
         ..plan(url)
     }
 }
@@ -90,7 +90,7 @@ fn a_number_of_requests_is_made_exactly() {
             stop: requests(number),
             ..http3(&origin.url("/"))
         };
-        plan.http3.as_mut().unwrap().streams = streams;
+        set_streams(&mut plan, streams);
         let summary = go(&plan);
         assert_eq!(origin.requests(), number);
         assert_eq!(summary.counts.ok, number);
@@ -128,6 +128,23 @@ fn a_server_that_allows_fewer_streams_gets_no_more() {
     });
     assert_eq!(summary.counts.ok, 300);
     assert_eq!(origin.requests(), 300);
+    let warnings = &summary.conditions.warnings;
+    let is_reported = |warning: &String| warning.contains("allows 2 streams");
+    assert!(warnings.iter().any(is_reported), "{warnings:?}");
+}
+
+#[test]
+fn a_server_that_allows_enough_streams_is_not_reported() {
+    let origin = builder().max_streams(4).start();
+    let summary = go(&RunPlan {
+        connections: 1,
+        stop: requests(300),
+        ..http3(&origin.url("/"))
+    });
+    assert_eq!(summary.counts.ok, 300);
+    let warnings = &summary.conditions.warnings;
+    let is_limit = |warning: &String| warning.contains("streams at a time");
+    assert!(!warnings.iter().any(is_limit), "{warnings:?}");
 }
 
 #[test]
@@ -410,7 +427,7 @@ fn requests_leave_early_only_if_requested_to() {
             stop: requests(20),
             ..http3(&origin.url("/"))
         };
-        plan.http3.as_mut().unwrap().streams = 1;
+        set_streams(&mut plan, 1);
         let summary = go(&plan);
         assert_eq!(summary.counts.ok, 20, "{:?}", summary.failures);
         let early = origin.early_requests();
@@ -434,7 +451,7 @@ fn requests_that_left_too_early_are_made_again() {
         stop: requests(40),
         ..http3(&origin.url("/"))
     };
-    plan.http3.as_mut().unwrap().streams = 1;
+    set_streams(&mut plan, 1);
     let summary = go(&plan);
     assert_eq!(summary.counts.ok, 40, "{:?}", summary.failures);
     assert_eq!(origin.requests(), 40);

@@ -31,4 +31,6 @@ mod events;
 
 mod harness;
 
+mod workloads;
+
 mod throughput;

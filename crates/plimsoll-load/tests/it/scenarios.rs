@@ -17,7 +17,7 @@ use plimsoll_load::scenario::{
     Workload, Workloads, run_scenarios,
 };
 
-/// What each iteration does.
+/// The kinds of iterations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Job {
     /// It counts itself.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_client::grpc::frame;
 use plimsoll_load::target::Pid;
-use plimsoll_load::{Observation, OnFull, RunPlan, Spacing};
+use plimsoll_load::{HttpPlan, Observation, OnFull, RunPlan, Spacing, WorkloadPlan};
 use plimsoll_model::{RunSummary, Threshold, Unit};
 use plimsoll_testkit::{
     HELLO, Http2Answer, Http2Origin, Http3Answer, Origin, Script, Step, WebSocketAnswer,
@@ -173,7 +173,7 @@ fn streams_opened_in_the_grace_period_are_no_throughput() {
         })
         .start();
     let mut plan = RunPlan {
-        events: Some(sse::Limits::default()),
+        workload: WorkloadPlan::Events(HttpPlan::Http1, sse::Limits::default()),
         ..plan(&origin.url("/"))
     };
     plan.limits.body_bytes = u64::MAX;

@@ -2,7 +2,8 @@
 
 use plimsoll_client::{Endpoint, Request, Upgrade};
 use plimsoll_load::{
-    OnFull, PlannedRequest, RunError, RunPlan, Spacing, WebSocketPlan, check_reachable,
+    HttpPlan, OnFull, PlannedRequest, RunError, RunPlan, Spacing, WebSocketPlan, WorkloadPlan,
+    check_reachable,
 };
 use plimsoll_model::{FailureKind, Phase, Protocol};
 use plimsoll_testkit::{Origin, WebSocketAnswer, WebSocketHandshake, WebSocketOrigin, eventually};
@@ -24,13 +25,21 @@ pub(crate) fn at(url: &str, message: &[u8]) -> RunPlan {
     RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
         names: std::sync::Arc::default(),
-        websocket: Some(WebSocketPlan {
+        workload: WorkloadPlan::WebSocket(WebSocketPlan {
+            http: HttpPlan::Http1,
             kind: MessageKind::Text,
             message: message.into(),
             limits: Limits::default(),
         }),
         ..plan(url)
     }
+}
+
+fn messages(plan: &mut RunPlan) -> &mut WebSocketPlan {
+    let WorkloadPlan::WebSocket(websocket) = &mut plan.workload else {
+        panic!("a plan of WebSockets");
+    };
+    websocket
 }
 
 #[test]
@@ -82,7 +91,7 @@ fn messages_of_every_length_come_back() {
         let origin = WebSocketOrigin::echo();
         let message: Vec<u8> = (0..=255).cycle().take(length).collect();
         let mut plan = websocket(&origin);
-        let websocket = plan.websocket.as_mut().unwrap();
+        let websocket = messages(&mut plan);
         websocket.kind = MessageKind::Binary;
         websocket.message = message.clone().into();
         let summary = go(&plan);
@@ -122,7 +131,7 @@ fn third(answer: WebSocketAnswer) -> (FailureKind, Phase, String) {
     let mut plan = websocket(&origin);
     plan.connections = 1;
     plan.timeout = millis(300);
-    plan.websocket.as_mut().unwrap().limits.message_bytes = 100;
+    messages(&mut plan).limits.message_bytes = 100;
     let summary = go(&plan);
     assert_eq!(summary.counts.ok, 9, "{:?}", summary.failures);
     assert_eq!(origin.connections(), 2);

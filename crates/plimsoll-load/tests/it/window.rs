@@ -1,4 +1,4 @@
-//! What belongs to the measured window: warm-up, interruption, ticks, the target's cost.
+//! The measured window: warm-up, interruption, ticks, the target's cost.
 
 use std::sync::Arc;
 use std::time::Duration;

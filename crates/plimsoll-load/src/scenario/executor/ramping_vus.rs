@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::super::segment::Segment;
+
 /// A stretch of time at whose end a level is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
@@ -52,6 +54,15 @@ impl RampingVus {
             end: at,
             graceful_ramp_down,
         }
+    }
+
+    /// Its part in a segment of the run: each step has the segment's share of it.
+    pub(super) fn in_segment(mut self, segment: &Segment) -> Self {
+        for (_, level) in &mut self.steps {
+            *level = segment.share_of_vus(*level);
+        }
+        self.steps.dedup_by_key(|(_, level)| *level);
+        self
     }
 
     /// The end of the last stage.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What samples of a metric are aggregated to.
+/// How samples of a metric are aggregated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MetricKind {
     /// Their sum.
@@ -29,7 +29,7 @@ impl MetricKind {
     }
 }
 
-/// What the numbers of a metric mean.
+/// The meaning of a metric's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Contains {
     /// Numbers.
@@ -79,9 +79,9 @@ pub type Tag<'a> = (Cow<'a, str>, Cow<'a, str>);
 pub struct Metric {
     /// Its name.
     pub name: Arc<str>,
-    /// What its samples are aggregated to.
+    /// How its samples are aggregated.
     pub kind: MetricKind,
-    /// What its numbers mean.
+    /// The meaning of its numbers.
     pub contains: Contains,
     /// The series of all samples.
     pub series: SeriesId,

@@ -1,4 +1,4 @@
-//! What samples of one series come to.
+//! Aggregates of the samples of one series.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ pub(super) struct Tree {
     descendants: bool,
     /// Parents before their children, which [`Tree::read`] depends on.
     members: Vec<Member>,
-    /// What ended processes had spent and no surviving parent has taken over.
+    /// CPU time of ended processes that no surviving parent has taken over.
     carried: CpuTime,
     samples: u64,
     /// Whether the kernel lists children by thread (`CONFIG_PROC_CHILDREN`).
@@ -221,7 +221,7 @@ impl Tree {
         }
     }
 
-    /// What a process had spent passes to the parent that waits for it. A parent that ignores its
+    /// CPU time of a process passes to the parent that waits for it. A parent that ignores its
     /// children (`SIGCHLD` ignored), or one outside the tree, takes nothing over that we could see;
     /// then it is carried here.
     fn settle(&mut self, gone: &[Member]) {

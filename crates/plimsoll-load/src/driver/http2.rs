@@ -1,8 +1,8 @@
 //! The virtual users of one HTTP/2 connection: as many exchanges at a time as it carries, in one task.
 //!
-//! Whatever woke the task, all that can be done is: answers are taken, their places begin anew, and
-//! what they send leaves in one write. Nothing is allocated for an exchange, and the clock is looked
-//! at once for each read and each write, however many exchanges are in it.
+//! Whatever wakes the task, it does all that can be done: it takes responses, starts their places again, and
+//! sends the new requests in one write. Nothing is allocated for an exchange, and the clock is read
+//! once for each read and each write, however many exchanges are in it.
 
 mod link;
 
@@ -14,89 +14,92 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_client::{ConnectFailure, Driven, require_http2};
 use plimsoll_model::{Clock, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::h2::Settings;
 
+use self::link::{Connecting, Link, Open};
+use self::place::StreamSlot;
+use self::taking::{News, Taking};
+use super::{Driver, Shared, Tasks};
 use crate::back_off::BackOff;
 use crate::coalescing::Coalescing;
-use crate::events::{EventStream, Response};
 use crate::pace::{Finished, StreamPacer};
-use crate::plain::Shared;
-use crate::streams::link::{Connecting, Link, Open};
-use crate::streams::place::Place;
-use crate::streams::taking::{News, Taking};
-use crate::user::Recorder;
+use crate::plan::Http2Plan;
+use crate::worker::Seat;
+use crate::workload::{HttpWorkload, Response, ResponseReader};
 
 /// Turns before the worker's other connections get theirs.
 const TURNS_PER_POLL: u32 = 32;
 
-/// Makes the exchanges of one connection, and of those that replace it.
+/// Carries exchanges over HTTP/2.
 #[derive(Debug)]
-pub(crate) struct StreamsUser {
+pub(crate) struct Http2Driver(pub(crate) Http2Plan);
+
+impl Driver for Http2Driver {
+    fn start<W: HttpWorkload>(
+        &self,
+        seat: &Seat<'_>,
+        make: &dyn Fn(usize) -> W,
+        tasks: &mut Tasks,
+    ) {
+        let shared = seat.shared();
+        let plan = &shared.plan;
+        let settings = self.0.settings(&plan.limits);
+        let streams = settings.streams as usize;
+        let first = seat.index() * streams;
+        let now = SystemClock.now();
+        let user = StreamsUser {
+            // Each place is a virtual user, which begins at a request of its own.
+            places: (first..first + streams)
+                .map(|index| StreamSlot::new(make(index), now))
+                .collect(),
+            in_play: 0,
+            under_way: 0,
+            links: (plan.seed.wrapping_add(seat.index() as u64)..)
+                .zip(&plan.endpoints)
+                .map(|(seed, _)| Link::new(seed))
+                .collect(),
+            settings,
+            coalescing: seat.coalescing(),
+            news: News::default(),
+            turn: 0,
+            pacer: seat.stream_pacer(),
+            shared: Rc::clone(shared),
+        };
+        tasks.spawn_local(async move {
+            user.live().await;
+            Ok(())
+        });
+    }
+}
+
+/// Makes the exchanges of one connection, and of those that replace it.
+struct StreamsUser<W> {
     shared: Rc<Shared>,
-    recorder: Rc<Recorder>,
     pacer: StreamPacer,
-    places: Vec<Place>,
+    places: Vec<StreamSlot<W>>,
     /// Places in play: one until a server has announced how many it allows.
     in_play: u32,
     under_way: usize,
     /// One per endpoint.
     links: Vec<Link>,
     settings: Settings,
-    /// Sees every answer.
+    /// Sees every response.
     coalescing: Option<Arc<Coalescing>>,
-    /// What the turn under way brought.
+    /// The results of the turn under way.
     news: News,
     turn: u64,
 }
 
-impl StreamsUser {
-    /// - `index`: the connection's number in the run; its places are virtual users, which begin at
-    ///   different requests.
-    /// - `events`: of each place, where streams of events are opened.
-    /// - `coalescing`: the worker's, where wake-ups are coalesced.
-    pub(crate) fn new(
-        shared: Rc<Shared>,
-        recorder: Rc<Recorder>,
-        pacer: StreamPacer,
-        index: usize,
-        settings: Settings,
-        events: Vec<Option<Box<EventStream>>>,
-        coalescing: Option<Arc<Coalescing>>,
-    ) -> Self {
-        let plan = &shared.plan;
-        let now = SystemClock.now();
-        let first = index * settings.streams as usize;
-        let places = (first..first + settings.streams as usize)
-            .zip(events)
-            .map(|(index, events)| Place::new(&shared, index, events, now))
-            .collect();
-        Self {
-            places,
-            in_play: 0,
-            under_way: 0,
-            links: (plan.seed.wrapping_add(index as u64)..)
-                .zip(&plan.endpoints)
-                .map(|(seed, _)| Link::new(seed))
-                .collect(),
-            settings,
-            coalescing,
-            news: News::default(),
-            turn: 0,
-            shared,
-            recorder,
-            pacer,
-        }
-    }
-
-    /// Makes exchanges until the pacer says that there are no more.
-    pub(crate) async fn live(mut self) {
+impl<W: HttpWorkload> StreamsUser<W> {
+    /// Makes exchanges until the pacer has no more starts.
+    async fn live(mut self) {
         self.bring_into_play(1, SystemClock.now());
-        let mut is_known = self.shared.plan.events.is_none();
+        let mut is_known = !W::Reader::OUTLASTS;
         poll_fn(|context| {
             if !std::mem::replace(&mut is_known, true) {
                 // Streams are left when the run is over.
@@ -134,10 +137,10 @@ impl StreamsUser {
                 Poll::Pending => return false,
                 Poll::Ready(None) => return true,
                 Poll::Ready(Some((place, start))) => {
-                    self.recorder.begin(&start);
+                    self.shared.recorder.begin(&start);
                     self.under_way += 1;
                     let taken = &mut self.places[place as usize];
-                    let endpoint = taken.take_up(start, self.turn, &self.shared.plan);
+                    let endpoint = taken.take_up(start, self.turn);
                     self.links[endpoint].queue.push_back(place);
                 }
             }
@@ -175,10 +178,10 @@ impl StreamsUser {
             place,
             begun: SystemClock.now(),
             attempt: Box::pin(async move {
-                let endpoint = &shared.plan.endpoints[endpoint];
-                let connecting = shared.connector.connect(endpoint, &SystemClock);
+                let endpoint = shared.endpoint(endpoint);
+                let connecting = shared.connector.connect(&endpoint, &SystemClock);
                 let connection = Box::pin(connecting).await?;
-                match require_http2(&connection, endpoint) {
+                match require_http2(&connection, &endpoint) {
                     Ok(()) => Ok(connection),
                     Err(failure) => Err(ConnectFailure {
                         failure,
@@ -207,7 +210,7 @@ impl StreamsUser {
         self.places[place as usize].phases.add(phases);
         match result {
             Ok(connection) => {
-                self.recorder.connection_opened();
+                self.shared.recorder.connection_opened();
                 let link = &mut self.links[endpoint];
                 let plan = &self.shared.plan;
                 link.current = Some(Open::new(connection, plan, self.settings, begun));
@@ -215,7 +218,7 @@ impl StreamsUser {
             }
             Err(error) => {
                 self.links[endpoint].back_off.refused(begun);
-                // The place waited for the same connection in vain.
+                // The place waited for the connection that failed.
                 self.fail(place, &error.failure);
                 while let Some(place) = self.links[endpoint].queue.pop_front() {
                     self.note_waiting(place);
@@ -248,16 +251,7 @@ impl StreamsUser {
             }
             let plan = &self.shared.plan;
             let deadline = start.started + plan.timeout;
-            let mut request = taken.source.current(plan);
-            let into = &mut taken.dressed;
-            if let Some(session) = &mut taken.session {
-                let site = &plan.endpoints[endpoint];
-                request = session.dress(request, into, site, endpoint, &SystemClock);
-            } else if let Some(events) = &mut taken.events {
-                events.begin_again();
-                request = events.dress(request, into);
-            }
-            let Some(request) = request.http2() else {
+            let Some(request) = taken.workload.request().0.http2() else {
                 let failure = Failure::new(Phase::Send, FailureKind::Protocol)
                     .because("the request was not encoded for HTTP/2");
                 self.fail(place, &failure);
@@ -275,7 +269,6 @@ impl StreamsUser {
     fn drive(&mut self, endpoint: usize, context: &mut Context<'_>) -> bool {
         let Self {
             shared,
-            recorder,
             places,
             links,
             coalescing,
@@ -290,9 +283,7 @@ impl StreamsUser {
         } = &mut links[endpoint];
         let mut take = |open: &mut Open, back_off: &mut BackOff| {
             let mut taking = Taking {
-                plan: &shared.plan,
                 endpoint,
-                recorder,
                 places,
                 coalescing: coalescing.as_deref(),
                 news,
@@ -319,7 +310,7 @@ impl StreamsUser {
             } else if driven.is_ready() && open.http.is_established() {
                 let most = open.http.capacity() + open.http.in_flight();
                 if most < self.settings.streams as usize && !open.http.is_retired() {
-                    recorder.streams_limited(most);
+                    shared.recorder.streams_limited(most);
                 }
                 established = Some(most);
             }
@@ -381,11 +372,16 @@ impl StreamsUser {
         for (place, finished) in answered.drain(..) {
             self.pacer.free(place, finished);
         }
-        for (place, done) in failed.drain(..) {
-            let back_off = self.links[endpoint].back_off.remaining(done);
-            self.pacer.free(place, Finished { done, back_off });
+        for (place, mut finished) in failed.drain(..) {
+            let rest = self.links[endpoint].back_off.remaining(finished.done);
+            finished.back_off = finished.back_off.max(rest);
+            self.pacer.free(place, finished);
         }
-        for place in again.drain(..) {
+        for (place, endpoint) in again.drain(..) {
+            while self.links.len() <= endpoint {
+                let seed = self.shared.plan.seed.wrapping_add(self.links.len() as u64);
+                self.links.push(Link::new(seed));
+            }
             self.links[endpoint].queue.push_back(place);
         }
         is_any
@@ -395,11 +391,11 @@ impl StreamsUser {
     fn give_up(&mut self, endpoint: usize) {
         let mut given_up = std::mem::take(&mut self.news.given_up);
         let is_over = self.pacer.gate().is_stopping();
-        if self.shared.plan.events.is_some() && is_over {
+        if W::Reader::OUTLASTS && is_over {
             let places = (0_u32..).zip(&self.places);
             given_up.extend(
                 places
-                    .filter(|(_, place)| place.is_open())
+                    .filter(|(_, place)| place.workload.reader().was_opened())
                     .map(|(token, _)| token),
             );
         }
@@ -413,12 +409,10 @@ impl StreamsUser {
                 continue;
             };
             open.http.cancel(token);
-            let peer = open.peer;
+            let (peer, days) = (open.peer, open.certificate_days);
             let place = &mut self.places[token as usize];
-            let exchange = place.exchange(place.start.started, peer, Ok(0));
-            if let Some(finished) = place.conclude(Response::Dropped(traffic), exchange) {
-                self.news.answered.push((token, finished));
-            }
+            let (finished, _) = place.conclude(Response::Dropped(traffic), peer, days);
+            self.news.answered.push((token, finished));
         }
         self.news.given_up = given_up;
     }
@@ -441,9 +435,15 @@ impl StreamsUser {
     fn fail(&mut self, place: u32, failure: &Failure) {
         let done = SystemClock.now();
         let taken = &self.places[place as usize];
-        let exchange = taken.exchange(done, None, Err(failure.clone()));
-        self.recorder.finish(&taken.start, &exchange);
-        self.news.failed.push((place, done));
+        let mut exchange = taken.exchange(None);
+        exchange.done = done;
+        exchange.outcome = Err(failure.clone());
+        self.shared.recorder.finish(&taken.start, &exchange);
+        let finished = Finished {
+            done,
+            back_off: Duration::ZERO,
+        };
+        self.news.failed.push((place, finished));
     }
 
     fn bring_into_play(&mut self, places: u32, now: Instant) {

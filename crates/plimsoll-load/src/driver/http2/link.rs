@@ -71,7 +71,7 @@ impl Link {
         }
     }
 
-    /// What a connection that is over means for the next one.
+    /// Learns from a connection that has ended for the next one.
     pub(super) fn take_leave(&mut self, open: &Open) {
         if !open.has_carried {
             self.back_off.lost(open.begun);

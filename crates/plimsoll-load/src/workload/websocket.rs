@@ -1,7 +1,10 @@
-//! The virtual user of `plimsoll load ws://…`: a message, the next one back, and so on.
+//! The WebSocket session: a message, the next one back, and so on.
 //!
 //! An exchange is one round trip; that of a new connection includes opening it, the handshake being
-//! a part of the phase `connect`.
+//! a part of the phase `connect`. Over HTTP/2 and HTTP/3 a WebSocket is a stream; those of one seat share a connection to
+//! each endpoint.
+
+mod carrier;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -10,29 +13,45 @@ use std::task::Poll;
 use std::time::Duration;
 
 use plimsoll_client::{ReadBuffer, Stream, Upgrade, WebSocket};
-use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
+use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
 
 use crate::back_off::BackOff;
+use crate::driver::{Shared, Tasks, begin};
 use crate::pace::{Finished, Pacer, Start};
-use crate::plain::Shared;
 use crate::plan::{RunPlan, WebSocketPlan};
 use crate::user::Recorder;
+use crate::worker::Seat;
 
-/// Under which round trips are counted: that of the handshake.
-const SWITCHING_PROTOCOLS: u16 = 101;
+use self::carrier::{Carrier, Opener, Opening};
 
-/// How long a server may take to answer the farewell.
+/// How long a server may take to answer the close frame.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Starts the virtual users of one connection.
+pub(crate) fn start(seat: &Seat<'_>, plan: &WebSocketPlan, tasks: &mut Tasks) {
+    let shared = seat.shared();
+    let opener = Rc::new(Opener::new(&shared.plan, plan.http));
+    for place in 0..plan.http.streams() {
+        // Users of one connection begin at different requests and draw different masks, too.
+        let index = seat.index() + place * shared.plan.connections;
+        let session = WebSocketSession::new(shared, plan, &opener, index);
+        let (pacer, recorder) = (seat.pacer(place), Rc::clone(&shared.recorder));
+        tasks.spawn_local(async move {
+            session.live(pacer, recorder).await;
+            Ok(())
+        });
+    }
+}
 
 /// Makes round trips on a connection for each planned URL, in turn.
 #[derive(Debug)]
-pub(crate) struct WebSocketUser {
+struct WebSocketSession {
     shared: Rc<Shared>,
     plan: WebSocketPlan,
     /// One per planned request, as far as they are open.
     connections: Vec<Option<Open>>,
-    upgrades: Vec<Option<Upgrade>>,
+    opener: Rc<Opener>,
     next_request: usize,
     random: fastrand::Rng,
     back_off: BackOff,
@@ -40,32 +59,29 @@ pub(crate) struct WebSocketUser {
 
 #[derive(Debug)]
 struct Open {
-    socket: WebSocket<Stream>,
+    socket: WebSocket<Carrier>,
     peer: Option<SocketAddr>,
     /// A round trip.
     has_carried: bool,
 }
 
-impl WebSocketUser {
+impl WebSocketSession {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: Rc<Shared>, plan: WebSocketPlan, index: usize) -> Self {
+    fn new(shared: &Rc<Shared>, plan: &WebSocketPlan, opener: &Rc<Opener>, index: usize) -> Self {
         let requests = &shared.plan.requests;
         Self {
             connections: requests.iter().map(|_| None).collect(),
-            upgrades: requests
-                .iter()
-                .map(|planned| Upgrade::new(&planned.request))
-                .collect(),
             next_request: index % requests.len(),
             random: fastrand::Rng::with_seed(shared.plan.seed.wrapping_add(index as u64)),
             back_off: BackOff::new(shared.plan.seed.wrapping_add(index as u64)),
-            shared,
-            plan,
+            opener: Rc::clone(opener),
+            plan: plan.clone(),
+            shared: Rc::clone(shared),
         }
     }
 
-    /// Makes round trips until the pacer says that there are no more; answers pings in between.
-    pub(crate) async fn live(mut self, mut pacer: Pacer, recorder: Rc<Recorder>) {
+    /// Makes round trips until the pacer has no more starts; answers pings in between.
+    async fn live(mut self, mut pacer: Pacer, recorder: Rc<Recorder>) {
         let mut last = None;
         loop {
             let start = tokio::select! {
@@ -102,21 +118,8 @@ impl WebSocketUser {
     }
 
     async fn exchange(&mut self, start: Start, recorder: &Recorder) -> Finished {
-        let mut exchange = Exchange {
-            intended: start.intended,
-            started: start.started,
-            done: start.started,
-            phases: Phases::default(),
-            bytes_sent: 0,
-            bytes_received: 0,
-            peer: None,
-            protocol: Protocol::WebSocket,
-            outcome: Ok(SWITCHING_PROTOCOLS),
-        };
-        if start.started > start.intended {
-            let waited = start.started - start.intended;
-            exchange.phases.set(Phase::Blocked, waited);
-        }
+        let mut exchange = begin(&start, self.shared.plan.protocol());
+        exchange.outcome = Ok(self.opener.agreed());
         let position = self.next_request;
         self.next_request += 1;
         if self.next_request == self.connections.len() {
@@ -194,44 +197,22 @@ impl WebSocketUser {
         exchange: &mut Exchange,
     ) -> Result<Open, Failure> {
         let plan = &self.shared.plan;
-        let endpoint = &plan.endpoints[plan.requests[position].endpoint];
-        let Some(upgrade) = &self.upgrades[position] else {
-            return Err(no_upgrade());
+        let opening = Opening {
+            position,
+            nonce: self.random.u128(..).to_ne_bytes(),
+            limits: self.plan.limits,
+            deadline: start.started + plan.timeout,
         };
-        let connecting = self.shared.connector.connect(endpoint, &SystemClock);
-        let connection = match Box::pin(connecting).await {
-            Ok(connection) => connection,
-            Err(error) => {
-                exchange.phases.add(&error.phases);
-                return Err(error.failure);
-            }
-        };
-        recorder.connection_opened();
-        exchange.phases.add(&connection.phases);
-        exchange.peer = connection.peer;
-        let connected = SystemClock.now();
-        let opening = WebSocket::open(
-            connection.stream,
-            upgrade,
-            self.random.u128(..).to_ne_bytes(),
-            (plan.limits, self.plan.limits),
-            start.started + plan.timeout,
-            &self.shared.buffer,
-            &SystemClock,
-        );
-        let socket = Box::pin(opening).await?;
-        let before = exchange.phases.get(Phase::Connect).unwrap_or_default();
-        let handshake = SystemClock.now() - connected;
-        exchange.phases.set(Phase::Connect, before + handshake);
+        let socket = Box::pin(self.opener.open(&self.shared, opening, recorder, exchange)).await?;
         Ok(Open {
             socket,
-            peer: connection.peer,
+            peer: exchange.peer,
             has_carried: false,
         })
     }
 }
 
-/// Makes the handshake of the first request to an endpoint, and says goodbye again.
+/// Makes the handshake of the first request to an endpoint, and closes the connection.
 pub(crate) async fn reach(
     plan: &RunPlan,
     websocket: &WebSocketPlan,
