@@ -45,7 +45,7 @@ impl Mock {
 impl Action for Mock {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let worker = self.0.worker();
-        // What follows an extended CONNECT is not content, but the WebSocket's frames.
+        // Bytes behind an extended CONNECT are the WebSocket's frames, not content.
         let is_tunnel = request.upgrade.is_some() && request.method == "CONNECT";
         if !is_tunnel {
             let body = request.take_body();
@@ -65,7 +65,7 @@ impl Action for Mock {
 }
 
 impl Inner {
-    /// What answers now: another one than before once the rules have changed.
+    /// The worker that answers now: a new one once the rules have changed.
     #[inline]
     fn worker(&self) -> Rc<Worker> {
         let mut worker = self.worker.borrow_mut();
@@ -125,7 +125,7 @@ impl Inner {
     }
 }
 
-/// What an answer comes to.
+/// Awaits the outcome of an answer.
 async fn outcome(answer: Answer) -> Outcome {
     match answer {
         Answer::Now(outcome) => outcome,
@@ -172,7 +172,7 @@ pub(crate) async fn collected(
     Ok(Some(if all.is_empty() { first } else { all.freeze() }))
 }
 
-/// What is wrong with content that says it is JSON.
+/// The error in content that claims to be JSON.
 fn mistake(kept: &KeptRequest) -> Option<String> {
     let request = kept.view();
     let kind = request.header("content-type")?;

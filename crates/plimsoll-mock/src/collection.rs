@@ -52,17 +52,17 @@ pub(crate) struct CollectionOptions {
     pub(crate) source: Option<PathBuf>,
 }
 
-/// What a collection answers.
+/// The response of a collection.
 #[derive(Debug)]
 pub(crate) struct StoredResponse {
     pub(crate) status: StatusCode,
     pub(crate) fields: Vec<(HeaderName, HeaderValue)>,
     pub(crate) content: Bytes,
-    /// What is to be on disk before the answer is sent.
+    /// The change to write to disk before the response is sent.
     pub(crate) written: Option<Written>,
 }
 
-/// What a path names.
+/// The part of a collection that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inner<'p> {
     /// All objects, or the one that stands alone.
@@ -150,7 +150,7 @@ impl Collection {
         }
     }
 
-    /// What a path names; nothing if it is another one's.
+    /// The part that a path names; `None` if it is not of this collection.
     fn inner<'p>(&self, path: &'p str) -> Option<Inner<'p>> {
         let rest = path.strip_prefix(self.path.trim_end_matches('/'))?;
         let Some(rest) = rest.strip_prefix('/') else {
@@ -164,7 +164,7 @@ impl Collection {
         }
     }
 
-    /// What it answers to a request; nothing if the path is another one's.
+    /// The response to a request; `None` if the path is not of this collection.
     pub(crate) fn answer(&self, request: &RequestView<'_>) -> Option<StoredResponse> {
         let inner = self.inner(&request.path)?;
         let snapshot = self.database.snapshot();
@@ -322,7 +322,7 @@ impl Collection {
             let key = &self.database.id;
             let at = find(list, key, id).ok_or_else(missing)?;
             let old = Arc::clone(&list[at]);
-            // What an object is called stays.
+            // The key of an object never changes.
             let own = old.get(key).cloned().unwrap_or_default();
             let mut new = changed(&old, given, request.method);
             if new.insert(key.clone(), own.clone()).is_none() {

@@ -1,4 +1,4 @@
-//! What a rule asks of a request.
+//! Conditions of rules on requests.
 
 pub mod call;
 
@@ -219,7 +219,7 @@ impl Condition {
         })
     }
 
-    /// What a request has where the condition looks, for people.
+    /// The value in a request that the condition is about, for people.
     pub fn found(&self, request: &RequestView<'_>) -> String {
         let joined = |values: Vec<String>| {
             if values.is_empty() {

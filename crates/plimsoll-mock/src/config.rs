@@ -104,7 +104,7 @@ impl FileProblem {
         }
     }
 
-    /// What is wrong with a file of another mock server.
+    /// An error in a file of another mock server.
     fn foreign(remark: &import::FileRemark) -> Self {
         let place = remark.remark.place.to_string();
         let message = &remark.remark.message;
@@ -127,7 +127,7 @@ impl FileProblem {
 /// A file and where it wants to be served.
 #[derive(Debug)]
 pub struct MockFile {
-    /// What it answers.
+    /// The compiled plan.
     pub plan: MockPlan,
     /// Where it wants to listen.
     pub listener: Listener,
@@ -250,7 +250,7 @@ fn read(file: &Path) -> Result<String, FileProblem> {
     String::from_utf8(bytes).map_err(|_| FileProblem::unreadable(file, "is not UTF-8"))
 }
 
-/// What paths in a file are relative to.
+/// The folder that paths in a file are relative to.
 fn directory_of(file: &Path) -> PathBuf {
     match file.parent() {
         Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),

@@ -34,7 +34,7 @@ impl DataBuckets {
         }
     }
 
-    /// What WireMock's templates find under `parameters`.
+    /// The values of `parameters` in WireMock's templates.
     pub(crate) fn parameters(&self) -> &Value {
         &self.parameters
     }

@@ -28,7 +28,7 @@ impl Default for Delay {
     }
 }
 
-/// No answer is held back longer.
+/// The longest delay of a response. Longer ones are typing errors in a unit.
 const LONGEST: Duration = Duration::from_hours(24);
 
 impl Delay {

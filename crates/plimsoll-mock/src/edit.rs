@@ -15,7 +15,7 @@ pub enum WhichRule {
     Id(String),
 }
 
-/// What a rule is to say. What is absent stays as it is.
+/// Changes to a rule. Absent parts stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleChange {
     /// Its own name.
@@ -65,7 +65,7 @@ pub enum EditError {
     NoRule {
         /// The id or number that was requested.
         which: String,
-        /// What there is, by names or else numbers.
+        /// The existing rules, by names or else numbers.
         there: Vec<String>,
     },
 }
@@ -183,7 +183,7 @@ fn apply(rule: &mut dyn TableLike, change: &RuleChange) -> Result<(), EditError>
                 RuleContent::Json(json) => ("json", json),
                 RuleContent::File(path) => ("file_path", path),
             };
-            // What goes may be the last one, whose blanks are needed.
+            // The removed key may be the last one, whose blanks are needed.
             put(respond, key, value.as_str().into());
             for other in CONTENTS.iter().filter(|other| **other != key) {
                 respond.remove(other);

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::plan::MockPlan;
-use crate::reply::{Content, Reply};
 use crate::request::RequestView;
 use crate::rules::{Rule, Strategy};
 
-/// What every rule says to one request, and what answers.
+/// The verdict of every rule on one request, and the rule that responds.
 #[derive(Debug)]
 pub struct Explanation {
     /// The request: method and path, normalised.
@@ -26,12 +25,12 @@ pub struct Explanation {
     pub file: Option<PathBuf>,
 }
 
-/// What the rules of one set say.
+/// The verdicts of the rules of one set.
 #[derive(Debug)]
 pub struct SetVerdict {
     /// The file of the set.
     pub file: PathBuf,
-    /// What its paths begin with; absent for all.
+    /// The prefix of its paths; absent for all.
     pub prefix: Option<String>,
     /// Whether it answers such paths at all.
     pub is_covering: bool,
@@ -41,21 +40,21 @@ pub struct SetVerdict {
     pub rules: Vec<RuleVerdict>,
 }
 
-/// What one rule says.
+/// The verdict of one rule.
 #[derive(Debug)]
 pub struct RuleVerdict {
     /// As the rule is called, such as `rules[1]`.
     pub name: String,
-    /// What it would answer.
+    /// The reply of the rule.
     pub reply: String,
-    /// What the request does not meet: the condition, and what was found where it looks.
+    /// The unmet conditions, each with the value in the request.
     pub unmet: Vec<(String, String)>,
     /// How many conditions there are.
     pub conditions: usize,
 }
 
 impl MockPlan {
-    /// What every rule says to a request. Looks for files, so it may wait for them.
+    /// The verdict of every rule on a request. Looks for files, so it may block.
     pub fn explain(&self, request: &RequestView<'_>) -> Explanation {
         let sets = self.sets.iter().map(|set| {
             let rules = set.rules().iter().enumerate();
@@ -113,45 +112,8 @@ fn name(number: usize, rule: &Rule) -> String {
 
 /// Its replies in a few words.
 fn replies(rule: &Rule) -> String {
-    let all: Vec<_> = rule.replies.iter().map(shown).collect();
+    let all: Vec<_> = rule.replies.iter().map(|reply| reply.summary()).collect();
     all.join("; then ")
-}
-
-/// A reply in a few words.
-pub fn shown(reply: &Reply) -> String {
-    let status = reply.status.map_or(200, |status| status.as_u16());
-    if let Some(fault) = reply.fault {
-        return format!("fault {}", fault.name());
-    }
-    match &reply.content {
-        Content::Written(kind, _) => {
-            let kind = kind.to_str().unwrap_or_default();
-            format!("{status}, {kind} made for the request")
-        }
-        Content::Empty => format!("{status}, empty"),
-        Content::Announced(length) => format!("{status}, empty, announces {length} bytes"),
-        Content::Bytes(kind, bytes) => {
-            let kind = kind.to_str().unwrap_or_default();
-            format!("{status}, {} bytes of {kind}", bytes.len())
-        }
-        Content::Proxy(upstream) => format!("what {upstream} answers"),
-        Content::Grpc(reply) => format!(
-            "{}, {} messages of gRPC",
-            reply.status,
-            reply.messages.len()
-        ),
-        Content::WebSocket(_) => "a WebSocket".to_owned(),
-        Content::Script(script) => format!("what {} answers", script.shown()),
-        Content::Events(script) => {
-            let repeats = if script.rounds.is_none() {
-                ", again and again"
-            } else {
-                ""
-            };
-            format!("{status}, {} events{repeats}", script.events.len())
-        }
-        Content::File(file) => format!("{status}, file {}", file.path.display()),
-    }
 }
 
 impl Explanation {

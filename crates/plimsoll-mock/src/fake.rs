@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// What can be made up.
+/// The kinds of invented values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fake {
     /// `Ann`
@@ -93,7 +93,7 @@ const WORDS: [&str; 24] = [
 ];
 
 impl Fake {
-    /// What is called so, such as `first_name`.
+    /// The kind of that name, such as `first_name`.
     pub fn named(name: &str) -> Option<Self> {
         NAMES
             .iter()

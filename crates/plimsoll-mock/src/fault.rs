@@ -11,7 +11,7 @@ use tokio::io::{copy, sink};
 
 use crate::patience::{PATIENCE, shut_down, write_all};
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The connection is reset.
@@ -60,7 +60,7 @@ impl Fault {
     pub(crate) fn outcome(self, reply: WholeResponse) -> Outcome {
         Outcome::Raw(Box::new(move |stream, _drain| {
             Box::pin(async move {
-                // What the client makes of it is what is tested.
+                // The client's reaction is the subject of the test, so errors are ignored.
                 self.happen(stream, &reply).await.ok();
             })
         }))
@@ -129,13 +129,14 @@ impl Fault {
     }
 }
 
-/// Between two bytes of a slow head.
+/// Between two bytes of a slow head: a head of 200 bytes takes 4 s, long enough for impatient clients to give up.
 const BETWEEN_BYTES: Duration = Duration::from_millis(20);
 
-/// How long the client may take to end its side.
+/// How long the client may take to close its side; a connection closed earlier could lose the end of the response to
+/// a reset.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What would have been answered.
+/// The response as it would have been without the fault.
 #[derive(Debug, Clone)]
 pub(crate) struct WholeResponse {
     pub(crate) status: StatusCode,

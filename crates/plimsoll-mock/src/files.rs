@@ -10,47 +10,52 @@ use std::rc::Rc;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use plimsoll_server::{Response, ResponseBody};
+use plimsoll_wire::{FolderNews, FolderWatch};
 
 use crate::folder::contents::{self, Contents, ContentsError};
 use crate::ready::{self, Ready};
+use crate::reply::without_empty_type;
 use crate::sharing::{Allowed, Sharing};
-use crate::watch::{News, Watcher};
-use crate::worker::without_empty_type;
 
 use self::long::LongFile;
 
-/// Longer content is read each time.
+/// Longer content is read each time: fixtures are shorter, and 8,192 kept files of this size are as much as a small
+/// machine has.
 const LONGEST_KEPT: usize = 1 << 20;
 
-/// What a worker keeps at most, in bytes of content and in answers.
+/// Limits of the cache of one worker, in bytes of content and in responses.
 const MOST_BYTES: usize = 64 << 20;
 const MOST_ANSWERS: usize = 8192;
 
-/// What one worker has made of files.
+/// More folders than these are not watched: each worker watches, and the system has only so many watches for all programs of
+/// a user.
+const MOST_FOLDERS: usize = 4096;
+
+/// The file cache of one worker.
 #[derive(Debug, Clone)]
-pub(crate) struct Files(Rc<RefCell<Kept>>);
+pub(crate) struct Files(Rc<RefCell<FileCache>>);
 
 #[derive(Debug)]
-struct Kept {
-    watcher: Watcher,
+struct FileCache {
+    watch: FolderWatch,
     answers: HashMap<Box<str>, Option<Rc<Ready>>>,
     bytes: usize,
     /// How often everything was forgotten.
     epoch: u64,
 }
 
-/// What is known of an answer.
+/// The state of a cached response.
 #[derive(Debug)]
-pub(crate) enum Known {
+pub(crate) enum CacheLookup {
     /// This is it; without one there is no such file.
     Answer(Option<Rc<Ready>>),
     /// It is to be loaded, and belongs to this epoch.
     No(u64),
 }
 
-/// What was loaded.
+/// The result of loading a file.
 #[derive(Debug)]
-pub(crate) enum Loaded {
+pub(crate) enum LoadedFile {
     /// There is no such file.
     Missing,
     /// All of it.
@@ -64,22 +69,22 @@ pub(crate) enum Loaded {
 impl Files {
     /// Keeps answers as long as nothing changes in `roots`.
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
-        Self(Rc::new(RefCell::new(Kept {
-            watcher: Watcher::new(roots),
+        Self(Rc::new(RefCell::new(FileCache {
+            watch: FolderWatch::new(roots, MOST_FOLDERS),
             answers: HashMap::new(),
             bytes: 0,
             epoch: 0,
         })))
     }
 
-    /// What is kept under `key`.
+    /// The cached response for `key`.
     #[inline]
-    pub(crate) fn known(&self, key: &str) -> Known {
+    pub(crate) fn known(&self, key: &str) -> CacheLookup {
         let mut kept = self.0.borrow_mut();
         kept.look();
         match kept.answers.get(key) {
-            Some(answer) => Known::Answer(answer.clone()),
-            None => Known::No(kept.epoch),
+            Some(answer) => CacheLookup::Answer(answer.clone()),
+            None => CacheLookup::No(kept.epoch),
         }
     }
 
@@ -90,7 +95,7 @@ impl Files {
         &self,
         key: &str,
         epoch: u64,
-        loaded: Loaded,
+        loaded: LoadedFile,
         head: (StatusCode, &[(HeaderName, HeaderValue)]),
         sharing: &Sharing,
         allowed: &Allowed,
@@ -105,16 +110,16 @@ impl Files {
             fields
         };
         let ready = match loaded {
-            Loaded::Missing => None,
-            Loaded::Whole(contents) => {
+            LoadedFile::Missing => None,
+            LoadedFile::Whole(contents) => {
                 let fields = typed(contents.media_type);
                 Some(Ready::new(sharing, status, fields, contents.bytes))
             }
-            Loaded::Wrong(message) => {
+            LoadedFile::Wrong(message) => {
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
                 Some(Ready::text(sharing, status, message + "\n"))
             }
-            Loaded::Long(file) => {
+            LoadedFile::Long(file) => {
                 let fields = typed(file.media_type());
                 let response = ready::response(sharing, allowed, status, &fields);
                 return Some(response.with_body(ResponseBody::Stream(Box::pin(file))));
@@ -126,10 +131,10 @@ impl Files {
     }
 }
 
-impl Kept {
+impl FileCache {
     #[inline]
     fn look(&mut self) {
-        if self.watcher.news() != News::None {
+        if self.watch.news() != FolderNews::None {
             self.forget();
         }
     }
@@ -158,32 +163,32 @@ impl Kept {
 /// Reads a file for sending; blocks.
 ///
 /// - `file`: links resolved.
-pub(crate) fn load(file: &Path, records: &str) -> Loaded {
+pub(crate) fn load(file: &Path, records: &str) -> LoadedFile {
     let Ok(metadata) = file.metadata() else {
-        return Loaded::Missing;
+        return LoadedFile::Missing;
     };
     // Opening something else, such as a pipe, may wait for ever.
     if !metadata.is_file() {
-        return Loaded::Missing;
+        return LoadedFile::Missing;
     }
     if metadata.len() > contents::LONGEST_WHOLE && !contents::is_converted(file) {
         return match LongFile::open(file, metadata.len()) {
-            Ok(long) => Loaded::Long(long),
-            Err(_) => Loaded::Missing,
+            Ok(long) => LoadedFile::Long(long),
+            Err(_) => LoadedFile::Missing,
         };
     }
     match contents::read(file, records) {
-        Ok(contents) => Loaded::Whole(contents),
+        Ok(contents) => LoadedFile::Whole(contents),
         // It was there a moment ago.
         Err(ContentsError::Read(_, error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            Loaded::Missing
+            LoadedFile::Missing
         }
-        Err(error) => Loaded::Wrong(error.to_string()),
+        Err(error) => LoadedFile::Wrong(error.to_string()),
     }
 }
 
-/// What `load` does, elsewhere than where others wait.
-pub(crate) async fn loaded(load: impl FnOnce() -> Loaded + Send + 'static) -> Loaded {
+/// Runs `load` on a thread that may block.
+pub(crate) async fn loaded(load: impl FnOnce() -> LoadedFile + Send + 'static) -> LoadedFile {
     let loading = tokio::task::spawn_blocking(load).await;
-    loading.unwrap_or_else(|_| Loaded::Wrong("the file could not be read".to_owned()))
+    loading.unwrap_or_else(|_| LoadedFile::Wrong("the file could not be read".to_owned()))
 }

@@ -10,10 +10,10 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is tried behind a name without an extension, in this order.
+/// The extensions to try behind a name without one, in this order.
 const INFERRED: [&str; 3] = [".json", ".json5", ".csv"];
 
-/// What answers for a folder, in this order.
+/// The files that respond for a folder, in this order.
 const INDEX: [&str; 4] = ["index.json", "index.json5", "index.csv", "index.html"];
 
 /// A folder to serve.

@@ -15,13 +15,13 @@ use plimsoll_model::GrpcStatus;
 use plimsoll_server::StreamError;
 
 use crate::condition::call::decoded;
-use crate::reply::Content;
+use crate::content::Content;
 use crate::request::RequestView;
 
-/// What a call is answered with.
+/// The response to a call.
 #[derive(Debug, Clone)]
 pub struct GrpcReply {
-    /// What is called.
+    /// The called method.
     pub method: Arc<Method>,
     /// In JSON; one unless the method answers with a stream, or the status is not OK.
     pub messages: Vec<Content>,

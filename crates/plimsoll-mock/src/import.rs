@@ -46,20 +46,20 @@ pub use self::kind::{ForeignKind, is_foreign};
 
 use self::entry::{Entry, Table};
 
-/// What a foreign file has become.
+/// An imported file of another mock server.
 #[derive(Debug)]
 pub struct Imported {
-    /// What it was.
+    /// Its kind.
     pub kind: ForeignKind,
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// What the rules do not carry.
+    /// The parts that the rules do not carry.
     pub left_out: Vec<FileRemark>,
     /// How many rules there are.
     pub rules: usize,
-    /// What files in the rules are relative to.
+    /// The folder that files in the rules are relative to.
     directory: PathBuf,
-    /// What answers where no rule does.
+    /// The folder that responds where no rule does.
     folder: Option<PathBuf>,
     draft: Draft,
 }
@@ -87,7 +87,7 @@ struct Draft {
     /// Whether a rule names a file.
     names_files: bool,
     rules: Vec<Table>,
-    /// What these were made of, if they are mappings of WireMock.
+    /// The mappings that the rules were made of, for WireMock.
     mappings: Vec<Value>,
     /// Other tables under their headers.
     more: Vec<(&'static str, Table)>,
@@ -142,7 +142,7 @@ impl Imported {
         text
     }
 
-    /// What files in the rules are relative to, if they name any.
+    /// The folder that files in the rules are relative to, if they name any.
     pub fn directory(&self) -> Option<&Path> {
         Some(self.directory.as_path()).filter(|_| self.draft.names_files)
     }
@@ -325,7 +325,7 @@ fn unreadable(file: &Path, error: &std::io::Error) -> FileRemark {
     about(file, Remark::whole(format!("cannot be read: {error}")))
 }
 
-/// What is wrong with a rule, without its place in a generated text.
+/// The error in a rule, without its place in a generated text.
 fn reason(problem: &FileProblem) -> String {
     match (&problem.problem, &problem.unreadable) {
         (Some(problem), _) => {
@@ -409,7 +409,7 @@ fn inside(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
     fs::read(&found).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// Longer content does not stand in rules.
+/// Longer content is not put into rules: they are held in memory and written as text.
 const LONGEST_BODY: u64 = 16 << 20;
 
 /// Whether a field is about the connection or the framing, which are the server's.

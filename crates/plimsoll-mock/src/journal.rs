@@ -18,22 +18,22 @@ use crate::request::{KeptRequest, RequestView};
 use crate::rules::Rule;
 use crate::websocket::Session;
 
-/// Requests that are kept unless a file says otherwise.
+/// Requests that the journal keeps by default: several runs of a test suite, at a few MiB.
 pub const ENTRIES: usize = 1000;
 
-/// Bytes of all requests that are kept.
+/// Bytes of all kept requests: a journal must not be what ends the process, and 64 MiB hold 1,000 requests of 64 KiB.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Longer content is cut.
+/// Bytes of content that an entry keeps; the rest is cut. Documents that people compare by eye are far shorter.
 const LONGEST_CONTENT: usize = 1 << 20;
 
-/// What an entry takes besides its texts, about.
+/// The size of an entry besides its texts, approximately.
 const OVERHEAD: usize = 512;
 
 /// A request that a mock got.
 #[derive(Debug)]
 pub struct Journal {
-    /// What the paths of its requests begin with that is not the mock's.
+    /// The prefix of the mock in the paths of its requests.
     prefix: String,
     most: usize,
     state: Mutex<State>,
@@ -64,7 +64,7 @@ pub(crate) struct Entry {
     status: AtomicU16,
 }
 
-/// What answered a request.
+/// The part of a mock that answered a request.
 #[derive(Debug, Clone)]
 pub(crate) enum AnsweredBy {
     Rule(Arc<Rule>),

@@ -12,10 +12,10 @@ use crate::folder::Folder;
 use crate::plan::MockPlan;
 use crate::rules::{Rule, RuleSet, Strategy, Tiebreaker};
 
-/// More rules are not added.
+/// Rules that can be added at run time: suites that never remove theirs must not fill memory.
 const MOST_ADDED: usize = 10_000;
 
-/// What stands for the file of rules that none has.
+/// Stands for the file of rules that were added at run time.
 pub(crate) const RUN_TIME: &str = "(added)";
 
 /// A plan with its changes.
@@ -69,7 +69,7 @@ impl Layers {
         self.changed.clear();
     }
 
-    /// What answers.
+    /// The plan in force.
     pub(crate) fn plan(&self) -> Arc<MockPlan> {
         if self.added.is_empty() && self.changed.is_empty() {
             return Arc::clone(&self.files);
@@ -133,7 +133,7 @@ impl Layers {
         Ok(keys)
     }
 
-    /// What stands in the way of a key: rules of files too that were removed, since a reset brings them back.
+    /// Whether a key is taken: also by removed rules of files, since a reset brings them back.
     fn has(&self, key: &str) -> bool {
         self.added.iter().any(|rule| rule.key == key) || self.in_files(key).is_some()
     }
@@ -214,7 +214,7 @@ impl Layers {
         Place::alone(self.root(), &self.files.states)
     }
 
-    /// What files of rules that are added lie in: the folder of the first set, or the one that is served.
+    /// The folder for files of added rules: that of the first set, or the served one.
     pub(crate) fn root(&self) -> Option<&Path> {
         let of_set = self
             .files

@@ -20,6 +20,8 @@ pub mod proxy;
 
 pub mod reply;
 
+pub mod content;
+
 pub mod template;
 
 #[cfg(feature = "mock-import")]
@@ -83,8 +85,6 @@ pub mod sharing;
 mod ready;
 
 mod files;
-
-mod watch;
 
 pub mod replace;
 

@@ -24,7 +24,7 @@ pub(crate) struct NearMiss<'p> {
 pub(crate) struct Finding {
     pub(crate) condition: String,
     pub(crate) is_met: bool,
-    /// What the request has where the condition looks.
+    /// The value in the request that the condition is about.
     pub(crate) found: String,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn near_misses<'p>(
     misses
 }
 
-/// What a request has to do with each condition of a rule.
+/// The findings for each condition of a rule.
 pub(crate) fn findings(set: &RuleSet, rule: &Rule, request: &RequestView<'_>) -> Vec<Finding> {
     let prefix = set.prefix.as_ref().filter(|_| !set.covers(&request.path));
     let prefix = prefix.map(|prefix| Finding {

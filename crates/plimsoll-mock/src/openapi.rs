@@ -40,7 +40,7 @@ pub struct OpenApi {
     /// By the numbers of operations.
     checks: Vec<RequestCheck>,
     options: OpenApiOptions,
-    /// What comes before its paths, without a slash at its end.
+    /// The prefix of its paths, without a slash at its end.
     prefix: String,
 }
 
@@ -55,7 +55,7 @@ pub struct OpenApiOptions {
     pub seed: u64,
 }
 
-/// What is wrong is summarised in so many characters.
+/// The longest summary of an error, in characters.
 const LONGEST_SUMMARY: usize = 300;
 
 /// Why a request is not answered as it wants to be.
@@ -131,7 +131,8 @@ impl OpenApi {
     /// Its response to a request; nothing if the path is not in the document.
     pub(crate) fn answer(&self, request: &RequestView<'_>) -> Option<StoredResponse> {
         let path = route::with_slashes(&request.path, request.own_path());
-        let has_method = |found: &route::Found<'_>| self.number(found, request.method).is_some();
+        let has_method =
+            |found: &route::MatchedRoute<'_>| self.number(found, request.method).is_some();
         let found = self.routes.find(self.inner(&path)?, &has_method)?;
         Some(match self.response(request, &found) {
             Ok(response) => response,
@@ -140,10 +141,10 @@ impl OpenApi {
     }
 
     /// The number of the operation of a method.
-    fn number(&self, found: &route::Found<'_>, method: &str) -> Option<usize> {
+    fn number(&self, found: &route::MatchedRoute<'_>, method: &str) -> Option<usize> {
         let of_method = |method: &str| found.operation(&self.api, method);
         of_method(method).or_else(|| {
-            // What answers GET answers HEAD, without its content.
+            // An operation of GET answers HEAD, without its content.
             (method == "HEAD").then(|| of_method("GET"))?
         })
     }
@@ -151,7 +152,7 @@ impl OpenApi {
     fn response(
         &self,
         request: &RequestView<'_>,
-        found: &route::Found<'_>,
+        found: &route::MatchedRoute<'_>,
     ) -> Result<StoredResponse, Refusal> {
         let Some(number) = self.number(found, request.method) else {
             let methods = found.methods(&self.api);
@@ -176,7 +177,8 @@ impl OpenApi {
     /// Whether it has an operation of that method for the path of a request.
     pub(crate) fn has_operation(&self, request: &RequestView<'_>) -> bool {
         let path = route::with_slashes(&request.path, request.own_path());
-        let has_method = |found: &route::Found<'_>| self.number(found, request.method).is_some();
+        let has_method =
+            |found: &route::MatchedRoute<'_>| self.number(found, request.method).is_some();
         let found = self
             .inner(&path)
             .and_then(|path| self.routes.find(path, &has_method));
@@ -216,7 +218,7 @@ impl Refusal {
         refusal
     }
 
-    /// What is wrong, in one short line of ASCII.
+    /// The error in one short line of ASCII.
     fn summary(&self) -> String {
         let error = self.errors.first().map(|error| {
             let text = |key: &str| error[key].as_str().unwrap_or_default();

@@ -1,18 +1,18 @@
-//! What a mock is to answer, ready to be served.
+//! The plan of a mock, ready to be served.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::collection::Collection;
 use crate::folder::Folder;
 use crate::openapi::OpenApi;
-use crate::reply::Content;
 use crate::request::RequestView;
 use crate::rules::RuleSet;
 use crate::sharing::Sharing;
 use crate::states::States;
 
-/// Content of a request beyond this is refused, unless a file says otherwise.
+/// Bytes of request content by default. Rules hold the content in memory to match it; uploads in tests are mostly
+/// below 10 MiB.
 pub const BODY_LIMIT: u64 = 32 << 20;
 
 /// Rules and folders.
@@ -20,11 +20,11 @@ pub const BODY_LIMIT: u64 = 32 << 20;
 pub struct MockPlan {
     /// In the order in which they are tried.
     pub sets: Vec<Arc<RuleSet>>,
-    /// What answers where no rule does, each below its path; the first one that covers a path.
+    /// Collections, which respond where no rule does, each below its path; the first one that covers a path.
     pub collections: Vec<Arc<Collection>>,
-    /// What answers where none of these do: the first document that has the path.
+    /// Documents, which respond where neither rules nor collections do: the first that has the path.
     pub openapi: Vec<Arc<OpenApi>>,
-    /// What answers where none of these do.
+    /// The folder that responds where nothing else does.
     pub folder: Option<Folder>,
     /// Who may read it.
     pub sharing: Sharing,
@@ -84,15 +84,12 @@ impl MockPlan {
     pub fn roots(&self) -> Vec<PathBuf> {
         let rules = self.sets.iter().flat_map(|set| set.rules());
         let replies = rules.flat_map(|rule| &rule.replies);
-        let of_rules = replies.filter_map(|reply| match &reply.content {
-            Content::File(file) => Some(file.root.clone()),
-            _ => None,
-        });
+        let of_rules = replies.filter_map(|reply| reply.root().map(Path::to_owned));
         let of_folder = self.folder.iter().map(|folder| folder.root().to_owned());
         let mut roots: Vec<PathBuf> = of_rules.chain(of_folder).collect();
         roots.sort();
         roots.dedup();
-        // What is in another one is watched with it.
+        // A root within another one is watched with it.
         let all = roots.clone();
         roots.retain(|root| {
             !all.iter()

@@ -25,7 +25,8 @@ use plimsoll_wire::tls::{TlsError, TlsSettings, Trust};
 pub(crate) use self::exchange::{Passed, pass_on};
 pub(crate) use self::outgoing::Outgoing;
 
-/// How long a server may take to answer, unless a rule says otherwise, and to go on with its answer.
+/// How long a server may take to respond, and to continue, by default: below the 60 s after which nginx and most load
+/// balancers give up, so that our error reaches the client.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A real server.
@@ -51,7 +52,7 @@ pub struct UpstreamOptions {
     pub keeps_host: bool,
     /// Fields in place of those of the request.
     pub fields: Vec<(HeaderName, HeaderValue)>,
-    /// What is taken from the beginning of the path as it was sent, if it begins so.
+    /// The prefix to strip from the path as it was sent.
     pub strip: Option<String>,
     /// Fields of the request that are not passed on.
     pub without: Vec<HeaderName>,
@@ -148,7 +149,7 @@ impl Upstream {
 /// Connections of one worker to one server that each are kept for later.
 const MOST_IDLE: usize = 32;
 
-/// Connections of one worker to one server.
+/// Connections of one worker to one server: the usual soft limit on open files.
 const MOST_CONNECTIONS: usize = 1024;
 
 /// A real server, and the connections of one worker to it.

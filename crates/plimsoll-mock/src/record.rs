@@ -28,7 +28,7 @@ pub use self::action::Record;
 
 use self::store::Store;
 
-/// What is kept of a server.
+/// Records the responses of a server.
 #[derive(Debug)]
 pub struct Recorder {
     pub(crate) upstream: Arc<Upstream>,
@@ -89,7 +89,8 @@ pub(crate) fn options(trust: Trust) -> UpstreamOptions {
     }
 }
 
-/// How often what came is written.
+/// How often recorded exchanges are written: soon enough that an interrupted session loses nothing a user waits to
+/// see, rare enough to join a burst.
 const WRITE: Duration = Duration::from_millis(300);
 
 /// Why nothing can be recorded.
@@ -156,7 +157,7 @@ impl Recorder {
             }
             return;
         }
-        // What every response of a mock has anyway, or what is of this moment.
+        // Fields that every response of a mock has, or that belong to this moment, are not recorded.
         let is_kept = |name: &str| !matches!(name, "content-type" | "date");
         let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
         let fields = fields.iter();
@@ -166,7 +167,7 @@ impl Recorder {
             .map(|(name, value)| (name.as_str().to_owned(), FieldValue::of(value.as_bytes())));
         let origin = self.upstream.origin();
         let headers = headers.map(|(name, value)| {
-            // What leads elsewhere on that server leads here.
+            // A redirect within that server becomes one within the mock.
             let own = match &value {
                 FieldValue::Text(text) if name == "location" => text.strip_prefix(&origin),
                 _ => None,
@@ -206,7 +207,7 @@ impl Recorder {
         }
         let mut left = exchanges.into_iter();
         let added = left.by_ref().try_for_each(|exchange| {
-            // What could not be taken is tried again, in its place.
+            // Responses that could not be written are tried again, in their place.
             store
                 .add(&exchange)
                 .map_err(|error| (Some(exchange), error))

@@ -37,7 +37,7 @@ pub struct RequestView<'a> {
     pub peer: SocketAddr,
     /// The whole content.
     pub body: &'a [u8],
-    /// What of the path as it was sent is below the prefix.
+    /// The path as it was sent, below the prefix.
     own_path: &'a str,
     fields: Fields<'a>,
     parsed: Parsed<'a>,
@@ -197,12 +197,12 @@ impl<'a> RequestView<'a> {
         xml.as_ref()
     }
 
-    /// What conditions compare the XML by.
+    /// Digests of the XML content, for conditions.
     pub(crate) fn xml_sums(&self) -> &Sums {
         &self.parsed.xml_sums
     }
 
-    /// What conditions on XML may still cost for this request.
+    /// The remaining budget of XML conditions for this request.
     pub(crate) fn xml_budget(&self) -> &Rc<RequestBudget> {
         self.parsed.xml_budget.get_or_init(Rc::default)
     }

@@ -29,7 +29,7 @@ use self::strategy::{Rotations, random, weighted};
 /// One rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// What it is called, if it is.
+    /// Its name, if it has one.
     pub id: Option<String>,
     /// By what the admin API knows it: its `id`, or the numbers of its set and itself, such as `1.3`; empty until it is
     /// part of a mock that is served.
@@ -46,8 +46,8 @@ pub struct Rule {
     pub priority: i32,
     /// How likely it is, if the strategy looks at it.
     pub weight: u32,
-    /// What it answers, one after the other; at least one.
-    pub replies: Vec<Reply>,
+    /// Its replies, one after the other; at least one.
+    pub replies: Vec<Arc<Reply>>,
     /// Whether it begins anew after the last one, instead of staying there.
     pub repeats: bool,
     /// How often it has answered.
@@ -72,7 +72,7 @@ impl Rule {
             conditions,
             priority: 0,
             weight: 1,
-            replies: vec![reply],
+            replies: vec![Arc::new(reply)],
             repeats: false,
             turns: AtomicUsize::new(0),
             scenario: None,
@@ -120,14 +120,14 @@ impl Rule {
     }
 }
 
-/// What rules of a set are compiled with.
+/// The surroundings that rules of a set were compiled with.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
-    /// What files in them lie in, links resolved; absent if there is no such folder.
+    /// The folder of files in the rules, links resolved; absent if there is no such folder.
     pub root: Option<PathBuf>,
     /// The delay of rules without one.
     pub delay: Duration,
-    /// What services there are of gRPC.
+    /// The known gRPC services.
     pub grpc: Option<Arc<Descriptors>>,
     /// Data of templates.
     pub data: Arc<DataBuckets>,
@@ -178,7 +178,7 @@ impl RuleSet {
         self
     }
 
-    /// What its rules were compiled with.
+    /// The surroundings that its rules were compiled with.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }

@@ -46,7 +46,8 @@ pub(crate) use self::none::Scripts;
 /// How long a script may take for a request, unless a rule says otherwise.
 pub const TIME: Duration = Duration::from_millis(100);
 
-/// The longest that a rule may give it.
+/// The longest time that a rule may give a script: a request that waits longer has run into the timeout of most
+/// clients.
 pub const MOST_TIME: Duration = Duration::from_secs(30);
 
 /// Where the text of a script is.
@@ -58,7 +59,7 @@ pub enum Text<'t> {
     Inline(&'t str),
 }
 
-/// What a script has answered.
+/// The result of a script.
 #[derive(Debug)]
 pub(crate) struct ScriptAnswer {
     /// That of the rule unless given.

@@ -1,4 +1,4 @@
-//! What the workers of a mock have in common: the plan, and what is done when its files change.
+//! State that the workers of a mock share: the plan, and its reload when files change.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,15 +21,16 @@ use crate::states::States;
 pub struct Shared {
     plan: Mutex<Arc<MockPlan>>,
     epoch: AtomicU64,
-    /// What the plan is made of; taken before `plan`.
+    /// The parts of the plan; locked before `plan`.
     layers: Mutex<Layers>,
-    /// What outlives its plans.
+    /// State that outlives plans.
     states: Arc<States>,
     journal: OnceLock<Arc<Journal>>,
     notices: OnceLock<Arc<NoticeLimiter>>,
 }
 
-/// How often files are looked at.
+/// How often files are checked where the kernel reports no changes (network file systems): a saved file is served
+/// before a user has switched windows.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Shared {

@@ -18,7 +18,7 @@ pub struct Sharing {
     pub credentials: Vec<String>,
 }
 
-/// What one response allows.
+/// The permissions of one response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// Nothing more than that anybody may read it, if sharing is on.
@@ -30,7 +30,7 @@ pub enum Allowed {
 const METHODS: &str = "GET, POST, PUT, DELETE, PATCH, OPTIONS";
 
 impl Sharing {
-    /// What the response to a request allows.
+    /// The permissions of the response to a request.
     pub fn allows(&self, request: &RequestView<'_>) -> Allowed {
         if !self.is_on {
             return Allowed::Anybody;

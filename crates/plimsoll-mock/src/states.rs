@@ -10,17 +10,17 @@ use crate::store::Store;
 /// The state that every scenario begins in.
 pub const STARTED: &str = "Started";
 
-/// Bytes of the names and states of all clients, unless a file says otherwise.
+/// Bytes of the names and states of all clients by default: over 100,000 clients with a session ID each.
 pub const MOST_BYTES: u64 = 16 << 20;
 
-/// What a client takes besides its texts, about.
+/// The size of a client's state besides its texts, approximately.
 const OVERHEAD: u64 = 64;
 
 /// The states of all scenarios and what scripts keep, shared by all workers.
 #[derive(Debug, Clone, Default)]
 pub struct States {
     scenarios: Arc<Mutex<Scenarios>>,
-    /// What scripts keep.
+    /// The store of scripts.
     pub store: Store,
 }
 
@@ -51,7 +51,7 @@ impl Default for Scenarios {
 )]
 pub struct SessionsFull(u64);
 
-/// What the states of scenarios take.
+/// Memory that the states of scenarios take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionsUse {
     /// Bytes of names and states.
@@ -112,7 +112,7 @@ impl Session {
 pub struct Scenario {
     /// Where its state lies.
     pub states: States,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Whose state it is.
     pub session: Session,
@@ -184,7 +184,7 @@ impl States {
         self.lock().most = most;
     }
 
-    /// What the states of scenarios take.
+    /// Memory that the states of scenarios take.
     pub fn usage(&self) -> SessionsUse {
         let all = self.lock();
         SessionsUse {

@@ -1,22 +1,22 @@
-//! What scripts keep from one request to the next, whichever worker answers it.
+//! Values that scripts keep from one request to the next, shared by all workers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Number, Value};
 
-/// More keys are refused.
+/// Keys of the script store; tests use some hundreds, and a script in a loop must not fill memory.
 const MOST_KEYS: usize = 100_000;
 
-/// Bytes of all keys and values, as JSON, unless a file says otherwise; more are refused.
+/// Bytes of all keys and values as JSON by default, beyond which writes fail: the same budget as a collection.
 pub const MOST_BYTES: usize = 64 << 20;
 
 /// Values by their keys, shared by all workers.
 #[derive(Debug, Clone, Default)]
-pub struct Store(Arc<Mutex<Kept>>);
+pub struct Store(Arc<Mutex<StoredValues>>);
 
 #[derive(Debug)]
-struct Kept {
+struct StoredValues {
     /// As JSON.
     values: HashMap<String, String>,
     bytes: usize,
@@ -25,7 +25,7 @@ struct Kept {
     refused: u64,
 }
 
-impl Default for Kept {
+impl Default for StoredValues {
     fn default() -> Self {
         Self {
             values: HashMap::new(),
@@ -45,7 +45,7 @@ pub enum StoreError {
     /// They are too long.
     #[error("the store is full: it has {0} bytes (`limits.store`)")]
     Bytes(usize),
-    /// What is there is no number.
+    /// The stored value is not a number.
     #[error("what `{0}` has is no number")]
     NoNumber(String),
 }
@@ -112,12 +112,12 @@ impl Store {
         (kept.bytes, kept.most, kept.refused)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, StoredValues> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl StoredValues {
     fn put(&mut self, key: &str, value: String) -> Result<(), StoreError> {
         let before = self.values.get(key).map(|value| key.len() + value.len());
         if before.is_none() && self.values.len() >= MOST_KEYS {

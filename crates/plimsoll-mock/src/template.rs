@@ -56,7 +56,7 @@ struct Places {
     chance: Chance,
 }
 
-/// What the text is, which decides how values stand in it.
+/// The format of the text, which decides how values are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// As they are.
@@ -197,7 +197,7 @@ impl Written {
         }
     }
 
-    /// What it is when every place holds a number, to be looked at before any request comes.
+    /// The text with a number in every place, to check it before any request arrives.
     pub fn with_numbers(&self) -> String {
         match &self.0 {
             Filler::Places(places) => places.with_numbers(),
@@ -233,7 +233,7 @@ impl Places {
     }
 }
 
-/// What a place is filled with.
+/// The value of a place.
 enum Filling {
     Nothing,
     Text(String),

@@ -9,13 +9,14 @@ mod talk;
 use std::time::Duration;
 
 use crate::condition::Condition;
-use crate::reply::Content;
+use crate::content::Content;
 
 pub(crate) use self::handshake::agreed;
 pub(crate) use self::session::Session;
 pub(crate) use self::talk::talk;
 
-/// Bytes of a message that a client may send, unless a rule says otherwise.
+/// Bytes of a client message by default: the message is held whole to match it, and the ws library of Node rejects
+/// more than 100 MiB only.
 pub const MESSAGE_BYTES: u64 = 1 << 20;
 
 /// The messages of a WebSocket.
@@ -24,7 +25,7 @@ pub struct Conversation {
     /// Subprotocols that are spoken; the client's first one of them is agreed on.
     pub protocols: Vec<String>,
     /// Sent at once.
-    pub open: Vec<Saying>,
+    pub open: Vec<ScriptedMessage>,
     /// The first one whose conditions a message meets answers it; none is no answer.
     pub answers: Vec<Answered>,
     /// How often a ping is sent; a client that sends nothing until the next one is due has gone.
@@ -41,21 +42,21 @@ pub struct Answered {
     /// Of a request whose content is the message.
     pub conditions: Vec<Condition>,
     /// In this order.
-    pub says: Vec<Saying>,
+    pub says: Vec<ScriptedMessage>,
 }
 
 /// One message to send.
 #[derive(Debug, Clone)]
-pub struct Saying {
+pub struct ScriptedMessage {
     /// How long behind the one before it.
     pub after: Duration,
     /// It.
-    pub what: What,
+    pub what: MessageContent,
 }
 
 /// The kinds of messages.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum MessageContent {
     /// A text, which may have places.
     Text(Content),
     /// Bytes.

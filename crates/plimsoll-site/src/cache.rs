@@ -10,14 +10,14 @@ use crate::page::{Ledger, Page};
 /// Pages that one worker keeps; each may hold a file open for each of its forms.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("it is above zero");
 
-/// What is kept goes by the normal form of the requested path, so that all its spellings share a page.
+/// Pages are cached by the normal form of the requested path, so that all its spellings share a page.
 pub(crate) struct PageCache {
-    pages: LruCache<Box<str>, Kept>,
+    pages: LruCache<Box<str>, CachedPage>,
     bytes: u64,
     ledger: Ledger,
 }
 
-struct Kept {
+struct CachedPage {
     page: Rc<Page>,
     generation: u64,
 }
@@ -59,7 +59,7 @@ impl PageCache {
 
     /// - `generation`: from before the page was loaded.
     pub(crate) fn put(&mut self, path: &str, page: Rc<Page>, generation: u64) {
-        self.pages.put(path.into(), Kept { page, generation });
+        self.pages.put(path.into(), CachedPage { page, generation });
         self.keep_within();
     }
 

@@ -4,13 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use plimsoll_wire::{FolderNews, FolderWatch};
 
 /// A number that grows when something changes.
 #[derive(Debug, Default)]
@@ -22,14 +20,11 @@ pub(crate) struct Changes {
     is_blind: bool,
 }
 
-/// How often the root itself is looked at, and how long a change may stay unknown where it cannot be watched.
+/// How often the root itself is checked, and how long a change may go unnoticed where changes are not reported.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks after which it is tried again to watch: there may be room for a watch by then.
-const RETRY: u32 = 60;
-
-/// Tidings that may wait; more say nothing new.
-const MOST_WAITING: usize = 16;
+/// More folders than these are not watched. Linux permits a user 8,192 to 1,048,576 watches, by the machine's memory.
+const MOST_FOLDERS: usize = 65_536;
 
 impl Changes {
     /// Watches `root` with all below it, by a thread that ends once the value is dropped.
@@ -72,7 +67,7 @@ impl Changes {
     }
 }
 
-/// By what a directory is known to be another one.
+/// Identifies a directory: its device and its number.
 type Stamp = Option<(u64, u64)>;
 
 fn stamp(root: &Path) -> Stamp {
@@ -82,77 +77,47 @@ fn stamp(root: &Path) -> Stamp {
 
 struct Watch {
     root: PathBuf,
-    seen: Stamp,
-    watcher: Option<RecommendedWatcher>,
-    /// Looks until it is tried again to watch what cannot be watched.
-    until_retry: u32,
-    sender: SyncSender<()>,
-    tidings: Receiver<()>,
+    stamp: Stamp,
+    folders: FolderWatch,
 }
 
 impl Watch {
     fn new(root: PathBuf) -> Self {
-        let (sender, tidings) = sync_channel(MOST_WAITING);
-        // Looked at before it is watched: if it is another one by then, that is found out.
-        let seen = stamp(&root);
+        // Before the watch begins: if the root is replaced in between, the next look notices.
+        let stamp = stamp(&root);
+        let folders = FolderWatch::new(vec![root.clone()], MOST_FOLDERS);
         Self {
-            watcher: watcher(&root, sender.clone()),
             root,
-            seen,
-            until_retry: RETRY,
-            sender,
-            tidings,
+            stamp,
+            folders,
         }
     }
 
     fn run(mut self, changes_weak: &Weak<Changes>) {
-        // What changed before it was watched is not known.
+        // Changes from before the watch are not known.
         if let Some(changes) = changes_weak.upgrade() {
             changes.changed();
         }
         loop {
-            let waited = self.tidings.recv_timeout(LOOK);
+            let news = self.folders.wait(LOOK);
             let Some(changes) = changes_weak.upgrade() else {
                 return;
             };
-            if waited.is_ok() || self.watcher.is_none() {
-                changes.changed();
-            }
-            if waited.is_ok() {
+            if news == FolderNews::Changed {
                 changes.seen.fetch_add(1, Ordering::Release);
             }
-            let now = stamp(&self.root);
-            if self.watcher.is_none() {
-                self.until_retry -= 1;
+            if news != FolderNews::None {
+                changes.changed();
             }
-            if now != self.seen || self.until_retry == 0 {
-                self.seen = now;
-                self.until_retry = RETRY;
-                self.watcher = watcher(&self.root, self.sender.clone());
+            // A watch follows the folder that a link led to, and nothing reports that the link leads elsewhere now.
+            let now = stamp(&self.root);
+            if now != self.stamp {
+                self.stamp = now;
+                self.folders.restart();
                 changes.changed();
             }
         }
     }
-}
-
-/// What watches, if it can.
-fn watcher(root: &Path, sender: SyncSender<()>) -> Option<RecommendedWatcher> {
-    let handler = move |event: notify::Result<notify::Event>| {
-        let is_change = event.map_or(true, |event| match event.kind {
-            EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-            EventKind::Access(_) => false,
-            _ => true,
-        });
-        if is_change {
-            // If there is no room, it is about to be known anyway.
-            sender.try_send(()).ok();
-        }
-    };
-    // A link is followed here, since a watch is of what it leads to.
-    let root = fs::canonicalize(root).ok()?;
-    let mut watcher = notify::recommended_watcher(handler).ok()?;
-    watcher.watch(&root, RecursiveMode::Recursive).ok()?;
-    Some(watcher)
 }
 
 #[cfg(test)]

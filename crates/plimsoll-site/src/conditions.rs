@@ -18,7 +18,7 @@ pub(crate) struct Conditions<'a> {
     pub(crate) if_range: Option<&'a [u8]>,
 }
 
-/// What they come to.
+/// The outcome of the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {
     /// The answer is what it would be without them.
@@ -29,7 +29,7 @@ pub(crate) enum Judged {
     Failed,
 }
 
-/// What they are compared with: that of the content which would be sent.
+/// The validators of the content that would be sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Validators<'a> {
     pub(crate) tag: &'a Tag,

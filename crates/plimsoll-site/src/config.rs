@@ -14,7 +14,7 @@ use crate::changes::Changes;
 use crate::directory::Directory;
 use crate::events::SiteEvent;
 use crate::figures::{Measured, SiteFigures};
-use crate::files::{CacheControl, Files, Shared, SitePlan};
+use crate::files::{CacheControl, Files, SitePlan, SiteState};
 use crate::links::{LinkPlace, LinkSource};
 use crate::live::Live;
 use crate::pack::Pack;
@@ -109,8 +109,8 @@ impl Site {
         })
     }
 
-    /// What all workers share, from the first one's start on.
-    fn start(&self) -> (Arc<Shared>, Option<Arc<Changes>>) {
+    /// State that all workers share, from the first one's start on.
+    fn start(&self) -> (Arc<SiteState>, Option<Arc<Changes>>) {
         let (fixed, changes) = match &self.source {
             Source::Directory(root) => ("", Some(Changes::watch(root.clone()))),
             Source::Pack(pack) => (pack.links(), None),
@@ -120,7 +120,7 @@ impl Site {
         let live = live.map(|(counters, changes)| {
             Live::new(Arc::clone(changes), Arc::clone(counters), &self.plan.strip)
         });
-        let shared = Shared::new(self.plan.clone(), fixed, self.figures.as_deref(), live);
+        let shared = SiteState::new(self.plan.clone(), fixed, self.figures.as_deref(), live);
         (Arc::new(shared), changes)
     }
 }
@@ -248,7 +248,8 @@ fn cache_control(value: &Value<'_>) -> Option<CacheControl> {
     })
 }
 
-/// How long a list of links from a URL holds.
+/// How long a list of links from a URL is valid by default: short links are edited by people, who accept minutes, and
+/// the list server gets 288 requests a day.
 const REFRESH: Duration = Duration::from_mins(5);
 
 fn links(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Vec<LinkSource>> {
@@ -263,7 +264,7 @@ fn links(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Vec<LinkSource>
     Some(places.map(|place| LinkSource { place, refresh }).collect())
 }
 
-/// What begins with a scheme is a URL; anything else is a file, which has to be there.
+/// A text that begins with a scheme is a URL; anything else is a file, which has to exist.
 fn link_place(text: &str, mounted: &Mounted<'_>) -> Result<LinkPlace, String> {
     if text.starts_with("http://") || text.starts_with("https://") {
         // Not shown: it may hold a password.

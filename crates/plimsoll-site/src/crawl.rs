@@ -1,4 +1,4 @@
-//! What a site consists of, found by following its links.
+//! The URLs of a site, found by following its links.
 //!
 //! Only URLs on the host of the first one are requested, each once, so many at a time, up to a limit.
 
@@ -17,7 +17,7 @@ use url::Url;
 pub use self::extract::{css_links, html_links, sitemap_links};
 pub use self::robots::Robots;
 
-/// What a crawl does.
+/// The plan of a crawl.
 #[derive(Debug, Clone)]
 pub struct CrawlPlan {
     /// Where it begins.
@@ -28,11 +28,11 @@ pub struct CrawlPlan {
     pub most: usize,
     /// For each of them.
     pub timeout: Duration,
-    /// What `robots.txt` disallows is left out.
+    /// Whether paths that `robots.txt` disallows are left out.
     pub robots: bool,
 }
 
-/// What was found.
+/// The result of a crawl.
 #[derive(Debug, Clone, Default)]
 pub struct Crawled {
     /// Everything that was requested, by its URL.
@@ -81,7 +81,7 @@ impl Crawled {
         self.found.get(&self.start)
     }
 
-    /// What links lead to and is not there.
+    /// Links that lead to nothing.
     pub fn broken(&self) -> impl Iterator<Item = (&String, &CrawledUrl)> {
         self.found.iter().filter(|(_, url)| url.is_broken())
     }
@@ -118,7 +118,7 @@ impl From<FetcherError> for CrawlError {
     }
 }
 
-/// Bytes of a page, a style sheet or a list that are looked at.
+/// Bytes of a page, style sheet or list that are read: Google's crawler reads 15 MB.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Pages that are named for each thing.

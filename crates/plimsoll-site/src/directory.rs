@@ -12,9 +12,9 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::changes::Changes;
-use crate::tree::{Found, Listed, SiteFile, StoredCopy, Tag, Tree};
+use crate::tree::{Listed, SiteFile, StoredCopy, Tag, Tree, TreeEntry};
 
-/// Entries of one directory that are listed.
+/// Entries of one directory that are listed: more make a page of over 1 MiB, which is rendered for each request.
 const MOST_LISTED: usize = 10_000;
 
 /// A directory, looked up anew for each file, so that a link to it may be turned to another one.
@@ -53,11 +53,11 @@ impl Directory {
 }
 
 impl Tree for Directory {
-    fn find(&self, path: &str) -> io::Result<Found> {
+    fn find(&self, path: &str) -> io::Result<TreeEntry> {
         let file = self.open(path)?;
         Ok(match regular(file)? {
-            Some(file) => Found::File(file),
-            None => Found::Directory,
+            Some(file) => TreeEntry::File(file),
+            None => TreeEntry::Directory,
         })
     }
 
@@ -93,11 +93,11 @@ impl Tree for Directory {
                     format!("{path}/{name}")
                 };
                 match self.find(&path) {
-                    Ok(Found::File(file)) => {
+                    Ok(TreeEntry::File(file)) => {
                         kind = FileType::RegularFile;
                         (length, modified) = (file.part.length(), file.modified);
                     }
-                    Ok(Found::Directory) => kind = FileType::Directory,
+                    Ok(TreeEntry::Directory) => kind = FileType::Directory,
                     Err(_) => continue,
                 }
             }
@@ -188,7 +188,7 @@ fn beneath_by_steps(root: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
     openat(at.as_ref().unwrap_or(root), last, flags, Mode::empty())
 }
 
-/// What cannot be, or may not be seen, is not there.
+/// A file that may not be read counts as missing.
 fn io_error(error: Errno) -> io::Error {
     match error {
         Errno::NOENT

@@ -1,4 +1,4 @@
-//! What happens while a site is served that a person should know.
+//! Events while a site is served that a person should see.
 
 use plimsoll_formats::Remark;
 use plimsoll_model::counted;

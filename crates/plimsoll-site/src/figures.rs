@@ -1,4 +1,4 @@
-//! What sites count for `/metrics`: under the names that servy and gosherve have for it, and more.
+//! Metrics of sites: under the names of servy and gosherve, and more.
 //!
 //! Each worker counts for itself; the sums are made when somebody asks.
 
@@ -27,13 +27,14 @@ const BOUNDS: [u64; 10] = [
     5, 10, 25, 100, 250, 1_000, 10_000, 100_000, 1_000_000, 10_000_000,
 ];
 
-/// Aliases that are counted by themselves; more are counted together, as [`OTHER`].
+/// Aliases with a counter of their own; more are counted together as [`OTHER`]. Each is a Prometheus series, and
+/// 10,000 is what a scrape should carry at most.
 const MOST_ALIASES: usize = 10_000;
 
 /// No alias, since those have no blanks.
 const OTHER: &str = "and others";
 
-/// What all sites of a server count.
+/// Counters of all sites of a server.
 #[derive(Debug, Default)]
 pub(crate) struct SiteFigures {
     workers: Mutex<Workers>,
@@ -47,7 +48,7 @@ struct Workers {
     retired: Sums,
 }
 
-/// What one worker counts of one site; it alone writes them.
+/// Counters of one site on one worker, which alone writes them.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct WorkerFigures {

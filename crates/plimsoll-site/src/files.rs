@@ -37,7 +37,7 @@ pub struct SitePlan {
     pub layout: Layout,
     /// Taken off the beginning of every path; begins with a slash and does not end with one. Empty for none.
     pub strip: String,
-    /// What is compressed on request, besides the copies that are stored.
+    /// Whether files without a stored copy are compressed on request.
     pub compresses: bool,
     /// `cache-control` of files.
     pub cache_control: CacheControl,
@@ -55,7 +55,7 @@ pub struct SitePlan {
     pub notices: Notices,
 }
 
-/// What a site says of how long its files may be kept.
+/// How long clients may cache files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CacheControl {
     /// As their names suggest; others may be kept, but have to be validated each time.
@@ -102,9 +102,9 @@ pub(crate) const CACHE_BYTES: u64 = 8 * 1024 * 1024;
 /// The methods that a site answers.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// What the workers of a site share.
+/// State that the workers of a site share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SiteState {
     plan: SitePlan,
     rules: Option<RuleFiles>,
     links: Vec<Arc<Links>>,
@@ -114,7 +114,7 @@ pub(crate) struct Shared {
     told_shortage: AtomicBool,
 }
 
-impl Shared {
+impl SiteState {
     /// - `fixed`: lines of aliases and URLs that never change.
     /// - `figures`: where the links are counted, if anybody wants to know.
     /// - `live`: reports changes to pages, if they are live.
@@ -148,25 +148,25 @@ impl Shared {
 
 /// Answers with files.
 pub(crate) struct Files {
-    shared: Arc<Shared>,
+    shared: Arc<SiteState>,
     tree: Rc<dyn Tree>,
     cache: RefCell<PageCache>,
     rules: RefCell<Arc<Rules>>,
-    /// What the rules are known to be of.
+    /// The generation of the tree that the rules were read from.
     rules_of: Cell<Option<u64>>,
     figures: Option<Arc<WorkerFigures>>,
 }
 
 /// A request on its way to a file.
-struct Looked<'a, 'r> {
+struct Lookup<'a, 'r> {
     request: &'a Request<'r>,
     path: SitePath,
     rules: Arc<Rules>,
     generation: u64,
 }
 
-impl Looked<'_, '_> {
-    /// What rules are matched by.
+impl Lookup<'_, '_> {
+    /// The values that rules match.
     fn input<'p>(&'p self, decoded: &'p str) -> RuleInput<'p> {
         RuleInput {
             host: self.request.host(),
@@ -189,7 +189,7 @@ fn decoded(path: &SitePath) -> String {
 impl Files {
     /// - `figures`: what it counts in, if anybody wants to know.
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SiteState>,
         tree: Rc<dyn Tree>,
         figures: Option<Arc<WorkerFigures>>,
     ) -> Self {
@@ -235,7 +235,7 @@ impl Files {
     /// The answer to a path that is not kept, or not known to be the same.
     fn look(
         &self,
-        looked: &Looked<'_, '_>,
+        looked: &Lookup<'_, '_>,
         key: &str,
         stale: Option<Rc<Page>>,
     ) -> io::Result<Answer> {
@@ -270,8 +270,8 @@ impl Files {
         }
     }
 
-    /// What rules and links say of a path that names no file.
-    fn elsewhere(&self, looked: &Looked<'_, '_>) -> io::Result<Option<Answer>> {
+    /// The response of rules and links for a path that names no file.
+    fn elsewhere(&self, looked: &Lookup<'_, '_>) -> io::Result<Option<Answer>> {
         let decoded = decoded(&looked.path);
         if let Some(outcome) = looked.rules.redirect(looked.input(&decoded), false) {
             return self.outcome(looked, &outcome).map(Some);
@@ -303,7 +303,7 @@ impl Files {
     }
 
     /// Does what a rule says.
-    fn outcome(&self, looked: &Looked<'_, '_>, outcome: &RuleOutcome) -> io::Result<Answer> {
+    fn outcome(&self, looked: &Lookup<'_, '_>, outcome: &RuleOutcome) -> io::Result<Answer> {
         if outcome.status == 200 || outcome.status == 404 {
             let end = outcome.to.find(['?', '#']).unwrap_or(outcome.to.len());
             let target = SitePath::parse(outcome.to.get(..end).unwrap_or_default());
@@ -331,7 +331,7 @@ impl Files {
         Ok(self.sent_on(status, location))
     }
 
-    fn not_found(&self, looked: &Looked<'_, '_>, path: &str) -> io::Result<Answer> {
+    fn not_found(&self, looked: &Lookup<'_, '_>, path: &str) -> io::Result<Answer> {
         match not_found_page(&*self.tree, path)? {
             Some((name, file)) => self.inner_page(looked, name, file, StatusCode::NOT_FOUND),
             None => Ok(not_found_text()),
@@ -341,12 +341,12 @@ impl Files {
     /// A file that answers for many paths, kept by its own.
     fn inner_page(
         &self,
-        looked: &Looked<'_, '_>,
+        looked: &Lookup<'_, '_>,
         name: String,
         file: SiteFile,
         status: StatusCode,
     ) -> io::Result<Answer> {
-        // What rules say of the requested path is a part of the page. No path of a request begins like this.
+        // The outcome of the rules for the requested path is part of the page. No path of a request begins like this.
         let decoded = decoded(&looked.path);
         let headers_key = looked.rules.headers_key(looked.input(&decoded));
         let key = format!("{} {name}{headers_key}", status.as_u16());
@@ -357,7 +357,7 @@ impl Files {
 
     fn page(
         &self,
-        looked: &Looked<'_, '_>,
+        looked: &Lookup<'_, '_>,
         key: &str,
         name: String,
         file: SiteFile,
@@ -378,7 +378,7 @@ impl Files {
 
     fn load(
         &self,
-        looked: &Looked<'_, '_>,
+        looked: &Lookup<'_, '_>,
         path: String,
         file: SiteFile,
         mut copies: Vec<StoredCopy>,
@@ -502,7 +502,7 @@ impl Action for Files {
             Ok(path) => path,
             Err(error) => return bad_path(error),
         };
-        let looked = Looked {
+        let looked = Lookup {
             request,
             path,
             rules,

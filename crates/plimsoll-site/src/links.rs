@@ -42,7 +42,7 @@ pub enum LinkPlace {
     Url(Url),
 }
 
-/// What a fetch may take.
+/// Limits of a fetch.
 const LIMITS: FetchLimits = FetchLimits {
     timeout: Duration::from_secs(10),
     bytes: 4 * 1024 * 1024,
@@ -177,7 +177,7 @@ pub fn load_links(place: &LinkPlace) -> Result<Lenient<Alias>, String> {
     }
 }
 
-/// What loads one list.
+/// Loads one list.
 struct Loader {
     source: LinkSource,
     notices: Notices,
@@ -189,8 +189,8 @@ struct Loader {
     last_error: Option<String>,
 }
 
-/// What an attempt to load comes to.
-enum Loaded {
+/// The outcome of an attempt to load.
+enum LoadOutcome {
     Same,
     Text(String),
 }
@@ -229,8 +229,8 @@ impl Loader {
             LinkPlace::Url(url) => self.fetch(&url),
         };
         match loaded? {
-            Loaded::Same => Ok(None),
-            Loaded::Text(text) => {
+            LoadOutcome::Same => Ok(None),
+            LoadOutcome::Text(text) => {
                 let parsed = parse_aliases(&text);
                 if parsed.entries.is_empty() {
                     return Err("it has no redirects".to_owned());
@@ -277,13 +277,13 @@ impl Loader {
         self.notices.report(&event.into());
     }
 
-    fn read(&mut self, path: &Path) -> Result<Loaded, String> {
+    fn read(&mut self, path: &Path) -> Result<LoadOutcome, String> {
         let describe = |error: std::io::Error| format!("cannot be read: {error}");
         let file = File::open(path).map_err(describe)?;
         let metadata = file.metadata().map_err(describe)?;
         let stamp = metadata.modified().ok().map(|time| (time, metadata.len()));
         if stamp.is_some() && stamp == self.stamp {
-            return Ok(Loaded::Same);
+            return Ok(LoadOutcome::Same);
         }
         let mut bytes = Vec::new();
         let read = file.take(LIMITS.bytes + 1).read_to_end(&mut bytes);
@@ -295,7 +295,7 @@ impl Loader {
         text(bytes)
     }
 
-    fn fetch(&mut self, url: &Url) -> Result<Loaded, String> {
+    fn fetch(&mut self, url: &Url) -> Result<LoadOutcome, String> {
         let (runtime, fetcher) = match self.fetcher.take() {
             Some(fetcher) => fetcher,
             None => made()?,
@@ -309,7 +309,7 @@ impl Loader {
         let answer = answer.map_err(|error| error.to_string())?;
         match answer.status {
             200 => {}
-            304 if self.tag.is_some() => return Ok(Loaded::Same),
+            304 if self.tag.is_some() => return Ok(LoadOutcome::Same),
             status => return Err(format!("its server answers {status}")),
         }
         if answer.content_type().to_ascii_lowercase().contains("html") {
@@ -339,8 +339,8 @@ fn made() -> Result<(Runtime, Fetcher), String> {
     Ok((runtime, fetcher))
 }
 
-fn text(bytes: Vec<u8>) -> Result<Loaded, String> {
+fn text(bytes: Vec<u8>) -> Result<LoadOutcome, String> {
     String::from_utf8(bytes)
-        .map(Loaded::Text)
+        .map(LoadOutcome::Text)
         .map_err(|_| "it is not UTF-8".to_owned())
 }

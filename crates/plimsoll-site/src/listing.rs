@@ -1,4 +1,4 @@
-//! What lies in a directory, as a page or as JSON.
+//! Directory listings, as a page or as JSON.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ use crate::live::Live;
 use crate::path::escaped;
 use crate::tree::Listed;
 
-/// What entries are sorted by, from the query: `?sort=size&order=desc`. Directories come first in any case.
+/// The order of entries, from the query: `?sort=size&order=desc`. Directories come first in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sorting {
     column: Column,

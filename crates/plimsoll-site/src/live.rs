@@ -28,8 +28,8 @@ use crate::live::events::Events;
 /// The stream's path below the site; the script's is this with `.js`.
 const PATH: &str = "/.plimsoll/live";
 
-/// What pages run: they know what the site was like when they were made, and load themselves again when they hear that it
-/// is another.
+/// The script of pages: it has the state of the site when the page was made, and reloads the page when it receives
+/// another one.
 const SCRIPT: &str = "\
 (() => {
   const { src, dataset } = document.currentScript;
@@ -44,7 +44,7 @@ const SCRIPT: &str = "\
 /// Longer pages are sent as they are: they are not written by hand.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
-/// What a site that reloads its pages knows.
+/// State of a site that reloads its pages.
 #[derive(Debug)]
 pub(crate) struct Live {
     changes: Arc<Changes>,
@@ -131,7 +131,7 @@ impl Live {
         )
     }
 
-    /// What the site is like; another one once something has changed, or the server was started anew.
+    /// The state of the site: a new one once something has changed, or the server was restarted.
     fn state(&self) -> String {
         format!("{}-{}", self.started, self.changes.seen())
     }

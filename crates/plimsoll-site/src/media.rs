@@ -1,11 +1,11 @@
-//! What a name suggests about its content: the media type, whether it compresses, how long it stays the same.
+//! Properties of content by its name: the media type, whether it compresses, how long it may be cached.
 
 use http::HeaderValue;
 
 /// The media type, with a charset where there is text.
 pub(crate) fn media_type(name: &str) -> HeaderValue {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    // What the table of the crate does not have, or has another way than its registration (RFC 9239).
+    // Types that the table of the crate lacks, or has differently from their registration (RFC 9239).
     let known = match extension.to_ascii_lowercase().as_str() {
         "js" | "mjs" => Some("text/javascript; charset=utf-8"),
         "webmanifest" => Some("application/manifest+json"),

@@ -35,7 +35,8 @@ const IN_MEMORY: u64 = 16 * 1024;
 /// Content of these lengths is compressed: shorter content gains nothing, longer content costs too much.
 const COMPRESSED: Range<u64> = 512..4 * 1024 * 1024;
 
-/// Content up to this length is compressed where it is served; longer content by a thread of its own.
+/// Content up to this length is compressed on the worker, which other connections hardly notice; longer content on a thread
+/// of its own, so that other connections do not wait.
 const AT_ONCE: u64 = 64 * 1024;
 
 /// Dates are sure once they lie so far back: the content can have changed no more within that second.
@@ -48,7 +49,7 @@ pub(crate) type Ledger = Rc<Cell<u64>>;
 pub(crate) struct Page {
     path: String,
     status: StatusCode,
-    /// What every variant says.
+    /// The fields that all variants have.
     fields: HeaderMap,
     modified: Option<u64>,
     is_date_strong: bool,
@@ -60,7 +61,7 @@ pub(crate) struct Page {
     /// Compressed when they are first requested; shared by all pages of the file.
     forms: Arc<Forms>,
     compressor: Arc<Compressor>,
-    /// What may be chosen from, the best first.
+    /// The available codings, the best first.
     codings: Vec<Coding>,
     ledger: Ledger,
 }
@@ -103,7 +104,7 @@ impl Drop for Charge {
     }
 }
 
-/// What a page is made of.
+/// The parts of a page.
 pub(crate) struct Parts {
     /// Of the file in its tree.
     pub(crate) path: String,
@@ -113,9 +114,9 @@ pub(crate) struct Parts {
     /// `cache-control` and the other fields of this path; a type given here takes the place of the one by
     /// the name.
     pub(crate) fields: HeaderMap,
-    /// What is sent in place of the file's content.
+    /// Sent in place of the file's content.
     pub(crate) content: Option<Bytes>,
-    /// What may be compressed is, even where there is no copy.
+    /// Whether to compress where there is no stored copy.
     pub(crate) compresses: bool,
     pub(crate) compressor: Arc<Compressor>,
     /// Seconds since 1970.
@@ -359,7 +360,7 @@ impl Page {
     }
 }
 
-/// What stands between parts. They are parts of one file, whose length is given with each: a reader does not search.
+/// Separates parts. They are parts of one file, whose length is given with each: a reader does not search.
 const BOUNDARY: &str = "7c5d1f0e9b3a4826-plimsoll-part";
 
 impl Variant {
@@ -477,7 +478,7 @@ pub(crate) fn built(status: StatusCode, fields: &HeaderMap) -> Response {
     })
 }
 
-/// What of a request decides on the form of the answer.
+/// The parts of a request that decide on the form of the response.
 #[derive(Debug, Default)]
 struct PageRequest<'a> {
     is_head: bool,

@@ -60,7 +60,7 @@ impl SitePath {
     }
 }
 
-/// What must be escaped in a name within a path (RFC 3986, section 3.3).
+/// Characters to escape in a name within a path (RFC 3986, section 3.3).
 const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')

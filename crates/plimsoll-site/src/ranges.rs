@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-/// Ranges in one request; the content is sent whole if there are more.
+/// Ranges in one request; with more the content is sent whole. Readers of PDF files request some ten, and each range
+/// costs a part header.
 const MOST: usize = 64;
 
-/// What a `range` field asks for.
+/// The ranges of a `range` field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The whole: there is no such field, or none that is understood.
@@ -99,7 +100,7 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What is beyond any content need not be exact.
+/// A number beyond any content need not be exact.
 fn number(digits: &str) -> Option<u64> {
     (!digits.is_empty()).then(|| digits.parse().unwrap_or(u64::MAX))
 }

@@ -3,19 +3,19 @@
 use std::io;
 
 use crate::path::{SitePath, escaped};
-use crate::tree::{Found, SiteFile, Tree};
+use crate::tree::{SiteFile, Tree, TreeEntry};
 
 /// How paths are understood.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// What stands for a directory, the first that is there.
+    /// The files that stand for a directory; the first that exists.
     pub index: Vec<String>,
     /// `/about` is `about.html` too.
     pub clean_urls: bool,
-    /// What becomes of a slash too many or too few.
+    /// Treatment of a missing or superfluous slash.
     pub trailing_slash: TrailingSlash,
-    /// What answers paths that name nothing, for pages that route by themselves; files that are missed, which
-    /// have a dot in their name, are not found all the same.
+    /// The page for paths that name nothing, for pages that route by themselves; names with a dot are
+    /// files, and not found all the same.
     pub fallback: Option<String>,
     /// Directories without an index are listed.
     pub listing: bool,
@@ -23,7 +23,7 @@ pub struct Layout {
     pub hidden: bool,
 }
 
-/// What becomes of a slash too many or too few at the end of a path.
+/// Treatment of a missing or superfluous slash at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrailingSlash {
     /// Clients are sent to the path with it or without it, so that relative links hold.
@@ -45,7 +45,7 @@ impl Default for Layout {
     }
 }
 
-/// What a path comes to.
+/// The result of resolving a path.
 #[derive(Debug)]
 pub(crate) enum Resolved {
     /// The file at that path of the tree.
@@ -76,7 +76,7 @@ impl Layout {
         if let Some(fallback) = &self.fallback
             && !is_kept_back
             && !path.last().contains('.')
-            && let Some(Found::File(file)) = found(tree, fallback)?
+            && let Some(TreeEntry::File(file)) = found(tree, fallback)?
         {
             return Ok(Resolved::Fallback(fallback.clone(), file));
         }
@@ -94,14 +94,14 @@ impl Layout {
             }
         };
         let entry = found(tree, name)?;
-        if let Some(Found::File(entry)) = entry {
+        if let Some(TreeEntry::File(entry)) = entry {
             return Ok(Some(file(name, entry)));
         }
         let is_directory = entry.is_some();
         let is_page = self.clean_urls && !name.is_empty() && (!path.has_slash || !is_directory);
         if is_page {
             let page = format!("{name}.html");
-            if let Some(Found::File(entry)) = found(tree, &page)? {
+            if let Some(TreeEntry::File(entry)) = found(tree, &page)? {
                 return Ok(Some(file(&page, entry)));
             }
         }
@@ -128,7 +128,7 @@ impl Layout {
     fn index(&self, tree: &dyn Tree, directory: &str) -> io::Result<Option<(String, SiteFile)>> {
         for index in &self.index {
             let name = below(directory, index);
-            if let Some(Found::File(file)) = found(tree, &name)? {
+            if let Some(TreeEntry::File(file)) = found(tree, &name)? {
                 return Ok(Some((name, file)));
             }
         }
@@ -145,7 +145,7 @@ pub(crate) fn not_found_page(
     for _ in 0..MOST_LEVELS {
         directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
         let name = below(directory, NOT_FOUND);
-        if let Some(Found::File(file)) = found(tree, &name)? {
+        if let Some(TreeEntry::File(file)) = found(tree, &name)? {
             return Ok(Some((name, file)));
         }
         if directory.is_empty() {
@@ -155,7 +155,7 @@ pub(crate) fn not_found_page(
     Ok(None)
 }
 
-/// What is shown where nothing is.
+/// The page for paths that name nothing.
 pub(crate) const NOT_FOUND: &str = "404.html";
 
 fn below(directory: &str, name: &str) -> String {
@@ -166,7 +166,7 @@ fn below(directory: &str, name: &str) -> String {
     }
 }
 
-fn found(tree: &dyn Tree, path: &str) -> io::Result<Option<Found>> {
+fn found(tree: &dyn Tree, path: &str) -> io::Result<Option<TreeEntry>> {
     match tree.find(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

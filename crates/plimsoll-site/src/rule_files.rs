@@ -11,9 +11,9 @@ use crate::events::SiteEvent;
 use crate::path::SitePath;
 use crate::resolve::{Layout, Resolved};
 use crate::rules::Rules;
-use crate::tree::{Found, Tag, Tree};
+use crate::tree::{Tag, Tree, TreeEntry};
 
-/// Bytes that such a file may have.
+/// Bytes of such a file: 2,100 rules, Cloudflare's limit, of 2,000 characters each, its limit on lines.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 const REDIRECTS: &str = "_redirects";
@@ -86,8 +86,8 @@ impl RuleFiles {
     /// The file's tag and text, if it is there.
     fn read(&self, tree: &dyn Tree, name: &str) -> Option<(Tag, String)> {
         let file = match tree.find(name) {
-            Ok(Found::File(file)) => file,
-            Ok(Found::Directory) => return None,
+            Ok(TreeEntry::File(file)) => file,
+            Ok(TreeEntry::Directory) => return None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
                 self.report(name, &[Remark::whole(format!("cannot be read: {error}"))]);

@@ -39,7 +39,7 @@ struct Headers {
     unset: Vec<HeaderName>,
 }
 
-/// What a request is matched by.
+/// The values that rules match.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RuleInput<'a> {
     /// Without its port.
@@ -49,7 +49,7 @@ pub(crate) struct RuleInput<'a> {
     pub(crate) query: Option<&'a str>,
 }
 
-/// What a rule comes to for a request.
+/// The outcome of a rule for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuleOutcome {
     /// 200 and 404 answer with what is at the target.
@@ -58,7 +58,7 @@ pub(crate) struct RuleOutcome {
     pub(crate) to: String,
 }
 
-/// Hops that a chain of redirects may have.
+/// Hops of a chain of redirects: browsers and curl follow 20 to 50.
 const MOST_HOPS: usize = 20;
 
 impl Rules {

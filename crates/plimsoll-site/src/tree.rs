@@ -1,4 +1,4 @@
-//! What sites are made of, wherever it lies.
+//! The files of a site, wherever they are stored.
 
 use std::io;
 
@@ -6,13 +6,13 @@ use plimsoll_server::{Coding, FilePart};
 
 /// Files by their paths. A path is names joined by slashes, empty for the root.
 pub(crate) trait Tree {
-    /// What is there; `NotFound` if nothing is that may be seen.
-    fn find(&self, path: &str) -> io::Result<Found>;
+    /// The file or directory; `NotFound` if there is none that may be read.
+    fn find(&self, path: &str) -> io::Result<TreeEntry>;
 
     /// Compressed copies of a file that was found at `path`.
     fn copies(&self, path: &str, file: &SiteFile) -> Vec<StoredCopy>;
 
-    /// What lies in a directory, in no order.
+    /// The entries of a directory, in no order.
     fn list(&self, path: &str) -> io::Result<Vec<Listed>>;
 
     /// Another number than before if anything may have changed.
@@ -24,7 +24,7 @@ pub(crate) trait Tree {
 pub(crate) struct NoFiles;
 
 impl Tree for NoFiles {
-    fn find(&self, _: &str) -> io::Result<Found> {
+    fn find(&self, _: &str) -> io::Result<TreeEntry> {
         Err(io::ErrorKind::NotFound.into())
     }
 
@@ -41,9 +41,9 @@ impl Tree for NoFiles {
     }
 }
 
-/// What a path names.
+/// A file or directory.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum TreeEntry {
     File(SiteFile),
     Directory,
 }
@@ -70,10 +70,10 @@ pub(crate) struct StoredCopy {
 pub(crate) struct Tag {
     /// The same tag does not promise the same bytes.
     pub(crate) is_weak: bool,
-    /// What stands in the quotes.
+    /// The text within the quotes.
     pub(crate) opaque: String,
-    /// What distinguishes files here that a client need not know of: the number of the file, and when anything about
-    /// it changed last, in nanoseconds since 1970.
+    /// Distinguishes files here, not for clients: the number of the file, and the time of its last change of
+    /// any kind, in nanoseconds since 1970.
     pub(crate) file: (u64, i128),
 }
 

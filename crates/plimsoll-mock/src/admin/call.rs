@@ -194,7 +194,7 @@ impl AdminResponse {
     }
 }
 
-/// What was response, whether or not it could be done.
+/// The response, whether or not the call succeeded.
 pub(crate) fn either(response: Result<AdminResponse, AdminResponse>) -> AdminResponse {
     response.unwrap_or_else(|response| response)
 }

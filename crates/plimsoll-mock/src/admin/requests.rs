@@ -145,7 +145,7 @@ impl AdminOfMock {
         let body = &entry.request.body;
         match std::str::from_utf8(body) {
             Ok(text) => shown["body"] = json!(text),
-            // What was cut may end within a character.
+            // A cut text may end within a character.
             Err(_) => shown["body_base64"] = json!(STANDARD.encode(body)),
         }
         shown["body_is_cut"] = json!(entry.length > body.len());

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call, either};
-use crate::explain::shown as shown_reply;
 use crate::layers::{ChangeError, Layers, RUN_TIME};
 use crate::nearness::Finding;
 use crate::plan::MockPlan;
@@ -107,7 +106,7 @@ pub(super) fn refused(error: &ChangeError) -> AdminResponse {
 
 fn shown(set: &RuleSet, rule: &Rule, layers: &Layers) -> Value {
     let is_added = set.file.as_os_str() == RUN_TIME;
-    let replies: Vec<_> = rule.replies.iter().map(shown_reply).collect();
+    let replies: Vec<_> = rule.replies.iter().map(|reply| reply.summary()).collect();
     let conditions: Vec<_> = rule.conditions.iter().map(ToString::to_string).collect();
     json!({
         "key": rule.key,

@@ -16,14 +16,14 @@ const MOST_CLIENTS: usize = 100;
 
 /// A scenario as rules speak of it.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct ScenarioStates {
     pub(super) session: Session,
     pub(super) states: BTreeSet<String>,
 }
 
 /// The scenarios of all rules, by their names.
-pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, Known> {
-    let mut all = BTreeMap::<String, Known>::new();
+pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, ScenarioStates> {
+    let mut all = BTreeMap::<String, ScenarioStates>::new();
     let begun = STARTED.to_owned();
     for rule in plan.sets.iter().flat_map(|set| set.rules()) {
         let request = rule
@@ -36,10 +36,12 @@ pub(super) fn known(plan: &MockPlan) -> BTreeMap<String, Known> {
         let gone = rule.next.iter().map(|(scenario, _, to)| (scenario, to));
         let own = rule.scenario.iter().map(|scenario| (scenario, &begun));
         for (scenario, state) in request.chain(gone).chain(own) {
-            let known = all.entry(scenario.name.clone()).or_insert_with(|| Known {
-                session: scenario.session.clone(),
-                states: BTreeSet::from([STARTED.to_owned()]),
-            });
+            let known = all
+                .entry(scenario.name.clone())
+                .or_insert_with(|| ScenarioStates {
+                    session: scenario.session.clone(),
+                    states: BTreeSet::from([STARTED.to_owned()]),
+                });
             known.states.insert(state.clone());
         }
     }
@@ -89,7 +91,7 @@ impl AdminOfMock {
 fn put(
     call: &Call,
     name: &str,
-    known: &Known,
+    known: &ScenarioStates,
     plan: &MockPlan,
 ) -> Result<AdminResponse, AdminResponse> {
     let json = call.json()?;
@@ -127,7 +129,7 @@ fn put(
     Ok(AdminResponse::done())
 }
 
-fn shown(name: &str, known: &Known, plan: &MockPlan) -> Value {
+fn shown(name: &str, known: &ScenarioStates, plan: &MockPlan) -> Value {
     let clients = plan.states.clients(name, MOST_CLIENTS);
     let state = match known.session {
         Session::All => clients.first().map_or(STARTED, |(_, state)| state),

@@ -90,7 +90,7 @@ impl AdminOfMock {
         AdminResponse::error(StatusCode::INTERNAL_SERVER_ERROR, &text)
     }
 
-    /// What would answer a described request.
+    /// The rule that would answer a described request.
     pub(super) fn try_match(&self, call: &Call) -> AdminResponse {
         if call.method != "POST" {
             return AdminResponse::not_allowed("POST");

@@ -14,10 +14,11 @@ use serde_json::{Map, Value};
 
 use super::persist::{Keeper, Written};
 
-/// More objects of one list are not taken.
+/// Objects of one list: filters and sorting read all of them for each request.
 pub(super) const MOST_OBJECTS: usize = 100_000;
 
-/// Bytes of the JSON of all objects, unless the file of rules says otherwise.
+/// Bytes of the JSON of all objects by default: a large fixture has a few MiB, and a client that posts without end
+/// must not fill memory.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
 
 /// An object.
@@ -37,7 +38,7 @@ pub(super) struct Database {
     pub(super) source: Option<PathBuf>,
 }
 
-/// What a database holds.
+/// The content of a database.
 #[derive(Debug)]
 pub(super) struct Tables {
     all: Arc<Vec<(String, Table)>>,
@@ -57,7 +58,7 @@ pub(super) enum Table {
     Single(Arc<Object>),
 }
 
-/// What a database held at one moment.
+/// The content of a database at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     pub(super) version: u64,
@@ -291,7 +292,7 @@ pub(super) fn find(list: &[Arc<Object>], id: &str, wanted: &str) -> Option<usize
     objects.position(|object| key(object, id).is_some_and(|key| key == wanted))
 }
 
-/// What an object is called, as it stands in a path.
+/// The key of an object, as it is written in a path.
 pub(super) fn key(object: &Object, id: &str) -> Option<String> {
     match object.get(id)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),

@@ -12,7 +12,7 @@ use super::Object;
 use crate::condition::json::DottedPath;
 use crate::request::{Pairs, RequestView, values};
 
-/// On a page, unless `_per_page` says otherwise.
+/// Objects of a page without `_per_page`, as in json-server.
 const PER_PAGE: usize = 10;
 
 /// How a value is compared, by what stands behind its name: as json-server 0.17 has it and, behind a colon, version 1.
@@ -109,7 +109,7 @@ impl Page {
     }
 }
 
-/// What objects must have: of several values for one key one of them.
+/// Conditions on objects: of several values for one key, one must be equal.
 struct Filters<'p> {
     by_name: Vec<(&'p str, Vec<Wanted<'p>>)>,
     search: Vec<String>,
@@ -252,7 +252,7 @@ fn order(one: &Object, other: &Object, keys: &[(&str, bool)]) -> Ordering {
         let value = |object| at(object, key).filter(|value| !value.is_null());
         let order = match (value(one), value(other)) {
             (None, None) => Ordering::Equal,
-            // What is missing comes last, backwards too.
+            // Missing values come last, backwards too.
             (None, Some(_)) => return Ordering::Greater,
             (Some(_), None) => return Ordering::Less,
             (Some(one), Some(other)) => match (number(one), number(other)) {

@@ -35,7 +35,7 @@ impl Related<'_> {
         whole
     }
 
-    /// What stands under a name in an object: its children as an array, or its parent.
+    /// The related objects under a name: children as an array, or the parent.
     fn found(self, object: &Object, name: &str) -> Option<Value> {
         if let Some(Table::List(children)) = self.snapshot.named(name) {
             let key = foreign_key(self.name);

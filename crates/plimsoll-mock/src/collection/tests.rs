@@ -283,7 +283,7 @@ fn what_finds_no_room_is_refused_and_counted() {
     assert_eq!(people.refused(), 2);
     let (bytes, most) = people.bytes();
     assert!(bytes > 700 && bytes <= most);
-    // What is deleted makes room.
+    // Deleting makes room.
     assert_eq!(ask(&people, "DELETE", "/people/4", "").0, 204);
     assert_eq!(ask(&people, "POST", "/people", &large).0, 201);
     assert!(collections("/people", TEXT, 50).is_err());

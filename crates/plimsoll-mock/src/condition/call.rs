@@ -31,7 +31,7 @@ impl CallTest {
         super::all(self.conditions.iter().map(|it| it.judge(&call)))
     }
 
-    /// What a request has where it looks, for people.
+    /// The value in a request that the condition is about, for people.
     pub(super) fn found(&self, request: &RequestView<'_>) -> String {
         let Some(call) = decoded(&self.method, request) else {
             return "no call of it".to_owned();

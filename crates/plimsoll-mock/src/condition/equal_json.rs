@@ -46,7 +46,7 @@ enum Expected {
 #[derive(Debug, Clone)]
 struct Element {
     expected: Expected,
-    /// What exactly the values have that are equal to it; absent if other values are equal to it too.
+    /// The one text that equal values have; absent if different texts are equal.
     canonical: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::xpath::{XmlError, document};
 
-/// What a document comes to; equal ones come to the same.
+/// The digest of a document; equal documents have equal digests.
 type Sum = [u8; 32];
 
 /// XML that content must be equal to.

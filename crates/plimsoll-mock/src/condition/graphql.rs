@@ -13,14 +13,14 @@ use apollo_parser::cst::{
 use super::field::FieldTest;
 use crate::request::{RequestView, values};
 
-/// Longer documents are not looked at.
+/// Longer documents do not match: the largest generated queries have some 100 KiB.
 const LONGEST: usize = 256 << 10;
 
 /// Nor are those with more words and signs, or with more sets of fields in each other.
 const MOST_TOKENS: usize = 20_000;
 const DEEPEST: usize = 100;
 
-/// What an operation does.
+/// The types of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It reads.
@@ -48,9 +48,9 @@ impl Kind {
 /// The operation that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// What it does.
+    /// The type of the operation.
     pub kind: Kind,
-    /// What it is called, if it is.
+    /// Its name, if it has one.
     pub name: Option<String>,
     /// The fields at its top, by their names and not their aliases; those of fragments too.
     pub fields: Vec<String>,

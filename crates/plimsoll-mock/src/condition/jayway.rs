@@ -24,7 +24,7 @@ impl JaywayPath {
         let pieces = cut.iter().map(|piece| JsonPath::parse(piece));
         let pieces = match pieces.collect::<Result<Vec<_>, _>>() {
             Ok(pieces) => pieces,
-            // What cannot be cut, such as `$..[?…]`, is a path as it stands.
+            // An expression that cannot be split, such as `$..[?…]`, is one path.
             Err(_) => vec![JsonPath::parse(&plain)?],
         };
         Ok(Self {

@@ -57,7 +57,7 @@ impl PathPattern {
         &self.names
     }
 
-    /// What every path begins with that it matches.
+    /// The prefix of every path that it matches.
     pub fn beginning(&self) -> &str {
         let end = self.text.find('{').unwrap_or(self.text.len());
         self.text.get(..end).unwrap_or_default()

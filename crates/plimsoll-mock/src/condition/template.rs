@@ -13,11 +13,11 @@ pub struct TemplateTest {
     pub text: String,
     /// The template.
     pub written: Written,
-    /// What its text must be.
+    /// The expected text.
     pub expected: Expected,
 }
 
-/// What the text of a template must be.
+/// A condition on the text of a template.
 #[derive(Debug, Clone)]
 pub enum Expected {
     /// It meets a test.
@@ -36,7 +36,7 @@ impl TemplateTest {
         }
     }
 
-    /// What the template comes to, for people.
+    /// The text of the template, for people.
     pub(super) fn found(&self, request: &RequestView<'_>) -> String {
         let text = format!("{:?}", self.written.fill(request));
         match &self.expected {

@@ -111,7 +111,7 @@ impl TextTest {
         self.operator
     }
 
-    /// What it compares with.
+    /// The value to compare with.
     pub fn value(&self) -> &str {
         &self.value
     }

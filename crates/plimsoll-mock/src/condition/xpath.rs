@@ -82,7 +82,7 @@ impl XPath {
             expression,
             namespaces: namespaces.to_vec(),
         };
-        // What is unknown to it shows in evaluation.
+        // Unknown functions show in evaluation.
         let empty = Document::parse("<a/>").expect("this is XML");
         RequestBudget::default()
             .evaluate(true, |budget| compiled.evaluated(&empty, budget))

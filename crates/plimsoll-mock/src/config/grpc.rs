@@ -13,8 +13,8 @@ use super::when;
 use crate::condition::Condition;
 use crate::condition::call::CallTest;
 use crate::condition::text::{TextOperator, TextTest};
+use crate::content::Content;
 use crate::grpc::GrpcReply;
-use crate::reply::Content;
 
 /// `{ descriptors = "api.binpb" }`
 pub(super) fn descriptors(mut table: Table<'_>, context: &Context) -> Option<Arc<Descriptors>> {

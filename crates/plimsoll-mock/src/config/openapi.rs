@@ -25,7 +25,7 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi
     let text = value.check(text)?;
     let prefix = context.prefix.as_deref().unwrap_or_default();
     match OpenApi::new(&path, &text, prefix, options) {
-        // What is not looked at is reported by `mock import`.
+        // Ignored parts are reported by `mock import`.
         Ok((openapi, _)) => Some(openapi),
         Err(remarks) => {
             for remark in remarks {

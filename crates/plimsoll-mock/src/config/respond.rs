@@ -1,4 +1,4 @@
-//! What a rule answers.
+//! `respond`: the replies of a rule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,27 +19,28 @@ use super::proxy;
 use super::set::Context;
 use super::source;
 use super::websocket;
+use crate::content::Content;
 use crate::data::DataBuckets;
 use crate::delay::Delay;
 use crate::fault::Fault;
 use crate::folder::contents;
 use crate::pace::Pace;
-use crate::reply::{Content, RECORDS, Reply, ReplyFile};
+use crate::reply::{Announced, RECORDS, Reply, ReplyFile, ReplyKind};
 use crate::template::{Chance, Dialect, Form, Written};
 
 /// The names of segments of the path, with their numbers.
 type Names = [(String, usize)];
 
-/// What holds for everything in one `respond`.
+/// Settings of everything in one `respond`.
 pub(super) struct Making<'c> {
     pub(super) context: &'c Context,
     names: &'c Names,
     /// Whose places texts have.
     places: Places,
     chance: Chance,
-    /// What templates look up.
+    /// The data of templates.
     data: Arc<DataBuckets>,
-    /// What the rule asks for, of gRPC.
+    /// The gRPC method of the rule.
     pub(super) called: Option<Arc<Method>>,
 }
 
@@ -68,7 +69,7 @@ fn template(value: &Value<'_>) -> Places {
     }
 }
 
-/// What templates of WireMock find under `parameters`: JSON, as text or as a table.
+/// The values of `parameters` in WireMock's templates: JSON, as text or as a table.
 fn parameters(value: &Value<'_>) -> Option<serde_json::Value> {
     if value.is_table() {
         return Some(source::of(value));
@@ -156,7 +157,7 @@ fn one(
         }
     }
     let records = table.text("csv_records_key");
-    let made = content(&mut table, &making, records);
+    let kind = kind(&mut table, &making, records);
     if let Some(value) = table.take("redirect") {
         match location(&value, &making) {
             Some(Field::Always(value)) => fields.push((LOCATION, value)),
@@ -244,7 +245,7 @@ fn one(
     Some(Reply {
         status,
         fields,
-        content: made?,
+        kind: kind?,
         written_fields,
         delay: delay?,
         chance: making.chance,
@@ -436,22 +437,23 @@ fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Op
     })
 }
 
-fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) -> Option<Content> {
+fn kind(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) -> Option<ReplyKind> {
     let mut given = Vec::new();
     if let Some(value) = table.take("file_path") {
         given.push(file(&value, making.context, records));
     }
     if let Some(value) = table.take("text") {
-        given.push(text(&value, making));
+        given.push(text(&value, making).map(ReplyKind::Content));
     }
     if let Some(value) = table.take("json") {
-        given.push(json(&value, making));
+        given.push(json(&value, making).map(ReplyKind::Content));
     }
     if let Some(length) = table.integer("content_length", 0..=i64::MAX) {
-        given.push(u64::try_from(length).ok().map(Content::Announced));
+        let length = u64::try_from(length).ok();
+        given.push(length.map(|length| ReplyKind::Announced(Announced(length))));
     }
     if let Some(value) = table.take("proxy") {
-        given.push(proxy::compile(value, making.context).map(Content::Proxy));
+        given.push(proxy::compile(value, making.context).map(ReplyKind::Proxy));
     }
     if let Some(value) = table.take("events") {
         let written = |value: &Value<'_>, text: &str| {
@@ -461,28 +463,28 @@ fn content(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) 
             Some(None)
         };
         let script = events::compile(value, table, &written);
-        given.push(script.map(Content::Events));
+        given.push(script.map(ReplyKind::Events));
     }
     if let Some(value) = table.take("grpc") {
         let reply = grpc::reply(value, making);
-        given.push(reply.map(|it| Content::Grpc(Arc::new(it))));
+        given.push(reply.map(|it| ReplyKind::Grpc(Arc::new(it))));
     }
     if let Some(value) = table.take("websocket") {
         let conversation = websocket::compile(value, making);
-        given.push(conversation.map(|it| Content::WebSocket(Arc::new(it))));
+        given.push(conversation.map(|it| ReplyKind::WebSocket(Arc::new(it))));
     }
     if let Some(value) = table.take("javascript") {
         let script = javascript::compile(value, making.context, making.names);
-        given.push(script.map(|script| Content::Script(Arc::new(script))));
+        given.push(script.map(|script| ReplyKind::Script(Arc::new(script))));
     }
     if let Some(value) = table.take("base64") {
-        given.push(base64(&value));
+        given.push(base64(&value).map(ReplyKind::Content));
     }
     if given.len() > 1 {
         table.wrong(format!("more than one of {}", listed(&CONTENTS)), None);
         return None;
     }
-    given.pop().unwrap_or(Some(Content::Empty))
+    given.pop().unwrap_or(Some(ReplyKind::default()))
 }
 
 pub(super) fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
@@ -528,7 +530,7 @@ pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
             }))?;
         return Some(Content::Written(kind, written));
     }
-    // What is JSON already is sent as it was written.
+    // Valid JSON is sent as it was written.
     let json = if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
         text.to_owned()
     } else {
@@ -537,7 +539,7 @@ pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     Some(Content::Bytes(kind, Bytes::from(json)))
 }
 
-fn file(value: &Value<'_>, context: &Context, records: Option<String>) -> Option<Content> {
+fn file(value: &Value<'_>, context: &Context, records: Option<String>) -> Option<ReplyKind> {
     let text = as_text(value)?;
     let root = context.root.clone()?;
     let path = root.join(text.trim_start_matches('/'));
@@ -563,7 +565,7 @@ fn file(value: &Value<'_>, context: &Context, records: Option<String>) -> Option
     } else if extension == "json5" || extension == "csv" {
         value.check(contents::read(&found, &records))?;
     }
-    Some(Content::File(ReplyFile {
+    Some(ReplyKind::File(ReplyFile {
         path,
         root,
         records,

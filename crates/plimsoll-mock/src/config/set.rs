@@ -15,11 +15,11 @@ use crate::condition::Condition;
 use crate::data::DataBuckets;
 use crate::openapi::OpenApi;
 use crate::path::normalized;
-use crate::reply::{Content, Reply};
+use crate::reply::{Reply, ReplyKind};
 use crate::rules::{Origin, Rule, RuleSet, Strategy, Tiebreaker};
 use crate::states::{STARTED, Scenario, Session, States};
 
-/// What all files of one mock have in common.
+/// State that all files of one mock share while they are compiled.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     /// Of rules.
@@ -47,17 +47,17 @@ impl Gathered {
     }
 }
 
-/// What compiling a rule needs besides the rule.
+/// The surroundings of compiling a rule.
 pub(super) struct Context {
     /// Prepended to paths; absent for nothing.
     pub(super) prefix: Option<String>,
-    /// What files of rules lie in, links resolved; absent if there is no such folder.
+    /// The folder of the rule files, links resolved; absent if there is no such folder.
     pub(super) root: Option<PathBuf>,
     /// The delay of rules without one.
     pub(super) delay: Duration,
     /// Where states of scenarios lie.
     pub(super) states: States,
-    /// What services there are of gRPC.
+    /// The known gRPC services.
     pub(super) grpc: Option<Arc<Descriptors>>,
     /// Data of templates.
     pub(super) data: Arc<DataBuckets>,
@@ -133,7 +133,7 @@ pub(super) fn compile(
         context.grpc = grpc::descriptors(table, &context);
     }
     let rules = match root.take("rules") {
-        // What is nearly called so is reported as an unknown key.
+        // A key with nearly such a name is reported as an unknown key.
         None if ["collections", "collection", "openapi", "rule"]
             .iter()
             .any(|it| root.has(it)) =>
@@ -245,8 +245,8 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
         Some(table) => {
             let replies = replies.iter().flat_map(|(replies, _)| replies);
             let is_scripted = replies
-                .map(|reply| &reply.content)
-                .any(|content| matches!(content, Content::Script(_)));
+                .map(|reply| &reply.kind)
+                .any(|kind| matches!(kind, ReplyKind::Script(_)));
             scenario(table, context, is_scripted).map(Some)
         }
     };
@@ -276,7 +276,7 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
             .and_then(|it| i32::try_from(it).ok())
             .unwrap_or_default(),
         weight: weight.and_then(|it| u32::try_from(it).ok()).unwrap_or(1),
-        replies,
+        replies: replies.into_iter().map(Arc::new).collect(),
         repeats,
         next,
         counts,
@@ -285,7 +285,7 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
     })
 }
 
-/// What a rule has to do with a scenario.
+/// The part of a rule in a scenario.
 struct Step {
     scenario: Scenario,
     /// It must be in this state.

@@ -3,7 +3,8 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::reply::Content;
+use crate::content::Content;
+use crate::reply::ReplyKind;
 use crate::request::KeptRequest;
 
 /// A folder with a root file and one of rules.
@@ -21,7 +22,7 @@ fn load_in(folder: &TempDir) -> Result<MockFile, Vec<FileProblem>> {
     open(&folder.path().join("apimock.toml"))
 }
 
-/// What a request is answered with by rules: the number of the rule, from 0.
+/// The number of the rule that answers a request, from 0.
 fn answers(rules: &str, request: &KeptRequest) -> Option<usize> {
     let folder = folder(ROOT, rules);
     let plan = load_in(&folder)
@@ -136,11 +137,11 @@ respond = { file_path = "data.csv", csv_records_key = "rows" }
         crate::delay::Delay::Fixed(std::time::Duration::from_millis(1500))
     );
     assert_eq!(rules[1].replies[0].delay, crate::delay::Delay::default());
-    let Content::Bytes(_, json) = &rules[1].replies[0].content else {
+    let ReplyKind::Content(Content::Bytes(_, json)) = &rules[1].replies[0].kind else {
         panic!("{rules:?}");
     };
     assert_eq!(json, "{\"ok\":true}");
-    assert!(matches!(&rules[2].replies[0].content, Content::File(file) if file.records == "rows"));
+    assert!(matches!(&rules[2].replies[0].kind, ReplyKind::File(file) if file.records == "rows"));
     let mut request = KeptRequest::made("post", "/api/orders/");
     request.body = bytes::Bytes::from_static(b"{\"customer\":{\"tier\":\"gold\"}}");
     request.fields = vec![

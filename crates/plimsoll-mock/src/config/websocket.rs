@@ -8,7 +8,7 @@ use plimsoll_wire::ws::MOST_CONTROL_BYTES;
 use super::respond::{self, Making};
 use super::when;
 use crate::patience::PATIENCE;
-use crate::websocket::{Answered, Conversation, MESSAGE_BYTES, Saying, What};
+use crate::websocket::{Answered, Conversation, MESSAGE_BYTES, MessageContent, ScriptedMessage};
 
 /// The longest message that a rule may allow.
 const MOST_MESSAGE_BYTES: u64 = 256 << 20;
@@ -79,7 +79,7 @@ fn answered(mut table: Table<'_>, making: &Making<'_>) -> Option<Answered> {
 }
 
 /// - `is_answer`: whether there is a message to give back.
-fn says(value: Value<'_>, making: &Making<'_>, is_answer: bool) -> Option<Vec<Saying>> {
+fn says(value: Value<'_>, making: &Making<'_>, is_answer: bool) -> Option<Vec<ScriptedMessage>> {
     let says = value.elements().into_iter();
     let says: Vec<_> = says
         .map(|value| saying(value.table()?, making, is_answer))
@@ -87,28 +87,28 @@ fn says(value: Value<'_>, making: &Making<'_>, is_answer: bool) -> Option<Vec<Sa
     says.into_iter().collect()
 }
 
-fn saying(mut table: Table<'_>, making: &Making<'_>, is_answer: bool) -> Option<Saying> {
+fn saying(mut table: Table<'_>, making: &Making<'_>, is_answer: bool) -> Option<ScriptedMessage> {
     let after = table.duration("after");
     let has_after = table.was_given("after");
     let mut given = Vec::new();
     if let Some(value) = table.take("text") {
-        given.push(respond::text(&value, making).map(What::Text));
+        given.push(respond::text(&value, making).map(MessageContent::Text));
     }
     if let Some(value) = table.take("json") {
-        given.push(respond::json(&value, making).map(What::Text));
+        given.push(respond::json(&value, making).map(MessageContent::Text));
     }
     if let Some(value) = table.take("base64") {
-        given.push(respond::base64(&value).map(What::Binary));
+        given.push(respond::base64(&value).map(MessageContent::Binary));
     }
     if let Some(value) = table.take("echo") {
         given.push(match (value.is_true(), is_answer) {
-            (true, true) => Some(What::Echo),
+            (true, true) => Some(MessageContent::Echo),
             (true, false) => value.wrong("there is no message to give back on opening"),
             (false, _) => value.wrong("must be true"),
         });
     }
     if let Some(value) = table.take("ping") {
-        given.push(short(&value, MOST_CONTROL_BYTES).map(What::Ping));
+        given.push(short(&value, MOST_CONTROL_BYTES).map(MessageContent::Ping));
     }
     let reason = table
         .take("reason")
@@ -129,7 +129,7 @@ fn saying(mut table: Table<'_>, making: &Making<'_>, is_answer: bool) -> Option<
         let reason = reason.unwrap_or_else(|| Some(String::new()));
         given.push(
             code.zip(reason)
-                .map(|(code, reason)| What::Close(code, reason)),
+                .map(|(code, reason)| MessageContent::Close(code, reason)),
         );
     }
     if given.len() != 1 {
@@ -138,7 +138,7 @@ fn saying(mut table: Table<'_>, making: &Making<'_>, is_answer: bool) -> Option<
         given.clear();
     }
     table.finish();
-    Some(Saying {
+    Some(ScriptedMessage {
         after: if has_after { after? } else { Duration::ZERO },
         what: given.pop()??,
     })

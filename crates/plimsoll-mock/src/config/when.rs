@@ -1,4 +1,4 @@
-//! What a rule asks of a request.
+//! `when`: the conditions of a rule.
 
 use std::sync::Arc;
 
@@ -274,7 +274,7 @@ fn path(value: Value<'_>, context: &Context) -> Option<Condition> {
             .check(PathPattern::new(&behind_prefix(text)))
             .map(Condition::Pattern);
     };
-    // What is a whole path or its beginning is made normal and stands behind the prefix; parts and ends of paths
+    // A whole path or prefix is normalised and put behind the prefix of the set; parts and ends of paths
     // and regular expressions mean what they say.
     let is_path = matches!(
         operator,

@@ -1,4 +1,4 @@
-//! What stands in place of dates by patterns in a build without the feature `mock-import`.
+//! Dates by patterns in a build without the feature `mock-import`: none.
 
 use std::convert::Infallible;
 use std::time::SystemTime;

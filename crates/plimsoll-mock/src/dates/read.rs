@@ -26,7 +26,7 @@ pub(crate) fn parsed_by(text: &str, pattern: &str) -> Option<Zoned> {
         "epoch" => Timestamp::from_millisecond(text.parse().ok()?).ok()?,
         "unix" => Timestamp::from_second(text.parse().ok()?).ok()?,
         pattern => {
-            let mut found = Found::default();
+            let mut found = ParsedDate::default();
             let pieces = pieces(pattern);
             let mut pieces = pieces.iter().peekable();
             let mut rest = text;
@@ -61,7 +61,7 @@ fn is_number(letter: char, count: usize) -> bool {
 }
 
 /// The fields of a time.
-struct Found {
+struct ParsedDate {
     year: i16,
     month: i8,
     day: i8,
@@ -74,7 +74,7 @@ struct Found {
     zone: Option<TimeZone>,
 }
 
-impl Default for Found {
+impl Default for ParsedDate {
     fn default() -> Self {
         Self {
             year: 1970,
@@ -91,7 +91,7 @@ impl Default for Found {
     }
 }
 
-impl Found {
+impl ParsedDate {
     /// Takes a field from the beginning of a text; the rest of it.
     fn take<'t>(&mut self, letter: char, digits: usize, text: &'t str) -> Option<&'t str> {
         let is_word = |it: char| it.is_alphabetic();

@@ -6,7 +6,7 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-/// What a time is moved to.
+/// The point that a time is moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Truncation {
     Minute,

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::folder::contents::long_type;
 
-/// What is read at once.
+/// The bytes of one read.
 const PIECE: usize = 256 * 1024;
 
 /// A file from its beginning, as long as it was when it was opened.

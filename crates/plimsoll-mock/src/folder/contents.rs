@@ -1,4 +1,4 @@
-//! What is sent for a file.
+//! The content of a response for a file.
 
 use std::fs;
 use std::io::{self, Read};
@@ -7,10 +7,11 @@ use std::path::Path;
 use bytes::Bytes;
 use plimsoll_formats::{csv_to_json, json5_to_json};
 
-/// A longer file is sent as it is, in pieces: it is neither kept nor made into JSON.
+/// A longer file is sent as it is, in pieces; it is neither cached nor converted to JSON, which would hold it in
+/// memory several times.
 pub const LONGEST_WHOLE: u64 = 16 << 20;
 
-/// What a file has to say.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     /// Its media type.
@@ -35,12 +36,12 @@ pub enum ContentsError {
         file: String,
         /// Of its extension.
         kind: &'static str,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }
 
-/// What is sent for a file: JSON5 and CSV as JSON, everything else as it is.
+/// The content for a file: JSON5 and CSV as JSON, everything else as it is.
 ///
 /// Blocks while it reads.
 ///
@@ -60,7 +61,7 @@ pub fn read(file: &Path, records: &str) -> Result<Contents, ContentsError> {
     made(file, bytes, records)
 }
 
-/// What is sent for a file of that name with those bytes.
+/// The content for a file of that name with those bytes.
 pub fn made(file: &Path, bytes: Vec<u8>, records: &str) -> Result<Contents, ContentsError> {
     let extension = extension(file);
     let malformed = |kind, message: String| ContentsError::Malformed {

@@ -1,4 +1,4 @@
-//! What a helper is called with, and what it returns.
+//! The call of a helper, and its result.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::template::Chance;
 
 /// One call of a helper.
 pub(super) struct Call<'c> {
-    /// What the helper is called.
+    /// The helper's name.
     pub(super) name: &'c str,
     /// Its arguments; of a block without any, what stands in the block.
     pub(super) arguments: Vec<&'c Value>,
     pub(super) options: BTreeMap<&'c str, &'c Value>,
-    /// What the template is filled with.
+    /// The values of the template.
     pub(super) model: &'c Value,
     pub(super) chance: &'c Chance,
     pub(super) data: &'c DataBuckets,
 }
 
-/// What a helper does; fails with what is wrong with its arguments.
+/// A helper; fails with the error in its arguments.
 pub(super) type Run = fn(&Call<'_>) -> Result<Value, String>;
 
 impl<'c> Call<'c> {
@@ -69,7 +69,7 @@ impl<'c> Call<'c> {
         self.chance.with(take)
     }
 
-    /// What of the request stands under a name.
+    /// The part of the request under a name.
     pub(super) fn request(&self, name: &str) -> &'c Value {
         &self.model["request"][name]
     }

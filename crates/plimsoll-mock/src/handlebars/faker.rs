@@ -1,4 +1,4 @@
-//! What of the Faker library has a counterpart: `{{faker 'number.int' min=1 max=6}}`.
+//! The supported part of the Faker library: `{{faker 'number.int' min=1 max=6}}`.
 
 use handlebars::template::{HelperTemplate, Parameter};
 use serde_json::Value;

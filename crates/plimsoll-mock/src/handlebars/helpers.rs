@@ -14,7 +14,7 @@ use super::{mockoon, wiremock};
 use crate::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
-/// What a block of a helper is for.
+/// The role of a helper's block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Block {
     /// The helper has no block.
@@ -149,7 +149,7 @@ pub(super) fn register(
     }
 }
 
-/// What a helper works with that writes by itself.
+/// The surroundings of a helper that writes its own output.
 pub(super) struct Scene<'s, 'reg: 'rc, 'rc> {
     pub(super) helper: &'s Helper<'rc>,
     pub(super) registry: &'reg Handlebars<'reg>,
@@ -160,7 +160,7 @@ pub(super) struct Scene<'s, 'reg: 'rc, 'rc> {
 }
 
 impl<'reg: 'rc, 'rc> Scene<'_, 'reg, 'rc> {
-    /// What a template comes to.
+    /// Renders a template.
     pub(super) fn rendered(&mut self, template: &'rc Template) -> Result<String, RenderError> {
         let mut text = StringOutput::new();
         template.render(self.registry, self.context, self.render, &mut text)?;
@@ -187,7 +187,7 @@ impl<'reg: 'rc, 'rc> Scene<'_, 'reg, 'rc> {
     }
 }
 
-/// What such a helper does.
+/// A helper that writes its own output.
 pub(super) type Act = fn(&mut Scene<'_, '_, '_>) -> HelperResult;
 
 struct Special {

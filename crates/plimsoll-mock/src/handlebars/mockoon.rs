@@ -223,7 +223,7 @@ pub(super) const HELPERS: [Entry; 61] = [
     }),
 ];
 
-/// What stands in place of something missing: an argument, or nothing.
+/// The value for something missing: an argument, or nothing.
 fn otherwise(call: &Call<'_>, at: usize) -> Value {
     call.argument(at).cloned().unwrap_or_default()
 }

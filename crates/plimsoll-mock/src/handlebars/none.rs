@@ -1,4 +1,4 @@
-//! What stands in place of Handlebars in a build without the feature `mock-import`.
+//! Handlebars in a build without the feature `mock-import`: none.
 
 use std::convert::Infallible;
 use std::fmt;

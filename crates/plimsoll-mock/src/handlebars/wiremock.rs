@@ -193,7 +193,7 @@ fn json_path(call: &Call<'_>) -> Result<Value, String> {
     found(json, &path).map(|it| it.unwrap_or_else(|| default(call)))
 }
 
-/// What a path finds: one value, or a list if it may lead to several.
+/// The result of a path: one value, or a list if it may lead to several.
 pub(super) fn found(json: &Value, path: &str) -> Result<Option<Value>, String> {
     let path = if path.starts_with('$') {
         path.to_owned()
@@ -339,7 +339,7 @@ fn base64(call: &Call<'_>) -> Result<Value, String> {
     .into())
 }
 
-/// What stays as it is in forms (WHATWG URL, section 5.2).
+/// Characters that are not escaped in forms (WHATWG URL, section 5.2).
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'*')
     .remove(b'-')

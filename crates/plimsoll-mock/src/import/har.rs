@@ -29,7 +29,7 @@ impl Importer {
         for exchange in recording.exchanges {
             let origin = exchange.origin;
             let headers = exchange.headers.into_iter().map(|(name, value)| {
-                // What leads elsewhere on the same server leads here.
+                // A redirect within the same server becomes one within the mock.
                 let own = value.strip_prefix(&origin).filter(|_| name == "location");
                 let own = own.filter(|rest| rest.starts_with('/')).map(str::to_owned);
                 (name, FieldValue::Text(own.unwrap_or(value)))

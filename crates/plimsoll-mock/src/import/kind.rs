@@ -1,4 +1,4 @@
-//! What a foreign file is, by what it holds.
+//! Recognises foreign files by their content.
 
 use std::fs;
 use std::io::Read as _;

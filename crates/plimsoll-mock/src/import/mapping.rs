@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 ///
 /// - `otherwise`: its id if it says none that is a UUID.
 ///
-/// What is no object stays as it is.
+/// Adds an id to a mapping; a value that is not an object stays as it is.
 pub(crate) fn with_id(mapping: Value, otherwise: impl FnOnce(&Value) -> String) -> Value {
     let id = id_of(&mapping).unwrap_or_else(|| otherwise(&mapping));
     let Value::Object(mut mapping) = mapping else {

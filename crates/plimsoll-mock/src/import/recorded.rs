@@ -1,4 +1,4 @@
-//! What was recorded as rules: one for each method, path and query, with its responses one after the other.
+//! Recorded exchanges as rules: one for each method, path and query, with its responses one after the other.
 
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ pub(crate) struct Asking {
     content: AskedContent,
 }
 
-/// What content a request had, as far as rules ask for it.
+/// The content of a request, as far as rules can match it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum AskedContent {
     /// None, or one that cannot be compared.
@@ -81,7 +81,7 @@ enum AskedContent {
 /// Longer content of requests, in bytes, is not compared.
 const LONGEST_ASKED: usize = 16 << 10;
 
-/// What stands in place of a secret of a request, which meets everything.
+/// Replaces a secret of a request; equal to every value.
 const ANYTHING: &str = "${json-unit.ignore}";
 
 impl Exchanges {
@@ -222,7 +222,7 @@ fn when(asking: &Asking) -> When {
     when
 }
 
-/// What a rule says of a response.
+/// The table of a response.
 pub(crate) fn reply(
     reply: &RecordedReply,
     redaction: &Redaction,
@@ -230,7 +230,7 @@ pub(crate) fn reply(
     written: &mut WriteContent<'_>,
 ) -> Table {
     let mut respond = Table::new();
-    // What a cache had still was content all the same.
+    // A response that a cache still had did have content.
     let has_content = !reply.body.is_empty();
     let status = match reply.status {
         304 if has_content => 200,

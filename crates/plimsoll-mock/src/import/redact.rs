@@ -3,7 +3,7 @@
 use plimsoll_model::is_secret_name;
 use serde_json::Value;
 
-/// What stands where a secret stood.
+/// Replaces a secret.
 pub const REDACTED: &str = "REDACTED";
 
 /// Which names are those of secrets.
@@ -102,7 +102,7 @@ impl Redaction {
     }
 }
 
-/// What of a value is hidden.
+/// The hidden part of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Secrecy {
     None,
@@ -181,7 +181,7 @@ impl Scanner<'_> {
         });
     }
 
-    /// What stands between commas up to an end.
+    /// Parses items between commas, up to an end.
     fn items(&mut self, end: char, mut each: impl FnMut(&mut Self)) {
         loop {
             self.blanks();

@@ -14,7 +14,7 @@ fn compiled(imported: &Imported) -> MockFile {
         .unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// What a text becomes.
+/// Imports a text.
 pub(super) fn imported(text: &str) -> Imported {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");

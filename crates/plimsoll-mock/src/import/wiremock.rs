@@ -27,7 +27,7 @@ pub struct Stub {
     pub rule: Rule,
     /// The same as it stands in a file of rules.
     pub text: String,
-    /// What of the mapping it does not carry.
+    /// The parts of the mapping that it does not carry.
     pub left_out: Vec<Remark>,
 }
 
@@ -239,7 +239,7 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
     Ok(When::of(&["url_path"], test("regex", self::whole(&whole))))
 }
 
-/// What a pattern looks at.
+/// The part of a request that a pattern is about.
 #[derive(Clone, Copy)]
 enum Site<'s> {
     /// A field: where, and its name.
@@ -250,7 +250,7 @@ enum Site<'s> {
     Body,
     /// The values of a path in the content.
     JsonPath(&'s str),
-    /// What an expression finds in the content.
+    /// The results of an expression in the content.
     XPath(&'s str),
 }
 
@@ -366,7 +366,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                     when.ask(&path, uri.as_str());
                 }
             });
-            // What one expression calls something is another's for something else.
+            // Expressions may use one prefix for different namespaces.
             if namespaces.is_empty() {
                 when
             } else {

@@ -54,7 +54,7 @@ fn what_was_added_last_is_requested_first_and_a_reset_forgets_it() {
     assert_eq!(answering(&layers, "/api/a").as_deref(), Some("added-1"));
     layers.reset();
     assert_eq!(answering(&layers, "/api/a").as_deref(), Some("first"));
-    // What was called so before is not found under that name.
+    // The earlier name is not found any more.
     assert_eq!(layers.add(vec![added("/x")]).unwrap(), ["added-3"]);
 }
 

@@ -14,11 +14,11 @@ pub struct UnfitContent {
     /// Whether the document is wrong: an example of it, or alternatives of `oneOf` that accept the same; else the content
     /// that was made.
     pub is_documents: bool,
-    /// What is wrong.
+    /// The error.
     pub reason: String,
 }
 
-/// What the contents of a document came to.
+/// The verdict on the contents of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fit {
     /// Contents in JSON with a schema.
@@ -57,7 +57,7 @@ impl OpenApi {
         fit
     }
 
-    /// What is wrong with a content, if anything is, and whether the document is.
+    /// The error in a content, if there is one, and whether it is the document's.
     fn judge(
         &self,
         content: &ResponseContent,

@@ -231,7 +231,7 @@ pub(super) fn value(
     })
 }
 
-/// What has parameters by names, if it is a list of such.
+/// The named parameters of a place, if it has such.
 fn pairs_of<'a>(place: ParameterPlace, request: &'a RequestView<'_>) -> Option<&'a Pairs> {
     match place {
         ParameterPlace::Query => Some(request.parameters()),

@@ -10,7 +10,7 @@ use super::{OpenApiOptions, Refusal};
 use crate::collection::StoredResponse;
 use crate::request::RequestView;
 
-/// What a client would like (RFC 7240): `code`, `example`, `dynamic`.
+/// The preferences of a client (RFC 7240): `code`, `example`, `dynamic`.
 #[derive(Debug, Default)]
 struct Preferences {
     code: Option<u16>,
@@ -67,7 +67,7 @@ pub(super) fn of_refusal(
     Some(made)
 }
 
-/// What was wrong with a request whose refusal has the content that the document gives it.
+/// The error in a request, where the document gives the content of its rejection.
 const PROBLEM: HeaderName = HeaderName::from_static("x-plimsoll-problem");
 
 /// The response of a status, by its number or its range.
@@ -177,7 +177,7 @@ fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiR
         let other = of("2XX").or_else(|| of("DEFAULT"))?;
         Some((StatusCode::OK, other))
     };
-    // What only leads elsewhere has no other success.
+    // An operation that only redirects has no other success.
     let moved = || numbered().find(|(code, _)| code.is_redirection());
     let first = || {
         let response = operation.responses.first()?;

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::path::normalized;
 
-/// What stands in a path for a slash within a segment.
+/// Replaces an escaped slash within a segment.
 const ESCAPED_SLASH: char = '\u{0}';
 
 /// A path as routes see it, whose escaped slashes end no segment.
@@ -46,7 +46,7 @@ struct Route {
 
 /// A path that was found.
 #[derive(Debug)]
-pub(super) struct Found<'r> {
+pub(super) struct MatchedRoute<'r> {
     route: &'r Route,
     /// Names of places with what stands there.
     pub(super) places: Vec<(&'r str, String)>,
@@ -79,8 +79,8 @@ impl Routes {
     pub(super) fn find(
         &self,
         path: &str,
-        has_method: &dyn Fn(&Found<'_>) -> bool,
-    ) -> Option<Found<'_>> {
+        has_method: &dyn Fn(&MatchedRoute<'_>) -> bool,
+    ) -> Option<MatchedRoute<'_>> {
         let below = self.bases.iter().filter_map(|base| {
             let rest = path.strip_prefix(base.as_str())?;
             rest.starts_with('/').then_some(rest)
@@ -121,20 +121,20 @@ impl Route {
         })
     }
 
-    fn find(&self, path: &str) -> Option<Found<'_>> {
+    fn find(&self, path: &str) -> Option<MatchedRoute<'_>> {
         let captures = self.pattern.captures(path)?;
         let values = captures.iter().skip(1).map(|group| {
             let text = group.map_or("", |group| group.as_str());
             text.replace(ESCAPED_SLASH, "/")
         });
-        Some(Found {
+        Some(MatchedRoute {
             route: self,
             places: self.names.iter().map(String::as_str).zip(values).collect(),
         })
     }
 }
 
-impl Found<'_> {
+impl MatchedRoute<'_> {
     /// As the document has it.
     pub(super) fn path(&self) -> &str {
         &self.route.path

@@ -419,7 +419,7 @@ fn paths_and_objects_in_parameters_are_understood_as_documents_write_them() {
         assert_eq!(status(method, target), expected, "{method} {target}");
     }
     assert_eq!(ask(&openapi, "GET", "/p/a%2Fb", &[], "").1, "0");
-    // What need not have anything is an object all the same, not a text.
+    // A schema that requires nothing is an object all the same, not a text.
     let (_, chain, _) = ask(&openapi, "GET", "/chain", &[], "");
     assert!(chain["a"]["b"]["c"]["d"].is_object(), "{chain}");
 }

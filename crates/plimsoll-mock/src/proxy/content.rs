@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 /// Content of an exchange, each piece of which has to come within a time.
 pub(crate) struct PassedContent {
     content: forward::ResponseBody<Full<Bytes>>,
-    /// What a response to HEAD announces, although it has no content.
+    /// The announced length of a response to HEAD.
     announced: Option<u64>,
     timeout: Duration,
     timer: Option<Pin<Box<Sleep>>>,

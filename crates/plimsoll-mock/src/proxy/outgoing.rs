@@ -13,7 +13,8 @@ use crate::request::RequestView;
 /// Fields that are written anew.
 const WRITTEN_ANEW: [&str; 4] = ["expect", "host", "x-forwarded-proto", "x-forwarded-host"];
 
-/// So many servers of this kind may pass one request on: then it goes round.
+/// How many mock servers may forward one request before it is treated as a loop; chains of real set-ups have two or
+/// three.
 const MOST_HOPS: usize = 10;
 
 /// How this program is called in `via`.
@@ -56,7 +57,7 @@ impl Outgoing {
         };
         let mut written = Vec::new();
         let mut field = |name: &str, value: &[u8]| {
-            // What came by HTTP/2 was checked by other rules.
+            // Fields that came by HTTP/2 were checked by other rules.
             if HeaderName::from_bytes(name.as_bytes()).is_ok()
                 && HeaderValue::from_bytes(value).is_ok()
             {

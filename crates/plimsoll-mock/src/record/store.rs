@@ -14,7 +14,7 @@ use crate::import::entry::{Entry, Table};
 use crate::import::recorded::{Asking, RecordedReply, reply};
 use crate::import::redact::Redaction;
 
-/// Longer content, in bytes, has a separate file.
+/// Longer content, in bytes, has a file of its own: rules stay readable up to about twenty lines of JSON.
 const LONGEST_INLINE: usize = 1024;
 
 /// A file of rules up to so many bytes is written anew at once.
@@ -29,13 +29,13 @@ rule_sets = [\"rules.toml\"]
 fallback_respond_dir = \"files\"
 ";
 
-/// What its rules begin with.
+/// The first line of its rule files.
 const HEAD: &str = "strategy = \"priority\"\n";
 
 /// Where contents lie.
 const BODIES: &str = "bodies";
 
-/// What is written of a recording.
+/// The written files of a recording.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
@@ -53,7 +53,7 @@ pub(super) struct Store {
     waited: u32,
 }
 
-/// What was answered to one request.
+/// The responses to one request.
 #[derive(Debug)]
 struct Recorded {
     replies: Vec<Table>,
@@ -174,7 +174,7 @@ impl Store {
         text
     }
 
-    /// What a rule says of a response, whose content may have become a file.
+    /// The table of a response, whose content may have become a file.
     fn table(&mut self, asking: &Asking, given: &RecordedReply) -> io::Result<Table> {
         let mut failed = None;
         let (folder, names) = (&self.folder, &mut self.names);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
-/// Longer content is passed on, but not collected.
+/// Longer content is forwarded but not recorded: an exchange is held in memory until it is complete.
 pub(super) const LONGEST: usize = 64 << 20;
 
 /// Content from a server, and what is done once all of it has come.

@@ -1,4 +1,4 @@
-//! What the prelude makes of a script's answer, as a response.
+//! The result of a script as a response.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use super::ScriptAnswer;
 /// Fields that no script may set.
 const OURS: [&str; 4] = ["content-length", "transfer-encoding", "connection", "date"];
 
-/// What the prelude makes of the value that a handler returns.
+/// The value of a handler, as the prelude passes it on.
 #[derive(Debug)]
 pub(super) struct Answered {
     status: Option<f64>,

@@ -16,7 +16,7 @@ use super::host::{MockHost, functions};
 use super::input::Input;
 use super::load::LIMITS;
 
-/// What the modules of a script may compute while they are run once.
+/// Computing time for the modules of a script while they are evaluated once: large bundles take some tenths of a second.
 const LOADING: Duration = Duration::from_secs(2);
 
 /// Goes around every handler: makes the request and the context of what came, and an answer of what it returns.

@@ -1,4 +1,4 @@
-//! What scripts of a mock may call: the store, chance and time.
+//! Host functions for scripts of a mock: the store, chance and time.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use crate::notice_limiter::NoticeLimiter;
 use crate::store::Store;
 use crate::template::{Chance, uuid};
 
-/// What the scripts of one thread share.
+/// State that the scripts of one thread share.
 #[derive(Debug)]
 pub(super) struct MockHost {
     store: Store,

@@ -8,7 +8,7 @@ use plimsoll_script::js::{self, Ctx, Object};
 use super::Script;
 use crate::request::{Pairs, RequestView};
 
-/// What the prelude makes a request and a context of. Crosses to the thread of scripts.
+/// The request and the context as the prelude gets them. Crosses to the thread of scripts.
 #[derive(Debug)]
 pub(super) struct Input {
     method: String,

@@ -29,7 +29,7 @@ pub(super) const WAITING: usize = 256;
 /// Scripts run on stacks of their fibers.
 const STACK: usize = 1 << 20;
 
-/// What a script may take beyond its time until it is held to be lost: some functions of the engine, such as
+/// Time beyond its limit after which a script counts as lost: some functions of the engine, such as
 /// looking for a long text within a longer one, cannot be interrupted.
 const BEYOND: Duration = Duration::from_secs(1);
 
@@ -81,7 +81,7 @@ fn now() -> u64 {
     u64::try_from(SystemClock.monotonic().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Running {
     host: Rc<MockHost>,
     stacks: Stacks,

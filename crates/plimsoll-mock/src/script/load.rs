@@ -20,7 +20,7 @@ pub(super) const LIMITS: Limits = Limits {
     stack: 512 << 10,
 };
 
-/// What stands in a rule is called so.
+/// The name of a script within a rule.
 const INLINE: &str = "respond.javascript.text";
 
 /// A module whose default export answers requests.
@@ -82,7 +82,7 @@ impl Script {
         Ok((script, files))
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn shown(&self) -> &str {
         &self.shown
     }

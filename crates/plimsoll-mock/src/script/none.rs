@@ -1,4 +1,4 @@
-//! What stands for scripts in programs without them.
+//! Scripts in programs without them: none.
 
 #![expect(
     clippy::unused_self,
@@ -32,7 +32,7 @@ impl Script {
         Err("this program was built without JavaScript".to_owned())
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn shown(&self) -> &str {
         match *self {}
     }

@@ -16,14 +16,14 @@ use tokio::io::AsyncReadExt;
 use tokio::time::{sleep_until, timeout};
 
 use super::session::{End, Session};
-use super::{Conversation, Saying, What};
+use super::{Conversation, MessageContent, ScriptedMessage};
 use crate::patience::{shut_down, write_all};
 use crate::request::KeptRequest;
 
 /// Read at a time, in bytes.
 const BUFFER: usize = 16 << 10;
 
-/// Messages that may wait to be sent; a client that causes more is disconnected.
+/// Messages that may wait to be sent; a client that causes more and does not read is disconnected.
 const MOST_WAITING: usize = 1000;
 
 /// The same in bytes.
@@ -46,7 +46,7 @@ pub(crate) async fn talk(
     };
     let talk = Talk {
         decoder: Decoder::new(Role::Server, limits),
-        heard: Heard::default(),
+        heard: ReceivedEvents::default(),
         waiting: VecDeque::new(),
         waiting_bytes: 0,
         stream,
@@ -63,7 +63,7 @@ struct Talk {
     request: KeptRequest,
     session: Arc<Session>,
     decoder: Decoder,
-    heard: Heard,
+    heard: ReceivedEvents,
     /// Frames to send, by their time.
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
@@ -92,32 +92,36 @@ impl OutgoingFrame {
     }
 }
 
-/// What came in one read.
+/// The events of one read.
 #[derive(Debug, Default)]
-struct Heard {
+struct ReceivedEvents {
     message: Vec<u8>,
-    events: Vec<Came>,
+    events: Vec<ReceivedEvent>,
 }
 
 #[derive(Debug)]
-enum Came {
+enum ReceivedEvent {
     Message(MessageKind, Vec<u8>),
     Ping(Vec<u8>),
     Close(Option<u16>, String),
 }
 
-impl FrameSink for Heard {
+impl FrameSink for ReceivedEvents {
     fn piece(&mut self, piece: &[u8]) {
         self.message.extend_from_slice(piece);
     }
 
     fn event(&mut self, event: Event<'_>) {
         self.events.push(match event {
-            Event::Message { kind, .. } => Came::Message(kind, std::mem::take(&mut self.message)),
-            Event::Ping(payload) => Came::Ping(payload.to_owned()),
+            Event::Message { kind, .. } => {
+                ReceivedEvent::Message(kind, std::mem::take(&mut self.message))
+            }
+            Event::Ping(payload) => ReceivedEvent::Ping(payload.to_owned()),
             Event::Pong(_) => return,
-            Event::Close(None) => Came::Close(None, String::new()),
-            Event::Close(Some(close)) => Came::Close(Some(close.code), close.reason.to_owned()),
+            Event::Close(None) => ReceivedEvent::Close(None, String::new()),
+            Event::Close(Some(close)) => {
+                ReceivedEvent::Close(Some(close.code), close.reason.to_owned())
+            }
         });
     }
 }
@@ -190,14 +194,14 @@ impl Talk {
         }
     }
 
-    async fn answer(&mut self, came: Came) -> Result<(), Over> {
+    async fn answer(&mut self, came: ReceivedEvent) -> Result<(), Over> {
         let (kind, message) = match came {
-            Came::Ping(payload) => return Ok(self.write(Opcode::Pong, &payload).await?),
-            Came::Close(code, reason) => {
+            ReceivedEvent::Ping(payload) => return Ok(self.write(Opcode::Pong, &payload).await?),
+            ReceivedEvent::Close(code, reason) => {
                 let end = End::Client(code, reason);
                 return Err(Over::Close(code, String::new(), end));
             }
-            Came::Message(kind, message) => (kind, Bytes::from(message)),
+            ReceivedEvent::Message(kind, message) => (kind, Bytes::from(message)),
         };
         self.session.received(kind, &message);
         self.request.body = message;
@@ -216,27 +220,27 @@ impl Talk {
     /// Has everything wait for its time.
     ///
     /// - `kind`: of the message that is answered.
-    fn say(&mut self, says: &[Saying], kind: Option<MessageKind>) -> Result<(), Over> {
+    fn say(&mut self, says: &[ScriptedMessage], kind: Option<MessageKind>) -> Result<(), Over> {
         let request = self.request.view();
         let mut at = SystemClock.now();
         let mut frames = Vec::new();
         for saying in says {
             at += saying.after;
             let frame = match &saying.what {
-                What::Text(content) => {
+                MessageContent::Text(content) => {
                     OutgoingFrame::Message(MessageKind::Text, content.for_request(&request))
                 }
-                What::Binary(content) => {
+                MessageContent::Binary(content) => {
                     OutgoingFrame::Message(MessageKind::Binary, content.for_request(&request))
                 }
-                What::Echo => match kind {
+                MessageContent::Echo => match kind {
                     Some(kind) => OutgoingFrame::Message(kind, self.request.body.clone()),
                     None => continue,
                 },
-                What::Ping(payload) => {
+                MessageContent::Ping(payload) => {
                     OutgoingFrame::Ping(Bytes::copy_from_slice(payload.as_bytes()))
                 }
-                What::Close(code, reason) => OutgoingFrame::Close(*code, reason.clone()),
+                MessageContent::Close(code, reason) => OutgoingFrame::Close(*code, reason.clone()),
             };
             frames.push(Waiting { at, frame });
         }

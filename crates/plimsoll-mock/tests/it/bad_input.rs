@@ -1,4 +1,4 @@
-//! What clients send by mistake or on purpose, over real sockets.
+//! Bad and hostile input of clients, over real sockets.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

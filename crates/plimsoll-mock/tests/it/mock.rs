@@ -24,7 +24,7 @@ pub(crate) struct Served {
     engine: Engine,
 }
 
-/// What came back.
+/// A received response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

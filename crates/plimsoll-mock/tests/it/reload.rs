@@ -1,4 +1,4 @@
-//! What a mock keeps when the server's configuration is loaded again.
+//! State that a mock keeps over a reload of the server's configuration.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What rules can answer beyond a text.
+//! Replies beyond a text.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,7 +32,7 @@ fn templates_are_filled_for_each_request() {
         served.get("/users/8").text(),
         "{ \"id\": \"8\", \"n\": 2, \"name\": \"\" }"
     );
-    // What a client sends cannot end a field.
+    // Input of a client cannot end a field.
     let answer = served.get("/users/a%0d%0ax-evil:%201");
     assert_eq!((answer.status, answer.field("x-evil")), (200, None));
     assert_eq!(answer.field("x-id"), Some("a  x-evil: 1"));
@@ -193,7 +193,7 @@ fn collections_are_changed_and_kept() {
         list.text(),
         "[{\"id\":2,\"name\":\"Ben\"},{\"id\":1,\"name\":\"Eve\"}]"
     );
-    // What was answered is on disk.
+    // Acknowledged changes are on disk.
     let kept: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(served.path("people.json")).unwrap())
             .unwrap();

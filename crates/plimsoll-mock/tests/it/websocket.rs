@@ -14,7 +14,7 @@ use crate::mock::{self, Served};
 /// Longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a server has response.
+/// Frames of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Text(String),
@@ -96,7 +96,7 @@ impl Client {
         self.send(Opcode::Text, text.as_bytes());
     }
 
-    /// What comes next.
+    /// The next frame.
     pub(crate) fn hear(&mut self) -> Heard {
         while self.sink.heard.is_empty() {
             let mut buffer = [0; 4096];
@@ -174,7 +174,7 @@ fn a_conversation_goes_as_the_rule_says() {
     client.say("{\"type\":\"add\",\"by\":3}");
     assert_eq!(client.hear(), text("{ \"sum\": 3, \"room\": \"7\" }"));
     client.say("{\"all\":[\"a\",\"b\"]}");
-    // What waits does not hold up what comes behind it.
+    // A waiting message does not hold up later ones.
     client.say("now");
     assert_eq!(client.hear(), text("1"));
     assert_eq!(client.hear(), text("now"));

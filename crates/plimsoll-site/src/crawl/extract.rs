@@ -16,7 +16,7 @@ pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
         match token {
             Token::StartTag(tag) => {
                 let name: &[u8] = &tag.name;
-                // What stands in these is no markup.
+                // The contents of these elements are not markup.
                 match name {
                     b"style" if !tag.self_closing => tokens.set_state(State::RawText),
                     b"script" if !tag.self_closing => tokens.set_state(State::ScriptData),

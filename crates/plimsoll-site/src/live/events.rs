@@ -40,7 +40,7 @@ impl Events {
         }
     }
 
-    /// What is to be sent after a look, if anything.
+    /// The event to send after a look, if any.
     fn look(&mut self) -> Option<String> {
         let state = self.live.state();
         let last = self.last.replace(state.clone());

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-/// What begins a trailer, with the version of the format at its end.
+/// The start of a trailer, with the version of the format at its end.
 const MAGIC: &[u8; 16] = b"PLIMSOLL-PACK\0\0\x01";
 
 /// Magic, three numbers of eight bytes in little endian, and the checksum.
@@ -17,7 +17,7 @@ pub(super) const TRAILER_BYTES: usize = 16 + 3 * 8 + 32;
 /// Bytes that an index may have.
 const MOST_INDEX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// What a payload holds.
+/// The index of a payload.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Index {
     /// Keys of `files` that it is served with, as they stand in TOML, one a line.
@@ -78,7 +78,7 @@ pub enum PackError {
     /// A file or directory cannot be read or written.
     #[error("cannot {verb} {}", .path.display())]
     Io {
-        /// What was to be done.
+        /// The failed step.
         verb: &'static str,
         /// To what.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum PackError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: &'static str,
     },
     /// A name that is not UTF-8.

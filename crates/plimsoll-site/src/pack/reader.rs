@@ -11,7 +11,7 @@ use plimsoll_server::{Coding, FilePart};
 
 use crate::pack::executable::is_cut;
 use crate::pack::format::{Index, IndexedFile, PackError, PackedFile, Stored, Trailer};
-use crate::tree::{Found, Listed, SiteFile, StoredCopy, Tag, Tree};
+use crate::tree::{Listed, SiteFile, StoredCopy, Tag, Tree, TreeEntry};
 
 /// A packed site, open.
 #[derive(Debug)]
@@ -74,13 +74,13 @@ impl Pack {
 }
 
 impl Tree for Arc<Pack> {
-    fn find(&self, path: &str) -> io::Result<Found> {
+    fn find(&self, path: &str) -> io::Result<TreeEntry> {
         if self.directories.contains_key(path) {
-            return Ok(Found::Directory);
+            return Ok(TreeEntry::Directory);
         }
         let file = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
         let (part, tag) = self.part(file.content).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Found::File(SiteFile {
+        Ok(TreeEntry::File(SiteFile {
             part,
             modified: file.modified,
             tag,
@@ -190,7 +190,7 @@ pub fn packed_keys(program: &Path) -> Option<String> {
     }
 }
 
-/// What a packed site holds, by path.
+/// The files of a packed site, by path.
 pub fn list(path: &Path) -> Result<Vec<PackedFile>, PackError> {
     let (_, _, index) = open(path)?;
     let length = |content: usize| index.contents[content].length;

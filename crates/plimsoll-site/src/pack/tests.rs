@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::tree::{Found, Tree};
+use crate::tree::{Tree, TreeEntry};
 
 /// A program, a site, and where it is packed to.
 struct Place(tempfile::TempDir);
@@ -92,13 +92,13 @@ fn a_payload_is_replaced_and_its_tags_are_those_of_the_content() {
     let tags = || {
         let pack = std::sync::Arc::new(Pack::open(&place.path("packed")).unwrap());
         let tag = |name: &str| match pack.find(name).unwrap() {
-            Found::File(file) => file.tag.shown(),
-            Found::Directory => panic!("{name} is a directory"),
+            TreeEntry::File(file) => file.tag.shown(),
+            TreeEntry::Directory => panic!("{name} is a directory"),
         };
         assert_eq!(pack.links(), "gh https://a.example/\n");
-        assert!(matches!(pack.find("a").unwrap(), Found::Directory));
+        assert!(matches!(pack.find("a").unwrap(), TreeEntry::Directory));
         assert!(pack.find("b").is_err());
-        let Found::File(file) = pack.find("index.html").unwrap() else {
+        let TreeEntry::File(file) = pack.find("index.html").unwrap() else {
             panic!("it is a file");
         };
         assert_eq!(pack.copies("index.html", &file).len(), 3);
@@ -145,7 +145,7 @@ fn a_program_is_cut_to_what_is_loaded() {
     let length = program_length(&own);
     if cfg!(target_os = "linux") {
         assert!(length < own.len() && length > 64);
-        // What is cut off, and what is no program at all, is left as it is.
+        // A truncated program, and a file that is not a program, are left as they are.
         assert_eq!(program_length(&own[..length]), length);
         assert_eq!(program_length(&own[..100]), 100);
     }

@@ -15,14 +15,14 @@ use crate::media;
 use crate::pack::executable::{program_length, without_sections};
 use crate::pack::format::{Index, IndexedFile, PackError, Stored, Trailer, digest_bytes, hash_of};
 
-/// What is packed, and into what.
+/// The site to pack, and the program to pack it into.
 #[derive(Debug, Clone)]
 pub struct PackOptions {
     /// The directory of the site.
     pub directory: PathBuf,
     /// The program that serves it; a payload that it has is replaced.
     pub program: PathBuf,
-    /// What is written.
+    /// The file to write.
     pub output: PathBuf,
     /// Keys of `files` that it is served with, as they stand in TOML, one a line.
     pub keys: String,
@@ -32,7 +32,7 @@ pub struct PackOptions {
     pub hidden: bool,
 }
 
-/// What was packed.
+/// The packed site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packed {
     /// Files.
@@ -45,7 +45,7 @@ pub struct Packed {
     pub bytes: u64,
 }
 
-/// Content from so many bytes on is compressed.
+/// Content from so many bytes on is compressed: shorter content fits one packet anyway.
 const LEAST_COMPRESSED: usize = 256;
 
 /// Packs a directory; the file is complete or not there.
@@ -60,7 +60,7 @@ pub fn pack(options: &PackOptions) -> Result<Packed, PackError> {
             Ok(packed)
         }
         Err(error) => {
-            // What is half done is of no use to anybody.
+            // A half-written file is useless.
             fs::remove_file(&writer.path).ok();
             Err(error)
         }

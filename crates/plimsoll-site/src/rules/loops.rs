@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::path::SitePath;
 use crate::rules::{MOST_HOPS, RuleInput, Rules};
 
-/// What stands in places while rules are tried.
+/// The value of placeholders while rules are tried.
 const SAMPLE: &str = "x";
 
 /// The lines of rules that lead back to themselves, or on for ever, each with the paths on the way.

@@ -13,7 +13,7 @@ pub(crate) struct Pattern {
     names: Vec<String>,
 }
 
-/// What a pattern is for, which decides on its meaning for Netlify.
+/// The use of a pattern, which decides on its meaning for Netlify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
     Redirects,
@@ -40,7 +40,7 @@ impl Pattern {
         Ok(Self { expression, names })
     }
 
-    /// What the places stand for in `path`, which is decoded.
+    /// The values of the placeholders in `path`, which is decoded.
     pub(crate) fn captures(&self, path: &str) -> Option<Captured> {
         let found = self.expression.captures(path)?;
         let groups = found.iter().skip(1);

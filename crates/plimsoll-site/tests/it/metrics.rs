@@ -1,4 +1,4 @@
-//! What `/metrics` says of sites, and lists that are refreshed on demand.
+//! `/metrics` of sites, and lists that are refreshed on demand.
 
 use std::fs;
 

@@ -79,7 +79,7 @@ fn short_links_come_from_a_file_and_follow_it() {
     fs::write(&list, "gh https://a.example/other-page\n").unwrap();
     eventually(|| location(&site, "/gh") == to(302, "https://a.example/other-page"));
     assert_eq!(site.get("/a/b").status, 404);
-    // What is no list leaves the last one in place.
+    // A file that is not a list leaves the last one in place.
     fs::write(&list, "<!doctype html>\n").unwrap();
     let before = site.engine.counters().snapshot().answered();
     eventually(|| {

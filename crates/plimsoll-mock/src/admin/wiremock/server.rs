@@ -12,7 +12,7 @@ use crate::admin::call::{AdminResponse, Call};
 use crate::admin::scenarios::known;
 use crate::states::{STARTED, Session};
 
-/// What the server is, for those who ask.
+/// The version that clients are given.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl AdminOfMock {

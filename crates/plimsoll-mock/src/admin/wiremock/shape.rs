@@ -8,7 +8,7 @@ use crate::admin::call::AdminResponse;
 use crate::journal::Entry;
 use crate::request::{KeptRequest, Pairs};
 
-/// What the ids of requests begin with; their numbers stand behind it.
+/// The prefix of request ids; their number follows.
 const IDS: &str = "00000000-0000-4000-8000-";
 
 /// The id of a request.
@@ -82,7 +82,7 @@ fn milliseconds(entry: &Entry) -> u64 {
 fn host_and_port(authority: &str, is_tls: bool) -> (&str, u16) {
     let usual = if is_tls { 443 } else { 80 };
     let split = authority.rsplit_once(':');
-    // What follows the last colon within brackets is part of an address.
+    // A colon within brackets is part of an address.
     match split.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
         Some((host, port)) => (host, port),
         None => (authority, usual),

@@ -1,4 +1,4 @@
-//! What evaluating expressions may cost.
+//! Limits on the cost of evaluating expressions.
 //!
 //! Every node that an expression visits is a step, and every byte of text that it reads counts. An evaluation that
 //! needs more visits no further nodes, so it ends soon, and its result is thrown away. What it visits it may also hold,
@@ -18,7 +18,7 @@ const BYTES_OF_PRODUCT: u64 = 64 << 10;
 const STEPS_OF_REQUEST: u64 = 10 * STEPS;
 const BYTES_OF_REQUEST: u64 = 10 * BYTES;
 
-/// What is left for one evaluation.
+/// The rest of the budget of one evaluation.
 #[derive(Debug)]
 pub(super) struct Budget {
     steps: Cell<u64>,
@@ -51,7 +51,7 @@ impl Budget {
     }
 }
 
-/// What is left for the evaluations of one request.
+/// The rest of the budget of one request's evaluations.
 #[derive(Debug)]
 pub(crate) struct RequestBudget {
     steps: Cell<u64>,

@@ -5,16 +5,16 @@
 
 use roxmltree::{Document, ParsingOptions};
 
-/// Longer content is not parsed, in bytes.
+/// Longer content is not parsed, in bytes: its tree takes some ten times as much memory.
 pub(super) const LONGEST: usize = 1 << 20;
 
 /// Most nodes of a document; attributes and namespaces are none.
 const MOST_NODES: u32 = 100_000;
 
-/// Most attributes of one element.
+/// Attributes of one element: the parser compares each with all others to find duplicates.
 const MOST_ATTRIBUTES: usize = 256;
 
-/// Most declarations of namespaces in a document.
+/// Namespace declarations of a document: the parser searches all of them for each prefix.
 const MOST_NAMESPACES: usize = 256;
 
 /// How deep elements may be nested.

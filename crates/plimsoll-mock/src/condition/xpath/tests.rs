@@ -115,7 +115,7 @@ fn attributes_and_namespaces_are_counted_before_they_are_parsed() {
     assert!(document(namespaces(256).as_bytes()).is_ok());
     let many = namespaces(257);
     assert_eq!(document(many.as_bytes()).unwrap_err(), XmlError::Namespaces);
-    // What only looks like attributes is not one.
+    // Text that only looks like attributes.
     let text = "a='b' ".repeat(1000);
     let plain = format!("<r>{text}<![CDATA[<a {text}]]><?p <a {text}?><!-- <a {text}--></r>");
     assert!(document(plain.as_bytes()).is_ok());
@@ -179,7 +179,7 @@ fn what_costs_too_much_is_not_met_under_a_negation_either() {
     assert!(!is_met(test("//a//a//b"), &request));
     assert!(!is_met(not(test("//a//a//b")), &request));
     assert!(!is_met(not(not(test("//a//a//b"))), &request));
-    // What is known decides where it can.
+    // Known values decide where they can.
     let any = Condition::Any(vec![test("//a//a//b"), test("/a")]);
     assert!(is_met(any, &request));
     let all = Condition::All(vec![test("//a//a//b"), test("/b")]);

@@ -13,7 +13,7 @@ pub(super) struct Endpoint {
 enum Segment {
     Text(String),
     Param(String),
-    /// What a regular expression matches.
+    /// A regular expression.
     Pattern(String),
     /// Anything, slashes too.
     Rest,

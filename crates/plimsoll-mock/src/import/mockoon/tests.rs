@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use crate::content::Content;
 use crate::import::tests::{answered, imported};
-use crate::reply::Content;
+use crate::reply::ReplyKind;
 use crate::request::KeptRequest;
 use crate::states::States;
 
@@ -144,7 +145,7 @@ fn templates_look_up_data() {
     let request = KeptRequest::made("GET", "/user");
     let (set, number) = file.plan.find(&request.view()).unwrap();
     let rule = &file.plan.sets[set].rules()[number];
-    let Content::Written(_, written) = &rule.replies[0].content else {
+    let ReplyKind::Content(Content::Written(_, written)) = &rule.replies[0].kind else {
         panic!("{rule:?}");
     };
     assert_eq!(written.fill(&request.view()), "Ann Ann 1 ");

@@ -22,7 +22,7 @@ impl Texts<'_> {
     }
 }
 
-/// What a response becomes, and what of it that does not carry.
+/// Translates a response, and lists the parts that it does not carry.
 pub(super) fn respond(
     response: &MappingResponse,
     files: &Path,

@@ -1,0 +1,58 @@
+//! The response of a real server, with the fields of the rule in place of the server's.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, HeaderValue};
+use plimsoll_server::{Answer, Outcome, Response, ResponseBody};
+
+use super::{ReplyCall, ReplyContext, Respond};
+use crate::proxy::{self, Outgoing, Passed, Upstream};
+use crate::sharing::Allowed;
+
+impl Respond for Arc<Upstream> {
+    fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {
+        let own = call.reply.fields(call.request);
+        let Some(outgoing) = Outgoing::of(call.request, self) else {
+            let text = format!("requests for {self} come back here\n");
+            let status = StatusCode::LOOP_DETECTED;
+            return Answer::now(call.context.text(status, text, &call.allowed));
+        };
+        let pool = call.context.pool(self);
+        let (context, allowed) = (Rc::clone(call.context), call.allowed.clone());
+        call.then(async move {
+            Outcome::Respond(match proxy::pass_on(pool, outgoing).await {
+                Ok(passed) => response(passed, &own, &context, &allowed),
+                Err((status, text)) => context.text(status, text, &allowed),
+            })
+        })
+    }
+
+    fn summary(&self, _status: StatusCode) -> String {
+        format!("what {self} answers")
+    }
+}
+
+fn response(
+    passed: Passed,
+    own: &[(HeaderName, HeaderValue)],
+    context: &ReplyContext,
+    allowed: &Allowed,
+) -> Response {
+    let is_own = |name: &HeaderName| own.iter().any(|(it, _)| it == name);
+    let theirs = passed.fields.iter().filter(|(name, _)| !is_own(name));
+    let mut fields: Vec<_> = own.iter().chain(theirs).cloned().collect();
+    let is_shared = fields
+        .iter()
+        .any(|(name, _)| *name == ACCESS_CONTROL_ALLOW_ORIGIN);
+    if !is_shared {
+        fields.extend(context.sharing().fields(allowed));
+    }
+    let response = fields
+        .into_iter()
+        .fold(Response::new(passed.status), |response, (name, value)| {
+            response.with_field(name, value)
+        });
+    response.with_body(ResponseBody::Stream(Box::pin(passed.content)))
+}
