@@ -5,6 +5,8 @@
 
 mod hash;
 
+mod least_connections;
+
 mod least_requests;
 
 mod maglev;
@@ -38,6 +40,9 @@ pub trait Servers {
     /// Requests in flight.
     fn active(&self, server: usize) -> u32;
 
+    /// Open connections, idle ones included.
+    fn connections(&self, server: usize) -> u32;
+
     /// The peak-sensitive moving average of latency, in seconds; 0 before the first response.
     fn latency(&self, server: usize) -> f64;
 }
@@ -60,6 +65,8 @@ pub enum Balance {
     Random,
     /// The one with the fewest requests in flight, relative to its weight.
     LeastRequests,
+    /// The one with the fewest open connections, relative to its weight.
+    LeastConnections,
     /// Of two at random the one with fewer requests in flight.
     P2c,
     /// Of two at random the one with the lower product of latency and requests in flight.
@@ -72,10 +79,11 @@ pub enum Balance {
 
 impl Balance {
     /// Every balancer.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::RoundRobin,
         Self::Random,
         Self::LeastRequests,
+        Self::LeastConnections,
         Self::P2c,
         Self::PeakEwma,
         Self::RingHash,
@@ -88,6 +96,7 @@ impl Balance {
             Self::RoundRobin => "round_robin",
             Self::Random => "random",
             Self::LeastRequests => "least_requests",
+            Self::LeastConnections => "least_connections",
             Self::P2c => "p2c",
             Self::PeakEwma => "peak_ewma",
             Self::RingHash => "ring_hash",
@@ -108,6 +117,7 @@ impl Balance {
             Self::RoundRobin => Box::new(round_robin::RoundRobin::new(servers.len())),
             Self::Random => Box::new(random::Random::new(seed)),
             Self::LeastRequests => Box::new(least_requests::LeastRequests::new()),
+            Self::LeastConnections => Box::new(least_connections::LeastConnections::new()),
             Self::P2c => Box::new(p2c::PowerOfTwo::by_active(seed)),
             Self::PeakEwma => Box::new(p2c::PowerOfTwo::by_latency(seed)),
             Self::RingHash => Box::new(ring_hash::Ring::new(servers)),
@@ -125,7 +135,7 @@ impl fmt::Display for Balance {
 /// The name of a balancer that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a balancer; there are round_robin, random, least_requests, p2c, peak_ewma, ring_hash and maglev"
+    "`{0}` is not a balancer; there are round_robin, random, least_requests, least_connections, p2c, peak_ewma, ring_hash and maglev"
 )]
 pub struct UnknownBalance(String);
 

@@ -1,4 +1,4 @@
-//! What the gateway counts, for `/metrics` and the admin port.
+//! Counters of the gateway, for `/metrics` and the admin port.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,7 +15,8 @@ use crate::forward::ForwardPlan;
 use crate::layer4::Layer4Figures;
 use crate::traces::SpanCounts;
 use crate::upstream::{
-    BOUNDS, Event, History, Recent, Sample, ServerStatus, UpstreamPlan, UpstreamStatus,
+    BOUNDS, DurationCounts, Durations, Event, History, Recent, Sample, ServerStatus, UpstreamPlan,
+    UpstreamStatus,
 };
 
 /// The upstreams of an engine by their configuration; outlives reloads.
@@ -41,6 +42,37 @@ struct WatchedRoute {
     history: History,
     /// Responses by class: 1xx to 5xx, and others.
     responses: [u64; 6],
+    /// Those of each worker.
+    durations: Vec<Arc<Durations>>,
+    /// Those of workers of earlier configurations.
+    ended: DurationCounts,
+}
+
+impl WatchedRoute {
+    /// Durations of one more worker.
+    fn worker(&mut self) -> Arc<Durations> {
+        let Self {
+            durations, ended, ..
+        } = self;
+        durations.retain(|of_worker| {
+            let is_used = Arc::strong_count(of_worker) > 1;
+            if !is_used {
+                ended.add(&of_worker.counts());
+            }
+            is_used
+        });
+        let new = Arc::<Durations>::default();
+        durations.push(Arc::clone(&new));
+        new
+    }
+
+    fn durations(&self) -> DurationCounts {
+        let mut sum = self.ended;
+        for of_worker in &self.durations {
+            sum.add(&of_worker.counts());
+        }
+        sum
+    }
 }
 
 /// A route as it is now.
@@ -53,7 +85,7 @@ pub(crate) struct RouteStatus {
 }
 
 impl GatewayFigures {
-    /// What all workers know of an upstream; the same for every worker, and after a reload that does not change it.
+    /// State of an upstream that all workers share; the same after a reload that does not change it.
     pub(crate) fn upstream(&self, plan: &UpstreamPlan, now: Instant) -> Arc<UpstreamStatus> {
         let mut upstreams = self
             .upstreams
@@ -74,7 +106,7 @@ impl GatewayFigures {
         &self.layer4
     }
 
-    /// What became of spans.
+    /// Counts of spans.
     pub(crate) const fn spans(&self) -> &Arc<SpanCounts> {
         &self.spans
     }
@@ -104,27 +136,34 @@ impl GatewayFigures {
         self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// Shows a route as long as its plan is in use.
+    /// Shows a route as long as its plan is in use; returns what one worker counts of it.
     ///
     /// - `targets`: where its requests go, for people.
-    pub(crate) fn add_route(&self, name: &str, plan: &Arc<ForwardPlan>, targets: Vec<String>) {
+    pub(crate) fn add_route(
+        &self,
+        name: &str,
+        plan: &Arc<ForwardPlan>,
+        targets: Vec<String>,
+    ) -> Arc<Durations> {
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         routes.retain(|_, route| route.plan.strong_count() > 0);
         let plan = Arc::downgrade(plan);
-        match routes.entry(name.to_owned()) {
-            Entry::Occupied(mut known) => {
-                let known = known.get_mut();
+        let route = match routes.entry(name.to_owned()) {
+            Entry::Occupied(known) => {
+                let known = known.into_mut();
                 (known.plan, known.targets) = (plan, targets);
+                known
             }
-            Entry::Vacant(free) => {
-                free.insert(WatchedRoute {
-                    plan,
-                    targets,
-                    history: History::default(),
-                    responses: [0; 6],
-                });
-            }
-        }
+            Entry::Vacant(free) => free.insert(WatchedRoute {
+                plan,
+                targets,
+                history: History::default(),
+                responses: [0; 6],
+                durations: Vec::new(),
+                ended: DurationCounts::default(),
+            }),
+        };
+        route.worker()
     }
 
     /// Keeps what routes have responded, for their rates.
@@ -158,6 +197,15 @@ impl GatewayFigures {
             .collect()
     }
 
+    /// How long responses of every route took, by its name.
+    fn route_durations(&self) -> Vec<(String, DurationCounts)> {
+        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = routes.iter().filter(|(_, it)| it.plan.strong_count() > 0);
+        in_use
+            .map(|(name, route)| (name.clone(), route.durations()))
+            .collect()
+    }
+
     /// Every upstream in use, by name.
     pub(crate) fn all(&self) -> Vec<Arc<UpstreamStatus>> {
         let upstreams = self
@@ -176,6 +224,7 @@ impl Figures for GatewayFigures {
         show_stores(&self.stores(), text);
         show_spans(&self.spans, text);
         self.layer4.show(text);
+        show_routes(&self.route_durations(), text);
         let now = SystemClock.now();
         let upstreams: Vec<_> = self
             .all()
@@ -226,22 +275,8 @@ impl Figures for GatewayFigures {
         let name = format!("{PREFIX}_response_seconds");
         text.family(&name, "histogram", "Time to the head of the response");
         for (upstream, server) in &servers {
-            let mut sum = 0;
-            for (number, count) in server.latencies.iter().enumerate() {
-                sum += count;
-                let bound = BOUNDS.get(number);
-                let bound = bound.map_or("+Inf".to_owned(), |it| (*it as f64 / 1e6).to_string());
-                let labels = [
-                    ("upstream", *upstream),
-                    ("server", &server.server),
-                    ("le", &bound),
-                ];
-                text.sample(&format!("{name}_bucket"), &labels, sum);
-            }
             let labels = [("upstream", *upstream), ("server", &server.server)];
-            let seconds = server.latency_us_sum as f64 / 1e6;
-            text.sample(&format!("{name}_sum"), &labels, seconds);
-            text.sample(&format!("{name}_count"), &labels, sum);
+            show_histogram(&name, &labels, &server.durations, text);
         }
         for event in Event::ALL {
             let (name, help) = event.metric();
@@ -253,6 +288,39 @@ impl Figures for GatewayFigures {
             }
         }
     }
+}
+
+/// How long responses of routes took.
+fn show_routes(routes: &[(String, DurationCounts)], text: &mut MetricsText) {
+    if routes.is_empty() {
+        return;
+    }
+    let name = format!("{PREFIX}_route_seconds");
+    let help = "Time from a request to the head of its response, over all attempts";
+    text.family(&name, "histogram", help);
+    for (route, durations) in routes {
+        show_histogram(&name, &[("route", route)], durations, text);
+    }
+}
+
+/// The samples of one histogram.
+fn show_histogram(
+    name: &str,
+    labels: &[(&str, &str)],
+    durations: &DurationCounts,
+    text: &mut MetricsText,
+) {
+    let mut sum = 0;
+    for (number, count) in durations.buckets.iter().enumerate() {
+        sum += count;
+        let bound = BOUNDS.get(number);
+        let bound = bound.map_or("+Inf".to_owned(), |it| (*it as f64 / 1e6).to_string());
+        let labels = [labels, &[("le", &bound)]].concat();
+        text.sample(&format!("{name}_bucket"), &labels, sum);
+    }
+    let seconds = durations.micros as f64 / 1e6;
+    text.sample(&format!("{name}_sum"), labels, seconds);
+    text.sample(&format!("{name}_count"), labels, sum);
 }
 
 /// The caches of routes.

@@ -26,7 +26,7 @@ mod target;
 
 mod fields;
 
-mod frames;
+pub(crate) mod frames;
 
 mod body;
 
@@ -76,7 +76,7 @@ use self::split::{Choice, Split};
 use self::tunnel::Handshake;
 use crate::deadline::Deadlines;
 use crate::traces::{ActiveSpan, Exporter};
-use crate::upstream::{self, Event, Permit, Server, ServerUse, Upstream};
+use crate::upstream::{self, Durations, Event, Permit, Server, ServerUse, Upstream};
 
 /// The action `proxy` of a route on a worker.
 pub(crate) struct Forward(Rc<Forwarder>);
@@ -88,6 +88,7 @@ struct Forwarder {
     mirror: Option<Mirror>,
     exporter: Option<Rc<Exporter>>,
     drain: DrainSignal,
+    durations: Arc<Durations>,
     /// Memory for the fields that are added to a request while its head is written.
     text: RefCell<String>,
 }
@@ -107,6 +108,8 @@ pub(crate) struct Upstreams {
     pub(crate) mirror: Option<(u32, Rc<Upstream>)>,
     /// Ends streams that the gateway itself sends.
     pub(crate) drain: DrainSignal,
+    /// How long responses of the route take, on this worker.
+    pub(crate) durations: Arc<Durations>,
 }
 
 impl Forward {
@@ -119,6 +122,7 @@ impl Forward {
             mirror: mirror.map(|(share, upstream)| Mirror::new(upstream, share)),
             exporter: upstreams.exporter,
             drain: upstreams.drain,
+            durations: upstreams.durations,
             plan,
             text: RefCell::default(),
         }))
@@ -225,7 +229,7 @@ impl Forwarding {
         {
             return self.failed(response);
         }
-        let length = self.request.request().content_length();
+        let length = self.request.content_length();
         if let (Some(limit), Some(length)) = (plan.request_limit, length)
             && length > limit
         {
@@ -269,6 +273,7 @@ impl Forwarding {
         };
         let upload = Upload::new(body, forwarder.plan.request_limit, copy);
         let mut now = SystemClock.now();
+        let arrived = now;
         if !upstream.permit(now) {
             return self.failed(failure::broken());
         }
@@ -322,6 +327,8 @@ impl Forwarding {
                         tried.push(server.id());
                         continue;
                     }
+                    let took = now.saturating_duration_since(arrived);
+                    forwarder.durations.count(took);
                     return self.answer(forwarder, responding, handshake, permit).await;
                 }
                 Err((server, failure)) => {
@@ -341,6 +348,8 @@ impl Forwarding {
                         tried.push(server.server().id());
                         continue;
                     }
+                    let took = now.saturating_duration_since(arrived);
+                    forwarder.durations.count(took);
                     return self.failed(if upload.is_too_long() {
                         failure::too_large()
                     } else {
@@ -362,7 +371,7 @@ impl Forwarding {
         if let Some(span) = &self.span {
             span.attempt(self.upstream.name(), server.name());
         }
-        self.request.request().forwarded_to(UpstreamNote {
+        self.request.forwarded_to(UpstreamNote {
             upstream: Arc::clone(self.upstream.name()),
             server: Arc::clone(server.name()),
             attempts: u32::try_from(retries + 1).unwrap_or(u32::MAX),
@@ -439,14 +448,14 @@ impl Forwarding {
         {
             return self.failed(failure::response_too_large());
         }
-        let has_content = self.request.request().method != "HEAD"
+        let has_content = self.request.method() != "HEAD"
             && status != StatusCode::NOT_MODIFIED
             && status != StatusCode::NO_CONTENT;
         let fields = head.fields.into_forwarded();
         if let Some(page) = forwarder.plan.error_pages.intercepted(status, &fields) {
             return respond(page);
         }
-        let mut response = Response::new(status).with_fields(fields);
+        let mut response = Response::new(status).with_end_to_end_fields(fields);
         if let Some(cookie) = self.sticky_cookie(&server) {
             response = response.with_field(SET_COOKIE, cookie);
         }

@@ -25,7 +25,7 @@ use self::nginx::Directive;
 pub struct Imported {
     /// The file for `plimsoll up`.
     pub toml: String,
-    /// What was left out or behaves otherwise, in the order of the source.
+    /// Parts that were left out or behave differently, in the order of the source.
     pub notes: Vec<ImportNote>,
 }
 
@@ -54,7 +54,7 @@ pub struct ImportError {
     pub file: String,
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub reason: String,
 }
 

@@ -1,8 +1,8 @@
-//! What is forwarded without being understood: the bytes of TCP connections, and datagrams.
+//! Forwarding without understanding: the bytes of TCP connections, and datagrams.
 //!
 //! Each kind is a handler of the serving engine's seams: [`tcp`] takes connections and may route them by what a TLS client
 //! says first, [`udp`] takes datagrams, and
-//! [`quic`] those of connections that end at the servers. Servers, balancers and health are those of [`crate::upstream`].
+//! [`quic`] those of connections that end at the servers; [`relayed_quic`] ends connections here and begins others. Servers, balancers and health are those of [`crate::upstream`].
 
 mod figures;
 
@@ -13,6 +13,8 @@ mod forwarding;
 mod quic;
 
 mod relay;
+
+mod relayed_quic;
 
 mod routes;
 
@@ -26,6 +28,7 @@ pub(crate) use self::figures::Layer4Figures;
 pub(crate) use self::flows::FlowLimits;
 pub(crate) use self::forwarding::DatagramPlan;
 pub(crate) use self::quic::{QuicHandler, ServerIds};
+pub(crate) use self::relayed_quic::{RelayedQuicHandler, RelayedQuicPlan};
 pub(crate) use self::routes::{TcpRoute, TcpRoutes};
 pub(crate) use self::tcp::{TcpHandler, TcpPlan};
 pub(crate) use self::udp::UdpHandler;

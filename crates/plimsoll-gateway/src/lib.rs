@@ -13,6 +13,9 @@ mod cache;
 
 mod config;
 
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
+
 mod deadline;
 
 mod figures;

@@ -70,7 +70,7 @@ impl TracesPlan {
     }
 }
 
-/// What became of the spans of all workers.
+/// Counts of the spans of all workers.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     pub(crate) sent: AtomicU64,

@@ -4,6 +4,8 @@ mod breaker;
 
 mod concurrency;
 
+mod durations;
+
 mod discovery;
 
 mod ejection;
@@ -25,7 +27,7 @@ mod server;
 mod status;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,9 +36,11 @@ use plimsoll_client::forward::Pool;
 use plimsoll_model::Clock as _;
 use plimsoll_server::WorkerContext;
 use plimsoll_wire::SystemClock;
+use tokio::task::AbortHandle;
 
 pub(crate) use self::breaker::BreakerPlan;
 pub(crate) use self::concurrency::{Concurrency, ConcurrencyPlan, Limit, Permit};
+pub(crate) use self::durations::{BOUNDS, DurationCounts, Durations};
 pub(crate) use self::ejection::Ejection;
 pub(crate) use self::gradient::Bounds;
 pub(crate) use self::health::{HealthCheck, HealthKind};
@@ -47,9 +51,9 @@ pub(crate) use self::plan::{
 };
 pub(crate) use self::retry::{Outcome, RetryBudget, RetryCondition, RetryPolicy};
 pub(crate) use self::server::{Server, ServerUse};
-pub(crate) use self::status::{BOUNDS, Event, ServerStatus, UpstreamStatus};
+pub(crate) use self::status::{Event, ServerStatus, UpstreamStatus};
 
-use crate::balance::{Balancer, Servers};
+use crate::balance::{Balance, Balancer, Servers};
 use crate::deadline::Deadlines;
 use crate::figures::GatewayFigures;
 use crate::sampler::Sampler;
@@ -65,7 +69,7 @@ pub(crate) struct Upstream {
     /// On this worker servers are checked and discovered.
     is_first: bool,
     budget: RefCell<RetryBudget>,
-    /// What all workers know of the servers.
+    /// State of the servers that all workers share.
     status: Arc<UpstreamStatus>,
     /// From the choice of a server to the head of its response.
     pub(crate) response_deadlines: Rc<Deadlines>,
@@ -77,6 +81,8 @@ pub(crate) struct Upstream {
     pub(crate) hedge_deadlines: Option<Rc<Deadlines>>,
     pub(crate) concurrency: Option<Rc<Concurrency>>,
     _sampler: Option<Rc<Sampler>>,
+    /// The task that closes connections when the worker ends.
+    farewell: Cell<Option<AbortHandle>>,
 }
 
 /// The servers of one version of the roster, with what chooses between them.
@@ -97,6 +103,9 @@ impl Upstream {
         });
         if is_new {
             upstream.renew();
+            let farewell = farewell(Rc::downgrade(&upstream), context.drain().over());
+            let farewell = tokio::task::spawn_local(farewell).abort_handle();
+            upstream.farewell.set(Some(farewell));
             if upstream.is_first {
                 // As long as the upstream lives, which may be longer than this configuration.
                 let following =
@@ -137,6 +146,7 @@ impl Upstream {
             plan: Arc::clone(plan),
             status,
             _sampler: sampler,
+            farewell: Cell::new(None),
         }
     }
 
@@ -194,7 +204,9 @@ impl Upstream {
             }
             let destination = self.pool.destination(&plan.endpoint);
             let is_local = options.zone.is_none() || options.zone == plan.zone;
-            let server = Rc::new(Server::new(destination, Arc::clone(state), is_local));
+            let is_timed = options.balance == Balance::PeakEwma;
+            let server = Server::new(destination, Arc::clone(state), is_local, is_timed);
+            let server = Rc::new(server);
             if let Some(check) = options.health.clone()
                 && self.is_first
             {
@@ -321,6 +333,23 @@ impl Upstream {
     }
 }
 
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        if let Some(farewell) = self.farewell.take() {
+            farewell.abort();
+        }
+    }
+}
+
+/// Closes connections of QUIC when the worker ends, so that servers do not wait for their idle timeouts to end what the
+/// gateway's clients have left.
+async fn farewell(upstream: Weak<Upstream>, worker_is_over: impl Future<Output = ()>) {
+    worker_is_over.await;
+    if let Some(upstream) = upstream.upgrade() {
+        upstream.pool.close_http3();
+    }
+}
+
 /// The servers as a balancer sees them at one moment.
 struct Available<'a> {
     options: &'a UpstreamOptions,
@@ -394,6 +423,10 @@ impl Servers for Available<'_> {
 
     fn active(&self, server: usize) -> u32 {
         self.set.servers[server].active()
+    }
+
+    fn connections(&self, server: usize) -> u32 {
+        self.set.servers[server].connections()
     }
 
     fn latency(&self, server: usize) -> f64 {

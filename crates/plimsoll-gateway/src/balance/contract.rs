@@ -1,4 +1,4 @@
-//! What every balancer has to do, whichever it is.
+//! The contract of every balancer.
 
 use super::*;
 
@@ -7,6 +7,7 @@ use super::*;
 pub(super) struct Fixed {
     pub(super) weights: Vec<f64>,
     pub(super) active: Vec<u32>,
+    pub(super) connections: Vec<u32>,
     pub(super) latency: Vec<f64>,
 }
 
@@ -15,6 +16,7 @@ impl Fixed {
         Self {
             weights: weights.to_vec(),
             active: vec![0; weights.len()],
+            connections: vec![0; weights.len()],
             latency: vec![0.0; weights.len()],
         }
     }
@@ -31,6 +33,10 @@ impl Servers for Fixed {
 
     fn active(&self, server: usize) -> u32 {
         self.active[server]
+    }
+
+    fn connections(&self, server: usize) -> u32 {
+        self.connections[server]
     }
 
     fn latency(&self, server: usize) -> f64 {
@@ -64,11 +70,16 @@ fn servers() -> Fixed {
     Fixed::weights(&[1.0, 1.0, 2.0, 1.0])
 }
 
+/// Whether the least loaded server always gets the request.
+fn is_by_load(kind: Balance) -> bool {
+    matches!(kind, Balance::LeastRequests | Balance::LeastConnections)
+}
+
 #[test]
 fn requests_are_distributed_by_weight() {
     for kind in Balance::ALL {
-        // Without requests in flight the least busy one is by weight alone, which least_requests takes at its word.
-        if kind == Balance::LeastRequests {
+        // Without load the least busy one is by weight alone, which these take at its word.
+        if is_by_load(kind) {
             continue;
         }
         let mut balancer = kind.make(&NAMES, 1);
@@ -103,7 +114,7 @@ fn unavailable_servers_get_nothing_and_none_is_none() {
 #[test]
 fn a_server_that_comes_back_gets_its_share_and_no_more() {
     for kind in Balance::ALL {
-        if kind == Balance::LeastRequests {
+        if is_by_load(kind) {
             continue;
         }
         let mut balancer = kind.make(&NAMES, 1);

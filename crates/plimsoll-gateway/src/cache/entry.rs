@@ -31,7 +31,7 @@ pub(crate) struct Staleness {
     pub(crate) if_error: Duration,
 }
 
-/// What may be done with a stored response.
+/// How a stored response may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     /// It is the response.
@@ -61,7 +61,7 @@ impl Entry {
         let lifetime = freshness::lifetime(status, &fields, &directives, times.received);
         let has_validator = validators(&fields).next().is_some();
         let lifetime = match (explicit, lifetime) {
-            // What can neither be fresh nor be validated is of no use.
+            // A response that can neither be fresh nor be validated is useless.
             (Some(explicit), _)
                 if explicit.is_zero() && !has_validator && !may_be_stale(&directives) =>
             {
@@ -94,7 +94,7 @@ impl Entry {
         freshness::age(&self.fields, self.times, now)
     }
 
-    /// What may be done with it for a request.
+    /// How it may be used for a request.
     pub(super) fn usage(&self, request: &Directives, staleness: Staleness, now: SystemTime) -> Use {
         let flags = self.directives.flags;
         if request.flags.no_cache || flags.no_cache {

@@ -431,7 +431,7 @@ fn cache_status(detail: &str, is_stored: bool) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static("plimsoll"))
 }
 
-/// What a stored response is found by: the URL, with scheme and host.
+/// The key of a stored response: the URL, with scheme and host.
 fn key(request: &Request<'_>) -> String {
     let mut key = origin(request);
     key.push_str(request.path);

@@ -58,7 +58,7 @@ impl Slot {
     }
 }
 
-/// What a store counts.
+/// Counts of a store.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) hits: AtomicU64,
@@ -75,7 +75,7 @@ impl Counts {
     }
 }
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Debug)]
 pub(super) enum Found {
     Entry(Arc<Entry>),
@@ -84,7 +84,7 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// What a request for a missing response is to do.
+/// The part of a request in fetching a missing response.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// Fetch it; others wait until the guard is dropped.
@@ -131,7 +131,7 @@ impl Store {
         (state.slots.len(), state.bytes)
     }
 
-    /// What was counted, by name.
+    /// The counts, by name.
     pub(crate) fn counted(&self) -> [(&'static str, u64); 6] {
         let counts = &self.counts;
         [

@@ -4,19 +4,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_model::document::with_causes;
 use plimsoll_server::config::{ListenKind, Listened, Table, Value, as_text};
-use plimsoll_server::{DatagramHandler, Serves, StreamHandler, WorkerContext};
+use plimsoll_server::{DatagramHandler, QuicPlan, Serves, StreamHandler, WorkerContext};
 use plimsoll_wire::ProxyProtocol;
+use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};
 
 use super::{Upstreams, upstream};
 use crate::figures::GatewayFigures;
 use crate::layer4::{
-    DatagramPlan, FlowLimits, QuicHandler, ServerIds, TcpHandler, TcpPlan, TcpRoute, TcpRoutes,
-    UdpHandler,
+    DatagramPlan, FlowLimits, QuicHandler, RelayedQuicHandler, RelayedQuicPlan, ServerIds,
+    TcpHandler, TcpPlan, TcpRoute, TcpRoutes, UdpHandler,
 };
 use crate::upstream::{KeySource, ServerPlan, Transport, UpstreamOptions, UpstreamPlan};
 
-/// What listeners forward that is not HTTP: `tcp`, `udp` and `quic` in a `[[listen]]`.
+/// Kinds of listeners that are not HTTP: `tcp`, `udp` and `quic` in a `[[listen]]`.
 pub const LISTENS: [ListenKind; 3] = [
     ListenKind {
         key: "tcp",
@@ -88,9 +90,30 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
         figures: figures.layer4().listener("tcp", listened.identity),
         log: listened.log.cloned(),
     });
-    Some(Serves::Stream(Arc::new(move |context: &WorkerContext| {
-        Rc::new(TcpHandler::new(&plan, context)) as Rc<dyn StreamHandler>
-    })))
+    let protocols = plan.routes.protocols();
+    Some(Serves::Stream {
+        handler: Arc::new(move |context: &WorkerContext| {
+            Rc::new(TcpHandler::new(&plan, context)) as Rc<dyn StreamHandler>
+        }),
+        tls: listened
+            .tls
+            .as_deref()
+            .map(|tls| for_any_protocol(tls, protocols)),
+    })
+}
+
+/// The same TLS for connections of any protocol: clients may offer none by ALPN, or one of `protocols` that routes ask for.
+fn for_any_protocol(
+    tls: &rustls::ServerConfig,
+    mut protocols: Vec<Vec<u8>>,
+) -> Arc<rustls::ServerConfig> {
+    let mut tls = tls.clone();
+    let is_challenged = tls.alpn_protocols.iter().any(|name| name == ACME_TLS);
+    if is_challenged {
+        protocols.push(ACME_TLS.to_vec());
+    }
+    tls.alpn_protocols = protocols;
+    Arc::new(tls)
 }
 
 /// A minute: a client that still waits for a reply has sent again by then.
@@ -142,6 +165,9 @@ fn udp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
 }
 
 fn quic(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
+    if let Some(tls) = &listened.tls {
+        return relayed_quic(value, listened, tls);
+    }
     let hint = "the name of an upstream or a URL such as udp://10.0.0.1:443";
     let (upstream, limits) = datagram_target(value, listened, hint, |_| {})?;
     let plan = datagram_plan("quic", upstream, limits, None, listened);
@@ -151,6 +177,167 @@ fn quic(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
             Box::new(QuicHandler::new(&plan, &ids, context)) as Box<dyn DatagramHandler>
         },
     )))
+}
+
+/// Settings of `quic` on a listener that has `tls`.
+struct Relayed {
+    alpn: Vec<Vec<u8>>,
+    streams: u32,
+    datagram_bytes: usize,
+    idle_timeout: Duration,
+    server_name: Option<String>,
+    trust: Trust,
+    resets: usize,
+}
+
+/// Half a minute, as QUIC libraries have it.
+const IDLE_OF_QUIC: Duration = Duration::from_secs(30);
+
+/// Streams of each direction that a side may have open.
+const STREAMS: u32 = 256;
+
+/// Bytes of datagrams that wait to be read, and of a stream.
+const DATAGRAM_BYTES: usize = 1 << 20;
+const STREAM_WINDOW: u32 = 256 * 1024;
+const RELAYED_WINDOW: u32 = 1 << 20;
+
+/// Resets of a connection within ten seconds.
+const RESETS: usize = 1000;
+
+impl Default for Relayed {
+    fn default() -> Self {
+        Self {
+            alpn: vec![b"h3".to_vec()],
+            streams: STREAMS,
+            datagram_bytes: DATAGRAM_BYTES,
+            idle_timeout: IDLE_OF_QUIC,
+            server_name: None,
+            trust: Trust::PublicRoots,
+            resets: RESETS,
+        }
+    }
+}
+
+/// An upstream or URL, or a table, for QUIC that ends here and begins anew.
+fn relayed_quic(
+    value: Value<'_>,
+    listened: &Listened<'_>,
+    tls: &Arc<rustls::ServerConfig>,
+) -> Option<Serves> {
+    let mut relayed = Relayed::default();
+    let (upstream, clients) = if value.is_table() {
+        let mut table = value.table()?;
+        let to = table.take("to");
+        if to.is_none() && !table.was_given("to") {
+            let hint = "the name of an upstream or a URL such as udp://10.0.0.1:443";
+            table.missing("to", hint);
+        }
+        let to = to.and_then(|to| target(&to, listened, Transport::Udp));
+        let is_right = relayed.take_keys(&mut table, listened);
+        let clients = relayed.clients();
+        let clients = clients.map_err(|error| table.wrong(error, None)).ok();
+        table.finish();
+        (to.filter(|_| is_right)?, clients?)
+    } else {
+        let to = target(&value, listened, Transport::Udp)?;
+        (to, value.check(relayed.clients())?)
+    };
+    let figures = listened.counters.figures::<GatewayFigures>();
+    let plan = Arc::new(RelayedQuicPlan {
+        clients,
+        server_name: relayed.server_name,
+        resets: relayed.resets,
+        connect_timeout: upstream.options.timeouts.connect,
+        upstream,
+        figures: figures.layer4().listener("quic", listened.identity),
+        log: listened.log.cloned(),
+    });
+    Some(Serves::Quic(QuicPlan {
+        handler: Arc::new(move |context: &WorkerContext| {
+            Rc::new(RelayedQuicHandler::new(&plan, context)) as Rc<dyn plimsoll_server::QuicHandler>
+        }),
+        tls: Arc::clone(tls),
+        alpn: relayed.alpn,
+        streams: relayed.streams,
+        datagram_bytes: relayed.datagram_bytes,
+        stream_window: STREAM_WINDOW,
+        idle_timeout: relayed.idle_timeout,
+    }))
+}
+
+impl Relayed {
+    /// Whether what they say is right.
+    fn take_keys(&mut self, table: &mut Table<'_>, listened: &Listened<'_>) -> bool {
+        let mut is_right = true;
+        if let Some(value) = table.take("alpn") {
+            match value.texts_with(wrong_protocol) {
+                Some(names) if !names.is_empty() => {
+                    self.alpn = names.into_iter().map(String::into_bytes).collect();
+                }
+                Some(_) => {
+                    table.wrong("`alpn` names no protocol", None);
+                    is_right = false;
+                }
+                None => is_right = false,
+            }
+        }
+        if let Some(streams) = table.count("streams", 1..=100_000) {
+            self.streams = u32::try_from(streams).unwrap_or(STREAMS);
+        }
+        if let Some(bytes) = table.bytes("datagram_buffer") {
+            // The smallest that holds a datagram of QUIC.
+            self.datagram_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(1500);
+        }
+        if let Some(timeout) = table.duration("idle_timeout") {
+            self.idle_timeout = timeout.max(Duration::from_millis(100));
+        }
+        if let Some(resets) = table.count("resets", 1..=10_000_000) {
+            self.resets = resets;
+        }
+        self.server_name = table.text("server_name");
+        if let Some(name) = &self.server_name
+            && rustls::pki_types::ServerName::try_from(name.as_str()).is_err()
+        {
+            let message = format!("`{name}` is neither a host nor an address");
+            table.wrong(message, None);
+            is_right = false;
+        }
+        if let Some(file) = table.text("ca") {
+            self.trust = Trust::Only(listened.directory.join(file));
+        }
+        is_right
+    }
+
+    /// How connections to servers are opened, for each protocol that a client may have chosen.
+    fn clients(&self) -> Result<Vec<(Vec<u8>, quinn::ClientConfig)>, String> {
+        let settings = TlsSettings {
+            trust: self.trust.clone(),
+            alpn: self.alpn.clone(),
+            ..TlsSettings::default()
+        };
+        let tls = settings.compile().map_err(|error| with_causes(&error))?;
+        let mut transport = quinn::TransportConfig::default();
+        transport
+            .max_concurrent_bidi_streams(self.streams.into())
+            .max_concurrent_uni_streams(self.streams.into())
+            .stream_receive_window(STREAM_WINDOW.into())
+            .receive_window(RELAYED_WINDOW.into())
+            .send_window(u64::from(RELAYED_WINDOW))
+            .max_idle_timeout(quinn::IdleTimeout::try_from(self.idle_timeout).ok())
+            .datagram_receive_buffer_size(Some(self.datagram_bytes))
+            .datagram_send_buffer_size(self.datagram_bytes);
+        let transport = Arc::new(transport);
+        let clients = self.alpn.iter().map(|protocol| {
+            let mut tls = (*tls).clone();
+            tls.alpn_protocols = vec![protocol.clone()];
+            let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls);
+            let crypto = crypto.map_err(|error| error.to_string())?;
+            let mut client = quinn::ClientConfig::new(Arc::new(crypto));
+            client.transport_config(Arc::clone(&transport));
+            Ok((protocol.clone(), client))
+        });
+        clients.collect()
+    }
 }
 
 fn datagram_plan(
@@ -198,6 +385,12 @@ fn flow_limits(table: &mut Table<'_>, limits: &mut FlowLimits) {
     }
 }
 
+/// The error in the name of a protocol in ALPN, if there is one.
+fn wrong_protocol(name: &str) -> Option<String> {
+    let fits = (1..=255).contains(&name.len());
+    (!fits).then(|| "a protocol has 1 to 255 bytes, such as \"h2\"".to_owned())
+}
+
 /// One of `routes`.
 fn route(mut table: Table<'_>, listened: &Listened<'_>) -> Option<TcpRoute<Arc<UpstreamPlan>>> {
     let names = table.take("sni").map(|value| {
@@ -213,12 +406,9 @@ fn route(mut table: Table<'_>, listened: &Listened<'_>) -> Option<TcpRoute<Arc<U
             })
         })
     });
-    let protocols = table.take("alpn").map(|value| {
-        value.texts_with(|name| {
-            let fits = (1..=255).contains(&name.len());
-            (!fits).then(|| "a protocol has 1 to 255 bytes, such as \"h2\"".to_owned())
-        })
-    });
+    let protocols = table
+        .take("alpn")
+        .map(|value| value.texts_with(wrong_protocol));
     if names.is_none() && protocols.is_none() {
         table.missing("sni", "such as sni = \"www.example.org\", or alpn = \"h2\"");
     }

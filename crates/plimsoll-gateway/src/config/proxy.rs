@@ -15,7 +15,9 @@ use crate::cache::{CachePlan, Cached};
 use crate::figures::GatewayFigures;
 use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy};
 use crate::traces::{Exporter, TracesPlan};
-use crate::upstream::{Discovery, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan};
+use crate::upstream::{
+    Discovery, Durations, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan,
+};
 
 /// A name or a URL, or a table with `to` and how requests are changed.
 pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
@@ -39,8 +41,8 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
     let name = mounted.name.to_owned();
     Some(Arc::new(move |context: &WorkerContext| {
         let figures = context.metrics().figures::<GatewayFigures>();
-        figures.add_route(&name, &proxy.forward, proxy.targets());
-        let upstreams = proxy.upstreams(context);
+        let durations = figures.add_route(&name, &proxy.forward, proxy.targets());
+        let upstreams = proxy.upstreams(context, durations);
         let forward = Rc::new(Forward::new(Arc::clone(&proxy.forward), upstreams));
         match &proxy.cache {
             None => forward as Rc<dyn Action>,
@@ -91,11 +93,12 @@ impl ProxyPlan {
             .collect()
     }
 
-    fn upstreams(&self, context: &WorkerContext) -> forward::Upstreams {
+    fn upstreams(&self, context: &WorkerContext, durations: Arc<Durations>) -> forward::Upstreams {
         let of_worker = |plan| Upstream::of_worker(plan, context);
         let others = self.others.iter();
         forward::Upstreams {
             drain: context.drain().clone(),
+            durations,
             main: of_worker(&self.main),
             others: others.map(|(share, it)| (*share, of_worker(it))).collect(),
             split_cookie: self.split_cookie.clone(),
@@ -178,7 +181,7 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
     })
 }
 
-/// What a server sees of a request; false if anything is wrong.
+/// How requests are changed on their way to a server; false if anything is wrong.
 fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan) -> bool {
     let mut is_whole = true;
     if table.boolean("strip") == Some(true) {

@@ -8,7 +8,7 @@ use plimsoll_server::config::{SectionContext, Value, as_text};
 
 use crate::traces::TracesPlan;
 
-/// What the section was compiled to; nothing without one, or with errors in it.
+/// The compiled section; nothing without one, or with errors in it.
 #[derive(Debug, Default)]
 pub(super) struct Traces(pub(super) Option<Arc<TracesPlan>>);
 

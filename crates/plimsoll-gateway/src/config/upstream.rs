@@ -84,7 +84,7 @@ pub(super) fn compile(
 }
 
 /// Keys that mean something for HTTP alone.
-const OF_REQUESTS: [&str; 14] = [
+const OF_REQUESTS: [&str; 15] = [
     "sticky",
     "protocol",
     "tls",
@@ -96,6 +96,7 @@ const OF_REQUESTS: [&str; 14] = [
     "keep",
     "keep_for",
     "lifetime",
+    "max_requests",
     "hedge",
     "concurrency",
     "breaker",
@@ -244,7 +245,7 @@ pub(super) fn default_balance(transport: Transport) -> Balance {
     }
 }
 
-/// What upstreams and inline targets of routes have in common.
+/// Options that upstreams and inline targets of routes share.
 pub(super) fn options(
     table: &mut Table<'_>,
     directory: &Path,
@@ -372,6 +373,9 @@ fn pool(table: &mut Table<'_>, pool: &mut PoolOptions) {
     }
     if let Some(time) = table.duration("lifetime") {
         pool.lifetime = time;
+    }
+    if let Some(requests) = table.count("max_requests", 1..=1_000_000_000) {
+        pool.exchanges = requests as u64;
     }
 }
 

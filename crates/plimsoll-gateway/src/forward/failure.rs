@@ -1,4 +1,4 @@
-//! What a client gets where no response of a server can be forwarded (RFC 9110, section 15.6).
+//! Responses in place of those that cannot be forwarded (RFC 9110, section 15.6).
 
 use http::StatusCode;
 use plimsoll_model::{Failure, FailureKind, Phase, Side};

@@ -16,7 +16,7 @@ pub(crate) struct Fault {
     pub(crate) abort_share: u32,
 }
 
-/// What happens to one request.
+/// The faults of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Dose {
     delay: Option<Duration>,

@@ -24,6 +24,8 @@ pub(super) struct Outgoing<'a> {
     /// The server speaks HTTP/1.
     is_http1: bool,
     is_trusted: bool,
+    /// There is a `Connection` field.
+    has_connection: bool,
     /// Values of the fields that the gateway adds, behind one another.
     text: &'a mut String,
     added: [(&'static str, usize); MOST_ADDED],
@@ -62,6 +64,7 @@ impl<'a> Outgoing<'a> {
             handshake,
             is_http1: protocol == Protocol::Http1,
             is_trusted: plan.trusted.iter().any(|network| network.contains(&peer)),
+            has_connection: false,
             text,
             added: [("", 0); MOST_ADDED],
             count: 0,
@@ -72,13 +75,23 @@ impl<'a> Outgoing<'a> {
         if matches!(plan.forwarded, Forwarded::Rfc7239 | Forwarded::Both) {
             outgoing.add_forwarded(peer);
         }
+        let mut has_via = false;
+        for (name, _) in request.headers() {
+            match name.len() {
+                3 => has_via |= name.eq_ignore_ascii_case("via"),
+                10 => outgoing.has_connection |= name.eq_ignore_ascii_case("connection"),
+                _ => {}
+            }
+        }
         let version = match request.version {
             Version::Http10 => "1.0",
             Version::Http11 => "1.1",
             Version::Http2 => "2",
             Version::Http3 => "3",
         };
-        outgoing.join("via");
+        if has_via {
+            outgoing.join("via");
+        }
         outgoing.text.push_str(version);
         outgoing.text.push(' ');
         outgoing.text.push_str(PSEUDONYM);
@@ -86,7 +99,7 @@ impl<'a> Outgoing<'a> {
         outgoing
     }
 
-    /// What was appended since the last one is the value of this field.
+    /// Names the field whose value was appended since the last one.
     fn added_as(&mut self, name: &'static str) {
         debug_assert!(self.count < MOST_ADDED, "there is room for each of them");
         if let Some(slot) = self.added.get_mut(self.count) {
@@ -205,6 +218,17 @@ impl FieldSource for Outgoing<'_> {
             && self.is_http1
         {
             visit(b"sec-websocket-key", handshake.key().as_bytes());
+        }
+    }
+
+    fn each_connection(&self, visit: &mut dyn FnMut(&[u8])) {
+        if !self.has_connection {
+            return;
+        }
+        for (name, value) in self.request.headers() {
+            if name.eq_ignore_ascii_case("connection") {
+                visit(value);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// The longest head of a frame: two bytes, eight of the length and four of the mask.
 const MOST_HEAD: usize = 14;
 
-/// What one direction of a WebSocket may carry.
+/// Limits of one direction of a WebSocket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FrameLimits {
     /// Bytes of a message, over all of its frames.
@@ -19,9 +19,9 @@ pub(crate) struct FrameLimits {
     pub(crate) pings: Option<u32>,
 }
 
-/// What was beyond a limit.
+/// The limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Excess {
+pub(crate) enum Excess {
     Message,
     Pings,
 }
@@ -38,7 +38,7 @@ impl Excess {
 
 /// Reads the heads of the frames of one direction.
 #[derive(Debug, Clone)]
-pub(super) struct FrameMeter {
+pub(crate) struct FrameMeter {
     limits: FrameLimits,
     head: [u8; MOST_HEAD],
     /// Bytes of the head so far; 0 between two frames and within the content of one.
@@ -52,7 +52,7 @@ pub(super) struct FrameMeter {
 }
 
 impl FrameMeter {
-    pub(super) const fn new(limits: FrameLimits) -> Self {
+    pub(crate) const fn new(limits: FrameLimits) -> Self {
         Self {
             limits,
             head: [0; MOST_HEAD],
@@ -65,14 +65,14 @@ impl FrameMeter {
     }
 
     /// Whether the bytes so far end with a whole frame, so that another one may follow.
-    pub(super) const fn is_between_frames(&self) -> bool {
+    pub(crate) const fn is_between_frames(&self) -> bool {
         self.begun == 0 && self.content == 0
     }
 
     /// Reads bytes that pass.
     ///
     /// Fails at the first frame beyond a limit.
-    pub(super) fn pass(&mut self, bytes: &[u8], now: Instant) -> Result<(), Excess> {
+    pub(crate) fn pass(&mut self, bytes: &[u8], now: Instant) -> Result<(), Excess> {
         let mut at = 0;
         while at < bytes.len() {
             if self.content > 0 {

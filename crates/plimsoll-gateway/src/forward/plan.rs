@@ -15,7 +15,7 @@ use super::tunnel::WebSocketPlan;
 /// How requests of a route are forwarded, immutable.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ForwardPlan {
-    /// What comes before the path; empty or begins with a slash and ends without one.
+    /// The prefix of the path; empty, or begins with a slash and ends without one.
     pub(crate) base: String,
     /// The prefix of the route that is taken from the path.
     pub(crate) strip: Option<String>,

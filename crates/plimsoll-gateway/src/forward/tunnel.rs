@@ -20,7 +20,7 @@ use super::Local;
 use super::body::InFlight;
 use super::frames::{Excess, FrameLimits, FrameMeter};
 
-/// What WebSockets of a route may do.
+/// Limits of the WebSockets of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WebSocketPlan {
     /// How long neither side may send anything.
@@ -116,7 +116,7 @@ pub(super) fn tunnel(upgraded: Upgraded, in_flight: InFlight, plan: WebSocketPla
                 _ = copying => false,
                 () = silence(&activity, plan.idle_timeout) => true,
             };
-            // What was too much for one side came from the other one.
+            // An excess towards one side came from the other.
             let (from_server, from_client) = (client.excess, upstream.excess);
             if is_silent || from_client.is_some() || from_server.is_some() {
                 let code = |excess: Option<Excess>| excess.map_or(AWAY, Excess::code);

@@ -347,7 +347,7 @@ fn action(
     files(condition, scope, keys, notes);
 }
 
-/// What requests without a location get: the files of the server, or a 404.
+/// The route for requests without a location: the files of the server, or a 404.
 fn server_route(
     server: &Directive,
     scope: &Scope<'_>,

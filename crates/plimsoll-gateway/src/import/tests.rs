@@ -338,6 +338,30 @@ mod expressgateway {
     }
 
     #[test]
+    fn encryption_that_ends_there_ends_here() {
+        let text = "[[listeners]]\naddress = \"0.0.0.0:636\"\nprotocol = \"tls\"\n\
+            backends = [{ address = \"10.0.0.1:389\" }]\n\
+            tls = { cert_path = \"c.pem\", key_path = \"k.pem\" }\n\
+            [[listeners]]\naddress = \"0.0.0.0:443\"\nprotocol = \"quic\"\n\
+            [listeners.quic]\ncert_path = \"c.pem\"\nkey_path = \"k.pem\"\n\
+            [listeners.quic.raw_proxy]\nbackend_addr = \"10.0.0.2:443\"\nsni = \"b.example\"\n\
+            backend_ca_path = \"ca.pem\"\ndgram_queue_cap = 10\nmax_relay_streams = 20\n";
+        let shown = shown(text);
+        for wanted in [
+            "tls = { cert = \"c.pem\", key = \"k.pem\" }\ntcp = \"tls\"\n",
+            "[upstream.tls]\nservers = [\"tcp://10.0.0.1:389\"]\n",
+            "tls = { cert = \"c.pem\", key = \"k.pem\" }\n\
+            quic = { to = \"udp://10.0.0.2:443\", server_name = \"b.example\", ca = \"ca.pem\", streams = 20 }\n",
+            "dgram_queue_cap: left out",
+            "only `h3` is offered by ALPN",
+        ] {
+            assert!(shown.contains(wanted), "{wanted}\n{shown}");
+        }
+        assert_eq!(shown.matches("[[listen]]").count(), 2, "{shown}");
+        assert_eq!(shown.matches("[[route]]").count(), 0, "{shown}");
+    }
+
+    #[test]
     fn listeners_of_one_port_are_joined_and_backends_of_two_protocols_split() {
         let text = "[[listeners]]\naddress = \"0.0.0.0:443\"\nprotocol = \"h1s\"\n\
             backends = [{ address = \"a:1\", weight = 3 }, { address = \"b:1\", protocol = \"h2\" }]\n\

@@ -1,4 +1,4 @@
-//! What listeners that are not HTTP count.
+//! Counters of listeners that are not HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use plimsoll_server::MetricsText;
 #[derive(Debug, Default)]
 pub(crate) struct Layer4Figures(Mutex<BTreeMap<(&'static str, String), Weak<ListenerFigures>>>);
 
-/// What one listener counts.
+/// Counters of one listener.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerFigures(Mutex<Vec<Arc<WorkerFigures>>>);
 
-/// What one worker counts of a listener; it alone writes, so that workers share no cache line.
+/// Counters of a listener on one worker, which alone writes them, so that workers share no cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct WorkerFigures {
@@ -46,12 +46,14 @@ pub(crate) enum End {
     NoServer,
     /// No server could be connected to.
     ConnectFailed,
+    /// Too many streams of a connection of QUIC were reset.
+    ResetFlood,
     /// It was still open when the time of a drain was over.
     Cut,
 }
 
 impl End {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::ClientClosed,
         Self::ServerClosed,
         Self::ClientReset,
@@ -61,6 +63,7 @@ impl End {
         Self::Malformed,
         Self::NoServer,
         Self::ConnectFailed,
+        Self::ResetFlood,
         Self::Cut,
     ];
 
@@ -76,6 +79,7 @@ impl End {
             Self::Malformed => "malformed",
             Self::NoServer => "no_server",
             Self::ConnectFailed => "connect_failed",
+            Self::ResetFlood => "reset_flood",
             Self::Cut => "cut",
         }
     }
@@ -102,10 +106,14 @@ pub(crate) enum Dropped {
     UnknownConnection,
     /// The connection ID is used from more addresses than a client has.
     ForgedPaths,
+    /// The other side takes datagrams of QUIC more slowly than they come.
+    DatagramQueue,
+    /// The other side takes no datagrams of QUIC, or none that long.
+    DatagramSize,
 }
 
 impl Dropped {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Flows,
         Self::FlowsOfSource,
         Self::NoServer,
@@ -115,6 +123,8 @@ impl Dropped {
         Self::ShortInitial,
         Self::UnknownConnection,
         Self::ForgedPaths,
+        Self::DatagramQueue,
+        Self::DatagramSize,
     ];
 
     /// The word in metrics.
@@ -129,6 +139,8 @@ impl Dropped {
             Self::ShortInitial => "short_initial",
             Self::UnknownConnection => "unknown_connection",
             Self::ForgedPaths => "forged_paths",
+            Self::DatagramQueue => "datagram_queue",
+            Self::DatagramSize => "datagram_size",
         }
     }
 }

@@ -21,7 +21,7 @@ const SOURCES: usize = 65_536;
 /// Parts in which the table is looked through, and how often all of it is within the idle timeout.
 const PARTS: u32 = 8;
 
-/// What a table may hold.
+/// Limits of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlowLimits {
     pub(crate) flows: usize,

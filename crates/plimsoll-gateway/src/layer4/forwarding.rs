@@ -1,4 +1,4 @@
-//! What forwarding of datagrams has in common, whatever they are: flows, their servers, counts and log lines.
+//! Forwarding of datagrams, whatever they carry: flows, their servers, counts and log lines.
 
 use std::io;
 use std::net::SocketAddr;

@@ -45,7 +45,7 @@ impl QuicHandler {
     }
 }
 
-/// What is known of the connection of a flow.
+/// The connection of a flow, as far as it is known.
 #[derive(Debug, Default)]
 struct Connection {
     /// The connection ID that the client began with, on this path.

@@ -31,7 +31,7 @@ const BULK: u32 = 16;
 /// Pipes that are kept for the next connection.
 const MOST_PIPES: usize = 32;
 
-/// What the connections of a worker share.
+/// Memory that the connections of a worker share.
 #[derive(Debug)]
 pub(crate) struct RelayMemory {
     piece: Box<[u8]>,
@@ -63,7 +63,7 @@ impl RelayMemory {
 #[derive(Debug)]
 pub(crate) enum Side {
     Tcp(TcpStream),
-    /// A socket in the file system.
+    /// A socket in the file system, or TLS that ends here.
     Other(Box<Stream>),
 }
 
@@ -90,6 +90,14 @@ impl Side {
         match self {
             Self::Tcp(stream) => poll_send(stream, context, bytes),
             Self::Other(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    /// Ready once nothing is held back.
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(_) => Poll::Ready(Ok(())),
+            Self::Other(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
@@ -184,7 +192,7 @@ impl Direction {
                     self.has_ended = filled == 0;
                 }
                 Some(Poll::Pending) => {
-                    // What is idle holds no pipe.
+                    // An idle connection holds no pipe.
                     self.whole_pieces = 0;
                     if let Some(pipe) = self.pipe.take() {
                         memory.borrow_mut().give_back(pipe);
@@ -249,6 +257,7 @@ impl Direction {
             self.pending = Vec::new();
             self.written = 0;
         }
+        ready!(target.poll_flush(context))?;
         if let (Some(pipe), Some(target)) = (&mut self.pipe, target.tcp()) {
             while pipe.held() > 0 {
                 ready!(pipe.poll_drain(target, context))?;

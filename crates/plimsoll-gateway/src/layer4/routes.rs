@@ -28,6 +28,18 @@ impl<T> TcpRoutes<T> {
         found.map(|route| &route.to).or(self.fallback.as_ref())
     }
 
+    /// The protocols that routes ask for, in their order.
+    pub(crate) fn protocols(&self) -> Vec<Vec<u8>> {
+        let all = self.routes.iter().flat_map(|route| &route.protocols);
+        let mut protocols: Vec<Vec<u8>> = Vec::new();
+        for protocol in all {
+            if !protocols.contains(protocol) {
+                protocols.push(protocol.clone());
+            }
+        }
+        protocols
+    }
+
     /// The same routes to something else.
     pub(crate) fn map<U>(&self, mut to: impl FnMut(&T) -> U) -> TcpRoutes<U> {
         let routes = self.routes.iter().map(|route| TcpRoute {

@@ -27,7 +27,7 @@ use crate::upstream::{ServerUse, Upstream, UpstreamPlan};
 #[derive(Debug)]
 pub(crate) struct TcpPlan {
     pub(crate) routes: TcpRoutes<Arc<UpstreamPlan>>,
-    /// What servers are shown of the client's addresses.
+    /// How servers learn the client's addresses.
     pub(crate) proxy_protocol: Option<ProxyProtocol>,
     /// How long nothing may pass.
     pub(crate) idle_timeout: Duration,
@@ -41,7 +41,7 @@ pub(crate) struct TcpHandler {
     shared: Rc<Shared>,
 }
 
-/// What connections need that outlive their configuration.
+/// State that outlives the configuration, for connections.
 struct Shared {
     plan: Arc<TcpPlan>,
     figures: Arc<WorkerFigures>,
@@ -94,6 +94,18 @@ impl StreamHandler for TcpHandler {
             && let Some(fallback) = fallback
         {
             return self.forward(fallback, None);
+        }
+        if let Some(tls) = &first.connection.tls {
+            // It was read for the handshake here.
+            let hello = ClientHello {
+                server_name: tls.server_name.as_deref().map(str::to_owned),
+                alpn: tls.alpn.iter().map(|name| name.to_vec()).collect(),
+                is_encrypted: false,
+            };
+            return match self.routes.of_client(&hello) {
+                Some(upstream) => self.forward(upstream, hello.server_name),
+                None => self.reject(End::NoRoute, hello.server_name),
+            };
         }
         match ClientHello::parse(first.bytes) {
             Ok(Some(hello)) => match self.routes.of_client(&hello) {
@@ -152,7 +164,7 @@ impl Connection {
     async fn reject(mut self, end: End, mut accepted: Accepted) {
         self.peer = Some(accepted.connection.peer);
         self.end = end;
-        if end == End::NoRoute {
+        if end == End::NoRoute && !accepted.stream.is_tls() {
             // Whether the client still reads it concerns the client alone.
             accepted.stream.write_all(&UNRECOGNIZED_NAME).await.ok();
             accepted.stream.shutdown().await.ok();

@@ -188,7 +188,7 @@ mod tests {
         assert!(breaker.note(true, at(3)));
         assert!(!breaker.permit(at(4)));
         assert_eq!(breaker.name(at(4)), "open");
-        // What was under way does not matter any more.
+        // Requests that were in flight do not matter any more.
         assert!(!breaker.note(true, at(5)));
         assert!(!breaker.permit(at(5_002)));
     }

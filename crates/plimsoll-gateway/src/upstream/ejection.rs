@@ -24,7 +24,7 @@ impl Default for Ejection {
     }
 }
 
-/// What is known of one server's failures; pure.
+/// Recent failures of one server; pure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Record {
     in_a_row: u32,

@@ -28,7 +28,7 @@ pub(crate) struct HealthCheck {
     pub(crate) kind: HealthKind,
 }
 
-/// What is checked.
+/// The kinds of health checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum HealthKind {
     /// The response to a GET.
@@ -36,7 +36,7 @@ pub(crate) enum HealthKind {
     Http,
     /// That a connection can be opened, with its handshake of TLS.
     Tcp,
-    /// What the health service says of this service; of the server as a whole if it is empty.
+    /// The name in the health service; the server as a whole if it is empty.
     Grpc(String),
 }
 

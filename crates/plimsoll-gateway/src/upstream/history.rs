@@ -1,11 +1,11 @@
-//! What was counted in the last minute, second by second: rates and latency for the admin page.
+//! Counts of the last minute, second by second: rates and latency for the admin page.
 //!
 //! Pure: counters and times are given.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::status::BOUNDS;
+use super::durations::BOUNDS;
 
 /// Samples that are kept: a minute, and the one before it.
 const MOST: usize = 61;
@@ -29,7 +29,7 @@ pub(crate) struct Sample {
 #[derive(Debug, Default)]
 pub(crate) struct History(VecDeque<Sample>);
 
-/// What the last seconds were like.
+/// Figures of the last seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Recent {
     /// Requests a second.

@@ -1,4 +1,4 @@
-//! What requests have in common that should reach the same server.
+//! Keys of requests that should reach the same server.
 
 use std::str::FromStr;
 

@@ -25,7 +25,7 @@ pub(crate) struct UpstreamPlan {
     identity: String,
 }
 
-/// What is sent to a server.
+/// The kind of traffic to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Requests.
@@ -38,7 +38,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// What the URL of a server begins with; `None` for HTTP, which has two.
+    /// The scheme in the URL of a server; `None` for HTTP, which has two.
     pub(crate) const fn scheme(self) -> Option<&'static str> {
         match self {
             Self::Http => None,
@@ -234,7 +234,7 @@ impl UpstreamPlan {
         })?;
         // Connections to a server that closes them sooner would fail; it is checked before use, but later is cheaper.
         options.pool.idle = options.pool.idle.min(options.pool.connections);
-        // What a file says now is state: it changes without another configuration.
+        // The contents of a file are state: they change without another configuration.
         let identity = match &options.discovery {
             Discovery::File(_) => format!("{name} {options:?}"),
             Discovery::Fixed | Discovery::Dns => format!("{name} {servers:?} {options:?}"),
@@ -248,7 +248,7 @@ impl UpstreamPlan {
         })
     }
 
-    /// What is sent to its servers.
+    /// The kind of traffic to its servers.
     pub(crate) fn transport(&self) -> Transport {
         self.servers
             .first()

@@ -13,10 +13,11 @@ use crate::balance::hash;
 /// One server.
 pub(crate) struct Server {
     destination: Rc<Destination>,
-    /// What all workers know of it.
+    /// State that all workers share.
     state: Arc<ServerState>,
     active: Cell<u32>,
-    latency: Cell<Latency>,
+    /// Kept only for the balancer that chooses by it.
+    latency: Option<Cell<Latency>>,
     cookie: String,
     is_local: bool,
     /// Those of this worker.
@@ -25,16 +26,18 @@ pub(crate) struct Server {
 
 impl Server {
     /// - `is_local`: it is in the gateway's zone.
+    /// - `is_timed`: the balancer chooses by latency.
     pub(super) fn new(
         destination: Rc<Destination>,
         state: Arc<ServerState>,
         is_local: bool,
+        is_timed: bool,
     ) -> Self {
         Self {
             cookie: format!("{:016x}", hash(state.name().as_bytes())),
             destination,
             active: Cell::new(0),
-            latency: Cell::new(Latency::default()),
+            latency: is_timed.then(Cell::default),
             is_local,
             counts: state.worker(),
             state,
@@ -74,14 +77,27 @@ impl Server {
         self.active.get()
     }
 
+    /// Open connections of this worker.
+    pub(super) fn connections(&self) -> u32 {
+        u32::try_from(self.destination.status().open).unwrap_or(u32::MAX)
+    }
+
     pub(super) fn latency(&self) -> f64 {
-        self.latency.get().average
+        self.latency.as_ref().map_or(0.0, |it| it.get().average)
     }
 
     pub(super) fn sweep(&self) {
         self.destination.sweep();
         let open = self.destination.status().open;
         self.counts.note_connections(open);
+    }
+
+    fn observe(&self, took: Duration, now: Instant) {
+        if let Some(latency) = &self.latency {
+            let mut average = latency.get();
+            average.observe(took, now);
+            latency.set(average);
+        }
     }
 
     fn set_active(&self, active: u32) {
@@ -124,18 +140,14 @@ impl ServerUse {
     pub(crate) fn responded(&self, status: u16, now: Instant) {
         let server = &self.server;
         let took = now.saturating_duration_since(self.begun);
-        let mut latency = server.latency.get();
-        latency.observe(took, now);
-        server.latency.set(latency);
+        server.observe(took, now);
         server.counts.count_response(status, took);
     }
 
     /// A connection to it is open; for those that are not HTTP.
     pub(crate) fn connected(&self, now: Instant) {
-        let server = &self.server;
-        let mut latency = server.latency.get();
-        latency.observe(now.saturating_duration_since(self.begun), now);
-        server.latency.set(latency);
+        let took = now.saturating_duration_since(self.begun);
+        self.server.observe(took, now);
     }
 
     /// There was no response.

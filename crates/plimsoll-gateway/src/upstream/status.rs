@@ -1,4 +1,4 @@
-//! What all workers know of the servers of an upstream: health and counts.
+//! State of the servers of an upstream that all workers share: health and counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::breaker::Breaker;
+use super::durations::{DurationCounts, Durations, add};
 use super::ejection::{Ejection, Record};
 use super::history::{History, Recent, Sample};
 use super::plan::{ServerPlan, UpstreamPlan};
-
-/// The upper bounds of latency buckets, in microseconds.
-pub(crate) const BOUNDS: [u64; 12] = [
-    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
-    5_000_000,
-];
 
 /// An upstream, shared by all workers; outlives reloads that do not change it.
 #[derive(Debug)]
@@ -38,7 +33,7 @@ pub(crate) struct Roster {
     pub(super) servers: Vec<(ServerPlan, Arc<ServerState>)>,
 }
 
-/// What is counted of an upstream beside its servers.
+/// Events of an upstream that are counted beside its servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     Retry,
@@ -88,7 +83,7 @@ impl Event {
     }
 }
 
-/// What all workers know of one server.
+/// State of one server that all workers share.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct ServerState {
@@ -111,7 +106,7 @@ pub(crate) struct ServerState {
     history: Mutex<History>,
 }
 
-/// What one worker counts of one server; it alone writes them, so that workers share no cache line.
+/// Counts of one server on one worker, which alone writes them, so that workers share no cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -120,13 +115,7 @@ pub(super) struct Counts {
     failures: AtomicU64,
     /// Responses by the first digit of their status.
     responses: [AtomicU64; 6],
-    latencies: [AtomicU64; BOUNDS.len() + 1],
-    latency_us: AtomicU64,
-}
-
-/// One writer, so reading and writing back is enough, and cheaper than adding.
-fn add(counter: &AtomicU64, number: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + number, Ordering::Relaxed);
+    durations: Durations,
 }
 
 impl Counts {
@@ -140,12 +129,7 @@ impl Counts {
 
     pub(super) fn count_response(&self, status: u16, took: Duration) {
         add(&self.responses[usize::from(status / 100).min(5)], 1);
-        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        add(
-            &self.latencies[BOUNDS.partition_point(|bound| *bound < took)],
-            1,
-        );
-        add(&self.latency_us, took);
+        self.durations.count(took);
     }
 
     pub(super) fn note_connections(&self, open: usize) {
@@ -166,7 +150,7 @@ pub(crate) struct ServerStatus {
     pub(crate) responses: [u64; 5],
     pub(crate) failures: u64,
     #[serde(skip)]
-    pub(crate) latencies: Vec<u64>,
+    pub(crate) durations: DurationCounts,
     pub(crate) latency_us_sum: u64,
 }
 
@@ -425,14 +409,12 @@ impl ServerState {
 
     fn sample(&self, now: Instant) {
         let status = self.status(now);
-        let mut latencies = [0; BOUNDS.len() + 1];
-        latencies.copy_from_slice(&status.latencies);
         let responses: u64 = status.responses.iter().sum();
         lock(&self.history).push(Sample {
             at: now,
             requests: responses + status.failures,
             failed: status.responses[4] + status.failures,
-            latencies,
+            latencies: status.durations.buckets,
         });
     }
 
@@ -442,6 +424,10 @@ impl ServerState {
         let sum = |read: &dyn Fn(&Counts) -> u64| -> u64 {
             workers.iter().map(|counts| read(counts)).sum()
         };
+        let mut durations = DurationCounts::default();
+        for counts in workers.iter() {
+            durations.add(&counts.durations.counts());
+        }
         let weight = self.configured_weight();
         let state = if weight == 0 {
             "drained"
@@ -460,10 +446,8 @@ impl ServerState {
             connections: sum(&|it| it.connections.load(Ordering::Relaxed).into()),
             responses: std::array::from_fn(|class| sum(&|it| load(&it.responses[class + 1]))),
             failures: sum(&|it| load(&it.failures)),
-            latencies: (0..=BOUNDS.len())
-                .map(|bucket| sum(&|it| load(&it.latencies[bucket])))
-                .collect(),
-            latency_us_sum: sum(&|it| load(&it.latency_us)),
+            latency_us_sum: durations.micros,
+            durations,
         }
     }
 }

@@ -111,3 +111,57 @@ fn a_token_guards_the_page_and_browsers_give_it_as_a_password() {
         );
     }
 }
+
+#[test]
+fn the_configuration_is_shown_without_its_secrets() {
+    let token = "0123456789abcdef-secret";
+    let gateway = Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"http://127.0.0.1:9\", headers = {{ authorization = \"{token}\" }} }}\n\
+         [admin]\naddress = \"127.0.0.1:0\"\ntoken = \"{token}\"\n"
+    ));
+    let admin = gateway.addresses[1];
+    assert_eq!(get(admin, "/config").status, 401);
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let shown = get_with(admin, "/config", &bearer);
+    assert_eq!(shown.status, 200);
+    let text = shown.text();
+    assert!(
+        !text.contains(token) && text.contains("http://127.0.0.1:9"),
+        "{text}"
+    );
+    let table: toml::Table = text.parse().unwrap();
+    assert!(table.contains_key("route"));
+}
+
+#[test]
+fn responses_are_timed_by_route_over_all_attempts() {
+    let fine = named("fine");
+    let refused = format!("http://{}", plimsoll_testkit::refused_address());
+    let text = |more: &str| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nname = \"site\"\nproxy = \"all\"\n\
+             [upstream.all]\nservers = [\"{}\", \"{refused}\"]\n{more}\
+             [admin]\naddress = \"127.0.0.1:0\"\n",
+            fine.url()
+        )
+    };
+    let mut gateway = Served::new(&text(""));
+    for _ in 0..6 {
+        assert_eq!(get(gateway.address(), "/").status, 200);
+    }
+    let count = |gateway: &Served| {
+        let metrics = get(gateway.addresses[1], "/metrics").text();
+        let name = "plimsoll_gateway_route_seconds_count{route=\"site\"} ";
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        let count: u64 = line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap();
+        let all =
+            format!("plimsoll_gateway_route_seconds_bucket{{route=\"site\",le=\"+Inf\"}} {count}");
+        assert!(metrics.contains(&all), "{metrics}");
+        count
+    };
+    assert_eq!(count(&gateway), 6);
+    // The counts of a configuration that was replaced are not lost.
+    gateway.reload(&text("keep = 3\n"));
+    assert_eq!(get(gateway.address(), "/").status, 200);
+    assert_eq!(count(&gateway), 7);
+}

@@ -1,4 +1,4 @@
-//! What a steady request costs in allocations: a change that adds some shows here.
+//! Allocations of a steady request: a change that adds some shows here.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_server::config::ActionKind;
 use plimsoll_server::{Action, Answer, Request, Response, WorkerContext};
-use plimsoll_testkit::{Origin, allocations_of_this_thread};
+use plimsoll_testkit::{Origin, allocations_of_this_thread, take_peak_of_this_thread};
 
 use crate::client::connect;
 use crate::server::Served;
@@ -21,6 +21,25 @@ pub(crate) const COUNT: ActionKind = ActionKind {
         }))
     },
 };
+
+/// The action `peak` of a route: responds with the most bytes that its worker held at once since it was last called.
+pub(crate) const PEAK: ActionKind = ActionKind {
+    key: "peak",
+    compile: |_, _| {
+        Some(Arc::new(|_: &WorkerContext| {
+            Rc::new(Peak) as Rc<dyn Action>
+        }))
+    },
+};
+
+struct Peak;
+
+impl Action for Peak {
+    fn handle(&self, _request: &Request<'_>) -> Answer {
+        let peak = take_peak_of_this_thread().to_string();
+        Answer::now(Response::text(http::StatusCode::OK, peak))
+    }
+}
 
 struct Count;
 

@@ -66,6 +66,32 @@ pub(crate) fn get_with(address: SocketAddr, path: &str, fields: &str) -> Receive
     exchange(address, request.as_bytes())
 }
 
+/// Connections of one version of HTTP, to servers with any certificate.
+fn pool(speaks: Speaks) -> Pool {
+    let alpn: &[&[u8]] = match speaks {
+        Speaks::Http1 => &[b"http/1.1"],
+        Speaks::Http3 => &[b"h3"],
+        Speaks::Http2 | Speaks::Negotiated => &[b"h2"],
+    };
+    let settings = TlsSettings {
+        trust: Trust::Anyone,
+        alpn: alpn.iter().map(|name| name.to_vec()).collect(),
+        ..TlsSettings::default()
+    };
+    let tls = settings.compile().unwrap();
+    let quic = QuicOptions::default().compile(&tls, false).ok();
+    let plan = ConnectPlan::new(ConnectOptions {
+        tls: Some(tls),
+        quic,
+        ..ConnectOptions::default()
+    });
+    let options = PoolOptions {
+        speaks,
+        ..PoolOptions::default()
+    };
+    Pool::new(Connector::new(plan.unwrap().into()), options)
+}
+
 /// Posts `body` by one version of HTTP, reading the response while it is sent; returns status, content and trailers.
 pub(crate) fn post(
     speaks: Speaks,
@@ -73,30 +99,8 @@ pub(crate) fn post(
     body: Bytes,
 ) -> (u16, Bytes, Option<http::HeaderMap>) {
     run_local(async {
-        let alpn: &[&[u8]] = match speaks {
-            Speaks::Http1 => &[b"http/1.1"],
-            Speaks::Http3 => &[b"h3"],
-            Speaks::Http2 | Speaks::Negotiated => &[b"h2"],
-        };
-        let settings = TlsSettings {
-            trust: Trust::Anyone,
-            alpn: alpn.iter().map(|name| name.to_vec()).collect(),
-            ..TlsSettings::default()
-        };
-        let tls = settings.compile().unwrap();
-        let quic = QuicOptions::default().compile(&tls, false).ok();
-        let plan = ConnectPlan::new(ConnectOptions {
-            tls: Some(tls),
-            quic,
-            ..ConnectOptions::default()
-        });
-        let options = PoolOptions {
-            speaks,
-            ..PoolOptions::default()
-        };
-        let pool = Pool::new(Connector::new(plan.unwrap().into()), options);
         let endpoint = Endpoint::parse(url).unwrap();
-        let lease = pool.acquire(&endpoint).await.unwrap();
+        let lease = pool(speaks).acquire(&endpoint).await.unwrap();
         let head = Head::new("POST", endpoint.path_and_query(), &());
         let mut exchange = lease.begin(&head, Full::new(body)).unwrap();
         let head = exchange.final_head().await.unwrap();
@@ -106,7 +110,7 @@ pub(crate) fn post(
     })
 }
 
-/// Opens a WebSocket by one version of HTTP in the clear, sends `bytes` and reads so many; returns the status too.
+/// Opens a WebSocket by one version of HTTP, sends `bytes` and reads so many; returns the status too.
 pub(crate) fn open_websocket(
     speaks: Speaks,
     url: &str,
@@ -114,20 +118,14 @@ pub(crate) fn open_websocket(
     expected: usize,
 ) -> (u16, Vec<u8>) {
     run_local(async {
-        let plan = ConnectPlan::new(ConnectOptions::default()).unwrap();
-        let options = PoolOptions {
-            speaks,
-            ..PoolOptions::default()
-        };
-        let pool = Pool::new(Connector::new(plan.into()), options);
         let endpoint = Endpoint::parse(url).unwrap();
-        let lease = pool.acquire(&endpoint).await.unwrap();
+        let lease = pool(speaks).acquire(&endpoint).await.unwrap();
         lease.settled().await;
         let fields = [
             ("sec-websocket-version", "13"),
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ];
-        // Over HTTP/2 there is no key (RFC 8441, section 5).
+        // Over HTTP/2 and HTTP/3 there is no key (RFC 8441, section 5).
         let (method, fields) = match speaks {
             Speaks::Http1 => ("GET", fields.to_vec()),
             _ => ("CONNECT", fields[..1].to_vec()),

@@ -1,4 +1,4 @@
-//! What a server sees of a request, and a client of a response.
+//! Requests as servers receive them, and responses as clients do.
 
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 

@@ -13,7 +13,7 @@ use plimsoll_testkit::{
 use crate::client::run_local;
 use crate::server::Served;
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     http_status: u16,

@@ -50,12 +50,23 @@ pub(crate) fn gateway_to(hostile: &str, keys: &str) -> (Served, Origin) {
     let url = good.url("");
     let gateway = Served::new(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+        [[route]]\npath = \"/peak\"\npeak = {{}}\n\
         [[route]]\nprefix = \"/bad\"\nproxy = {{ to = \"{hostile}\"{keys} }}\n\
         [[route]]\nproxy = \"{}\"\n",
         url.trim_end_matches('/')
     ));
+    peak(&gateway);
     (gateway, good)
 }
+
+/// The most bytes that the worker held at once since the last call, beyond what it held then.
+pub(crate) fn peak(gateway: &Served) -> u64 {
+    get(gateway.address(), "/peak").text().parse().unwrap()
+}
+
+/// Memory for one exchange: the limits of a head, a window of 256 KiB and buffers on either side, with room for vectors
+/// that double.
+pub(crate) const MOST_HELD: u64 = 2 << 20;
 
 /// The failures that are counted of the hostile server.
 pub(crate) fn failures(gateway: &Served) -> u64 {
@@ -83,7 +94,7 @@ fn endless(first: &'static [u8], then: &'static [u8]) -> (SocketAddr, Arc<Atomic
     (address, taken)
 }
 
-/// What the gateway may read of a response that never becomes one, with what lies in the buffers of sockets.
+/// Bytes that the gateway may read of a response that never becomes one, with those in the buffers of sockets.
 pub(crate) const MOST_READ: u64 = 16 << 20;
 
 #[test]
@@ -102,6 +113,8 @@ fn headers_without_end_are_cut_off() {
         let received = get(gateway.address(), "/bad");
         assert_eq!(received.status, 502, "{received:?}");
         assert!(taken.load(Ordering::Relaxed) < MOST_READ, "{taken:?}");
+        let peak = peak(&gateway);
+        assert!(peak < MOST_HELD, "{peak}");
         assert!(failures(&gateway) >= 1);
         assert_eq!(get(gateway.address(), "/").text(), "hello");
     }
@@ -120,6 +133,8 @@ fn interim_responses_without_end_are_cut_off() {
     stream.read_to_string(&mut all).unwrap();
     assert!(all.contains("HTTP/1.1 502"), "{}", all.len());
     assert!(taken.load(Ordering::Relaxed) < MOST_READ, "{taken:?}");
+    let peak = peak(&gateway);
+    assert!(peak < MOST_HELD, "{peak}");
     assert_eq!(get(gateway.address(), "/").text(), "hello");
 }
 
@@ -146,6 +161,8 @@ fn content_without_end_is_read_as_fast_as_the_client_takes_it() {
         is_still
     });
     assert!(taken.load(Ordering::Relaxed) < 64 << 20, "{taken:?}");
+    let peak = peak(&gateway);
+    assert!(peak < MOST_HELD, "{peak}");
 }
 
 #[test]
@@ -244,7 +261,7 @@ fn connections_that_are_reset_all_the_time_cost_neither_retries_without_end_nor_
     assert_eq!(get(gateway.address(), "/").text(), "hello");
 }
 
-/// What reaches a server of requests that two readers could understand differently: nothing, or one request that has one
+/// Requests that two readers could understand differently reach a server not at all, or as one request that has one
 /// meaning.
 #[test]
 fn what_reaches_a_server_has_one_meaning() {

@@ -10,7 +10,7 @@ use plimsoll_testkit::frames::{frame, goaway, settings};
 use plimsoll_testkit::{Http2Answer, Http2Origin, Origin, eventually};
 
 use crate::client::{connect, exchange, get};
-use crate::hostile::{MOST_READ, failures, gateway, server};
+use crate::hostile::{MOST_HELD, MOST_READ, failures, gateway, peak, server};
 use crate::server::Served;
 
 const DATA: u8 = 0x0;
@@ -123,6 +123,8 @@ fn is_cut_off(gateway: &Served, taken: &AtomicU64) {
     let received = get(gateway.address(), "/bad");
     assert_eq!(received.status, 502, "{received:?}");
     assert!(taken.load(Ordering::Relaxed) < MOST_READ, "{taken:?}");
+    let peak = peak(gateway);
+    assert!(peak < MOST_HELD, "{peak}");
     assert!(failures(gateway) >= 1);
     assert_eq!(get(gateway.address(), "/").text(), "hello");
 }
@@ -190,6 +192,8 @@ fn trailers_without_end_break_the_response_off() {
         "{text:?}"
     );
     assert!(taken.load(Ordering::Relaxed) < MOST_READ, "{taken:?}");
+    let peak = peak(&gateway);
+    assert!(peak < MOST_HELD, "{peak}");
     assert_eq!(get(gateway.address(), "/").text(), "hello");
 }
 
@@ -315,6 +319,8 @@ fn a_window_that_never_opens_holds_back_the_client_and_ends_in_time() {
     stream.read_exact(&mut status).unwrap();
     assert_eq!(&status, b"HTTP/1.1 504");
     assert!(sent.load(Ordering::Relaxed) < MOST_READ, "{sent:?}");
+    let peak = peak(&gateway);
+    assert!(peak < MOST_HELD, "{peak}");
     assert_eq!(get(gateway.address(), "/").text(), "hello");
     drop(stream.shutdown(std::net::Shutdown::Both));
     writing.join().unwrap();

@@ -11,12 +11,15 @@ use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{RecvStream, SendStream, TransportConfig};
 
 use crate::client::{connect, get};
-use crate::hostile::{MOST_READ, failures, gateway_to};
+use crate::hostile::{MOST_HELD, MOST_READ, failures, gateway_to, peak};
 
 /// Frames (RFC 9114, section 7.2) and a reserved one (section 7.2.8).
 const DATA: u8 = 0x0;
 const HEADERS: u8 = 0x1;
 const RESERVED: u8 = 0x21;
+
+/// The receive buffers of quinn for a socket: 32 batches of 64 datagrams of 1472 bytes, and more.
+const ENDPOINT: u64 = 4 << 20;
 
 /// Field sections of QPACK (RFC 9204): the prefix, and an entry of the static table.
 const OK: &[u8] = &[0, 0, 0xd9];
@@ -161,6 +164,8 @@ fn headers_interim_responses_and_unknown_frames_without_end_are_cut_off() {
         let text = received(gateway.address());
         assert!(text.contains("HTTP/1.1 502"), "{name}: {text}");
         assert!(hostile.taken() < MOST_READ, "{name}: {}", hostile.taken());
+        let peak = peak(&gateway);
+        assert!(peak < MOST_HELD + ENDPOINT, "{name}: {peak}");
         assert!(failures(&gateway) >= 1, "{name}");
         assert_eq!(get(gateway.address(), "/").text(), "hello");
     }
@@ -184,6 +189,8 @@ fn trailers_without_end_break_the_response_off() {
         "{text:?}"
     );
     assert!(hostile.taken() < MOST_READ, "{}", hostile.taken());
+    let peak = peak(&gateway);
+    assert!(peak < MOST_HELD + ENDPOINT, "{peak}");
     assert_eq!(get(gateway.address(), "/").text(), "hello");
 }
 

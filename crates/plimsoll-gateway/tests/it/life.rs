@@ -106,3 +106,40 @@ fn a_drain_lets_responses_end() {
     gateway.drain(Duration::from_secs(10));
     assert_eq!(request.join().unwrap().text(), "late");
 }
+
+#[test]
+fn connections_are_replaced_after_max_requests() {
+    const TLS: &str =
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = { self_signed = true }\nhttp3 = true\n";
+    let server = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n{TLS}\
+         [[route]]\nrespond = {{ body = \"x\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n"
+    ));
+    let (clear, tls, admin) = (
+        server.addresses[0],
+        server.addresses[1],
+        server.addresses[2],
+    );
+    let accepted = || {
+        let metrics = get(admin, "/metrics").text();
+        let name = "plimsoll_connections_total ";
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        let count: u64 = line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap();
+        count
+    };
+    for (url, protocol) in [
+        (format!("http://{clear}"), "http1"),
+        (format!("http://{clear}"), "http2"),
+        (format!("https://{tls}"), "http3"),
+    ] {
+        let keys =
+            format!("protocol = \"{protocol}\"\nmax_requests = 2\ntls = {{ insecure = true }}\n");
+        let gateway = gateway(&[&url], &keys);
+        let before = accepted();
+        for _ in 0..5 {
+            assert_eq!(get(gateway.address(), "/").status, 200, "{protocol}");
+        }
+        // Three connections, and one of the client that reads the figure.
+        assert_eq!(accepted() - before, 4, "{protocol}");
+    }
+}

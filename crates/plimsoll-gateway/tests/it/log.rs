@@ -1,4 +1,4 @@
-//! What the access log says of forwarded requests.
+//! The access log of forwarded requests.
 
 use std::fs;
 

@@ -36,6 +36,8 @@ mod protection;
 
 mod quic;
 
+mod relayed_quic;
+
 mod rules;
 
 mod server;

@@ -99,10 +99,10 @@ async fn exchange(connection: &quinn::Connection, bytes: &[u8]) -> String {
 }
 
 /// A gateway that is started and ended within the runtime of a test; both wait for its workers.
-struct Gateway(Option<Served>);
+pub(crate) struct Gateway(Option<Served>);
 
 impl Gateway {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self(Some(block_in_place(|| Served::new(text))))
     }
 }
@@ -127,7 +127,7 @@ fn gateway(quic: &str, more: &str) -> Gateway {
     ))
 }
 
-fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

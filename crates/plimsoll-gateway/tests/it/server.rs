@@ -20,6 +20,7 @@ fn compiler() -> Compiler {
     let mut compiler = Compiler::new(Path::new(""), &Arc::<Counters>::default());
     compiler.actions.push(plimsoll_gateway::PROXY);
     compiler.actions.push(crate::allocations::COUNT);
+    compiler.actions.push(crate::allocations::PEAK);
     compiler.sections.push(plimsoll_gateway::UPSTREAMS);
     compiler.sections.push(plimsoll_gateway::TRACES);
     compiler.listens.extend(plimsoll_gateway::LISTENS);

@@ -77,7 +77,7 @@ pub(crate) fn metric(gateway: &Served, name: &str, label: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// What a connection brings up to its end, after `bytes` were sent and ended.
+/// Everything received up to the end, after `bytes` were sent and ended.
 fn talk(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = connect(address);
     stream.write_all(bytes).unwrap();
@@ -287,7 +287,7 @@ fn secure(name: &str, host: &str, files: &MaterialFiles) -> Served {
     ))
 }
 
-/// What `openssl s_client` gets from a server of that name.
+/// The output of `openssl s_client` for a server of that name.
 fn s_client(address: SocketAddr, name: &str, more: &[&str]) -> String {
     let mut child = Command::new("openssl")
         .args(["s_client", "-quiet", "-connect", &address.to_string()])
@@ -337,6 +337,34 @@ fn tls_clients_reach_the_server_of_the_name_they_request() {
     let gateway = Served::new(&configuration(&text(&fallback), ""));
     assert_eq!(get(gateway.address(), "/").text(), "cleartext");
     assert!(s_client(gateway.address(), "a.example", &[]).contains("I am a"));
+}
+
+#[test]
+fn tls_ends_at_a_listener_that_has_a_certificate() {
+    let files = MaterialFiles::new();
+    let leaf = Leaf::self_signed(&["a.example", "b.example"]);
+    let certificate = files.write("gateway.pem", leaf.pem());
+    let key = files.write("gateway.key", leaf.key_pem());
+    let (a, b) = (named("I am a"), named("I am b"));
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ cert = \"{}\", key = \"{}\" }}\n\
+        tcp = {{ routes = [{{ sni = \"b.example\", to = \"tcp://{}\" }}], to = \"tcp://{}\" }}\n\
+        [admin]\naddress = \"127.0.0.1:0\"\n",
+        certificate.display(),
+        key.display(),
+        b.address(),
+        a.address()
+    );
+    let gateway = Served::new(&text);
+    let at = gateway.address();
+    assert!(s_client(at, "a.example", &[]).contains("I am a"));
+    assert!(s_client(at, "b.example", &[]).contains("I am b"));
+    // Protocols are those of the server, so none is chosen.
+    assert!(s_client(at, "a.example", &["-alpn", "imap"]).contains("I am a"));
+    eventually(|| metric(&gateway, "flows_ended_total", "server_closed") == 3);
+    // Bytes that are not TLS get an alert and reach no server.
+    assert!(!talk(at, b"GET / HTTP/1.1\r\n\r\n").contains("HTTP"));
+    assert_eq!(metric(&gateway, "flows_total", "tcp"), 3);
 }
 
 #[test]

@@ -65,20 +65,41 @@ const ECHO: [u8; 4] = [0x81, 2, b'h', b'i'];
 
 #[test]
 fn websockets_pass_between_versions_of_http() {
+    const TLS: &str =
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = { self_signed = true }\nhttp3 = true\n";
     let origin = WebSocketOrigin::echo();
-    let behind = gateway(&[&format!("http://{}", origin.address())], "");
-    // Another gateway, which takes extended CONNECT, stands for a server that speaks HTTP/2.
-    let between = gateway(&[&behind.url()], "protocol = \"http2\"");
-    for (speaks, front) in [
-        (Speaks::Http2, &behind),
-        (Speaks::Http1, &between),
-        (Speaks::Http2, &between),
-    ] {
-        let (status, echoed) = open_websocket(speaks, &front.url(), &HI, ECHO.len());
-        let expected = if speaks == Speaks::Http1 { 101 } else { 200 };
-        assert_eq!(status, expected, "{speaks:?}");
-        assert_eq!(echoed, ECHO, "{speaks:?}");
+    // A gateway that takes extended CONNECT stands for a server that speaks HTTP/2 and HTTP/3.
+    let behind = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n{TLS}[[route]]\nproxy = \"http://{}\"\n",
+        origin.address()
+    ));
+    let (clear, tls) = (behind.addresses[0], behind.addresses[1]);
+    let backs = [
+        (format!("http://{}", origin.address()), "http1"),
+        (format!("http://{clear}"), "http2"),
+        (format!("https://{tls}"), "http2"),
+        (format!("https://{tls}"), "http3"),
+    ];
+    for (url, protocol) in &backs {
+        let front = Served::new(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n{TLS}[[route]]\nproxy = \"all\"\n\
+             [upstream.all]\nservers = [\"{url}\"]\nprotocol = \"{protocol}\"\ntls = {{ insecure = true }}\n"
+        ));
+        let (clear, tls) = (front.addresses[0], front.addresses[1]);
+        for (speaks, url) in [
+            (Speaks::Http1, format!("http://{clear}")),
+            (Speaks::Http2, format!("http://{clear}")),
+            (Speaks::Http2, format!("https://{tls}")),
+            (Speaks::Http3, format!("https://{tls}")),
+        ] {
+            let (status, echoed) = open_websocket(speaks, &url, &HI, ECHO.len());
+            let expected = if speaks == Speaks::Http1 { 101 } else { 200 };
+            assert_eq!(status, expected, "{speaks:?} to {protocol}");
+            assert_eq!(echoed, ECHO, "{speaks:?} to {protocol}");
+        }
     }
+    // A connection that a client leaves ends all the way.
+    eventually(|| origin.open_connections() == 0);
 }
 
 /// A gateway to a server that echoes, with this `websocket`.

@@ -7,7 +7,7 @@ use plimsoll_testkit::{VirtualClock, peak_bytes_of};
 use super::*;
 use crate::layer4::flows::FlowLimits;
 
-/// What a million connections of as many clients hold, with their sockets: the most at any time, growth of tables included.
+/// Memory of a million connections of as many clients, with their sockets: the most at any time, growth of tables included.
 #[test]
 fn a_million_connections_take_at_most_two_hundred_bytes_each() {
     const FLOWS: u32 = 1_000_000;
