@@ -1,6 +1,8 @@
 //! The action `monitor` of a route: a monitor that runs for as long as the route is served.
 
-use std::path::{Path, PathBuf};
+mod seat;
+
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -12,10 +14,14 @@ use plimsoll_server::config::{Mounted, Value, as_text};
 use plimsoll_server::{Action, MakeAction, Mount, Notice, Notices, Severity, WorkerContext};
 use plimsoll_wire::WatchedFiles;
 
-use crate::api;
-use crate::config::{LoadError, Plan, StorePlan, load};
-use crate::engine::{Monitor, StartError};
-use crate::store::{SqliteOptions, SqlitePath, SqliteStore, StoreError};
+use crate::config::{LoadError, Plan, StorePlan, load_with};
+use crate::engine::StartError;
+use crate::probe::SuppliedKinds;
+use crate::store::{
+    ServerStore, ServerUrls, SqliteOptions, SqlitePath, SqliteStore, Store, StoreError, Vault,
+};
+
+pub use crate::action::seat::{Report, Seat};
 
 /// How often the files of a configuration are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -31,9 +37,10 @@ pub fn compile(
     value: &Value<'_>,
     mounted: &Mounted<'_>,
     environment: Environment,
+    supplied: SuppliedKinds,
 ) -> Option<Arc<MakeAction>> {
     let path = mounted.directory.join(as_text(value)?);
-    let plan = match load(&path, &environment) {
+    let plan = match load_with(&path, &environment, supplied) {
         Ok(plan) => plan,
         Err(LoadError::Problems { path, problems }) => {
             for problem in problems {
@@ -46,16 +53,18 @@ pub fn compile(
     };
     let identity = format!("monitor {}", path.display());
     let notices = mounted.notices.clone();
-    let service = mounted
-        .states
-        .state(&identity, || Service::new(path, environment, notices));
+    let service = mounted.states.state(&identity, || {
+        Service::new(path, (environment, supplied), notices)
+    });
     let plan = Mutex::new(Some(plan));
     Some(Arc::new(move |_: &WorkerContext| {
-        // The first worker of a generation brings its plan.
-        let plan = plan.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(plan) = plan {
+        // The first worker of a generation brings its plan. The others wait for it: until it has started the monitor there is none
+        // to serve, and a worker keeps the routes that it begins with.
+        let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = plan.take() {
             service.apply(plan);
         }
+        drop(plan);
         Rc::new(Mounting {
             mount: Mount::new(service.router()),
             _service: Arc::clone(&service),
@@ -82,25 +91,25 @@ struct Service {
 
 struct Shared {
     path: PathBuf,
-    environment: Environment,
+    /// The environment, and the kinds of probes that the program supplies.
+    brought: (Environment, SuppliedKinds),
     notices: Notices,
     running: Mutex<Option<Running>>,
 }
 
 struct Running {
-    monitor: Monitor,
-    /// One for all workers, so that they have the same snapshots of pages.
-    router: Router,
+    seat: Seat,
     store: StorePlan,
+    organisation: String,
     watched: WatchedFiles,
 }
 
 impl Service {
-    fn new(path: PathBuf, environment: Environment, notices: Notices) -> Self {
+    fn new(path: PathBuf, brought: (Environment, SuppliedKinds), notices: Notices) -> Self {
         Self {
             shared: Arc::new(Shared {
                 path,
-                environment,
+                brought,
                 notices,
                 running: Mutex::default(),
             }),
@@ -134,7 +143,7 @@ impl Service {
 
     fn router(&self) -> Router {
         match &*self.shared.running() {
-            Some(running) => running.router.clone(),
+            Some(running) => running.seat.router(),
             None => Router::new().fallback(|| async {
                 (
                     StatusCode::SERVICE_UNAVAILABLE,
@@ -166,25 +175,22 @@ impl Shared {
         }
         let mut running = self.running();
         if let Some(running) = &mut *running {
-            if plan.store != running.store {
-                self.report(Severity::Warning, "another store is used after a restart");
+            if (&plan.store, &plan.organisation) != (&running.store, &running.organisation) {
+                let message = "another store or organisation is used after a restart";
+                self.report(Severity::Warning, message);
             }
             running.watched = WatchedFiles::new(plan.files.clone());
-            if let Err(error) = running.monitor.handle().reload_soon(plan) {
-                self.report(
-                    Severity::Error,
-                    &format!("cannot apply the configuration: {error}"),
-                );
-            }
+            running.seat.reload(plan);
             return false;
         }
-        let (store, watched) = (plan.store.clone(), WatchedFiles::new(plan.files.clone()));
+        let (store, organisation) = (plan.store.clone(), plan.organisation.clone());
+        let watched = WatchedFiles::new(plan.files.clone());
         match start(plan, &self.notices) {
-            Ok(monitor) => {
+            Ok(seat) => {
                 *running = Some(Running {
-                    router: api::router(monitor.handle().clone()),
-                    monitor,
+                    seat,
                     store,
+                    organisation,
                     watched,
                 });
                 true
@@ -206,7 +212,8 @@ impl Shared {
         if !has_changed {
             return;
         }
-        match load(&self.path, &self.environment) {
+        let (environment, supplied) = self.brought;
+        match load_with(&self.path, &environment, supplied) {
             Ok(plan) => {
                 self.apply(plan);
                 self.report(Severity::Note, "the configuration was loaded again");
@@ -226,24 +233,46 @@ impl Shared {
     }
 }
 
-/// Opens the store of a plan and starts the monitor.
-fn start(plan: Plan, notices: &Notices) -> Result<Monitor, StartError> {
-    let store = open(&plan.store)?;
+/// Opens the store of a plan, and starts the monitor or waits for the lease.
+fn start(plan: Plan, notices: &Notices) -> Result<Seat, StartError> {
     let notices = notices.clone();
-    let notice = move |message: &str| notices.report(&Notice::new(Severity::Note, message));
-    Monitor::start(plan, Arc::new(store), Arc::new(notice))
+    let report = move |message: &str| notices.report(&Notice::new(Severity::Note, message));
+    Seat::take(plan, Arc::new(report))
 }
 
 /// Opens the store of a plan.
-pub fn open(store: &StorePlan) -> Result<SqliteStore, StoreError> {
-    let path = match store {
-        StorePlan::Memory => SqlitePath::Memory,
-        StorePlan::Sqlite(path) => SqlitePath::File(path.clone()),
+pub fn open(store: &StorePlan) -> Result<Arc<dyn Store>, StoreError> {
+    let sqlite = |path| {
+        let store = SqliteStore::open(&path, SqliteOptions::default())?;
+        Ok(Arc::new(store) as Arc<dyn Store>)
     };
-    SqliteStore::open(&path, SqliteOptions::default())
+    match store {
+        StorePlan::Memory => sqlite(SqlitePath::Memory),
+        StorePlan::Sqlite(path) => sqlite(SqlitePath::File(path.clone())),
+        StorePlan::Servers(urls, options) => {
+            Ok(Arc::new(ServerStore::open(urls.clone(), *options)?))
+        }
+    }
 }
 
-/// The store of a configuration, for commands that work on it.
-pub fn store_of(path: &Path, environment: Environment) -> Result<StorePlan, LoadError> {
-    load(path, &environment).map(|plan| plan.store)
+/// Opens the store of a plan, with its keys.
+pub fn open_with_keys(plan: &Plan) -> Result<Arc<dyn Store>, StoreError> {
+    let store = open(&plan.store)?;
+    store.use_vault(Arc::new(Vault::new(&plan.keys)));
+    Ok(store)
+}
+
+/// Opens the store of a plan for a few changes, also while a monitor uses it.
+pub(crate) fn open_beside(store: &StorePlan) -> Result<Arc<dyn Store>, StoreError> {
+    match store {
+        StorePlan::Sqlite(path) => Ok(Arc::new(SqliteStore::open_beside(path)?)),
+        StorePlan::Servers(urls, options) => {
+            let urls = ServerUrls {
+                spill: None,
+                ..urls.clone()
+            };
+            Ok(Arc::new(ServerStore::open(urls, *options)?))
+        }
+        StorePlan::Memory => open(store),
+    }
 }

@@ -10,6 +10,8 @@ pub(crate) mod password;
 
 mod totp;
 
+mod recovery;
+
 mod limits;
 
 mod guard;
@@ -84,6 +86,7 @@ const VIEWER: &[Routed] = &[
     ("/admin/account", || get(account::show)),
     ("/admin/account/password", || post(account::password)),
     ("/admin/account/totp", || post(account::totp)),
+    ("/admin/account/recovery", || post(account::renew_codes)),
     ("/admin/account/sessions", || post(account::sessions)),
 ];
 

@@ -24,7 +24,15 @@ mod notices;
 
 mod actions;
 
+mod agent;
+
 mod ping;
+
+mod subscribers;
+
+mod probe;
+
+mod oncall;
 
 mod gatus;
 
@@ -45,11 +53,11 @@ use crate::page::{self, Pages, Sessions};
 
 pub(crate) use crate::api::access::address_of;
 pub(crate) use crate::api::answer::{ApiError, method_not_allowed, not_found};
-pub(crate) use crate::api::monitors::measured;
+pub(crate) use crate::api::monitors::{budget_left, measured};
 pub(crate) use crate::api::tokens::{add as add_token, is_name, revoke as revoke_token};
 pub(crate) use crate::api::write::encoded;
 
-/// What handlers need.
+/// State that handlers share.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     pub(crate) handle: Handle,
@@ -80,6 +88,8 @@ pub fn router(handle: Handle) -> Router {
         .route("/api/v1/incidents", get(incidents::list))
         .route("/api/v1/incidents/{id}", get(incidents::one))
         .route("/api/v1/notices", get(notices::list))
+        .route("/api/v1/regions", get(agent::regions))
+        .route("/api/v1/on-call", get(oncall::list))
         .route("/api/v1/declared-incidents", get(declared::list))
         .route("/api/v1/declared-incidents/{id}", get(declared::one))
         .route_layer(from_fn_with_state(api.clone(), access::reading));
@@ -101,18 +111,27 @@ pub fn router(handle: Handle) -> Router {
         .route(&monitor("/acknowledge"), post(actions::acknowledge))
         .route(&monitor("/resolve"), post(actions::resolve))
         .route(&monitor("/status"), post(actions::status))
+        .route("/probe", get(probe::probe))
         .route_layer(from_fn_with_state(api.clone(), access::writing));
     let managing = Router::new()
         .route("/api/v1/tokens", get(tokens::list).post(tokens::create))
         .route("/api/v1/tokens/{id}", delete(tokens::remove))
         .route("/api/v1/audit", get(tokens::audit))
+        .route("/api/v1/subscribers", get(subscribers::list))
+        .route("/api/v1/subscribers/{id}", delete(subscribers::remove))
         .route_layer(from_fn_with_state(api.clone(), access::managing));
+    let agents = Router::new()
+        .route("/api/v1/agent/work", get(agent::fetch))
+        .route("/api/v1/agent/results", post(agent::report))
+        .route_layer(from_fn_with_state(api.clone(), access::agent));
     Router::new()
+        .merge(agents)
         .merge(reading)
         .merge(writing)
         .merge(managing)
         .merge(admin::router(&api))
         .route("/api/v1/openapi.json", get(openapi::document))
+        .route("/on-call/{file}", get(oncall::calendar))
         .route("/health", get(gatus::health))
         .route("/metrics", get(metrics::metrics))
         .route(&monitor("/badge.svg"), get(monitors::badge))

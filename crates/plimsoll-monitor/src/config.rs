@@ -1,4 +1,4 @@
-//! What is to be monitored: plans, and the TOML file that they are compiled from.
+//! The configuration: plans, and the TOML file that they are compiled from.
 //!
 //! The configuration of Gatus is compiled to the same plans, by [`crate::gatus`].
 
@@ -6,9 +6,15 @@ mod plan;
 
 mod token;
 
+mod agent;
+
+mod store;
+
 mod file;
 
 pub(crate) mod overlay;
+
+pub(crate) mod mask;
 
 mod monitor;
 
@@ -18,11 +24,15 @@ pub(crate) mod maintenance;
 
 use std::path::Path;
 
+use crate::probe::SuppliedKinds;
+
+pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
 pub use crate::config::overlay::{Grounds, Source};
 pub use crate::config::plan::{
     BasicLogin, CompositePlan, Dialect, EveryOrCron, GatusSettings, HeartbeatPlan, MonitorPlan,
     Plan, Retries, StorePlan, Warning, What, key_of,
 };
+pub use crate::config::store::DEFAULT_ORGANISATION;
 pub use crate::config::token::ApiToken;
 pub use plimsoll_model::document::ConfigProblem;
 
@@ -50,10 +60,29 @@ pub enum LoadError {
     },
 }
 
+/// Compiles what an agent was sent: monitors that name no files of its machine.
+pub(crate) fn of_agent(text: &str) -> Result<Plan, Vec<ConfigProblem>> {
+    let ground = file::Ground {
+        directory: Path::new(""),
+        may_name_files: false,
+        supplied: &[],
+    };
+    file::compile(text, ground, &|_| None)
+}
+
 /// Loads a configuration: Gatus's if the file ends in `.yaml` or `.yml` or is a folder of such files, ours otherwise.
 ///
 /// - `environment`: gives the values of variables, which Gatus's configuration may name.
 pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Plan, LoadError> {
+    load_with(path, environment, &[])
+}
+
+/// The same with kinds of probes that the program supplies.
+pub fn load_with(
+    path: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+    supplied: SuppliedKinds,
+) -> Result<Plan, LoadError> {
     let shown = path.display().to_string();
     let is_gatus = path.is_dir()
         || path
@@ -67,8 +96,13 @@ pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result
         reason: error.to_string(),
     })?;
     let directory = path.parent().unwrap_or(Path::new(""));
+    let ground = file::Ground {
+        directory,
+        may_name_files: true,
+        supplied,
+    };
     let mut plan =
-        file::compile(&text, directory, environment).map_err(|problems| LoadError::Problems {
+        file::compile(&text, ground, environment).map_err(|problems| LoadError::Problems {
             path: shown,
             problems,
         })?;

@@ -9,7 +9,7 @@ mod region;
 
 mod machine;
 
-pub use crate::detect::machine::{Detector, Effect, Hold, Input, Notice, Resolution};
+pub use crate::detect::machine::{Detector, Effect, Hold, Input, Notice, RegionView, Resolution};
 pub use crate::detect::policy::{DetectPolicy, FlapRule, RegionRule};
 
 #[cfg(test)]

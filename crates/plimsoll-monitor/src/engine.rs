@@ -10,9 +10,11 @@ mod command;
 
 mod heartbeat;
 
+mod leadership;
+
 mod recorder;
 
-mod running;
+pub(crate) mod running;
 
 mod supervisor;
 
@@ -26,8 +28,9 @@ use crate::config::Plan;
 use crate::engine::command::Command;
 use crate::store::{OrgId, Store, StoreError};
 
-pub use crate::engine::board::{Access, Board, Counters, Figures, View};
-pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult};
+pub use crate::engine::board::{Access, Board, Counters, Figures, Heard, View};
+pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult, RemoteResult};
+pub use crate::engine::leadership::{LASTS, Leadership};
 
 /// Commands that wait for the loop.
 const MOST_COMMANDS: usize = 1_024;
@@ -40,7 +43,7 @@ pub struct Monitor {
     stop: Option<oneshot::Sender<()>>,
 }
 
-/// What the API needs of a monitor that runs; clones are the same.
+/// The interface of a running monitor for the API; clones are the same.
 #[derive(Clone)]
 pub struct Handle {
     /// The organisation that it is of.
@@ -121,7 +124,7 @@ impl Monitor {
         })
     }
 
-    /// What the API needs.
+    /// The interface for the API.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }

@@ -1,4 +1,4 @@
-//! What Gatus has: its configuration, its conditions, the shapes of its API.
+//! Gatus's configuration, conditions and API.
 
 mod yaml;
 

@@ -15,11 +15,11 @@ use serde_json::Value;
 pub struct Imported {
     /// TOML.
     pub text: String,
-    /// What is different, or missing, for each monitor.
+    /// Differences and missing parts of each monitor.
     pub remarks: Vec<String>,
 }
 
-/// What a file is a backup or a list of.
+/// The kinds of imported files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The JSON backup of Uptime Kuma.

@@ -8,7 +8,7 @@
 //! ```ignore
 //! let plan = config::load(Path::new("monitor.toml"), &|name| std::env::var(name).ok())?;
 //! let store = action::open(&plan.store)?;
-//! let monitor = Monitor::start(plan, Arc::new(store), Arc::new(|notice| eprintln!("{notice}")))?;
+//! let monitor = Monitor::start(plan, store, Arc::new(|notice| eprintln!("{notice}")))?;
 //! let router = api::router(monitor.handle().clone());
 //! ```
 
@@ -34,11 +34,19 @@ pub mod uptime;
 
 pub mod store;
 
+pub mod budget;
+
 pub mod engine;
+
+pub mod agent;
 
 pub mod page;
 
 pub mod notify;
+
+pub mod subscribe;
+
+pub mod oncall;
 
 mod manage;
 

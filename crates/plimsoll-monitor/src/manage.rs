@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_model::document::ConfigProblem;
 use serde_json::Value;
 
-use crate::config::{Source, overlay};
+use crate::config::{Source, mask, overlay};
 use crate::engine::{Access, CommandError, Handle};
 use crate::page::PagePlan;
 use crate::store::{
@@ -88,12 +88,13 @@ impl Handle {
     pub(crate) async fn change_monitors(
         &self,
         actor: &Actor,
-        puts: Vec<Put>,
+        mut puts: Vec<Put>,
         removals: Vec<(String, Option<i64>)>,
         replay: Option<Replay>,
         now: Timestamp,
     ) -> Result<Vec<Definition>, ChangeError> {
         let _changing = self.changing.lock().await;
+        self.unmask(&mut puts).await?;
         let replaced: HashSet<&str> = puts
             .iter()
             .filter_map(|put| put.was.as_deref())
@@ -185,6 +186,37 @@ impl Handle {
         let ids = ids.into_iter().map(|id| MonitorId(id.unwrap_or_default()));
         self.put(ids.zip(plans).collect(), gone).await?;
         Ok(definitions)
+    }
+
+    /// Puts credentials in the places of masks that came back.
+    pub(crate) async fn unmask(&self, puts: &mut [Put]) -> Result<(), ChangeError> {
+        if !puts.iter().any(|put| mask::is_masked(&put.table)) {
+            return Ok(());
+        }
+        let kind = DefinitionKind::Monitor;
+        let stored = self.store.definitions(self.org, kind).await?;
+        for (index, put) in puts.iter_mut().enumerate() {
+            if !mask::is_masked(&put.table) {
+                continue;
+            }
+            let was = put.was.as_deref();
+            let present = stored
+                .iter()
+                .find(|(definition, _)| Some(definition.key.as_str()) == was);
+            let present = present.and_then(|(definition, _)| toml::from_str(&definition.text).ok());
+            let unmasked = mask::unmask(&mut put.table, &present.unwrap_or_default());
+            if let Err(message) = unmasked {
+                let problem = ConfigProblem {
+                    line: 0,
+                    column: 0,
+                    key: String::new(),
+                    message,
+                    hint: None,
+                };
+                return Err(ChangeError::Invalid(vec![(index, problem)]));
+            }
+        }
+        Ok(())
     }
 
     /// Adds or changes a maintenance window or a page, whose key its plan says.

@@ -14,6 +14,7 @@ mod message;
 
 mod settings;
 
+pub(crate) use crate::notify::channel::Mailer;
 pub(crate) use crate::notify::channel::notifier_of;
 pub use crate::notify::channel::{HttpRequest, Mail, Notifier, Outgoing};
 pub use crate::notify::config::{NotifyPlan, Template};
@@ -21,4 +22,6 @@ pub use crate::notify::deliver::send_test;
 pub use crate::notify::message::{Message, NoticeKind};
 
 pub(crate) use crate::notify::config::{Facts, compile};
-pub(crate) use crate::notify::deliver::{Courier, dedup, run};
+pub(crate) use crate::notify::deliver::{Courier, LIMITS, SendFailure, dedup, run, send};
+pub(crate) use crate::notify::message::backoff;
+pub(crate) use crate::notify::settings::Settings;

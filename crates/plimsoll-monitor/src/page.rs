@@ -16,7 +16,11 @@ mod html;
 
 mod feed;
 
+pub(crate) mod calendar;
+
 mod statuspage;
+
+mod words;
 
 mod live;
 
@@ -27,4 +31,7 @@ pub use crate::page::language::Language;
 
 pub(crate) use crate::page::cache::Pages;
 pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, cookie, parameter};
-pub(crate) use crate::page::snapshot::{declared_downtime, excluded};
+pub(crate) use crate::page::snapshot::{
+    PublicIncident, Rows, declared_downtime, excluded, incidents_of,
+};
+pub(crate) use crate::page::words::Words;

@@ -28,14 +28,16 @@ mod ssh;
 
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::reading::Reading;
 
 pub use crate::probe::context::{ProbeContext, Reach, ReachOptions, TcpTarget};
 pub use crate::probe::dns::{DnsProbe, DnsRecord};
-pub use crate::probe::domain::DomainProbe;
+pub use crate::probe::domain::{DomainProbe, WithDomain};
 pub use crate::probe::grpc::GrpcProbe;
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;
@@ -46,8 +48,25 @@ pub use crate::probe::tls::TlsProbe;
 pub use crate::probe::udp::UdpProbe;
 pub use crate::probe::websocket::WebSocketProbe;
 
-/// What a probe finds, later.
+/// The reading of a probe, later.
 pub type ProbeFuture<'a> = Pin<Box<dyn Future<Output = Reading> + 'a>>;
+
+/// A kind of probe that another crate supplies, such as one that runs scripts.
+///
+/// Its key in `[[monitor]]` names a file of this machine, so that only the configuration file may use it, and no agent.
+#[derive(Debug, Clone, Copy)]
+pub struct SuppliedKind {
+    /// The key, such as `script`.
+    pub key: &'static str,
+    /// Makes the probe of a file; fails with what is wrong with it.
+    pub compile: CompileFile,
+}
+
+/// Makes the probe of a file with the timeout of its checks; fails with what is wrong with the file.
+pub type CompileFile = fn(&Path, Duration) -> Result<Arc<dyn Probe>, String>;
+
+/// The kinds that the program supplies besides those of this crate.
+pub type SuppliedKinds = &'static [SuppliedKind];
 
 /// Finds facts about a target.
 ///

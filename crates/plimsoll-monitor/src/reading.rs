@@ -1,4 +1,4 @@
-//! What a probe found, and what it comes to.
+//! The reading of a probe, and the result that it becomes.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::gatus::GatusCondition;
 use crate::status::Status;
 use crate::timestamp::Timestamp;
 
-/// What a probe found: plain facts without a verdict.
+/// The reading of a probe: plain facts without a verdict.
 #[derive(Debug, Clone)]
 pub struct Reading {
     /// Why no complete answer came, if none did.
@@ -41,6 +41,8 @@ pub struct Reading {
     pub grpc_status: Option<GrpcStatus>,
     /// Something that is wrong without being an outage.
     pub warning: Option<String>,
+    /// An expectation of the probe itself that was not met, such as a check of a script.
+    pub unmet: Option<String>,
 }
 
 impl Default for Reading {
@@ -60,6 +62,7 @@ impl Default for Reading {
             dns_rcode: None,
             grpc_status: None,
             warning: None,
+            unmet: None,
         }
     }
 }
@@ -85,7 +88,7 @@ impl Reading {
     }
 }
 
-/// What a reading must be.
+/// The expected reading.
 #[derive(Debug, Clone)]
 pub enum Expectation {
     /// Conditions of `plimsoll check`.
@@ -143,7 +146,7 @@ pub struct Judged {
     pub met: bool,
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckResult {
     /// When the check started.
@@ -278,6 +281,9 @@ fn by_conditions(
             return (Status::Degraded, Some(reason), judged);
         }
         return (Status::Down, Some(unmet(first)), judged);
+    }
+    if let Some(unmet) = &reading.unmet {
+        return (Status::Down, Some(unmet.clone()), judged);
     }
     judged.extend(warn_unless.iter().map(judge));
     let warned = warn_unless.iter().find(|it| !it.is_met(&observed));

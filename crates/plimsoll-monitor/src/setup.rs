@@ -1,17 +1,15 @@
 //! Changes of a store by commands, also while a monitor uses it: the first user, a forgotten password, tokens.
 
-use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
+use crate::action::open_beside;
 use crate::admin::password;
 use crate::api::is_name;
-use crate::config::ApiToken;
-use crate::store::{
-    Accounts, NewAudit, NewToken, OrgId, Role, Scope, SqliteStore, Store, StoreError, UserEdit,
-};
+use crate::config::{ApiToken, StorePlan};
+use crate::store::{NewAudit, NewToken, OrgId, Role, Scope, Store, StoreError, UserEdit};
 use crate::timestamp::Timestamp;
 
 pub use crate::admin::password::HashFailure;
@@ -47,7 +45,8 @@ pub enum SetupError {
 
 /// Makes the first user. Returns the password if one was made, which the user must change.
 pub fn add_owner(
-    store: &Path,
+    store: &StorePlan,
+    organisation: &str,
     name: &str,
     given: Option<String>,
 ) -> Result<Option<String>, SetupError> {
@@ -56,7 +55,7 @@ pub fn add_owner(
     }
     let (password, made) = chosen(given)?;
     let hash = password::hash(&password)?;
-    run(store, async |store, org, now| {
+    run(store, organisation, async |store, org, now| {
         let secret = (hash, made.is_some());
         let added = store
             .add_user(org, name, Role::Owner, secret, true, now)
@@ -74,13 +73,14 @@ pub fn add_owner(
 
 /// Gives a user a new password, and ends one-time codes and sessions.
 pub fn reset_password(
-    store: &Path,
+    store: &StorePlan,
+    organisation: &str,
     name: &str,
     given: Option<String>,
 ) -> Result<Option<String>, SetupError> {
     let (password, made) = chosen(given)?;
     let hash = password::hash(&password)?;
-    run(store, async |store, org, now| {
+    run(store, organisation, async |store, org, now| {
         let users = store.users(org).await?;
         let user = users.iter().find(|user| user.name == name);
         let user = user.ok_or(SetupError::NoUser)?;
@@ -99,7 +99,8 @@ pub fn reset_password(
 
 /// Adds a token to the store and returns it.
 pub fn add_token(
-    store: &Path,
+    store: &StorePlan,
+    organisation: &str,
     name: &str,
     scope: Scope,
     expires: Option<Duration>,
@@ -108,7 +109,7 @@ pub fn add_token(
         return Err(SetupError::Name);
     }
     let token = ApiToken::generate().map_err(|_| SetupError::System)?;
-    run(store, async |store, org, now| {
+    run(store, organisation, async |store, org, now| {
         let new = NewToken {
             name: name.to_owned(),
             hash: ApiToken::hash_of(&token),
@@ -136,7 +137,7 @@ fn chosen(given: Option<String>) -> Result<(String, Option<String>), SetupError>
 }
 
 async fn note(
-    store: &SqliteStore,
+    store: &dyn Store,
     org: OrgId,
     action: &str,
     object: &str,
@@ -152,15 +153,16 @@ async fn note(
 }
 
 fn run(
-    path: &Path,
-    change: impl AsyncFnOnce(&SqliteStore, OrgId, Timestamp) -> Result<(), SetupError>,
+    plan: &StorePlan,
+    organisation: &str,
+    change: impl AsyncFnOnce(&dyn Store, OrgId, Timestamp) -> Result<(), SetupError>,
 ) -> Result<(), SetupError> {
-    let store = SqliteStore::open_beside(path)?;
+    let store = open_beside(plan)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|_| SetupError::System)?;
     runtime.block_on(async {
-        let org = store.org("default").await?;
-        change(&store, org, Timestamp::of(SystemClock.wall())).await
+        let org = store.org(organisation).await?;
+        change(&*store, org, Timestamp::of(SystemClock.wall())).await
     })
 }

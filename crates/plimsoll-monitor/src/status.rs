@@ -1,4 +1,4 @@
-//! What one check came to, and what a monitor is in after several.
+//! The status of one check, and the health of a monitor after several.
 
 /// The verdict of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

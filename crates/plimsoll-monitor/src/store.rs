@@ -1,4 +1,4 @@
-//! Where results, health and incidents are kept: the [`Store`] trait, and SQLite.
+//! Where results, health and incidents are kept: the [`Store`] trait, SQLite, and PostgreSQL with ClickHouse.
 //!
 //! Every query names the organisation first, and sees nothing of another one. A store accepts results in batches and
 //! may lose the last flush interval of them when the process is killed; what [`Store::record`] and the other changes
@@ -16,7 +16,11 @@ mod outbox;
 
 mod sketch;
 
+mod vault;
+
 mod sqlite;
+
+mod server;
 
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
@@ -25,6 +29,8 @@ use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::timestamp::Timestamp;
 use crate::uptime::HealthAt;
@@ -40,6 +46,7 @@ pub use crate::store::definitions::{
     Definition, DefinitionChanges, DefinitionKind, Definitions, PutDefinition, Replay,
 };
 pub use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
+pub use crate::store::server::{ServerOptions, ServerStore, ServerUrls};
 pub use crate::store::sketch::Sketch;
 pub use crate::store::sqlite::{SqliteOptions, SqlitePath, SqliteStore, backup, restore};
 pub use crate::store::types::{
@@ -47,8 +54,9 @@ pub use crate::store::types::{
     MonitorId, MonitorRow, NewMonitor, OpenIncident, OrgId, Resolution, Restored, ResultRow,
     Retention, Rollup, Upkeep,
 };
+pub use crate::store::vault::Vault;
 
-/// What a call of a store comes to, later.
+/// The result of a call of a store, later.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Keeps the data of all organisations.
@@ -131,7 +139,7 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
         incident: IncidentId,
     ) -> StoreFuture<'_, Option<(Incident, Vec<IncidentEvent>)>>;
 
-    /// What a status page shows of monitors, in their order: the health as of [`health`](Self::health) from `from` on, and
+    /// The history of monitors for a status page, in their order: the health as of [`health`](Self::health) from `from` on, and
     /// the rollups of hours from `hours_from` on, both until before `to`. Those of other organisations are empty.
     fn histories(
         &self,
@@ -225,15 +233,35 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
 
     /// Copies everything to a new file while the store is in use.
     fn backup(&self, to: PathBuf) -> StoreFuture<'_, ()>;
+
+    /// Seals secrets from now on, and opens those that are sealed. Once, before anything else.
+    fn use_vault(&self, vault: Arc<Vault>);
+
+    /// Whether secrets are there that the present key has not sealed, as far as they were read; reset by this.
+    fn is_behind(&self) -> bool;
+
+    /// Takes the lease of running the checks of an organisation for `lasts` from now on, or renews it; false while another
+    /// process has it.
+    ///
+    /// - `holder`: the process, by a name of its own.
+    fn hold_lease(
+        &self,
+        organisation: &str,
+        holder: &str,
+        lasts: Duration,
+    ) -> StoreFuture<'_, bool>;
+
+    /// Ends the lease of `holder`, if that has it.
+    fn end_lease(&self, organisation: &str, holder: &str) -> StoreFuture<'_, ()>;
 }
 
 /// Why a store could not do what it was called for.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file cannot be opened.
+    /// The file cannot be opened, or the database not be reached.
     #[error("cannot open the store `{}`: {reason}", path.display())]
     Open {
-        /// The file.
+        /// The file, or the URL without its password.
         path: PathBuf,
         /// Why.
         reason: String,
@@ -251,6 +279,11 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// It has secrets that were sealed by a key that this process does not have.
+    #[error(
+        "the store has secrets that none of the keys of `[secrets]` opens; add the key that sealed them to `old_keys`"
+    )]
+    Sealed,
     /// The disk is full.
     #[error("the disk of the store is full")]
     Full,

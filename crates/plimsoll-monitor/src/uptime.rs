@@ -116,7 +116,7 @@ fn united(mut spans: Vec<Span>) -> Vec<Span> {
     all
 }
 
-/// What both have; both ascending and apart.
+/// The intersection; both ascending and apart.
 fn common(one: &[Span], other: &[Span]) -> Vec<Span> {
     let (mut first, mut second) = (0, 0);
     let mut all = Vec::new();
@@ -134,7 +134,7 @@ fn common(one: &[Span], other: &[Span]) -> Vec<Span> {
     all
 }
 
-/// What of `spans` is not in `holes`; both ascending and apart.
+/// The difference of `spans` and `holes`; both ascending and apart.
 fn without(spans: &[Span], holes: &[Span]) -> Vec<Span> {
     let mut all = Vec::new();
     for &(mut from, to) in spans {
@@ -152,91 +152,6 @@ fn without(spans: &[Span], holes: &[Span]) -> Vec<Span> {
         }
     }
     all
-}
-
-/// A service level objective: so much uptime within a rolling window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Objective {
-    /// The share of the time that must be up, `0.0..1.0`, such as 0.999.
-    pub target: f64,
-    /// The rolling window, such as 30 days.
-    pub window: Duration,
-}
-
-/// What an objective came to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Budget {
-    /// Downtime that the objective allows in the window.
-    pub allowed: Duration,
-    /// Downtime so far.
-    pub spent: Duration,
-    /// The share of the allowed downtime that is left; negative once it is overspent.
-    pub left: f64,
-}
-
-/// How fast the error budget is spent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Burn {
-    /// The budget lasts for the window.
-    Fine,
-    /// The budget ends early: 5 % of a 30-day budget in 6 hours.
-    Slow,
-    /// The budget ends soon: 2 % of a 30-day budget in an hour.
-    Fast,
-}
-
-impl Objective {
-    /// The budget at the end of `uptime`'s window.
-    pub fn budget(&self, uptime: &Uptime) -> Budget {
-        let allowed = self.window.mul_f64((1.0 - self.target).clamp(0.0, 1.0));
-        let left = if allowed.is_zero() {
-            0.0
-        } else {
-            1.0 - uptime.down.as_secs_f64() / allowed.as_secs_f64()
-        };
-        Budget {
-            allowed,
-            spent: uptime.down,
-            left,
-        }
-    }
-
-    /// Whether the budget burns too fast at `now`.
-    ///
-    /// Source: Google, "The Site Reliability Workbook" (2018), chapter 5, multiwindow, multi-burn-rate alerts: 14.4 over
-    /// 1 h and 5 min, 6 over 6 h and 30 min, for a window of 30 days; other windows are in proportion. Both windows of
-    /// a pair must exceed the rate; nothing is reported before one long window was probed.
-    pub fn burn(
-        &self,
-        changes: &[HealthAt],
-        declared: &[Span],
-        excluded: &[Span],
-        now: Timestamp,
-    ) -> Burn {
-        const RULES: [(Burn, f64, u64, u64); 2] = [
-            (Burn::Fast, 14.4, 3_600, 300),
-            (Burn::Slow, 6.0, 21_600, 1_800),
-        ];
-        const MONTH: f64 = 30.0 * 86_400.0;
-
-        let allowed = (1.0 - self.target).max(f64::EPSILON);
-        let scale = self.window.as_secs_f64() / MONTH;
-        for (burn, rate, long, short) in RULES {
-            let exceeds = |seconds: u64| {
-                let length = Duration::from_secs(seconds);
-                let found = uptime(changes, declared, excluded, (now.minus(length), now));
-                let spent = 1.0 - found.ratio().unwrap_or(1.0);
-                spent / allowed >= rate * scale
-            };
-            let since = changes.iter().find(|change| change.health.is_probed());
-            let is_old =
-                since.is_some_and(|since| since.at <= now.minus(Duration::from_secs(long)));
-            if is_old && exceeds(long) && exceeds(short) {
-                return burn;
-            }
-        }
-        Burn::Fine
-    }
 }
 
 #[cfg(test)]
@@ -290,50 +205,6 @@ mod tests {
         let none = uptime(&changes(&[(0, Health::Paused)]), &[], &[], (at(0), at(10)));
         assert_eq!(none.ratio(), None);
         assert_eq!(uptime(&[], &[], &[], (at(0), at(10))).ratio(), None);
-    }
-
-    #[test]
-    fn budgets_are_signed_and_burn_rates_need_both_windows() {
-        let objective = Objective {
-            target: 0.999,
-            window: Duration::from_hours(720),
-        };
-        let overspent = Uptime {
-            probed: objective.window,
-            down: Duration::from_secs(5_184),
-            outages: 1,
-        };
-        let budget = objective.budget(&overspent);
-        assert_eq!(budget.allowed, Duration::from_secs(2_592));
-        assert!((budget.left + 1.0).abs() < 1e-9);
-        let now = at(100_000);
-        let burn = |list: &[(i64, Health)]| objective.burn(&changes(list), &[], &[], now);
-        // 14.4 × 0.1 % of an hour is 52 s.
-        assert_eq!(burn(&[(0, Health::Up), (99_900, Health::Down)]), Burn::Fast);
-        assert_eq!(
-            burn(&[
-                (0, Health::Up),
-                (99_500, Health::Down),
-                (99_600, Health::Up)
-            ]),
-            Burn::Fine,
-            "it is over: the short window is clean"
-        );
-        // 6 × 0.1 % of six hours is 130 s, but less than 52 s within the last hour.
-        assert_eq!(
-            burn(&[
-                (0, Health::Up),
-                (90_000, Health::Down),
-                (90_100, Health::Up),
-                (99_960, Health::Down),
-            ]),
-            Burn::Slow
-        );
-        assert_eq!(
-            burn(&[(99_000, Health::Up), (99_900, Health::Down)]),
-            Burn::Fine,
-            "too young"
-        );
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use http::StatusCode;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
-use crate::admin::{password, totp};
+use crate::admin::{password, recovery, totp};
 use crate::api::Api;
 use crate::store::{SessionChoice, UserEdit};
 
@@ -32,6 +32,10 @@ struct AccountPage {
     /// A secret for an authenticator app, and its URI.
     secret: String,
     uri: String,
+    /// New recovery codes, which are shown once.
+    codes: Vec<String>,
+    /// How many recovery codes are left.
+    left: usize,
     sessions: Vec<Row>,
 }
 
@@ -41,10 +45,10 @@ pub(super) async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Response> {
     let shell = Shell::new(&me, "/admin/account", "Account").done(query.as_deref());
-    shown(&api, &me, shell).await
+    shown(&api, &me, shell, Vec::new()).await
 }
 
-async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
+async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<Response, Response> {
     let handle = &api.handle;
     let found = handle.store.sessions(handle.org, me.user.id, me.now).await;
     let sessions = found.map_err(refused)?.into_iter().map(|session| Row {
@@ -72,7 +76,9 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
         uri: format!("otpauth://totp/plimsoll:{name}?secret={secret}&issuer=plimsoll"),
         secret,
         must_change: me.user.must_change,
-        has_totp: me.user.totp.is_some(),
+        has_totp: me.user.totp.is_some() || !codes.is_empty(),
+        left: recovery::left(handle, me.user.id).await.map_err(refused)?,
+        codes,
         sessions: sessions.collect(),
         s: shell,
     };
@@ -81,7 +87,7 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
 
 async fn wrong(api: &Api, me: &Me, error: &str) -> Result<Response, Response> {
     let shell = Shell::new(me, "/admin/account", "Account").wrong(Some(error.to_owned()));
-    shown(api, me, shell).await
+    shown(api, me, shell, Vec::new()).await
 }
 
 /// Whether the present password is right; attempts count as those of a sign-in.
@@ -180,7 +186,34 @@ pub(super) async fn totp(
     let edited = handle.store.edit_user(handle.org, me.user.id, edit).await;
     edited.map_err(refused)?;
     note(&api, &me, action).await?;
+    if action == "account.totp-on" {
+        return with_codes(&api, &me, done).await;
+    }
     Ok(redirect(&format!("/admin/account?done={done}")))
+}
+
+/// Gives the user new recovery codes, and shows them.
+async fn with_codes(api: &Api, me: &Me, done: &str) -> Result<Response, Response> {
+    let codes = recovery::renew(&api.handle, me.user.id, me.now).await;
+    let codes = codes.map_err(refused)?;
+    note(api, me, "account.recovery").await?;
+    let shell = Shell::new(me, "/admin/account", "Account");
+    let shell = shell.done(Some(&format!("done={done}")));
+    shown(api, me, shell, codes).await
+}
+
+/// Replaces the recovery codes.
+pub(super) async fn renew_codes(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+) -> Result<Response, Response> {
+    if let Err(error) = is_known(&api, &me).await {
+        return wrong(&api, &me, &error).await;
+    }
+    if me.user.totp.is_none() {
+        return wrong(&api, &me, "Turn one-time codes on first.").await;
+    }
+    with_codes(&api, &me, "recovery").await
 }
 
 /// Ends one session, or all but this one.

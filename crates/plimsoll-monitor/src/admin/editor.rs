@@ -15,7 +15,7 @@ use crate::admin::guard::{Me, random};
 use crate::admin::monitors::{class_of, failed};
 use crate::admin::shell::{Shell, html, latency, missing, redirect};
 use crate::api::{Api, ApiError, encoded};
-use crate::config::{Source, What, overlay};
+use crate::config::{Source, What, mask, overlay};
 use crate::manage::{ChangeError, Put};
 use crate::reading::CheckResult;
 use crate::store::DefinitionKind;
@@ -54,7 +54,7 @@ const PLAIN: [(&str, &str, &str); 8] = [
 /// Keys that are numbers in TOML.
 const NUMBERS: [&str; 3] = ["confirm", "recover", "retries"];
 
-/// What is typed.
+/// The typed fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Fields {
     name: String,
@@ -207,7 +207,7 @@ fn split(text: &str, separator: char) -> Vec<String> {
         .collect()
 }
 
-/// What the URL of a heartbeat has.
+/// A token for the URL of a heartbeat.
 fn token() -> Result<String, String> {
     random().ok_or_else(|| "the system has no random numbers".to_owned())
 }
@@ -221,7 +221,7 @@ struct Plain {
     value: String,
 }
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Debug)]
 struct Tested {
     class: &'static str,
@@ -364,7 +364,8 @@ pub(super) async fn edit(
         Ok(None) => return missing().await,
         Err(error) => return failed(&me, error.to_string()),
     };
-    let table = toml::from_str(&definition.text).unwrap_or_default();
+    let mut table = toml::from_str(&definition.text).unwrap_or_default();
+    mask::mask(&mut table);
     let version = definition.version.to_string();
     shown(
         &api,
@@ -441,7 +442,17 @@ async fn tried(api: &Api, key: Option<&str>, table: &toml::Table) -> Result<Chec
         .iter()
         .filter(|view| key != Some(view.plan.key.as_str()))
         .map(|view| &*view.plan);
-    let text = table.to_string();
+    let mut puts = [Put {
+        was: key.map(str::to_owned),
+        version: None,
+        table: table.clone(),
+    }];
+    match api.handle.unmask(&mut puts).await {
+        Ok(()) => {}
+        Err(ChangeError::Invalid(problems)) => return Err(sentence(&problems)),
+        Err(error) => return Err(ApiError::from(error).message()),
+    }
+    let text = puts[0].table.to_string();
     let grounds = api.handle.board.grounds();
     let plan = match overlay::monitors(&[&text], &grounds, others).pop() {
         Some(Ok(plan)) => plan,

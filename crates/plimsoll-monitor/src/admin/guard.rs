@@ -34,7 +34,7 @@ pub(super) const SESSION: &str = "plimsoll-admin";
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What the guard needs.
+/// State that the guard needs.
 #[derive(Debug, Clone)]
 pub(super) struct Guarded {
     pub(super) api: Api,
@@ -47,10 +47,10 @@ pub(super) struct Guarded {
 pub(super) struct Me {
     pub(super) user: User,
     pub(super) session: Session,
-    /// What forms of this session carry.
+    /// The token that forms of this session carry.
     pub(super) csrf: String,
     pub(super) actor: Actor,
-    /// What was typed, if the request is a form.
+    /// The typed fields, if the request is a form.
     pub(super) form: Form,
     pub(super) now: Timestamp,
 }

@@ -257,7 +257,7 @@ fn form(api: &Api, me: &Me, error: Option<String>) -> Response {
     html(&shown, status)
 }
 
-/// What is wrong with a title and a text.
+/// The error in a title or a text, if there is one.
 fn problem(title: &str, body: &str) -> Option<String> {
     if title.is_empty() || title.chars().count() > MOST_TITLE {
         return Some(format!("The title must have 1 to {MOST_TITLE} characters."));

@@ -12,7 +12,7 @@ use crate::admin::overview::refused;
 use crate::admin::shell::{
     Shell, When, duration, html, latency, missing, page, percent, redirect, state,
 };
-use crate::api::{Api, ApiError, encoded, measured};
+use crate::api::{Api, ApiError, budget_left, encoded, measured};
 use crate::config::{Source, What};
 use crate::engine::{CommandError, View};
 use crate::manage::Put;
@@ -70,7 +70,7 @@ impl Row {
         }
     }
 
-    /// What a search looks at.
+    /// The text that a search matches.
     fn haystack(&self) -> String {
         let tags = self.tags.join(" ");
         format!(
@@ -252,6 +252,7 @@ async fn tag(api: &Api, me: &Me, keys: &[String], adds: bool) -> Result<&'static
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) at: When,
+    pub(super) region: String,
     pub(super) class: &'static str,
     pub(super) status: &'static str,
     pub(super) took: String,
@@ -260,7 +261,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    fn of(row: &ResultRow) -> Self {
+    fn of(row: &ResultRow, api: &Api) -> Self {
         let phases = row.phases();
         let phases = phases.iter().map(|(phase, took)| {
             let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -269,6 +270,7 @@ impl Shown {
         let reason = row.detail.as_ref().and_then(|detail| detail.reason.clone());
         Self {
             at: When::of(row.at),
+            region: api.handle.board.region_of(row.region).to_string(),
             class: class_of(row.status),
             status: row.status.name(),
             took: latency(row.took_us),
@@ -284,6 +286,25 @@ pub(super) const fn class_of(status: Status) -> &'static str {
         Status::Degraded => "degraded",
         Status::Down => "major",
         Status::Error => "unknown",
+    }
+}
+
+/// The view of a region.
+#[derive(Debug)]
+struct RegionRow {
+    name: String,
+    class: &'static str,
+    state: String,
+    since: When,
+    reason: String,
+}
+
+const fn class_of_health(health: Health) -> &'static str {
+    match health {
+        Health::Up => "operational",
+        Health::Degraded => "degraded",
+        Health::Down => "major",
+        Health::Pending | Health::NoData | Health::Paused => "unknown",
     }
 }
 
@@ -306,6 +327,9 @@ struct MonitorPage {
     ping: Option<String>,
     conditions: Vec<(String, bool)>,
     uptimes: Vec<(&'static str, String)>,
+    /// The share of the error budget that is left.
+    budget: Option<String>,
+    regions: Vec<RegionRow>,
     results: Vec<Shown>,
     outages: Vec<Outage>,
 }
@@ -344,6 +368,17 @@ pub(super) async fn one(
         let (measured, _) = measured.map_err(|error| failed(&me, error.message()))?;
         uptimes.push((text, percent(measured.ratio())));
     }
+    let left = budget_left(&api, &view).await;
+    let budget = left.map_err(|error| failed(&me, error.message()))?;
+    let budget = budget.map(|left| format!("{:.0} %", (left * 100.0).max(0.0)));
+    let regions = view.regions.iter().map(|region| RegionRow {
+        name: region.name.to_string(),
+        class: class_of_health(region.health),
+        state: region.health.name().replace('_', " "),
+        since: When::of(region.since),
+        reason: region.reason.clone().unwrap_or_default(),
+    });
+    let regions = regions.collect();
     let ping = match &view.plan.what {
         // The token lets its holder report, which viewers do not.
         What::Heartbeat(plan) if me.may(crate::store::Role::Editor) => {
@@ -371,7 +406,9 @@ pub(super) async fn one(
             all.map(|one| (one.condition.clone(), one.met)).collect()
         }),
         uptimes,
-        results: rows.iter().map(Shown::of).collect(),
+        budget,
+        regions,
+        results: rows.iter().map(|row| Shown::of(row, &api)).collect(),
         outages: outages(&api, &incidents, me.now),
         row,
     }))
@@ -385,7 +422,7 @@ fn duration_short(interval: Duration) -> String {
     }
 }
 
-/// What a button of a monitor's page does.
+/// Carries out a button of a monitor's page.
 pub(super) async fn act(
     State(api): State<Api>,
     Extension(me): Extension<Me>,

@@ -1,5 +1,7 @@
 //! Channels of notices, a test of each, and the outbox.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
@@ -14,12 +16,24 @@ use crate::notify::send_test;
 /// Notices that are shown.
 const MOST: usize = 100;
 
+/// How far ahead the next shift is looked for.
+const AHEAD: Duration = Duration::from_hours(60 * 24);
+
 /// A channel.
 #[derive(Debug)]
 struct Channel {
     name: String,
     kinds: String,
     scope: String,
+}
+
+/// Who is on call, and who comes next.
+#[derive(Debug)]
+struct Rotation {
+    name: String,
+    who: String,
+    until: When,
+    next: String,
 }
 
 /// A notice of the outbox.
@@ -39,6 +53,7 @@ struct Notice {
 struct NoticesPage {
     s: Shell,
     channels: Vec<Channel>,
+    rotations: Vec<Rotation>,
     notices: Vec<Notice>,
 }
 
@@ -74,13 +89,30 @@ pub(super) async fn list(
                 "dead" | "given_up" => "major",
                 _ => "unknown",
             },
-            title: message["title"].as_str().unwrap_or_default().to_owned(),
+            title: match message["title"].as_str() {
+                Some(title) => title.to_owned(),
+                None => "To a reader of a page".to_owned(),
+            },
             created: When::of(notice.created),
             attempts: notice.attempts,
             error: notice.error.unwrap_or_default(),
         }
     });
+    let rotations = handle.board.rotations();
+    let rotations = rotations.iter().map(|rotation| {
+        let shifts = rotation.shifts(me.now, me.now.plus(AHEAD));
+        Rotation {
+            name: rotation.name.clone(),
+            who: rotation.who(me.now).to_owned(),
+            until: When::of(shifts.first().map_or(me.now, |shift| shift.until)),
+            next: shifts
+                .get(1)
+                .map(|shift| shift.who.clone())
+                .unwrap_or_default(),
+        }
+    });
     Ok(page(&NoticesPage {
+        rotations: rotations.collect(),
         s: Shell::new(&me, "/admin/notices", "Notices").done(query.as_deref()),
         channels: channels.collect(),
         notices: notices.collect(),

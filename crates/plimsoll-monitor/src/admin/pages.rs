@@ -60,7 +60,7 @@ pub(super) async fn list(
     }))
 }
 
-/// What is typed.
+/// The typed fields.
 #[derive(Debug, Clone, Default)]
 struct Fields {
     /// In the order of [`KEYS`].

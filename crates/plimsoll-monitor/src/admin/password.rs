@@ -114,7 +114,7 @@ pub(crate) async fn hashed(password: String) -> Result<String, HashFailure> {
     made.await.map_err(|_| HashFailure)?
 }
 
-/// What is wrong with a new password.
+/// The error in a new password, if there is one.
 pub(crate) fn problem(password: &str) -> Option<String> {
     let length = password.chars().count();
     (!(LEAST..=MOST).contains(&length))

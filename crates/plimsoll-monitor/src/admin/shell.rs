@@ -1,4 +1,4 @@
-//! What all admin pages share: the frame, assets, messages, dates.
+//! The frame of all admin pages: assets, messages, dates.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const MENU: [(&str, &str, char, Role); 12] = [
 ];
 
 /// Messages that a page may be opened with after a change: a fixed set, so that a link cannot put words on a page.
-const DONE: [(&str, &str); 22] = [
+const DONE: [(&str, &str); 23] = [
     ("saved", "The changes are saved."),
     ("added", "The monitor is added."),
     ("deleted", "Deleted."),
@@ -68,6 +68,10 @@ const DONE: [(&str, &str); 22] = [
         "Choose your own password first: another person has seen the present one.",
     ),
     ("totp-on", "One-time codes are required from now on."),
+    (
+        "recovery",
+        "The recovery codes of before are no longer valid.",
+    ),
     ("totp-off", "One-time codes are no longer required."),
     ("no-incident", "The monitor has no open incident."),
 ];
@@ -82,9 +86,9 @@ pub(super) struct Shell {
     pub(super) role: &'static str,
     pub(super) csrf: String,
     pub(super) edits: bool,
-    /// What was done before.
+    /// The outcome of the last action.
     pub(super) notice: Option<&'static str>,
-    /// What is wrong.
+    /// The error.
     pub(super) error: Option<String>,
     menu: Vec<Link>,
 }

@@ -14,7 +14,7 @@ use plimsoll_model::Clock;
 use crate::admin::form::Form;
 use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls, random};
 use crate::admin::shell::{html, message, redirect};
-use crate::admin::{password, totp};
+use crate::admin::{password, recovery, totp};
 use crate::api::{Api, address_of};
 use crate::config::ApiToken;
 use crate::manage::Actor;
@@ -250,10 +250,11 @@ async fn has_code(
     let Some(secret) = &user.totp else {
         return Ok(true);
     };
-    let Some(step) = totp::step_of(secret, code, now) else {
-        return Ok(false);
-    };
     let handle = &api.handle;
+    let Some(step) = totp::step_of(secret, code, now) else {
+        let is_recovery = !code.is_empty();
+        return Ok(is_recovery && recovery::use_up(handle, user.id, code, now).await?);
+    };
     handle.store.use_totp_step(handle.org, user.id, step).await
 }
 

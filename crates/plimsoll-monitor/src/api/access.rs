@@ -20,9 +20,32 @@ use crate::manage::Actor;
 use crate::store::Scope;
 use crate::timestamp::Timestamp;
 
-/// What a request may do: whether its client sees definitions, which may hold credentials.
+/// The permission of a request: whether its client sees definitions, which may hold credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sees(pub(super) bool);
+
+/// The region of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AgentName(pub(super) String);
+
+/// Passes requests of agents on.
+pub(super) async fn agent(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let hash = given(request.headers()).map(ApiToken::hash_of);
+    let agents = api.handle.board.agents();
+    let found = agents
+        .iter()
+        .find(|agent| hash.is_some_and(|hash| agent.hashes.contains(&hash)));
+    let Some(found) = found else {
+        return refused();
+    };
+    let name = AgentName(found.name.clone());
+    request.extensions_mut().insert(name);
+    next.run(request).await
+}
+
+/// The scope of the token of a request that changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Held(pub(super) Scope);
 
 /// Passes requests with any token on; all if there are no tokens and no users.
 pub(super) async fn reading(State(api): State<Api>, mut request: Request, next: Next) -> Response {
@@ -61,6 +84,7 @@ async fn at_least(
             let address = address_of(request.extensions());
             request.extensions_mut().insert(Actor { name, address });
             request.extensions_mut().insert(Sees(true));
+            request.extensions_mut().insert(Held(scope));
             next.run(request).await
         }
         Ok(Some(_)) => {
@@ -97,13 +121,18 @@ fn refused() -> Response {
     response
 }
 
+/// The token of a request.
+fn given(fields: &HeaderMap) -> Option<&str> {
+    let field = fields.get(AUTHORIZATION)?.to_str().ok()?;
+    field.strip_prefix("Bearer ").map(str::trim)
+}
+
 /// The name and the scope of the token of a request.
 async fn token_of(api: &Api, fields: &HeaderMap) -> Result<Option<(String, Scope)>, ApiError> {
-    let given = fields.get(AUTHORIZATION).and_then(|it| it.to_str().ok());
-    let Some(given) = given.and_then(|it| it.strip_prefix("Bearer ")) else {
+    let Some(given) = given(fields) else {
         return Ok(None);
     };
-    let hash = ApiToken::hash_of(given.trim());
+    let hash = ApiToken::hash_of(given);
     // Comparing hashes gives nothing away about the token.
     let of_file = api.handle.board.tokens();
     if let Some(token) = of_file.iter().find(|token| token.hash == hash) {

@@ -1,4 +1,4 @@
-//! What changes something: `POST /api/v1/monitors/KEY/…`.
+//! Actions on monitors: `POST /api/v1/monitors/KEY/…`.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, State};

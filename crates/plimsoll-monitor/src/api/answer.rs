@@ -128,6 +128,7 @@ impl From<CommandError> for ApiError {
         let (status, code) = match error {
             CommandError::NotFound => (StatusCode::NOT_FOUND, "not_found"),
             CommandError::Kind(_) => (StatusCode::CONFLICT, "wrong_kind"),
+            CommandError::Elsewhere(_) => (StatusCode::CONFLICT, "elsewhere"),
             CommandError::NoIncident => (StatusCode::CONFLICT, "no_incident"),
             CommandError::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             CommandError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
@@ -161,7 +162,7 @@ impl From<ChangeError> for ApiError {
 }
 
 impl ApiError {
-    /// What is wrong with definitions: the first problem, and all of them if they are several.
+    /// The error for definitions: the first problem, and all of them if they are several.
     fn of_problems(problems: &[(usize, ConfigProblem)]) -> Self {
         let message = |problem: &ConfigProblem| match &problem.hint {
             Some(hint) => format!("{}; {hint}", problem.message),
@@ -182,7 +183,7 @@ impl ApiError {
         }
     }
 
-    /// What is wrong, for people.
+    /// The error as a message for people.
     pub(crate) fn message(&self) -> String {
         match &self.field {
             Some(field) => format!("{field}: {}", self.message),

@@ -25,6 +25,9 @@ mod names {
     pub(super) const LATE: &str = "plimsoll_monitor_start_delay_seconds_total";
     pub(super) const DROPPED: &str = "plimsoll_monitor_checks_dropped_total";
     pub(super) const LOST: &str = "plimsoll_monitor_results_lost_total";
+    pub(super) const AGENT_SEEN: &str = "plimsoll_monitor_agent_last_seen_seconds";
+    pub(super) const AGENT_WAITING: &str = "plimsoll_monitor_agent_results_waiting";
+    pub(super) const AGENT_LOST: &str = "plimsoll_monitor_agent_results_lost_total";
     pub(super) const UNRECORDED: &str = "plimsoll_monitor_changes_waiting";
 }
 
@@ -92,6 +95,31 @@ pub(super) async fn metrics(State(api): State<Api>) -> Answer {
         &[],
         waiting,
     );
+    for agent in &*board.agents() {
+        let Some(heard) = board.heard(&agent.name) else {
+            continue;
+        };
+        let labels = [("region", agent.name.as_str())];
+        let seen = heard.at.0 as f64 / 1e3;
+        let help = "When the agent last sent something, since 1970";
+        page.add(names::AGENT_SEEN, "gauge", help, &labels, seen);
+        let help = "Results that wait at the agent";
+        page.add(
+            names::AGENT_WAITING,
+            "gauge",
+            help,
+            &labels,
+            heard.waiting as f64,
+        );
+        let help = "Results that the agent gave up since its start";
+        page.add(
+            names::AGENT_LOST,
+            "counter",
+            help,
+            &labels,
+            heard.lost as f64,
+        );
+    }
     Ok(with_type(
         page.text(),
         "text/plain; version=0.0.4; charset=utf-8",
@@ -254,7 +282,7 @@ fn gatus(page: &mut Page, view: &View, extra: &[String]) {
 
 /// Samples by metric, since each metric stands together.
 #[derive(Debug, Default)]
-struct Page(BTreeMap<&'static str, Metric>);
+pub(super) struct Page(BTreeMap<&'static str, Metric>);
 
 #[derive(Debug)]
 struct Metric {
@@ -264,7 +292,7 @@ struct Metric {
 }
 
 impl Page {
-    fn add(
+    pub(super) fn add(
         &mut self,
         name: &'static str,
         kind: &'static str,
@@ -295,7 +323,7 @@ impl Page {
         written.expect("text can be written to memory");
     }
 
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         let mut text = String::new();
         for (name, metric) in self.0 {
             let Metric {

@@ -12,6 +12,7 @@ use crate::api::answer::{Answer, ApiError, json_of, svg};
 use crate::api::badge::{self, Badge};
 use crate::api::query::Query;
 use crate::api::{Api, write};
+use crate::budget::{History, Slo};
 use crate::config::What;
 use crate::engine::View;
 use crate::page::{declared_downtime, excluded};
@@ -100,6 +101,18 @@ pub(super) fn monitor(view: &View) -> Value {
             "reason": last.reason,
         })
     });
+    let regions: Vec<_> = view
+        .regions
+        .iter()
+        .map(|region| {
+            json!({
+                "name": &*region.name,
+                "health": region.health.name(),
+                "since": region.since.to_string(),
+                "reason": region.reason,
+            })
+        })
+        .collect();
     let shown = if view.in_maintenance {
         "maintenance"
     } else {
@@ -120,6 +133,7 @@ pub(super) fn monitor(view: &View) -> Value {
         "has_incident": view.has_incident,
         "paused": view.is_paused,
         "interval_ms": plan.timing.map(|timing| u64::try_from(timing.interval.as_millis()).unwrap_or(u64::MAX)),
+        "regions": regions,
         "last": last,
     })
 }
@@ -153,13 +167,13 @@ pub(super) async fn results(
         .last()
         .filter(|_| has_more)
         .map(|row| row.at.to_string());
-    let rows: Vec<_> = rows.iter().map(result).collect();
+    let rows: Vec<_> = rows.iter().map(|row| result(&api, row)).collect();
     Ok(json_of(
         &json!({ "results": rows, "has_more": has_more, "next_before": next }),
     ))
 }
 
-fn result(row: &ResultRow) -> Value {
+fn result(api: &Api, row: &ResultRow) -> Value {
     let phases = row.phases();
     let phases: serde_json::Map<_, _> = phases
         .iter()
@@ -174,6 +188,7 @@ fn result(row: &ResultRow) -> Value {
     });
     json!({
         "at": row.at.to_string(),
+        "region": &*api.handle.board.region_of(row.region),
         "status": row.status.name(),
         "took_us": row.took_us,
         "phases": phases,
@@ -225,8 +240,39 @@ pub(super) async fn uptime(
         "down_s": measured.down.as_secs_f64(),
         "outages": measured.outages,
         "coverage": measured.coverage(span),
+        "budget": budget_of(&api, &view).await?,
         "formula": "1 - down / probed; maintenance and time without results are in neither",
     })))
+}
+
+/// The error budget of a monitor with an objective.
+async fn budget_of(api: &Api, view: &View) -> Result<Value, ApiError> {
+    let Some(slo) = view.plan.slo else {
+        return Ok(Value::Null);
+    };
+    let (whole, _) = measured(api, view, slo.window).await?;
+    let budget = slo.budget(whole);
+    let now = Timestamp::of(api.clock.wall());
+    let (org, store) = (api.handle.org, &*api.handle.store);
+    let history = History::read(org, store, view, Slo::looks_back(), now).await?;
+    let burning = history.burning(&slo, now);
+    Ok(json!({
+        "target": slo.target,
+        "window_s": slo.window.as_secs(),
+        "total_s": budget.total.as_secs_f64(),
+        "spent_s": budget.spent.as_secs_f64(),
+        "left": budget.left(),
+        "burning": burning.map(|rule| json!({ "window_s": rule.long.as_secs(), "rate": rule.rate })),
+    }))
+}
+
+/// The share of the error budget that is left, for people.
+pub(crate) async fn budget_left(api: &Api, view: &View) -> Result<Option<f64>, ApiError> {
+    let Some(slo) = view.plan.slo else {
+        return Ok(None);
+    };
+    let (whole, _) = measured(api, view, slo.window).await?;
+    Ok(Some(slo.budget(whole).left()))
 }
 
 pub(super) async fn latency(

@@ -11,7 +11,7 @@ use crate::store::Scope;
 struct Described {
     method: &'static str,
     path: &'static str,
-    /// What a token needs; none for routes that are open.
+    /// The scope that a token needs; none for open routes.
     scope: Option<Scope>,
     summary: &'static str,
     /// Parameters of the query.
@@ -105,6 +105,13 @@ const ROUTES: &[Described] = &[
     route("post", "/api/v1/tokens", Scope::Admin, "Make a token").body("Token").answers(201, Some("Object")),
     route("delete", "/api/v1/tokens/{id}", Scope::Admin, "Revoke a token").answers(204, None),
     route("get", "/api/v1/audit", Scope::Admin, "Read the audit log").query(&["limit", "cursor"]),
+    route("get", "/api/v1/agent/work", Scope::Read, "Fetch what an agent checks, as TOML; needs the token of the agent")
+        .answers(200, None),
+    route("post", "/api/v1/agent/results", Scope::Read, "Send results of an agent; needs the token of the agent").body("Report"),
+    route("get", "/api/v1/on-call", Scope::Read, "List rotations: who is on call, and the shifts of 30 days"),
+    route("get", "/api/v1/subscribers", Scope::Admin, "List subscribers of status pages").query(&["limit", "cursor", "page"]),
+    route("delete", "/api/v1/subscribers/{id}", Scope::Admin, "Remove a subscriber").answers(204, None),
+    route("get", "/api/v1/regions", Scope::Read, "List regions, with what their agents last sent"),
     route("get", "/api/v1/openapi.json", Scope::Read, "Get this document").open(),
 ];
 
@@ -276,6 +283,19 @@ fn schemas() -> Value {
                 "created": { "type": "integer" },
                 "updated": { "type": "integer" },
                 "deleted": { "type": "integer" },
+            },
+        },
+        "Report": {
+            "type": "object",
+            "required": ["run", "version", "now", "waiting", "lost", "results"],
+            "additionalProperties": false,
+            "properties": {
+                "run": { "type": "integer", "description": "Differs with every start of the agent" },
+                "version": { "type": "string" },
+                "now": { "type": "integer", "description": "Milliseconds since 1970 by the clock of the agent" },
+                "waiting": { "type": "integer" },
+                "lost": { "type": "integer" },
+                "results": { "type": "array", "maxItems": 1000, "items": { "type": "object" } },
             },
         },
         "ManualStatus": {

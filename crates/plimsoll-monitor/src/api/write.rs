@@ -9,14 +9,15 @@ use plimsoll_model::Clock;
 use serde_json::{Value, json};
 
 use crate::api::Api;
+use crate::api::access::Held;
 use crate::api::answer::{Answer, ApiError, json_of, with_type};
 use crate::api::body;
 use crate::api::monitors::{found, monitor};
 use crate::api::query::Query;
-use crate::config::{Source, key_of};
+use crate::config::{Source, key_of, mask};
 use crate::engine::View;
 use crate::manage::{Actor, Put, patched, table_of};
-use crate::store::{Definition, DefinitionKind, Replay};
+use crate::store::{Definition, DefinitionKind, Replay, Scope};
 use crate::timestamp::Timestamp;
 
 /// Bytes of one definition, and of many.
@@ -75,7 +76,7 @@ pub(crate) fn encoded(key: &str) -> String {
     percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// What a request with this key was responded to; a conflict if it was another request.
+/// The response to an earlier request with this key; a conflict if it was another request.
 async fn repeated(api: &Api, replay: Option<&Replay>) -> Result<Option<Value>, ApiError> {
     let Some(replay) = replay else {
         return Ok(None);
@@ -265,7 +266,8 @@ pub(super) async fn shown(api: &Api, view: &View, status: StatusCode) -> Answer 
             .definition(DefinitionKind::Monitor, &view.plan.key)
             .await?
     {
-        let table: toml::Table = toml::from_str(&definition.text).unwrap_or_default();
+        let mut table: toml::Table = toml::from_str(&definition.text).unwrap_or_default();
+        mask::mask(&mut table);
         value["definition"] = serde_json::to_value(table).unwrap_or_default();
         value["version"] = definition.version.into();
         tag = HeaderValue::from_str(&format!("\"{}\"", definition.version)).ok();
@@ -279,7 +281,13 @@ pub(super) async fn shown(api: &Api, view: &View, status: StatusCode) -> Answer 
 }
 
 /// The monitors of the store as a configuration file.
-pub(super) async fn export(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
+///
+/// Credentials are in it for the scope `admin` alone.
+pub(super) async fn export(
+    State(api): State<Api>,
+    Extension(Held(scope)): Extension<Held>,
+    RawQuery(query): RawQuery,
+) -> Answer {
     Query::of(query.as_deref()).finish()?;
     let handle = &api.handle;
     let all = handle
@@ -287,7 +295,10 @@ pub(super) async fn export(State(api): State<Api>, RawQuery(query): RawQuery) ->
         .definitions(handle.org, DefinitionKind::Monitor)
         .await?;
     let tables = all.iter().map(|(definition, _)| {
-        let table: toml::Table = toml::from_str(&definition.text).unwrap_or_default();
+        let mut table: toml::Table = toml::from_str(&definition.text).unwrap_or_default();
+        if scope < Scope::Admin {
+            mask::mask(&mut table);
+        }
         toml::Value::Table(table)
     });
     let mut root = toml::Table::new();

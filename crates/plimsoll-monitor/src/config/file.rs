@@ -7,52 +7,84 @@ use std::sync::Arc;
 use plimsoll_client::AddressFilter;
 use plimsoll_model::document::{ConfigProblem, Document, Table, Value, as_text};
 
+use crate::config::agent::{self, Regions};
 use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
-use crate::config::{kinds, maintenance, token};
+use crate::config::{kinds, maintenance, store, token};
 use crate::notify;
+use crate::oncall;
 use crate::page::config as page;
-use crate::probe::Reach;
+use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;
+use crate::subscribe;
 
-/// What compiling monitors needs besides their tables.
+/// The surroundings of compiling monitors.
 pub(super) struct Context {
-    /// What paths are relative to.
+    /// The folder that paths are relative to.
     pub(super) directory: PathBuf,
     /// Whether monitors may name files.
     pub(super) may_name_files: bool,
+    /// Kinds that the program supplies.
+    pub(super) supplied: SuppliedKinds,
     /// Which addresses may be connected to.
     pub(super) filter: Option<AddressFilter>,
     /// Ways to reach targets that were compiled already, by their settings.
     pub(super) reaches: HashMap<kinds::ReachKey, Reach>,
     pub(super) defaults: Defaults,
+    /// From where monitors may be checked.
+    pub(super) regions: Regions,
+}
+
+/// Where a configuration is, and what it may use.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'g> {
+    /// The folder that paths are relative to.
+    pub(super) directory: &'g Path,
+    /// Whether monitors may name files.
+    pub(super) may_name_files: bool,
+    /// Kinds that the program supplies.
+    pub(super) supplied: SuppliedKinds,
 }
 
 /// Compiles a file, or returns every problem that it has.
 pub(super) fn compile(
     text: &str,
-    directory: &Path,
+    ground: Ground<'_>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Plan, Vec<ConfigProblem>> {
+    let directory = ground.directory;
     let mut document = Document::parse(text);
     let mut root = document.root();
-    let store = store(&mut root, directory);
+    let store = store::compile(&mut root, directory, environment);
+    let organisation = store::organisation(&mut root);
+    let sealing = store::keys(&mut root, environment);
     let metrics = root.boolean("metrics").unwrap_or(true);
     let private = root.boolean("allow_private").unwrap_or(true);
     let limits = root.table("limits").map(limits).unwrap_or_default();
     let retention = root.table("retention").map(retention).unwrap_or_default();
-    let defaults = root
-        .table("defaults")
-        .map(Defaults::compile)
-        .unwrap_or_default();
+    let mut regions = Regions::default();
+    if let Some(own) = agent::own_region(&mut root) {
+        regions.0 = vec![own];
+    }
+    let agents: Vec<_> = root
+        .tables("agent")
+        .into_iter()
+        .filter_map(|table| agent::compile(table, &mut regions))
+        .collect();
+    let defaults = match root.table("defaults") {
+        Some(table) => Defaults::compile(table, &regions),
+        None => Defaults::default(),
+    };
     let mut context = Context {
         directory: directory.to_owned(),
-        may_name_files: true,
+        may_name_files: ground.may_name_files,
+        supplied: ground.supplied,
         filter: (!private).then(AddressFilter::public),
         reaches: HashMap::new(),
         defaults,
+        regions,
     };
     let windows: Vec<_> = root
         .tables("maintenance")
@@ -77,7 +109,18 @@ pub(super) fn compile(
         .collect();
     attach(&mut monitors, &windows);
     let pages = page::compile(root.tables("page"), &monitors, directory);
-    let channels = notify::compile(root.tables("notify"), &monitors, environment);
+    let subscriptions = root
+        .table("subscriptions")
+        .and_then(|table| subscribe::compile(table, environment));
+    let (rotations, on_call) = oncall::compile(root.tables("on_call"));
+    let channels = notify::compile(root.tables("notify"), &monitors, &rotations, environment);
+    for value in &on_call {
+        if let Some(name) = as_text(value)
+            && !channels.iter().any(|channel| channel.name == name)
+        {
+            value.wrong::<()>(format!("there is no channel `{name}`"));
+        }
+    }
     root.finish();
     let problems = document.into_problems();
     if !problems.is_empty() {
@@ -87,6 +130,7 @@ pub(super) fn compile(
         directory: context.directory,
         filter: context.filter,
         defaults: context.defaults,
+        regions: context.regions.clone(),
         windows,
         ..Grounds::default()
     };
@@ -100,6 +144,7 @@ pub(super) fn compile(
         });
     }
     Ok(Plan {
+        organisation: organisation.unwrap_or_else(|| store::DEFAULT_ORGANISATION.to_owned()),
         monitors,
         store: store.unwrap_or(StorePlan::Sqlite(directory.join("monitor.db"))),
         limits,
@@ -107,7 +152,12 @@ pub(super) fn compile(
         metrics,
         dialect: Dialect::Plimsoll,
         tokens,
+        region: context.regions.own().to_owned(),
+        agents,
         pages,
+        keys: sealing,
+        rotations,
+        subscriptions,
         channels,
         grounds: Arc::new(grounds),
         warnings,
@@ -201,16 +251,6 @@ fn refuse_circles(monitors: &[MonitorPlan], places: &[Vec<Value<'_>>], others: &
             place.wrong::<()>(format!("leads back to `{}` itself", monitor.name));
         }
     }
-}
-
-/// `memory`, or the path of a SQLite file.
-fn store(root: &mut Table<'_>, directory: &Path) -> Option<StorePlan> {
-    let text = root.text("store")?;
-    if text == "memory" {
-        return Some(StorePlan::Memory);
-    }
-    let path = text.strip_prefix("sqlite:").unwrap_or(&text);
-    Some(StorePlan::Sqlite(directory.join(path)))
 }
 
 fn limits(mut table: Table<'_>) -> GateLimits {

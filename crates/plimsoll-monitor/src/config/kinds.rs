@@ -19,8 +19,8 @@ use crate::config::monitor::Defaults;
 use crate::config::plan::{CompositePlan, EveryOrCron, HeartbeatPlan, What};
 use crate::probe::{
     DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol,
-    Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, TlsProbe, UdpProbe,
-    WebSocketProbe,
+    Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, SuppliedKind, TcpProbe, TcpTarget,
+    TlsProbe, UdpProbe, WebSocketProbe,
 };
 
 /// Every kind, by its key.
@@ -42,14 +42,14 @@ const KINDS: [&str; 15] = [
     "manual",
 ];
 
-/// What is sent as `User-Agent`.
+/// The `User-Agent` of checks.
 const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
 /// A compiled kind.
 pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) what: What,
-    /// What holds if nothing is expected.
+    /// The conditions if none are given.
     pub(super) expect: Vec<Condition>,
 }
 
@@ -72,13 +72,19 @@ pub(super) fn compile<'i>(
     settings: &Defaults,
     expect: Option<&[Condition]>,
 ) -> Option<(Kind, Vec<Value<'i>>)> {
-    let given: Vec<_> = KINDS
-        .iter()
-        .filter_map(|key| Some((*key, table.take(key)?)))
+    let supplied = context.supplied;
+    let keys = || {
+        KINDS
+            .into_iter()
+            .chain(supplied.iter().map(|kind| kind.key))
+    };
+    let given: Vec<_> = keys()
+        .filter_map(|key| Some((key, table.take(key)?)))
         .collect();
     let mut given = given.into_iter();
     let Some((key, value)) = given.next() else {
-        let hint = format!("one of {} says what is monitored", KINDS.join(", "));
+        let keys: Vec<_> = keys().collect();
+        let hint = format!("one of {} says what is monitored", keys.join(", "));
         table.wrong("there is no target", Some(hint));
         return None;
     };
@@ -115,7 +121,11 @@ pub(super) fn compile<'i>(
         "ssh" => ssh(value, context, settings),
         "domain" => domain(value, context, settings),
         "heartbeat" => heartbeat(value),
-        _ => manual(&value),
+        "manual" => manual(&value),
+        key => supplied
+            .iter()
+            .find(|kind| kind.key == key)
+            .and_then(|kind| of_file(&value, *kind, context, settings)),
     };
     Some((kind?, Vec::new()))
 }
@@ -204,7 +214,8 @@ fn reach(
 fn file(table: &mut Table<'_>, context: &Context, key: &'static str) -> Option<PathBuf> {
     let value = table.take(key)?;
     if !context.may_name_files {
-        let hint = "define this monitor in the configuration file".to_owned();
+        let hint =
+            "define this monitor in the configuration file, and check it from there".to_owned();
         return value.wrong_with("names a file of the machine of the monitor", Some(hint));
     }
     Some(context.directory.join(value.text()?))
@@ -581,6 +592,30 @@ fn heartbeat(value: Value<'_>) -> Option<Kind> {
             grace,
             most_runtime,
         }),
+        expect: Vec::new(),
+    })
+}
+
+/// A kind that the program supplies, by its file.
+fn of_file(
+    value: &Value<'_>,
+    kind: SuppliedKind,
+    context: &Context,
+    settings: &Defaults,
+) -> Option<Kind> {
+    let file = as_text(value)?;
+    if !context.may_name_files {
+        let hint = "define this monitor in the configuration file, and check it from there";
+        return value.wrong_with(
+            "names a file of the machine of the monitor",
+            Some(hint.to_owned()),
+        );
+    }
+    let path = context.directory.join(file);
+    let probe = value.check((kind.compile)(&path, settings.timeout))?;
+    Some(Kind {
+        name: kind.key,
+        what: What::Probe(probe),
         expect: Vec::new(),
     })
 }

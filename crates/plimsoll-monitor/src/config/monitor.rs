@@ -1,11 +1,14 @@
 //! `[[monitor]]` and `[defaults]`: what all kinds have.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::Condition;
 use plimsoll_model::document::{Table, Value, as_text};
 
+use crate::budget::{self, Slo};
+use crate::config::agent::{self, Regions};
 use crate::config::file::Context;
 use crate::config::kinds;
 use crate::config::plan::{MonitorPlan, Retries, What, key_of};
@@ -16,7 +19,7 @@ use crate::schedule::{CatchUp, Timing};
 /// The least interval.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// What holds for monitors that do not say otherwise.
+/// Defaults for monitors that do not say otherwise.
 #[derive(Debug, Clone)]
 pub(super) struct Defaults {
     pub(super) interval: Duration,
@@ -24,6 +27,9 @@ pub(super) struct Defaults {
     jitter: f64,
     policy: DetectPolicy,
     retries: Retries,
+    /// The regions that check; empty for that of this process.
+    from: Vec<String>,
+    slo: Option<Slo>,
 }
 
 impl Default for Defaults {
@@ -37,20 +43,25 @@ impl Default for Defaults {
                 most: 0,
                 pause: Duration::from_secs(1),
             },
+            from: Vec::new(),
+            slo: None,
         }
     }
 }
 
 impl Defaults {
-    pub(super) fn compile(mut table: Table<'_>) -> Self {
-        let defaults = Self::default().changed(&mut table);
+    pub(super) fn compile(mut table: Table<'_>, regions: &Regions) -> Self {
+        let defaults = Self::default().changed(&mut table, regions);
         table.finish();
         defaults
     }
 
     /// With the keys of a table.
-    fn changed(&self, table: &mut Table<'_>) -> Self {
+    fn changed(&self, table: &mut Table<'_>, regions: &Regions) -> Self {
         let mut new = self.clone();
+        if let Some(value) = table.take("from") {
+            new.from = agent::from(value, regions).unwrap_or_default();
+        }
         if let Some(interval) = positive(table, "interval", SHORTEST) {
             new.interval = interval;
         }
@@ -82,7 +93,7 @@ impl Defaults {
             new.policy.hold = hold;
         }
         if let Some(value) = table.take("regions") {
-            new.policy.regions = regions(&value).unwrap_or(new.policy.regions);
+            new.policy.regions = region_rule(&value).unwrap_or(new.policy.regions);
         }
         match table.take("flap") {
             None => {}
@@ -93,6 +104,11 @@ impl Defaults {
             None => {}
             Some(reports) => new.policy.reports_no_data = reports,
         }
+        match table.take("slo") {
+            None => {}
+            Some(value) if value.is_false() => new.slo = None,
+            Some(value) => new.slo = budget::compile(value),
+        }
         if let Some(retries) = table.count("retries", 0..=20) {
             new.retries.most = count(retries);
         }
@@ -100,6 +116,36 @@ impl Defaults {
             new.retries.pause = pause;
         }
         new
+    }
+
+    /// The part of a monitor that agents get: how it is checked, and nothing about the consequences.
+    fn work(&self, mut written: toml::Table) -> Arc<str> {
+        const FOR_THE_CENTRE: [&str; 11] = [
+            "from",
+            "depends_on",
+            "labels",
+            "tags",
+            "confirm",
+            "recover",
+            "hold",
+            "regions",
+            "flap",
+            "no_data",
+            "slo",
+        ];
+
+        for key in FOR_THE_CENTRE {
+            written.remove(key);
+        }
+        let text = |duration: Duration| toml::Value::String(format!("{}ms", duration.as_millis()));
+        written.insert("interval".to_owned(), text(self.interval));
+        written.insert("timeout".to_owned(), text(self.timeout));
+        written.insert("retry_pause".to_owned(), text(self.retries.pause));
+        let most = i64::from(self.retries.most);
+        written.insert("retries".to_owned(), toml::Value::Integer(most));
+        let jitter = format!("{}%", self.jitter * 100.0);
+        written.insert("jitter".to_owned(), toml::Value::String(jitter));
+        written.to_string().into()
     }
 }
 
@@ -115,6 +161,7 @@ pub(super) fn compile<'i>(
     context: &mut Context,
     keys: &mut HashSet<String>,
 ) -> Option<Compiled<'i>> {
+    let written = table.to_toml();
     let name = if let Some(value) = table.take("name") {
         match as_text(&value) {
             Some(text) if text.trim().is_empty() => value.wrong("must not be empty"),
@@ -132,7 +179,13 @@ pub(super) fn compile<'i>(
         let hint = "give each monitor of a group its own name".to_owned();
         table.wrong(format!("another monitor has the key `{key}`"), Some(hint));
     }
-    let settings = context.defaults.changed(&mut table);
+    let names_regions = table.has("from");
+    let settings = context.defaults.changed(&mut table, &context.regions);
+    let own = context.regions.own();
+    let is_remote = settings.from.iter().any(|region| region != own);
+    // A file of this machine is not on that of an agent.
+    let may_name_files = context.may_name_files;
+    context.may_name_files &= !is_remote;
     let expect = conditions(&mut table, "expect");
     let warn_unless = conditions(&mut table, "warn_unless");
     let parents = table
@@ -142,8 +195,21 @@ pub(super) fn compile<'i>(
     let labels = labels(&mut table);
     let tags = tags(&mut table);
     let kind = kinds::compile(&mut table, context, &settings, expect.as_deref());
+    context.may_name_files = may_name_files;
+    let has_probe = |kind: &kinds::Kind| matches!(kind.what, What::Probe(_));
+    if names_regions && kind.as_ref().is_some_and(|(kind, _)| !has_probe(kind)) {
+        let hint = "agents check what has a probe, such as `http`".to_owned();
+        table.wrong("`from` has no effect on this kind", Some(hint));
+    }
     table.finish();
     let (kind, members) = kind?;
+    let is_probed = has_probe(&kind);
+    let work = (is_remote && is_probed).then(|| settings.work(written));
+    let from = if is_remote && is_probed {
+        settings.from.clone()
+    } else {
+        Vec::new()
+    };
     let expect = match expect? {
         given if !given.is_empty() => given,
         _ => kind.expect,
@@ -178,6 +244,9 @@ pub(super) fn compile<'i>(
         },
         timing,
         retries: settings.retries,
+        from,
+        work,
+        slo: settings.slo,
         policy,
         windows: Vec::new(),
         parents: Vec::new(),
@@ -272,7 +341,7 @@ fn tags(table: &mut Table<'_>) -> Option<Vec<String>> {
     Some(tags)
 }
 
-fn regions(value: &Value<'_>) -> Option<RegionRule> {
+fn region_rule(value: &Value<'_>) -> Option<RegionRule> {
     if let toml::Value::Integer(count) = value.to_toml() {
         return match u32::try_from(count) {
             Ok(count) if count > 0 => Some(RegionRule::Count(count)),

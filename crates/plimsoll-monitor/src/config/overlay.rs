@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_client::AddressFilter;
 use plimsoll_model::document::{ConfigProblem, Document, Value, as_text};
 
+use crate::config::agent::Regions;
 use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::plan::MonitorPlan;
@@ -45,6 +46,7 @@ pub struct Grounds {
     pub(super) directory: PathBuf,
     pub(super) filter: Option<AddressFilter>,
     pub(super) defaults: Defaults,
+    pub(super) regions: Regions,
     /// The windows of the file.
     pub(crate) windows: Vec<PlacedWindow>,
     /// Ways to reach targets, which monitors share.
@@ -85,6 +87,13 @@ impl PlacedWindow {
     }
 }
 
+impl Grounds {
+    /// Whether only public addresses may be connected to.
+    pub(crate) fn is_public_only(&self) -> bool {
+        self.filter.is_some()
+    }
+}
+
 /// Gives each monitor its windows.
 pub(crate) fn attach(monitors: &mut [MonitorPlan], windows: &[PlacedWindow]) {
     for monitor in monitors {
@@ -120,9 +129,11 @@ pub(crate) fn monitors<'o>(
     let mut context = Context {
         directory: grounds.directory.clone(),
         may_name_files: false,
+        supplied: &[],
         filter: grounds.filter.clone(),
         reaches,
         defaults: grounds.defaults.clone(),
+        regions: grounds.regions.clone(),
     };
     let mut documents: Vec<_> = texts.iter().map(|text| Document::parse(text)).collect();
     let mut compiled = Vec::with_capacity(texts.len());

@@ -9,21 +9,27 @@ use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 use plimsoll_server::BasicAuth;
 
+use crate::budget::Slo;
+use crate::config::agent::AgentPlan;
 use crate::config::overlay::Grounds;
 use crate::config::token::ApiToken;
 use crate::detect::DetectPolicy;
 use crate::notify::NotifyPlan;
+use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
 use crate::probe::Probe;
 use crate::reading::{Expectation, GatusDisplay};
 use crate::schedule::{GateLimits, Timing};
-use crate::store::Retention;
+use crate::store::{Retention, ServerOptions, ServerUrls};
+use crate::subscribe::SubscriptionPlan;
 use crate::window::{Cron, Window};
 
 /// A whole configuration.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What is monitored.
+    /// Whose monitors these are; several share a store.
+    pub organisation: String,
+    /// The monitors.
     pub monitors: Vec<MonitorPlan>,
     /// Where data is kept.
     pub store: StorePlan,
@@ -37,13 +43,23 @@ pub struct Plan {
     pub dialect: Dialect,
     /// Who may use the API.
     pub tokens: Vec<ApiToken>,
+    /// The name of the region of this process.
+    pub region: String,
+    /// Processes elsewhere that check monitors too.
+    pub agents: Vec<AgentPlan>,
     /// The status pages.
     pub pages: Vec<Arc<PagePlan>>,
+    /// Keys that seal secrets of the store; the first one seals.
+    pub keys: Vec<Secret>,
+    /// Who is on call.
+    pub rotations: Vec<Arc<OnCallPlan>>,
+    /// By what means readers of pages may subscribe; absent if they may not.
+    pub subscriptions: Option<Arc<SubscriptionPlan>>,
     /// Where notices go.
     pub channels: Vec<Arc<NotifyPlan>>,
     /// Against what definitions in the store are compiled.
     pub grounds: Arc<Grounds>,
-    /// What is doubtful in it without being an error.
+    /// Doubtful parts that are not errors.
     pub warnings: Vec<Warning>,
     /// The files that it was read from, to be watched.
     pub files: Vec<PathBuf>,
@@ -65,6 +81,8 @@ pub enum StorePlan {
     Memory,
     /// In a SQLite file.
     Sqlite(PathBuf),
+    /// In PostgreSQL and ClickHouse.
+    Servers(ServerUrls, ServerOptions),
 }
 
 /// Whose configuration it is.
@@ -127,21 +145,27 @@ pub struct MonitorPlan {
     pub kind: String,
     /// Where its results come from.
     pub what: What,
-    /// What a reading must be.
+    /// The expected reading.
     pub expectation: Expectation,
     /// When it is checked; absent if results come from outside.
     pub timing: Option<Timing>,
     /// Attempts within a check.
     pub retries: Retries,
+    /// The regions that check it; empty for that of this process alone.
+    pub from: Vec<String>,
+    /// The part that agents get, as the keys of a `[[monitor]]`; absent if none checks it.
+    pub work: Option<Arc<str>>,
     /// When it is down.
     pub policy: DetectPolicy,
+    /// Its objective of uptime.
+    pub slo: Option<Slo>,
     /// When its notices are held back.
     pub windows: Vec<Arc<Window>>,
     /// The keys of monitors that it depends on.
     pub parents: Vec<String>,
     /// Labels of metrics.
     pub labels: BTreeMap<String, String>,
-    /// What it is found and filtered by.
+    /// Tags to find and filter it by.
     pub tags: Vec<String>,
     /// Limits of Gatus's badge of response times, in milliseconds.
     pub badge_millis: [u64; 5],
@@ -150,6 +174,17 @@ pub struct MonitorPlan {
 }
 
 impl MonitorPlan {
+    /// Whether a region checks it.
+    ///
+    /// - `own`: the region of this process.
+    pub fn is_checked_from(&self, region: &str, own: &str) -> bool {
+        if self.from.is_empty() {
+            region == own
+        } else {
+            self.from.iter().any(|from| from == region)
+        }
+    }
+
     /// The keys of monitors that it depends on or is made of.
     pub fn needs(&self) -> impl Iterator<Item = &str> {
         let members = match &self.what {

@@ -12,7 +12,7 @@ pub struct ApiToken {
     pub name: String,
     /// The SHA-256 of the token, which itself is nowhere.
     pub hash: [u8; 32],
-    /// What it may do.
+    /// Its permissions.
     pub scope: Scope,
 }
 
@@ -84,7 +84,8 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<ApiToken> {
     })
 }
 
-fn parse(value: &Value<'_>) -> Option<[u8; 32]> {
+/// The hash that a value holds as text.
+pub(super) fn parse(value: &Value<'_>) -> Option<[u8; 32]> {
     let text = as_text(value)?;
     let mut hash = [0; 32];
     let pairs = text.as_bytes().chunks(2);

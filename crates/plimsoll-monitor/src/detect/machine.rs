@@ -9,7 +9,7 @@ use crate::detect::region::{RegionState, Seen};
 use crate::status::{Health, Status};
 use crate::timestamp::{Moment, Timestamp};
 
-/// What one monitor is in: regions, health, the open incident.
+/// The state of one monitor: regions, health, the open incident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detector {
     regions: BTreeMap<Arc<str>, RegionState>,
@@ -25,6 +25,19 @@ pub struct Detector {
     started: Moment,
 }
 
+/// The view of one region on a monitor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionView {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The confirmed health.
+    pub health: Health,
+    /// Since when.
+    pub since: Timestamp,
+    /// Why it is not up.
+    pub reason: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Incident {
     opened: Moment,
@@ -36,7 +49,7 @@ struct Incident {
     is_flapping: bool,
 }
 
-/// What happens to a monitor.
+/// Inputs about a monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A result came.
@@ -69,7 +82,7 @@ pub enum Input {
     Pause(bool),
 }
 
-/// What is to be recorded or sent.
+/// Effects to record or to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// The health changed, as of `at`: the first result of the row that confirmed it.
@@ -139,7 +152,7 @@ pub enum Hold {
     Flapping,
 }
 
-/// What is sent.
+/// Notices to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// An incident opened, or its hold ended while it was open.
@@ -203,6 +216,23 @@ impl Detector {
             is_paused: health == Health::Paused,
             ..Self::new(now)
         }
+    }
+
+    /// The view of each region that reports, by name.
+    pub fn regions(&self) -> Vec<RegionView> {
+        let regions = self.regions.iter();
+        let view = |(name, state): (&Arc<str>, &RegionState)| RegionView {
+            name: Arc::clone(name),
+            health: match state.confirmed {
+                None => Health::Pending,
+                Some(Seen::Up) => Health::Up,
+                Some(Seen::Degraded) => Health::Degraded,
+                Some(Seen::Down) => Health::Down,
+            },
+            since: state.since,
+            reason: state.reason.clone(),
+        };
+        regions.map(view).collect()
     }
 
     /// The confirmed health.
@@ -341,7 +371,7 @@ impl Detector {
         self.drive_incident(policy, now, effects);
     }
 
-    /// What the regions that report come to; `None` while none has confirmed anything.
+    /// The verdict of the regions that report; `None` while none has confirmed anything.
     fn judged(&self, policy: &DetectPolicy) -> Option<(Health, Timestamp, Option<String>)> {
         let confirmed: Vec<_> = self
             .regions

@@ -3,7 +3,7 @@
 use crate::status::Status;
 use crate::timestamp::{Moment, Timestamp};
 
-/// What one region sees.
+/// The state of one region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegionState {
     /// Failures in a row.

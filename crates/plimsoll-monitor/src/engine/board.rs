@@ -1,4 +1,4 @@
-//! What is known of every monitor now, for those who only look.
+//! The current state of every monitor, for readers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,16 +7,19 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 use crate::config::overlay::PlacedWindow;
-use crate::config::{ApiToken, Dialect, Grounds, MonitorPlan, Plan, Source};
+use crate::config::{AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, Plan, Source};
+use crate::detect::RegionView;
 use crate::notify::NotifyPlan;
+use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
 use crate::reading::CheckResult;
 use crate::schedule::DropCounts;
 use crate::status::Health;
 use crate::store::{MonitorId, StoredToken};
+use crate::subscribe::SubscriptionPlan;
 use crate::timestamp::Timestamp;
 
-/// What is known of every monitor now.
+/// The current state of every monitor.
 #[derive(Debug, Default)]
 pub struct Board {
     content: RwLock<Content>,
@@ -38,6 +41,26 @@ struct Content {
     access: Access,
     channels: Arc<[Arc<NotifyPlan>]>,
     windows: Arc<[PlacedWindow]>,
+    region: Arc<str>,
+    agents: Arc<[AgentPlan]>,
+    heard: HashMap<String, Heard>,
+    /// Names of regions by their numbers in the store.
+    regions: Arc<BTreeMap<u16, Arc<str>>>,
+    subscriptions: Option<Arc<SubscriptionPlan>>,
+    rotations: Arc<[Arc<OnCallPlan>]>,
+}
+
+/// The last report of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// When.
+    pub at: Timestamp,
+    /// Its version of plimsoll.
+    pub version: String,
+    /// Results that wait there.
+    pub waiting: u64,
+    /// Results that were given up there since its start.
+    pub lost: u64,
 }
 
 /// Who may use the API, besides the tokens of the file.
@@ -49,12 +72,12 @@ pub struct Access {
     pub has_users: bool,
 }
 
-/// What is known of one monitor.
+/// The current state of one monitor.
 #[derive(Debug, Clone)]
 pub struct View {
     /// Its number.
     pub id: MonitorId,
-    /// What it is.
+    /// Its plan.
     pub plan: Arc<MonitorPlan>,
     /// Who defines it.
     pub source: Source,
@@ -70,6 +93,8 @@ pub struct View {
     pub incident: Option<(Timestamp, bool)>,
     /// Whether an operator has paused it.
     pub is_paused: bool,
+    /// The view of each region, if others than this process check it.
+    pub regions: Vec<RegionView>,
     /// Its last result.
     pub last: Option<CheckResult>,
     /// Results since the start of the program.
@@ -153,6 +178,49 @@ impl Board {
         self.read(|content| Arc::clone(&content.tokens))
     }
 
+    /// The name of the region of this process.
+    pub fn region(&self) -> Arc<str> {
+        self.read(|content| Arc::clone(&content.region))
+    }
+
+    /// Processes elsewhere that check monitors too.
+    pub fn agents(&self) -> Arc<[AgentPlan]> {
+        self.read(|content| Arc::clone(&content.agents))
+    }
+
+    /// Who is on call.
+    pub fn rotations(&self) -> Arc<[Arc<OnCallPlan>]> {
+        self.read(|content| Arc::clone(&content.rotations))
+    }
+
+    /// By what means readers of pages may subscribe.
+    pub fn subscriptions(&self) -> Option<Arc<SubscriptionPlan>> {
+        self.read(|content| content.subscriptions.clone())
+    }
+
+    /// The last report of an agent.
+    pub fn heard(&self, agent: &str) -> Option<Heard> {
+        self.read(|content| content.heard.get(agent).cloned())
+    }
+
+    pub(crate) fn set_heard(&self, agent: &str, heard: Heard) {
+        self.write(|content| {
+            content.heard.insert(agent.to_owned(), heard);
+        });
+    }
+
+    /// The name of the region whose results have that number.
+    pub fn region_of(&self, number: u16) -> Arc<str> {
+        self.read(|content| match content.regions.get(&number) {
+            Some(name) => Arc::clone(name),
+            None => number.to_string().into(),
+        })
+    }
+
+    pub(super) fn set_regions(&self, regions: BTreeMap<u16, Arc<str>>) {
+        self.write(|content| content.regions = Arc::new(regions));
+    }
+
     /// Against what definitions are compiled.
     pub fn grounds(&self) -> Arc<Grounds> {
         self.read(|content| Arc::clone(&content.grounds))
@@ -204,6 +272,14 @@ impl Board {
             content.tokens = plan.tokens.as_slice().into();
             content.grounds = Arc::clone(&plan.grounds);
             content.channels = plan.channels.as_slice().into();
+            content.region = plan.region.as_str().into();
+            content.rotations = plan.rotations.as_slice().into();
+            content.subscriptions.clone_from(&plan.subscriptions);
+            content.agents = plan.agents.as_slice().into();
+            let agents = &plan.agents;
+            content
+                .heard
+                .retain(|name, _| agents.iter().any(|agent| agent.name == *name));
         });
         self.touch();
     }

@@ -1,4 +1,4 @@
-//! What the API has the loop do.
+//! Commands of the API to the loop.
 
 use std::time::Duration;
 
@@ -43,11 +43,29 @@ pub(super) enum Command {
         PushedResult,
         oneshot::Sender<Result<(), CommandError>>,
     ),
+    /// Results of the agent of a region, with the number of its run.
+    Report(
+        String,
+        u64,
+        Vec<RemoteResult>,
+        oneshot::Sender<Result<usize, CommandError>>,
+    ),
     Heartbeat(
         String,
         HeartbeatSignal,
         oneshot::Sender<Result<(), CommandError>>,
     ),
+}
+
+/// A result of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteResult {
+    /// One more with every result of a run of the agent.
+    pub number: u64,
+    /// The key of the monitor.
+    pub key: String,
+    /// The result, by the clock of this process.
+    pub result: CheckResult,
 }
 
 /// A result from outside.
@@ -61,7 +79,7 @@ pub struct PushedResult {
     pub took: Duration,
 }
 
-/// What a heartbeat says.
+/// The signals of a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeartbeatSignal {
     /// The run begins.
@@ -83,6 +101,9 @@ pub enum CommandError {
     /// The monitor is of another kind.
     #[error("this is not possible for a monitor of the kind {0}")]
     Kind(String),
+    /// Only other regions check the monitor.
+    #[error("only agents check this monitor: {0}")]
+    Elsewhere(String),
     /// The check could not start.
     #[error("the check cannot start now: {0}")]
     Busy(&'static str),
@@ -172,6 +193,20 @@ impl Handle {
     pub async fn push(&self, key: &str, result: PushedResult) -> Result<(), CommandError> {
         let key = key.to_owned();
         self.command(|done| Command::Push(key, result, done)).await
+    }
+
+    /// Takes results of an agent; how many of them were new and of monitors that it checks.
+    ///
+    /// - `run`: differs with every start of the agent. Results that a run repeats are left out.
+    pub async fn report(
+        &self,
+        region: &str,
+        run: u64,
+        results: Vec<RemoteResult>,
+    ) -> Result<usize, CommandError> {
+        let region = region.to_owned();
+        self.command(|done| Command::Report(region, run, results, done))
+            .await
     }
 
     /// Takes a heartbeat.

@@ -13,17 +13,17 @@ use crate::status::Status;
 use crate::store::MonitorId;
 use crate::timestamp::Timestamp;
 
-/// What a check hands to the loop.
+/// The outcome of a check, for the loop.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) pass: Pass<MonitorId>,
-    pub(super) result: CheckResult,
+pub(crate) struct Finished {
+    pub(crate) pass: Pass<MonitorId>,
+    pub(crate) result: CheckResult,
     /// Whether the host could be reached.
-    pub(super) connected: bool,
+    pub(crate) connected: bool,
 }
 
 /// One check with all its attempts, of any monitor with a probe.
-pub(super) async fn result(plan: &MonitorPlan, context: &ProbeContext) -> (CheckResult, bool) {
+pub(crate) async fn result(plan: &MonitorPlan, context: &ProbeContext) -> (CheckResult, bool) {
     let mut attempt = 0;
     loop {
         let at = Timestamp::of(context.clock.wall());
@@ -48,7 +48,7 @@ pub(super) async fn result(plan: &MonitorPlan, context: &ProbeContext) -> (Check
 }
 
 /// Makes the check; a result that is not down ends its attempts.
-pub(super) async fn check(
+pub(crate) async fn check(
     plan: Arc<MonitorPlan>,
     pass: Pass<MonitorId>,
     context: Rc<ProbeContext>,

@@ -6,6 +6,8 @@ mod commands;
 
 mod notices;
 
+mod regions;
+
 mod reload;
 
 use std::collections::{BTreeSet, HashMap};
@@ -44,8 +46,11 @@ const UPKEEP: Duration = Duration::from_mins(1);
 /// Windows are looked at this often at least, since the date may step.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// What waits at the end of the program may take so long.
+/// The longest wait at the end of the program.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The number of this process's own region in the store.
+pub(super) const OWN: u16 = 0;
 
 /// One monitor.
 pub(super) struct Live {
@@ -119,6 +124,10 @@ pub(super) struct Supervisor {
     base: Plan,
     /// All windows, those of the store too.
     placed: Vec<PlacedWindow>,
+    /// The numbers of regions in the store.
+    regions: HashMap<Arc<str>, u16>,
+    /// The run of each agent, and the number of the last result that it sent.
+    reported: HashMap<Arc<str>, (u64, u64)>,
 }
 
 impl Supervisor {
@@ -130,7 +139,7 @@ impl Supervisor {
         notice: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Result<Self, StoreError> {
         let clock = SystemClock;
-        let org = store.org("default").await?;
+        let org = store.org(&plan.organisation).await?;
         let mut supervisor = Self {
             clock,
             origin: clock.now(),
@@ -162,6 +171,8 @@ impl Supervisor {
             couriers: JoinSet::new(),
             trials: JoinSet::new(),
             placed: Vec::new(),
+            regions: HashMap::new(),
+            reported: HashMap::new(),
             base: plan.clone(),
         };
         supervisor.load(plan).await?;
@@ -280,7 +291,7 @@ impl Supervisor {
             Err(reason) => {
                 self.board.figures.set_dropped(&self.gates.dropped());
                 if reason == DropReason::BreakerOpen {
-                    let region = region_name(0);
+                    let region = self.own_region();
                     self.feed(id, Input::HeldBack { region });
                 }
                 return Err(reason);
@@ -303,7 +314,7 @@ impl Supervisor {
                 let interval = self.interval(id);
                 self.gates
                     .leave(finished.pass, finished.connected, interval, now);
-                self.take(id, 0, finished.result);
+                self.take(id, finished.result);
             }
             // Only a defect ends a check like this; it must not end the monitor of it.
             Err(error) => {
@@ -323,8 +334,13 @@ impl Supervisor {
             .unwrap_or(Duration::MAX)
     }
 
-    /// A result, wherever it comes from.
-    fn take(&mut self, id: MonitorId, region: u16, mut result: CheckResult) {
+    /// The name of this process's region.
+    pub(super) fn own_region(&self) -> Arc<str> {
+        self.base.region.as_str().into()
+    }
+
+    /// A result of this process.
+    fn take(&mut self, id: MonitorId, mut result: CheckResult) {
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
@@ -333,10 +349,10 @@ impl Supervisor {
         }
         result.at = live.unique_date(result.at);
         let key = live.plan.key.clone();
-        self.rows.push(ResultRow::of(id, region, &result));
+        self.rows.push(ResultRow::of(id, OWN, &result));
         self.rows_since.get_or_insert(self.clock.now());
         let input = Input::Observed {
-            region: region_name(region),
+            region: self.own_region(),
             status: result.status,
             reason: result.reason.clone(),
             at: result.at,
@@ -387,13 +403,5 @@ impl Supervisor {
                 notice(&format!("cannot tidy the store: {error}"));
             }
         }));
-    }
-}
-
-/// Regions other than this process have numbers of their own.
-fn region_name(region: u16) -> Arc<str> {
-    match region {
-        0 => Arc::from("default"),
-        number => Arc::from(number.to_string()),
     }
 }

@@ -21,7 +21,7 @@ const DEFAULT: Thresholds = Thresholds {
     successes: 2,
 };
 
-/// What an alert says, or what its provider says for all of them.
+/// The keys of an alert, or of its provider for all alerts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct AlertKeys {
     failures: Option<u32>,
@@ -229,6 +229,7 @@ impl Alerting {
             Some(Arc::new(NotifyPlan {
                 name,
                 notifier: Arc::clone(self.notifiers.get(kind)?),
+                rotations: Vec::new(),
                 kinds: kinds.into_iter().flatten().collect(),
                 monitors: Some(keys.clone()),
                 after: Duration::ZERO,

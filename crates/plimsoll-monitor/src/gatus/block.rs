@@ -10,7 +10,7 @@ use crate::config::Warning;
 use crate::gatus::duration;
 use crate::gatus::yaml::{Content, Node};
 
-/// What was found wrong or doubtful so far.
+/// Errors and doubts so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) problems: Vec<ConfigProblem>,

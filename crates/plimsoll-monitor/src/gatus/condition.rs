@@ -1,6 +1,6 @@
 //! Conditions of Gatus, judged as Gatus judges them, accidents included.
 //!
-//! What passes by accident there passes here, so that a configuration gives the same verdicts; [`GatusCondition::hazard`]
+//! Conditions that pass by accident in Gatus pass here, so that a configuration gives the same verdicts; [`GatusCondition::hazard`]
 //! says which conditions are in danger of that. Two things differ on purpose: an index below zero counts as missing
 //! instead of ending the program, and so does one into something that is no array.
 
@@ -118,7 +118,7 @@ impl GatusCondition {
         None
     }
 
-    /// What it comes to: one entry, or one for each element that a wildcard stands for and that fails.
+    /// The outcome: one entry, or one for each failing element of a wildcard.
     pub fn judge(
         &self,
         reading: &Reading,
@@ -416,7 +416,7 @@ fn number(text: &str) -> Option<i64> {
     i64::try_from(if is_negative { -value } else { value }).ok()
 }
 
-/// What an ordering compares: a duration in milliseconds, a whole number, a fraction cut off, or 0.
+/// The number that an ordering compares: a duration in milliseconds, a whole number, a fraction cut off, or 0.
 fn ordinal(text: &str) -> i64 {
     if let Some(nanos) = duration::parse(text).filter(|nanos| *nanos != 0) {
         return nanos / 1_000_000;

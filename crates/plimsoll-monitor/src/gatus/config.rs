@@ -15,7 +15,10 @@ use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::{BasicAuth, HashError, PasswordHash};
 
 use crate::config::maintenance::{clock_time_of, weekday_of};
-use crate::config::{BasicLogin, Dialect, GatusSettings, LoadError, MonitorPlan, Plan, StorePlan};
+use crate::config::{
+    BasicLogin, DEFAULT_ORGANISATION, DEFAULT_REGION, Dialect, GatusSettings, LoadError,
+    MonitorPlan, Plan, StorePlan,
+};
 use crate::gatus::alerting::Alerting;
 use crate::gatus::block::{Block, Findings};
 use crate::gatus::endpoint::Endpoints;
@@ -214,6 +217,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
     let channels = endpoints.alerting.channels();
     let page = PagePlan::of_all(&settings.title, &monitors, guard);
     Plan {
+        organisation: DEFAULT_ORGANISATION.to_owned(),
         monitors,
         store,
         limits: GateLimits {
@@ -225,7 +229,12 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         metrics,
         dialect: Dialect::Gatus(settings),
         tokens: Vec::new(),
+        region: DEFAULT_REGION.to_owned(),
+        agents: Vec::new(),
         pages: vec![Arc::new(page)],
+        keys: Vec::new(),
+        rotations: Vec::new(),
+        subscriptions: None,
         channels,
         grounds: Arc::default(),
         warnings: Vec::new(),

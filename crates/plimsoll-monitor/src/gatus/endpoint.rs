@@ -19,12 +19,13 @@ use crate::gatus::config::window;
 use crate::probe::{
     DnsProbe, DnsRecord, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol, Probe, Reach,
     ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, UdpProbe, WebSocketProbe,
+    WithDomain,
 };
 use crate::reading::{Expectation, GatusDisplay};
 use crate::schedule::{CatchUp, Timing};
 use crate::window::Window;
 
-/// What Gatus sends unless an endpoint says otherwise.
+/// Gatus's default `User-Agent`.
 const AGENT: &str = "Gatus/1.0";
 
 /// Go's client follows so many.
@@ -41,7 +42,7 @@ pub(super) struct Endpoints {
     pub(super) reaches: Vec<(Client, Reach)>,
 }
 
-/// What `client` says about connections.
+/// The connection settings of `client`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Client {
     timeout: Duration,
@@ -80,15 +81,15 @@ impl Endpoints {
                 block.warn(key, "has a meaning in suites only");
             }
         }
-        if conditions.iter().any(GatusCondition::needs_domain) {
-            let hint = "remove the condition, or keep Gatus for it";
-            block.wrong(
-                "conditions",
-                "[DOMAIN_EXPIRATION] is not supported",
-                Some(hint),
-            );
-        }
         let probe = self.probe(block, &name, &group, url.as_deref()?, &conditions);
+        let needs_domain = conditions.iter().any(GatusCondition::needs_domain);
+        let probe = if needs_domain {
+            probe.and_then(|(probe, leaves)| {
+                Some((self.with_domain(block, url.as_deref()?, probe)?, leaves))
+            })
+        } else {
+            probe
+        };
         block.finish();
         let (probe, leaves_failures) = probe?;
         if !enabled {
@@ -152,6 +153,25 @@ impl Endpoints {
     }
 
     /// The probe of a URL, and whether its failures are left to the conditions.
+    /// A probe that also looks up when the registration of the domain ends.
+    fn with_domain(
+        &mut self,
+        block: &Block,
+        url: &str,
+        probe: Arc<dyn Probe>,
+    ) -> Option<Arc<dyn Probe>> {
+        let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let host = host.split(['/', '?', ':']).next().unwrap_or_default();
+        let client = self.client(block);
+        let reach = self.reach(block, client, "http/1.1")?;
+        let found = WithDomain::new(probe, host, &reach);
+        if found.is_none() {
+            let hint = "[DOMAIN_EXPIRATION] needs a domain such as example.org";
+            block.wrong("url", "has no domain that could be registered", Some(hint));
+        }
+        Some(Arc::new(found?))
+    }
+
     fn probe(
         &mut self,
         block: &Block,
@@ -536,6 +556,9 @@ fn plan(name: &str, group: &str, thresholds: Thresholds, windows: Vec<Window>) -
         expectation: Expectation::default(),
         timing: None,
         retries: Retries::default(),
+        from: Vec::new(),
+        work: None,
+        slo: None,
         policy: DetectPolicy {
             confirm: thresholds.failures,
             recover: thresholds.successes,

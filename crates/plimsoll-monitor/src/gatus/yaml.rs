@@ -15,7 +15,7 @@ pub(super) struct Node {
     pub(super) content: Content,
 }
 
-/// What is written there.
+/// The content of a node.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     Null,

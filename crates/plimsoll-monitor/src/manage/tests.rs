@@ -27,7 +27,7 @@ fn json_becomes_the_same_toml() {
 }
 
 proptest::proptest! {
-    /// What the API takes comes back as it was, whatever its texts are.
+    /// Accepted definitions come back unchanged, whatever their texts are.
     #[test]
     fn texts_survive_toml(text in ".*") {
         let value = json!({ "name": text, "http": { "url": text } });

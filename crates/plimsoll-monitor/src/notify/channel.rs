@@ -46,10 +46,11 @@ use crate::notify::settings::Settings;
 use crate::timestamp::Timestamp;
 
 pub use crate::notify::channel::email::Mail;
+pub(crate) use crate::notify::channel::email::Mailer;
 
 /// Gives messages the form of one receiver.
 pub trait Notifier: Send + Sync + fmt::Debug {
-    /// What is to be sent.
+    /// The request for a message.
     ///
     /// - `now`: for signatures.
     fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing;
@@ -61,7 +62,7 @@ pub trait Notifier: Send + Sync + fmt::Debug {
     }
 }
 
-/// What is to be sent.
+/// The requests of channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outgoing {
     /// A request of HTTP; a status of 2xx means that it was received.

@@ -10,6 +10,7 @@ use crate::config::MonitorPlan;
 use crate::notify::channel::{CHANNELS, Notifier};
 use crate::notify::message::{Message, NoticeKind};
 use crate::notify::settings::Settings;
+use crate::oncall::OnCallPlan;
 use crate::timestamp::Timestamp;
 
 /// A channel with the notices that it gets.
@@ -17,9 +18,11 @@ use crate::timestamp::Timestamp;
 pub struct NotifyPlan {
     /// In the outbox and the log.
     pub name: String,
+    /// The rotations that it is a member of; while it is on call in none of them, what opens goes to others.
+    pub rotations: Vec<Arc<OnCallPlan>>,
     /// The form of its messages.
     pub notifier: Arc<dyn Notifier>,
-    /// What it is sent.
+    /// The notices that it receives.
     pub kinds: Vec<NoticeKind>,
     /// The keys of its monitors; all if it is absent.
     pub monitors: Option<HashSet<String>>,
@@ -37,7 +40,7 @@ pub struct NotifyPlan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(String);
 
-/// What messages are made of.
+/// The facts that messages are made of.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts<'a> {
     pub(crate) kind: NoticeKind,
@@ -95,6 +98,8 @@ const fn state(kind: NoticeKind) -> &'static str {
         NoticeKind::Resolved => "up again",
         NoticeKind::NoData => "without results",
         NoticeKind::DataAgain => "with results again",
+        NoticeKind::BudgetBurning => "using its error budget up too fast",
+        NoticeKind::BudgetSteady => "within its error budget again",
         NoticeKind::Test => "tested",
     }
 }
@@ -104,6 +109,12 @@ impl NotifyPlan {
     pub(crate) fn wants(&self, kind: NoticeKind, key: &str) -> bool {
         let is_of = self.monitors.as_ref();
         self.kinds.contains(&kind) && is_of.is_none_or(|monitors| monitors.contains(key))
+    }
+
+    /// Whether it is on call, if it takes turns at all.
+    pub(crate) fn is_on_call(&self, at: Timestamp) -> bool {
+        let mut rotations = self.rotations.iter();
+        self.rotations.is_empty() || rotations.any(|rotation| rotation.who(at) == self.name)
     }
 
     /// The message of its templates.
@@ -140,12 +151,16 @@ impl NotifyPlan {
 pub(crate) fn compile<'t>(
     tables: Vec<Table<'t>>,
     monitors: &[MonitorPlan],
+    rotations: &[Arc<OnCallPlan>],
     environment: &'t dyn Fn(&str) -> Option<String>,
 ) -> Vec<Arc<NotifyPlan>> {
     let mut names = HashSet::new();
-    let plans = tables
-        .into_iter()
-        .filter_map(|table| one(table, monitors, environment, &mut names).map(Arc::new));
+    let plans = tables.into_iter().filter_map(|table| {
+        let mut plan = one(table, monitors, environment, &mut names)?;
+        let mine = rotations.iter().filter(|one| one.names(&plan.name));
+        plan.rotations = mine.cloned().collect();
+        Some(Arc::new(plan))
+    });
     plans.collect()
 }
 
@@ -180,6 +195,7 @@ fn one<'t>(
     table.finish();
     Some(NotifyPlan {
         name: name?,
+        rotations: Vec::new(),
         notifier: notifier?,
         kinds: kinds?,
         monitors: only,
@@ -196,6 +212,11 @@ fn name(table: &mut Table<'_>, names: &mut HashSet<String>) -> Option<String> {
         return None;
     };
     let name = as_text(&value)?;
+    if name == crate::subscribe::CHANNEL {
+        return value.wrong(format!(
+            "`{name}` is the name of messages to readers of pages"
+        ));
+    }
     if names.insert(name.to_owned()) {
         Some(name.to_owned())
     } else {

@@ -34,7 +34,7 @@ const MOST_ATTEMPTS: u32 = 12;
 /// Notices of one kind that are sent one by one; more of them become one.
 const FEW: usize = 3;
 
-/// What delivering needs.
+/// Delivers the notices of one channel.
 #[derive(Clone)]
 pub(crate) struct Courier {
     pub(crate) org: OrgId,
@@ -65,14 +65,16 @@ pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>) {
     }
 }
 
+/// Of one request. Redirects lead nowhere.
+pub(crate) const LIMITS: FetchLimits = FetchLimits {
+    timeout: TIMEOUT,
+    bytes: MOST_ANSWER,
+    redirects: 0,
+};
+
 fn fetcher() -> Result<Fetcher, String> {
-    let limits = FetchLimits {
-        timeout: TIMEOUT,
-        bytes: MOST_ANSWER,
-        redirects: 0,
-    };
     let trust = Trust::PublicRoots;
-    Fetcher::believing(trust, limits).map_err(|error| error.to_string())
+    Fetcher::believing(trust, LIMITS).map_err(|error| error.to_string())
 }
 
 /// Sends a test message to a channel; the error is what its receiver answered.
@@ -94,13 +96,14 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
 }
 
 /// Why a notice was not received.
-struct SendFailure {
-    reason: String,
+pub(crate) struct SendFailure {
+    pub(crate) reason: String,
     /// Whether another attempt is of no use.
-    is_final: bool,
+    pub(crate) is_final: bool,
 }
 
-async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
+/// Sends a request or a mail once.
+pub(crate) async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
     match outgoing {
         Outgoing::Http(request) => post(request, fetcher).await,
         Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send()).await {
@@ -140,7 +143,7 @@ async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailur
     })
 }
 
-/// What is to become of a notice that is due.
+/// The fate of a notice that is due.
 enum Verdict {
     Send(Message),
     /// It is no longer true.
@@ -210,6 +213,9 @@ impl Courier {
                     // Without the one that it opened there is nothing to resolve.
                     Some(NoticeState::Dropped) => Verdict::Drop("its incident was not reported"),
                     Some(NoticeState::Waiting) => Verdict::Wait,
+                    None if !plan.rotations.is_empty() => {
+                        Verdict::Drop("another one was on call when it opened")
+                    }
                     _ => Verdict::Send(message),
                 })
             }
@@ -285,7 +291,7 @@ fn ended(notice: &StoredNotice, state: NoticeState, why: &str) -> NoticeOutcome 
     }
 }
 
-/// What makes a notice of an incident the same as another one.
+/// The key by which notices of an incident are deduplicated.
 pub(crate) fn dedup(incident: &str, kind: NoticeKind) -> String {
     format!("{incident}/{}", kind.name())
 }

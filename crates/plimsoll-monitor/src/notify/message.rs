@@ -1,4 +1,4 @@
-//! What a notice says, before a channel gives it a form.
+//! The content of a notice, before a channel gives it a form.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::timestamp::Timestamp;
 
-/// What is reported.
+/// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoticeKind {
     /// An incident opened.
@@ -19,18 +19,24 @@ pub enum NoticeKind {
     NoData,
     /// Results come again.
     DataAgain,
+    /// The error budget is used up too fast.
+    BudgetBurning,
+    /// It no longer is.
+    BudgetSteady,
     /// An operator tries the channel.
     Test,
 }
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Opened,
         Self::Reminder,
         Self::Resolved,
         Self::NoData,
         Self::DataAgain,
+        Self::BudgetBurning,
+        Self::BudgetSteady,
         Self::Test,
     ];
 
@@ -42,21 +48,26 @@ impl NoticeKind {
             Self::Resolved => "resolved",
             Self::NoData => "no_data",
             Self::DataAgain => "data_again",
+            Self::BudgetBurning => "budget_burning",
+            Self::BudgetSteady => "budget_steady",
             Self::Test => "test",
         }
     }
 
     /// Whether it reports trouble, rather than its end.
     pub const fn is_trouble(self) -> bool {
-        matches!(self, Self::Opened | Self::Reminder | Self::NoData)
+        matches!(
+            self,
+            Self::Opened | Self::Reminder | Self::NoData | Self::BudgetBurning
+        )
     }
 
     /// The colour of messages that have one, as `0xrrggbb`.
     pub(crate) const fn color(self) -> u32 {
         match self {
             Self::Opened | Self::Reminder => 0x00d9_413d,
-            Self::NoData => 0x00ee_8a3c,
-            Self::Resolved | Self::DataAgain => 0x002d_a44e,
+            Self::NoData | Self::BudgetBurning => 0x00ee_8a3c,
+            Self::Resolved | Self::DataAgain | Self::BudgetSteady => 0x002d_a44e,
             Self::Test => 0x0057_94f2,
         }
     }
@@ -64,8 +75,8 @@ impl NoticeKind {
     pub(crate) const fn emoji(self) -> &'static str {
         match self {
             Self::Opened | Self::Reminder => "🔴",
-            Self::NoData => "🟠",
-            Self::Resolved | Self::DataAgain => "🟢",
+            Self::NoData | Self::BudgetBurning => "🟠",
+            Self::Resolved | Self::DataAgain | Self::BudgetSteady => "🟢",
             Self::Test => "🔵",
         }
     }
@@ -74,7 +85,7 @@ impl NoticeKind {
 /// A notice of one monitor, or of several that were put together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What is reported.
+    /// The kind of notice.
     pub kind: NoticeKind,
     /// One line.
     pub title: String,
@@ -82,7 +93,7 @@ pub struct Message {
     pub text: String,
     /// The monitor's key; empty if it is about several.
     pub monitor: String,
-    /// What joins the notices of one incident, for receivers that open and close alerts.
+    /// Joins the notices of one incident, for receivers that open and close alerts.
     pub incident: String,
     /// When it happened.
     pub at: Timestamp,
@@ -151,6 +162,12 @@ impl Message {
             NoticeKind::Resolved => format!("{count} monitors are up again"),
             NoticeKind::NoData => format!("{count} monitors have no results any more"),
             NoticeKind::DataAgain => format!("{count} monitors have results again"),
+            NoticeKind::BudgetBurning => {
+                format!("{count} monitors use their error budgets up too fast")
+            }
+            NoticeKind::BudgetSteady => {
+                format!("{count} monitors no longer use their error budgets up too fast")
+            }
             NoticeKind::Test => format!("{count} tests"),
         };
         let mut lines: Vec<_> = messages

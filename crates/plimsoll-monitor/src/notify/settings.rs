@@ -5,13 +5,13 @@ use plimsoll_model::document::{Table, Value, as_text};
 use url::Url;
 
 /// A table whose secrets may come from the environment.
-pub(super) struct Settings<'t> {
-    pub(super) table: Table<'t>,
+pub(crate) struct Settings<'t> {
+    pub(crate) table: Table<'t>,
     environment: &'t dyn Fn(&str) -> Option<String>,
 }
 
 impl<'t> Settings<'t> {
-    pub(super) fn new(table: Table<'t>, environment: &'t dyn Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn new(table: Table<'t>, environment: &'t dyn Fn(&str) -> Option<String>) -> Self {
         Self { table, environment }
     }
 
@@ -26,14 +26,25 @@ impl<'t> Settings<'t> {
         self.table.text(key)
     }
 
+    /// Several secrets, or none.
+    pub(crate) fn secrets(&mut self, key: &'static str) -> Vec<Secret> {
+        let values = self
+            .table
+            .take(key)
+            .map(Value::elements)
+            .unwrap_or_default();
+        let revealed = values.into_iter().map(|value| self.revealed(value));
+        revealed.flatten().map(Secret::new).collect()
+    }
+
     /// A secret that must be there: a text, or `{ env = "NAME" }`.
-    pub(super) fn secret(&mut self, key: &'static str) -> Option<Secret> {
+    pub(crate) fn secret(&mut self, key: &'static str) -> Option<Secret> {
         let secret = self.optional_secret(key);
         self.demand(key);
         secret
     }
 
-    pub(super) fn optional_secret(&mut self, key: &'static str) -> Option<Secret> {
+    pub(crate) fn optional_secret(&mut self, key: &'static str) -> Option<Secret> {
         let value = self.table.take(key)?;
         self.revealed(value).map(Secret::new)
     }
@@ -119,7 +130,7 @@ impl<'t> Settings<'t> {
 
     fn demand(&mut self, key: &'static str) {
         if !self.table.was_given(key) {
-            self.table.missing(key, "the channel needs it");
+            self.table.missing(key, "it is needed here");
         }
     }
 

@@ -92,7 +92,7 @@ impl Rendered {
 }
 
 impl Current {
-    /// What was rendered for a path.
+    /// The rendered response for a path.
     pub(crate) fn known(&self, language: Language, path: &str) -> Option<Arc<Rendered>> {
         let rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         rendered.get(&(language, path.to_owned())).cloned()

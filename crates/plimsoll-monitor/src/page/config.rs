@@ -29,7 +29,7 @@ pub struct PagePlan {
     pub url: Option<String>,
     /// Where its logo leads.
     pub link: Option<String>,
-    /// What it shows, in order.
+    /// The groups, in order.
     pub groups: Vec<PageGroup>,
     /// Whether that is every monitor.
     pub shows_all: bool,
@@ -63,7 +63,7 @@ pub struct PageComponent {
     pub key: String,
     /// Its name on the page.
     pub name: String,
-    /// What it is, for readers.
+    /// A description for readers.
     pub about: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use askama::Template;
 
+use crate::page::calendar;
 use crate::page::html::{Frame, escaped, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot};
 use crate::timestamp::Timestamp;
@@ -115,59 +116,22 @@ pub(crate) fn rss(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
 ///
 /// - `url`: of the page, without a slash at its end.
 pub(crate) fn calendar(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: &str| folded(&mut text, &format!("{name}:{value}"));
-    line("BEGIN", "VCALENDAR");
-    line("VERSION", "2.0");
-    line("PRODID", "-//plimsoll//status page//EN");
-    line("NAME", &quoted(&f.plan.title));
-    line("X-WR-CALNAME", &quoted(&f.plan.title));
-    for one in &snapshot.maintenance {
+    let events = snapshot.maintenance.iter().map(|one| {
         let names: Vec<_> = one
             .components
             .iter()
             .map(|(_, name)| name.as_str())
             .collect();
-        line("BEGIN", "VEVENT");
-        line("UID", &quoted(&format!("{}@{}", one.id, f.plan.slug)));
-        line("DTSTAMP", &utc(one.from));
-        line("DTSTART", &utc(one.from));
-        line("DTEND", &utc(one.to));
-        line("SUMMARY", &quoted(&one.name));
-        let affects = f.t.with("affects", "names", &names.join(", "));
-        line("DESCRIPTION", &quoted(&affects));
-        line("URL", &format!("{url}/"));
-        line("TRANSP", "TRANSPARENT");
-        line("END", "VEVENT");
-    }
-    line("END", "VCALENDAR");
-    text
-}
-
-fn utc(at: Timestamp) -> String {
-    at.to_jiff().strftime("%Y%m%dT%H%M%SZ").to_string()
-}
-
-/// A text value (section 3.3.11).
-fn quoted(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace(';', "\\;")
-        .replace(',', "\\,")
-        .replace(['\r', '\n'], " ")
-}
-
-/// A line of at most 75 bytes, continued on others (section 3.1).
-fn folded(text: &mut String, line: &str) {
-    let mut length = 0;
-    for c in line.chars() {
-        if length + c.len_utf8() > 74 {
-            text.push_str("\r\n ");
-            length = 1;
+        calendar::Event {
+            uid: format!("{}@{}", one.id, f.plan.slug),
+            from: one.from,
+            to: one.to,
+            summary: one.name.clone(),
+            description: Some(f.t.with("affects", "names", &names.join(", "))),
+            url: Some(format!("{url}/")),
         }
-        text.push(c);
-        length += c.len_utf8();
-    }
-    text.push_str("\r\n");
+    });
+    calendar::text(&f.plan.title, events)
 }
 
 #[cfg(test)]
@@ -175,23 +139,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_folded_between_characters() {
-        let mut text = String::new();
-        folded(&mut text, &format!("SUMMARY:{}", "ü".repeat(60)));
-        for line in text.split("\r\n") {
-            assert!(line.len() <= 75, "{line}");
-        }
-        assert_eq!(
-            text.replace("\r\n ", ""),
-            format!("SUMMARY:{}\r\n", "ü".repeat(60))
-        );
-        assert_eq!(quoted("a, b; c\\d\n"), "a\\, b\\; c\\\\d ");
-    }
-
-    #[test]
     fn dates_of_rss() {
         let date = Timestamp(1_772_366_400_123);
         assert_eq!(rfc2822(date), "Sun, 01 Mar 2026 12:00:00 +0000");
-        assert_eq!(utc(date), "20260301T120000Z");
     }
 }

@@ -16,8 +16,11 @@ use crate::config::ApiToken;
 use crate::page::PagePlan;
 use crate::page::html::draw::{icon, sparkline};
 use crate::page::language::Language;
-use crate::page::snapshot::{Body, Component, DAYS, Day, PublicIncident, Snapshot, State, Title};
+use crate::page::snapshot::{
+    Body, Component, DAYS, Day, PublicIncident, PublicMaintenance, Snapshot, State, Title,
+};
 use crate::store::{PublicPhase, Rollup};
+use crate::subscribe::Means;
 use crate::timestamp::Timestamp;
 use crate::uptime::Uptime;
 
@@ -32,17 +35,19 @@ const NEAR: usize = 45;
 /// Past incidents of the page are from so many days.
 pub(crate) const PAST_DAYS: u64 = 14;
 
-/// What all pages have.
+/// The frame of all pages.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     languages: [Language; Language::COUNT],
     pub(crate) plan: &'a PagePlan,
     pub(crate) t: Language,
-    /// What stands before paths: nothing, or `/status/SLUG`.
+    /// The prefix of paths: nothing, or `/status/SLUG`.
     pub(crate) base: &'a str,
     pub(crate) state: &'static str,
     /// Whether a script keeps it up to date.
     pub(crate) is_live: bool,
+    /// Whether readers may subscribe.
+    pub(crate) subscribes: bool,
     style: &'a str,
     script: &'static str,
 }
@@ -96,6 +101,7 @@ impl<'a> Frame<'a> {
             base,
             state: state.name(),
             is_live: false,
+            subscribes: false,
             style,
             script: script_name(),
         }
@@ -345,7 +351,10 @@ struct StatusPage<'a> {
     updated: String,
     stale: Option<String>,
     active: Vec<Card>,
+    /// Under way.
     maintenance: Vec<MaintenanceCard>,
+    /// To come.
+    planned: Vec<MaintenanceCard>,
     groups: Vec<GroupRows>,
     past: Vec<Card>,
     no_incidents: String,
@@ -358,7 +367,7 @@ struct StatusPage<'a> {
 pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> String {
     let t = f.t;
     let since = snapshot.built.minus(Duration::from_hours(24 * PAST_DAYS));
-    let maintenance = snapshot.maintenance.iter().map(|one| {
+    let card = |one: &PublicMaintenance| {
         let names: Vec<_> = one
             .components
             .iter()
@@ -376,7 +385,9 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
             until: t.with("until", "time", &f.time(one.to)),
             affects: t.with("affects", "names", &names.join(", ")),
         }
-    });
+    };
+    let (active, planned): (Vec<_>, Vec<_>) =
+        snapshot.maintenance.iter().partition(|one| one.is_active);
     let groups = snapshot.groups.iter().map(|group| GroupRows {
         name: group.name.clone(),
         state: group.state.name(),
@@ -390,7 +401,8 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
         updated: t.with("updated", "time", &f.time(snapshot.built)),
         stale: is_stale.then(|| t.with("stale", "time", &f.time(snapshot.built))),
         active: snapshot.active().map(|one| f.card(one)).collect(),
-        maintenance: maintenance.collect(),
+        maintenance: active.into_iter().map(card).collect(),
+        planned: planned.into_iter().map(card).collect(),
         groups: groups.collect(),
         past: snapshot.past(since).map(|one| f.card(one)).collect(),
         no_incidents: t.with("no_incidents", "n", &PAST_DAYS.to_string()),
@@ -631,6 +643,81 @@ pub(crate) fn message_page(
         message,
         is_bad,
         asks_password,
+    })
+}
+
+/// A means by which readers subscribe.
+struct Offer {
+    name: &'static str,
+    text: &'static str,
+    hint: &'static str,
+    /// The type of its field.
+    field: &'static str,
+    autocomplete: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "subscribe.html")]
+struct SubscribePage<'a> {
+    f: Frame<'a>,
+    offers: Vec<Offer>,
+    message: Option<&'a str>,
+}
+
+/// The forms by which readers subscribe.
+///
+/// - `message`: what was wrong with the last one.
+pub(crate) fn subscribe_page(f: Frame<'_>, means: &[Means], message: Option<&str>) -> String {
+    let offers = means.iter().map(|means| Offer {
+        name: means.name(),
+        text: f.t.text(means.text()),
+        hint: f.t.text(match means {
+            Means::Email => "subscribe_hint_email",
+            Means::Webhook => "subscribe_hint_webhook",
+            Means::Slack => "subscribe_hint_slack",
+        }),
+        field: match means {
+            Means::Email => "email",
+            Means::Webhook | Means::Slack => "url",
+        },
+        autocomplete: match means {
+            Means::Email => "email",
+            Means::Webhook | Means::Slack => "off",
+        },
+    });
+    rendered(&SubscribePage {
+        offers: offers.collect(),
+        f,
+        message,
+    })
+}
+
+#[derive(Template)]
+#[template(path = "decide.html")]
+struct DecidePage<'a> {
+    f: Frame<'a>,
+    question: &'a str,
+    action: &'a str,
+    link: &'a str,
+    button: &'a str,
+}
+
+/// A question with a button, behind a link of a message.
+///
+/// - `action`: the last part of the path.
+pub(crate) fn decide_page(
+    f: Frame<'_>,
+    question: &str,
+    action: &str,
+    link: &str,
+    button: &str,
+) -> String {
+    rendered(&DecidePage {
+        f,
+        question,
+        action,
+        link,
+        button,
     })
 }
 

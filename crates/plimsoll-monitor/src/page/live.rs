@@ -79,7 +79,7 @@ async fn next(
         Err(_) => Bytes::from_static(b":\n\n"),
         Ok(Err(_)) => return None,
         Ok(Ok(())) => {
-            // What changes together is one event.
+            // Changes at the same time are one event.
             tokio::time::sleep(Duration::from_millis(300)).await;
             let version = *changes.borrow_and_update();
             Bytes::from(format!("event: change\ndata: {version}\n\n"))

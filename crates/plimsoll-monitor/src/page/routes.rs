@@ -1,8 +1,10 @@
-//! What a page answers: at `/status/SLUG` and at `/` of its host.
+//! The routes of a page: at `/status/SLUG` and at `/` of its host.
 
 mod guard;
 
 mod reply;
+
+mod subscribe;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,6 +158,7 @@ impl Visit<'_> {
     fn frame<'f>(&'f self, style: &'f str, state: Shown) -> Frame<'f> {
         let mut frame = Frame::new(self.plan, self.t, &self.base, style, state);
         frame.is_live = true;
+        frame.subscribes = self.may_subscribe();
         frame
     }
 
@@ -163,8 +166,18 @@ impl Visit<'_> {
         if let Some(asset) = self.asset() {
             return asset;
         }
+        // The links of messages work without a password.
+        if self.path.starts_with("/subscribe/") {
+            return match self.subscription() {
+                Some(response) => response,
+                None => self.missing(),
+            };
+        }
         if let Some(refusal) = self.refusal(extensions).await {
             return refusal;
+        }
+        if let Some(response) = self.subscription() {
+            return response;
         }
         if self.path == "/events" {
             return live::events(self.api.handle.board.subscribe());
@@ -182,7 +195,7 @@ impl Visit<'_> {
         }
     }
 
-    /// What is the same for everyone, with or without a password.
+    /// Assets are the same for everyone, with or without a password.
     fn asset(&self) -> Option<Response> {
         let name = self.path.strip_prefix("/assets/")?;
         let (style_name, style) = html::style(self.plan);

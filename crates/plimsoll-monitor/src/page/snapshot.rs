@@ -1,4 +1,4 @@
-//! What a page shows at a moment, without its language: pure, from the board and rows of the store.
+//! The content of a page at a moment, without its language: pure, from the board and rows of the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -118,21 +118,21 @@ pub(crate) struct Group {
     pub(crate) components: Vec<Component>,
 }
 
-/// What an incident is called.
+/// The title of an incident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Title {
     /// The monitor of that name is down.
     MonitorDown(String),
-    /// What an operator wrote.
+    /// A text of an operator.
     Text(String),
 }
 
-/// What an update says.
+/// The body of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Body {
     /// The text of a phase of an incident that a monitor opened.
     Automatic,
-    /// What an operator wrote.
+    /// A text of an operator.
     Text(String),
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct Snapshot {
     pub(crate) dates: Vec<Date>,
 }
 
-/// What the store has about the monitors of a page.
+/// The rows of the store about the monitors of a page.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) histories: HashMap<MonitorId, MonitorHistory>,
@@ -266,6 +266,18 @@ impl Snapshot {
             incidents: incidents_of(plan, views, rows, now),
             maintenance: maintenance(plan, views, now),
             dates,
+        }
+    }
+
+    /// One that shows nothing.
+    pub(crate) fn without_rows(now: Timestamp) -> Self {
+        Self {
+            built: now,
+            overall: State::Unknown,
+            groups: Vec::new(),
+            incidents: Vec::new(),
+            maintenance: Vec::new(),
+            dates: Vec::new(),
         }
     }
 

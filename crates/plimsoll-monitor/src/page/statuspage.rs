@@ -41,6 +41,26 @@ pub(crate) fn answer(f: Frame<'_>, snapshot: &Snapshot, url: &str, path: &str) -
     Some(answer)
 }
 
+/// One incident, its components by number and name.
+pub(crate) fn incident(
+    f: Frame<'_>,
+    snapshot: &Snapshot,
+    url: &str,
+    incident: &PublicIncident,
+) -> Value {
+    let mut answer = Api { f, snapshot, url }.incident(incident);
+    let components = incident.components.iter();
+    answer["components"] = components
+        .map(|(key, name)| json!({ "id": id("component", key), "name": name }))
+        .collect();
+    answer
+}
+
+/// The page in a message to a webhook.
+pub(crate) fn page_of(f: Frame<'_>, url: &str) -> Value {
+    json!({ "id": id("page", &f.plan.slug), "name": f.plan.title, "url": url })
+}
+
 struct Api<'a> {
     f: Frame<'a>,
     snapshot: &'a Snapshot,

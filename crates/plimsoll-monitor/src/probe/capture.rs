@@ -1,4 +1,4 @@
-//! What is kept of a response of HTTP.
+//! The kept part of an HTTP response.
 
 use plimsoll_client::ResponseParts;
 use plimsoll_wire::h1::{self, ResponseSink};

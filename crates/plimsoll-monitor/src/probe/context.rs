@@ -1,4 +1,4 @@
-//! What all probes of a thread share: connectors, the read buffer, the clock.
+//! Resources that all probes of a thread share: connectors, the read buffer, the clock.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,12 +19,12 @@ use plimsoll_wire::tls::{ClientConfig, IdentityFiles, TlsError, TlsSettings, Tru
 
 use crate::reading::Reading;
 
-/// What all probes of a thread share.
+/// Resources that all probes of a thread share.
 #[derive(Debug)]
 pub struct ProbeContext {
     /// The time.
     pub clock: SystemClock,
-    /// What connections read into.
+    /// The read buffer of connections.
     pub buffer: ReadBuffer,
     /// By the address of their plans.
     connectors: RefCell<HashMap<usize, Planned>>,

@@ -27,7 +27,7 @@ const MOST_READ: u64 = 1024 * 1024;
 /// While lookups fail, the last answer is believed for so long.
 const STICKY: Duration = Duration::from_hours(7 * 24);
 
-/// What servers of WHOIS call the date.
+/// Names of the date in responses of WHOIS servers.
 const NAMES: [&str; 10] = [
     "registry expiry date",
     "registrar registration expiration date",
@@ -90,6 +90,109 @@ impl Probe for DomainProbe {
                 self.judge(found, now, reading);
             },
         ))
+    }
+}
+
+/// Another probe, whose readings also have the date at which the registration of its domain ends.
+///
+/// Registries limit how often they answer, so the date is looked up once an hour, and after a failure every five minutes.
+#[derive(Debug)]
+pub struct WithDomain {
+    probe: Arc<dyn Probe>,
+    /// For the host of the target and the names above it, of which one is registered.
+    lookups: Vec<DomainProbe>,
+    /// The result of the last lookup, and its time.
+    found: Mutex<Option<(Timestamp, Result<Timestamp, String>)>>,
+}
+
+impl WithDomain {
+    /// - `host`: of the target; its registration is that of itself or of a name above it.
+    ///
+    /// `None` for an address or a name without a dot, which has no registration.
+    pub fn new(probe: Arc<dyn Probe>, host: &str, reach: &Reach) -> Option<Self> {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let is_address = host.parse::<std::net::IpAddr>().is_ok() || host.contains(':');
+        if is_address || !host.contains('.') {
+            return None;
+        }
+        let labels: Vec<&str> = host.split('.').collect();
+        let lookups = (0..labels.len() - 1).map(|from| DomainProbe {
+            domain: labels.get(from..).unwrap_or_default().join("."),
+            rdap: None,
+            whois: None,
+            warn_within: Duration::ZERO,
+            critical_within: Duration::ZERO,
+            reach: reach.clone(),
+            last: Mutex::default(),
+        });
+        Some(Self {
+            probe,
+            lookups: lookups.collect(),
+            found: Mutex::default(),
+        })
+    }
+
+    async fn expiry(&self, context: &ProbeContext) -> Result<Timestamp, String> {
+        const FRESH: Duration = Duration::from_hours(1);
+        const AGAIN: Duration = Duration::from_mins(5);
+
+        let now = Timestamp::of(context.clock.wall());
+        let known = self
+            .found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some((at, found)) = known {
+            let fresh = if found.is_ok() { FRESH } else { AGAIN };
+            if now >= at && now.since(at) < fresh {
+                return found;
+            }
+        }
+        let mut found = Err("there is no domain".to_owned());
+        // A name that is not registered is unknown to the registry; the one above it may not be.
+        for lookup in &self.lookups {
+            let reading = lookup.check(context).await;
+            found = match (reading.domain_expires, reading.failure) {
+                (Some(expires), _) => Ok(expires),
+                (None, Some(failure)) => Err(failure.to_string()),
+                (None, None) => Err("no date of expiration was found".to_owned()),
+            };
+            if found.is_ok() {
+                break;
+            }
+        }
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, found.clone()));
+        found
+    }
+}
+
+impl Probe for WithDomain {
+    fn kind(&self) -> &'static str {
+        self.probe.kind()
+    }
+
+    fn target(&self) -> String {
+        self.probe.target()
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        self.probe.host()
+    }
+
+    fn check<'a>(&'a self, context: &'a ProbeContext) -> ProbeFuture<'a> {
+        Box::pin(async move {
+            let mut reading = self.probe.check(context).await;
+            match self.expiry(context).await {
+                Ok(expires) => reading.domain_expires = Some(expires),
+                Err(why) if reading.failure.is_none() => {
+                    let failure = Failure::new(Phase::Dns, FailureKind::Aborted);
+                    let cause = format!("the registration of the domain is not known: {why}");
+                    reading.failure = Some(failure.because(cause));
+                }
+                Err(_) => {}
+            }
+            reading
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use plimsoll_client::{
     DecodeError, DecodeLimits, Decoder, Endpoint, EndpointError, Http1, Http2, Incomplete,
-    Redirects, Request, Scheme, basic_authorization, require_http2,
+    RedirectedError, Redirects, Request, RequestForm, Scheme, basic_authorization, require_http2,
 };
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Secret, Side};
 use plimsoll_wire::h1::{HeadError, Limits};
@@ -41,7 +41,7 @@ pub struct HttpOptions {
     pub keeps_body: bool,
     /// Whether HTTP/2 is spoken; without TLS by prior knowledge.
     pub http2: bool,
-    /// What is sent as `User-Agent`.
+    /// The `User-Agent`.
     pub agent: String,
 }
 
@@ -72,13 +72,22 @@ pub enum HttpProbeError {
     Http2(#[from] h2::HeadError),
 }
 
+impl From<RedirectedError> for HttpProbeError {
+    fn from(error: RedirectedError) -> Self {
+        match error {
+            RedirectedError::Http1(error) => Self::Head(error),
+            RedirectedError::Http2(error) => Self::Http2(error),
+        }
+    }
+}
+
 impl HttpProbe {
     /// Fails if no request can be made of the options.
     pub fn new(options: HttpOptions, reach: Reach) -> Result<Self, HttpProbeError> {
         let endpoint = Endpoint::parse(&options.url)?;
         // As the endpoint understood it: the scheme may be left out.
         let url = Url::parse(&endpoint.to_string())?;
-        let request = encode(&options, &options.method, &endpoint, true, &|_| true)?;
+        let request = encode(&options, &endpoint)?;
         Ok(Self {
             options,
             url,
@@ -118,14 +127,8 @@ impl HttpProbe {
             };
             let next = Endpoint::try_from(&redirect.url).map_err(HttpProbeError::from);
             let next = next.and_then(|endpoint| {
-                let keeps = |name: &str| redirect.keeps_field(name);
-                let request = encode(
-                    &self.options,
-                    &redirect.method,
-                    &endpoint,
-                    redirect.keeps_body,
-                    &keeps,
-                )?;
+                let form = RequestForm::Origin;
+                let request = request.redirected(&redirect, &endpoint, form)?;
                 Ok((endpoint, request))
             });
             match next {
@@ -258,20 +261,11 @@ fn decoded(coding: &str, content: &[u8]) -> Result<Vec<u8>, DecodeError> {
     Ok(out)
 }
 
-/// The request for one hop.
-///
-/// - `keeps`: whether a field of the first request goes along.
-fn encode(
-    options: &HttpOptions,
-    method: &str,
-    endpoint: &Endpoint,
-    keeps_body: bool,
-    keeps: &dyn Fn(&str) -> bool,
-) -> Result<Request, HttpProbeError> {
+/// The first request.
+fn encode(options: &HttpOptions, endpoint: &Endpoint) -> Result<Request, HttpProbeError> {
     let mut fields: Vec<(String, String)> = options
         .fields
         .iter()
-        .filter(|(name, _)| keeps(name))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
         .collect();
     let mut default = |name: &str, value: &str| {
@@ -284,10 +278,7 @@ fn encode(
     if options.keeps_body {
         default("accept-encoding", Decoder::ACCEPTED);
     }
-    let given = options
-        .basic_auth
-        .as_ref()
-        .filter(|_| keeps("authorization"));
+    let given = options.basic_auth.as_ref();
     let given = given.map(|(user, password)| (user.as_str(), password));
     if let Some((user, password)) = given.or_else(|| endpoint.credentials()) {
         default(
@@ -295,7 +286,7 @@ fn encode(
             basic_authorization(user, password).expose(),
         );
     }
-    let body = options.body.as_deref().filter(|_| keeps_body);
+    let (method, body) = (&options.method, options.body.as_deref());
     let (authority, path) = (endpoint.authority(), endpoint.path_and_query());
     if options.http2 {
         let scheme = match endpoint.scheme() {

@@ -19,7 +19,7 @@ use crate::timestamp::Timestamp;
 /// Bytes of greetings and answers.
 const MOST_READ: usize = 16 * 1024;
 
-/// What is spoken before the handshake.
+/// The protocol before the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailProtocol {
     /// RFC 3207.
@@ -33,7 +33,7 @@ pub enum MailProtocol {
 pub struct StartTlsProbe {
     /// Where.
     pub target: TcpTarget,
-    /// What is spoken.
+    /// The protocol.
     pub protocol: MailProtocol,
     /// Degraded if the certificate expires within this time.
     pub warn_within: Option<Duration>,

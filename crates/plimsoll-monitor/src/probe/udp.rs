@@ -16,7 +16,7 @@ use crate::reading::Reading;
 pub struct UdpProbe {
     /// Where.
     pub target: TcpTarget,
-    /// What is sent; then an answer is waited for. Without it, only that a route exists is found.
+    /// The datagram to send; then a response is awaited. Without it, the check only finds whether a route exists.
     pub send: Option<Vec<u8>>,
     /// How it is reached.
     pub reach: Reach,

@@ -1,4 +1,4 @@
-//! What keeps a due check from starting: its own last one, the limit on all, a host that is down or busy.
+//! Gates that keep a due check from starting: its own last one, the limit on all, a host that is down or busy.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

@@ -12,11 +12,11 @@ pub struct Timing {
     pub interval: Duration,
     /// The share of the interval by which a start may be late on purpose, `0.0..=1.0`.
     pub jitter: f64,
-    /// What becomes of starts that were missed, for example because the machine slept.
+    /// Treatment of missed starts, for example because the machine slept.
     pub catch_up: CatchUp,
 }
 
-/// What becomes of starts that were missed.
+/// Treatment of missed starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CatchUp {
     /// One check is made at once; the others are counted as missed.

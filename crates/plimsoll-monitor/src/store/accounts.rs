@@ -10,7 +10,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(pub i64);
 
-/// What a user may do; each role may do what the ones before it may.
+/// The roles of users; each includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// May look.
@@ -43,7 +43,7 @@ impl Role {
     }
 }
 
-/// What a token of the API may do; each scope includes the ones before it.
+/// The scopes of API tokens; each includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Reads.
@@ -78,9 +78,9 @@ impl Scope {
 pub struct User {
     /// Its number.
     pub id: UserId,
-    /// What the user signs in with: a name or an e-mail address.
+    /// The name for signing in, or an e-mail address.
     pub name: String,
-    /// What the user may do.
+    /// The role.
     pub role: Role,
     /// The hash of the password, as a PHC string.
     pub password: Secret,
@@ -153,6 +153,16 @@ pub struct Session {
     pub agent: String,
 }
 
+/// The date of the last use of a session is written this often.
+const SEEN_EVERY: i64 = 60_000;
+
+impl Session {
+    /// Whether the date of the last use is old enough to be written again.
+    pub(crate) fn is_to_touch(&self, now: Timestamp) -> bool {
+        now.0 - self.seen.0 >= SEEN_EVERY
+    }
+}
+
 /// A token to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
@@ -160,7 +170,7 @@ pub struct NewToken {
     pub name: String,
     /// The SHA-256 of the token.
     pub hash: [u8; 32],
-    /// What it may do.
+    /// The scope.
     pub scope: Scope,
     /// Until when, if not for ever.
     pub until: Option<Timestamp>,
@@ -173,7 +183,7 @@ pub struct NewToken {
 pub struct StoredToken {
     /// Its number.
     pub id: i64,
-    /// What it is.
+    /// The token.
     pub token: NewToken,
     /// When it was made.
     pub created: Timestamp,
@@ -195,7 +205,7 @@ pub struct NewAudit {
     pub actor: String,
     /// From which address.
     pub address: String,
-    /// What was done, such as `monitor.update`.
+    /// The action, such as `monitor.update`.
     pub action: String,
     /// To what.
     pub object: String,
@@ -210,7 +220,7 @@ pub struct AuditEntry {
     pub id: i64,
     /// When.
     pub at: Timestamp,
-    /// What happened.
+    /// The entry.
     pub entry: NewAudit,
 }
 

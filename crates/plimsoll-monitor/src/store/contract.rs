@@ -1,4 +1,4 @@
-//! What every store must do; each implementation runs it.
+//! The contract of every store; each implementation runs it.
 
 #![expect(clippy::unwrap_used, reason = "a suite of tests")]
 

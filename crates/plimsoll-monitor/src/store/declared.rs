@@ -100,7 +100,7 @@ pub struct NewDeclared {
     pub counts_as_downtime: bool,
     /// When it began.
     pub started: Timestamp,
-    /// What it affects.
+    /// The affected monitors.
     pub monitors: Vec<MonitorId>,
     /// The first update; plain text.
     pub body: String,
@@ -110,7 +110,7 @@ pub struct NewDeclared {
     pub idempotency: Option<(String, [u8; 32])>,
 }
 
-/// What changes of a declared incident; what is absent stays.
+/// Changes to a declared incident; absent parts stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeclaredEdit {
     /// Its title.
@@ -121,7 +121,7 @@ pub struct DeclaredEdit {
     pub impact: Option<Impact>,
     /// Whether its time is downtime.
     pub counts_as_downtime: Option<bool>,
-    /// What it affects.
+    /// The affected monitors.
     pub monitors: Option<Vec<MonitorId>>,
     /// An update; plain text.
     pub body: Option<String>,
@@ -152,7 +152,7 @@ pub struct Declared {
     pub resolved: Option<Timestamp>,
     /// When it last changed.
     pub changed: Timestamp,
-    /// What it affects, by number.
+    /// The affected monitors, by number.
     pub monitors: Vec<MonitorId>,
     /// Its updates, the newest first.
     pub updates: Vec<DeclaredUpdate>,

@@ -1,11 +1,11 @@
-//! What operators define beside the configuration file, in its syntax.
+//! Definitions of operators beside the configuration file, in its syntax.
 
 use crate::store::StoreFuture;
 use crate::store::accounts::NewAudit;
 use crate::store::types::{NewMonitor, OrgId};
 use crate::timestamp::Timestamp;
 
-/// What a definition is of.
+/// The kinds of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DefinitionKind {
     /// A monitor.
@@ -14,15 +14,29 @@ pub enum DefinitionKind {
     Maintenance,
     /// A status page.
     Page,
+    /// The number of a region, under which results are stored.
+    Region,
+    /// A subscriber of a page.
+    Subscriber,
+    /// The hashes of a user's recovery codes.
+    Recovery,
 }
 
 impl DefinitionKind {
+    /// Whether its text may hold credentials or addresses of people.
+    pub(crate) const fn is_secret(self) -> bool {
+        matches!(self, Self::Monitor | Self::Page | Self::Subscriber)
+    }
+
     /// The name in stores; the one of its table in the configuration file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Monitor => "monitor",
             Self::Maintenance => "maintenance",
             Self::Page => "page",
+            Self::Region => "region",
+            Self::Subscriber => "subscriber",
+            Self::Recovery => "recovery",
         }
     }
 }
@@ -66,7 +80,7 @@ pub struct DefinitionChanges {
     pub puts: Vec<PutDefinition>,
     /// Removed, with the version that the client has seen.
     pub removals: Vec<(String, Option<i64>)>,
-    /// What the client gets if it repeats its request.
+    /// The response if the client repeats its request.
     pub replay: Option<Replay>,
     /// For the audit log.
     pub audit: Vec<NewAudit>,

@@ -11,15 +11,15 @@ pub struct NoticeId(pub i64);
 pub struct NewNotice {
     /// The channel, by its name in the configuration.
     pub channel: String,
-    /// What makes it the same notice as another one of the channel, which is then not written again.
+    /// The key by which notices of a channel are deduplicated; a second one is not written.
     pub dedup: String,
-    /// What it says, as JSON.
+    /// The message, as JSON.
     pub message: String,
     /// When it is to be sent.
     pub due: Timestamp,
 }
 
-/// What became of a notice.
+/// The states of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoticeState {
     /// It waits to be sent.
@@ -59,11 +59,11 @@ pub struct StoredNotice {
     pub id: NoticeId,
     /// The channel.
     pub channel: String,
-    /// What makes it the same as another one.
+    /// The key of deduplication.
     pub dedup: String,
-    /// What it says, as JSON.
+    /// The message, as JSON.
     pub message: String,
-    /// What became of it.
+    /// The state.
     pub state: NoticeState,
     /// When it was written.
     pub created: Timestamp,
@@ -75,12 +75,12 @@ pub struct StoredNotice {
     pub error: Option<String>,
 }
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeOutcome {
     /// Of which notice.
     pub id: NoticeId,
-    /// What it is now; `Waiting` if it is tried again.
+    /// The new state; `Waiting` if it is tried again.
     pub state: NoticeState,
     /// When it is tried again.
     pub due: Timestamp,

@@ -18,6 +18,23 @@ impl Sketch {
         self.sum = self.sum.saturating_add(value);
     }
 
+    /// The bucket that counts a value.
+    pub(crate) fn bucket(value: u64) -> u16 {
+        bucket_of(value)
+    }
+
+    /// From buckets with their counts, and the sum of all values.
+    pub(crate) fn of_buckets(buckets: impl IntoIterator<Item = (u16, u64)>, sum: u64) -> Self {
+        let mut sketch = Self {
+            sum,
+            ..Self::default()
+        };
+        for (bucket, count) in buckets.into_iter().filter(|(_, count)| *count > 0) {
+            sketch.add_many(bucket, count);
+        }
+        sketch
+    }
+
     /// Values that were added.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum()

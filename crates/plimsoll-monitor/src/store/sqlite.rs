@@ -25,7 +25,7 @@ mod outbox;
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -44,6 +44,7 @@ use crate::store::types::{
     Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory, MonitorId,
     MonitorRow, NewMonitor, OrgId, Resolution, Restored, ResultRow, Retention, Rollup, Upkeep,
 };
+use crate::store::vault::Vault;
 use crate::store::{Store, StoreError, StoreFuture};
 use crate::timestamp::Timestamp;
 use crate::uptime::HealthAt;
@@ -87,6 +88,7 @@ struct Threads {
     /// Ends before the writer, which may wait for a checkpoint.
     reader: Option<Reader>,
     writer: Writer,
+    vault: OnceLock<Arc<Vault>>,
     /// Held while the file is in use.
     _lock: Option<File>,
 }
@@ -126,6 +128,7 @@ impl SqliteStore {
         Ok(Self(Arc::new(Threads {
             reader,
             writer,
+            vault: OnceLock::new(),
             _lock: lock,
         })))
     }
@@ -151,6 +154,7 @@ impl SqliteStore {
         Ok(Self(Arc::new(Threads {
             reader: None,
             writer,
+            vault: OnceLock::new(),
             _lock: None,
         })))
     }
@@ -163,6 +167,10 @@ impl SqliteStore {
     /// Why the last write failed, if it did: for example because the disk is full.
     pub fn trouble(&self) -> Option<String> {
         self.0.writer.trouble()
+    }
+
+    fn vault(&self) -> &Vault {
+        self.0.vault.get_or_init(Arc::default)
     }
 
     fn read<T: Send + 'static>(
@@ -223,7 +231,10 @@ impl Definitions for SqliteStore {
         org: OrgId,
         kind: DefinitionKind,
     ) -> StoreFuture<'_, Vec<(Definition, Option<i64>)>> {
-        self.read(move |connection| definitions::list(connection, org, kind))
+        Box::pin(async move {
+            let read = self.read(move |connection| definitions::list(connection, org, kind));
+            self.vault().opened(org, kind, read.await?)
+        })
     }
 
     fn change_definitions(
@@ -233,8 +244,12 @@ impl Definitions for SqliteStore {
         changes: DefinitionChanges,
         now: Timestamp,
     ) -> StoreFuture<'_, Vec<(Definition, Option<i64>)>> {
-        self.write_checked(move |connection| {
-            definitions::change(connection, org, kind, &changes, now)
+        Box::pin(async move {
+            let changes = self.vault().sealed(org, kind, changes)?;
+            let written = self.write_checked(move |connection| {
+                definitions::change(connection, org, kind, &changes, now)
+            });
+            self.vault().opened(org, kind, written.await?)
         })
     }
 
@@ -262,11 +277,21 @@ impl Accounts for SqliteStore {
     }
 
     fn users(&self, org: OrgId) -> StoreFuture<'_, Vec<User>> {
-        self.read(move |connection| accounts::users(connection, org))
+        Box::pin(async move {
+            let users = self.read(move |connection| accounts::users(connection, org));
+            let users = users.await?.into_iter();
+            users
+                .map(|user| self.vault().opened_user(org, user))
+                .collect()
+        })
     }
 
     fn edit_user(&self, org: OrgId, user: UserId, edit: UserEdit) -> StoreFuture<'_, bool> {
-        self.write_checked(move |connection| accounts::edit_user(connection, org, user, &edit))
+        Box::pin(async move {
+            let edit = self.vault().sealed_edit(org, user, edit)?;
+            self.write_checked(move |connection| accounts::edit_user(connection, org, user, &edit))
+                .await
+        })
     }
 
     fn remove_user(&self, org: OrgId, user: UserId) -> StoreFuture<'_, bool> {
@@ -292,13 +317,15 @@ impl Accounts for SqliteStore {
                 .read(move |connection| accounts::session(connection, org, hash, now))
                 .await?;
             if let Some((session, _)) = &found
-                && accounts::is_to_touch(session, now)
+                && session.is_to_touch(now)
             {
                 let id = session.id;
                 self.write(move |connection| accounts::touch_session(connection, id, now))
                     .await?;
             }
-            Ok(found)
+            found
+                .map(|(session, user)| Ok((session, self.vault().opened_user(org, user)?)))
+                .transpose()
         })
     }
 
@@ -556,6 +583,23 @@ impl Store for SqliteStore {
             .await
         })
     }
+
+    /// The lock of the file is the lease: a store is open in one process at a time.
+    fn use_vault(&self, vault: Arc<Vault>) {
+        self.0.vault.set(vault).ok();
+    }
+
+    fn is_behind(&self) -> bool {
+        self.vault().takes_over()
+    }
+
+    fn hold_lease(&self, _: &str, _: &str, _: Duration) -> StoreFuture<'_, bool> {
+        Box::pin(async { Ok(true) })
+    }
+
+    fn end_lease(&self, _: &str, _: &str) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// Copies a store, which may be in use, to a new file.
@@ -672,7 +716,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     })
 }
 
-/// What an error of SQLite means to callers.
+/// The error of SQLite as one of stores.
 #[expect(clippy::needless_pass_by_value, reason = "the form of `map_err`")]
 fn database(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {

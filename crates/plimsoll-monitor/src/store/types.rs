@@ -33,7 +33,7 @@ pub struct NewMonitor {
     pub name: String,
     /// The group that it is shown in; empty for none.
     pub group: String,
-    /// What it probes by, such as `http`.
+    /// The kind of probe, such as `http`.
     pub kind: String,
 }
 
@@ -42,7 +42,7 @@ pub struct NewMonitor {
 pub struct MonitorRow {
     /// Its number.
     pub id: MonitorId,
-    /// What it is.
+    /// The monitor.
     pub monitor: NewMonitor,
     /// Who defines it.
     pub source: String,
@@ -93,11 +93,11 @@ pub struct ResultRow {
     pub code: Option<u16>,
     /// Days until the certificate expires.
     pub certificate_days: Option<i32>,
-    /// What is kept of results that are not up.
+    /// Details of results that are not up.
     pub detail: Option<Detail>,
 }
 
-/// What is kept of results that are not up.
+/// Details of results that are not up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detail {
     /// Why, for people.
@@ -161,7 +161,7 @@ pub enum Change {
         monitor: MonitorId,
         /// Since when.
         at: Timestamp,
-        /// What it is.
+        /// The health.
         health: Health,
         /// Why it is not up.
         reason: Option<String>,
@@ -185,7 +185,7 @@ pub enum Change {
         kind: EventKind,
         /// Who did it; absent for the program.
         actor: Option<String>,
-        /// What there is to say.
+        /// The text.
         text: Option<String>,
     },
     /// Notices of a monitor are to be sent.
@@ -223,7 +223,7 @@ impl Change {
     }
 }
 
-/// What happens to an incident.
+/// The kinds of events of an incident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// It opened.
@@ -294,7 +294,7 @@ pub struct IncidentEvent {
     pub kind: EventKind,
     /// Who did it; absent for the program.
     pub actor: Option<String>,
-    /// What there is to say.
+    /// The text.
     pub text: Option<String>,
 }
 
@@ -391,7 +391,7 @@ impl Rollup {
     }
 }
 
-/// What a status page shows of a monitor.
+/// The history of a monitor for a status page.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MonitorHistory {
     /// Its health, ascending.
@@ -437,7 +437,7 @@ impl Retention {
     }
 }
 
-/// What an upkeep did.
+/// The work of an upkeep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Upkeep {
     /// Buckets that were completed.

@@ -25,7 +25,7 @@ pub struct Cron {
     either_day: bool,
 }
 
-/// What is wrong with a cron expression.
+/// Errors in a cron expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     /// It has not five fields.
@@ -34,7 +34,7 @@ pub enum CronError {
     /// A field is not one.
     #[error("`{value}` is not a {field} of a cron expression; it goes from {from} to {to}")]
     Field {
-        /// What was written.
+        /// The text as written.
         value: String,
         /// Which field.
         field: &'static str,

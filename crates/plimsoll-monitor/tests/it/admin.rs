@@ -1,7 +1,7 @@
 //! The admin pages: sign-in, roles, forms, what is typed into them.
 
 use http::{Method, StatusCode};
-use plimsoll_monitor::config::ApiToken;
+use plimsoll_monitor::config::{ApiToken, DEFAULT_ORGANISATION, StorePlan};
 use plimsoll_monitor::setup;
 use plimsoll_testkit::{Origin, eventually, refused_address};
 use tempfile::TempDir;
@@ -29,7 +29,8 @@ impl Admin {
         let folder = TempDir::new().unwrap();
         let text = format!("store = \"m.db\"\n{more}");
         setup::add_owner(
-            &folder.path().join("m.db"),
+            &StorePlan::Sqlite(folder.path().join("m.db")),
+            DEFAULT_ORGANISATION,
             "owner",
             Some(PASSWORD.to_owned()),
         )
@@ -271,10 +272,11 @@ fn too_many_attempts_are_refused_for_a_while() {
 }
 
 /// Every route that changes something, and the least role that may use it.
-const WRITES: [(&str, &str); 20] = [
+const WRITES: [(&str, &str); 21] = [
     ("/admin/sign-out", "viewer"),
     ("/admin/account/password", "viewer"),
     ("/admin/account/totp", "viewer"),
+    ("/admin/account/recovery", "viewer"),
     ("/admin/account/sessions", "viewer"),
     ("/admin/new-monitor", "editor"),
     ("/admin/monitors/_m/edit", "editor"),
@@ -641,7 +643,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     });
 }
 
-/// What scripts are smuggled in with.
+/// Ways to smuggle scripts in.
 const SMUGGLED: [&str; 8] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
@@ -885,7 +887,7 @@ fn one_time_codes_are_needed_once_they_are_on() {
             ("action", "on"),
         ],
     );
-    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    assert_eq!(status, StatusCode::OK, "{text}");
     let mut browser = Browser::default();
     assert_eq!(
         browser.sign_in(&admin, "owner", PASSWORD, "").0,
@@ -900,6 +902,49 @@ fn one_time_codes_are_needed_once_they_are_on() {
         StatusCode::UNAUTHORIZED,
         "a code is valid once"
     );
+}
+
+#[test]
+fn recovery_codes_sign_in_once_each_without_the_app() {
+    let admin = Admin::new("");
+    let owner = admin.owner();
+    let (_, account) = owner.get_as(&admin, "/admin/account");
+    let secret = between(&account, "name=\"secret\" value=\"", "\"").to_owned();
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/account/totp",
+        &[
+            ("secret", &secret),
+            ("code", &code(&secret, 0)),
+            ("present", PASSWORD),
+            ("action", "on"),
+        ],
+    );
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let codes = |page: &str| {
+        let items = page.split("<li><code>").skip(1);
+        let items = items.map(|item| item.split('<').next().unwrap().to_owned());
+        items.collect::<Vec<_>>()
+    };
+    let first = codes(&text);
+    assert_eq!(first.len(), 10, "{text}");
+    let (_, account) = owner.get_as(&admin, "/admin/account");
+    assert!(codes(&account).is_empty(), "they are shown once");
+    // Without the app, each recovery code works once, and not after there are new ones.
+    let recovered = |code: &str| {
+        Browser::default()
+            .sign_in(&admin, "owner", PASSWORD, code)
+            .0
+    };
+    assert_eq!(recovered(&first[0].to_uppercase()), StatusCode::SEE_OTHER);
+    assert_eq!(recovered(&first[0]), StatusCode::UNAUTHORIZED);
+    let (_, account) = owner.get_as(&admin, "/admin/account");
+    assert!(account.contains("9 recovery codes left"), "{account}");
+    let (status, text) = owner.post(&admin, "/admin/account/recovery", &[("present", PASSWORD)]);
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let second = codes(&text);
+    assert_eq!(recovered(&first[1]), StatusCode::UNAUTHORIZED);
+    assert_eq!(recovered(&second[1]), StatusCode::SEE_OTHER);
 }
 
 /// The code of the present step, or of one later, by another way than the program's: RFC 6238 with the ring of this test.

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use http::{Method, StatusCode};
-use plimsoll_testkit::{Origin, eventually};
+use plimsoll_monitor::config::ApiToken;
+use plimsoll_testkit::{Origin, eventually, refused_address};
 use tempfile::TempDir;
 
 use crate::client::Running;
@@ -281,4 +282,66 @@ fn without_tokens_nobody_writes() {
         );
         assert_eq!(status, StatusCode::FORBIDDEN, "{verb}: {text}");
     }
+}
+
+#[test]
+fn a_probe_answers_with_the_metrics_of_blackbox_exporter() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let token = ApiToken::generate().unwrap();
+    let text = |allows: bool| {
+        format!(
+            "store = \"memory\"\nallow_private = {allows}\n[[token]]\nname = \"prometheus\"\nsha256 = \"{}\"\nscopes = [\"write\"]\n",
+            ApiToken::written(&ApiToken::hash_of(&token))
+        )
+    };
+    let bearer = format!("Bearer {token}");
+    let field = [("authorization", bearer.as_str())];
+    let running = Running::new(folder.path(), "monitor.toml", &text(true));
+    let probe = |query: &str| {
+        let path = format!("/probe?{query}");
+        running.call(Method::GET, &path, &field, "")
+    };
+    let address = origin.address();
+    let (status, page) = probe(&format!("target={address}&module=http_2xx"));
+    assert_eq!(status, StatusCode::OK, "{page}");
+    for line in [
+        "\nprobe_success 1\n",
+        "\nprobe_http_status_code 200\n",
+        "\nprobe_http_ssl 0\n",
+        "\nprobe_http_duration_seconds{phase=\"connect\"} ",
+    ] {
+        assert!(page.contains(line), "{line} in {page}");
+    }
+    let (_, page) = probe(&format!("target={address}&module=tcp_connect"));
+    assert!(page.contains("\nprobe_success 1\n"), "{page}");
+    let refused = refused_address();
+    let (status, page) = probe(&format!("target={refused}"));
+    assert_eq!(status, StatusCode::OK);
+    assert!(page.contains("\nprobe_success 0\n"), "{page}");
+    for wrong in [
+        "module=http_2xx",
+        "target=a&module=none",
+        "target=a&other=1",
+        "target=&module=icmp",
+        "target=http%3A%2F%2F",
+    ] {
+        assert_eq!(probe(wrong).0, StatusCode::BAD_REQUEST, "{wrong}");
+    }
+    let path = format!("/probe?target={address}");
+    assert_eq!(running.get(&path).0, StatusCode::UNAUTHORIZED);
+
+    // Private addresses are out of reach here too.
+    // The origin counts a connection when it accepts it, which may be after the probe's verdict.
+    let before = 2;
+    eventually(|| origin.connections() == before);
+    let guarded = TempDir::new().unwrap();
+    let running = Running::new(guarded.path(), "monitor.toml", &text(false));
+    for module in ["http_2xx", "tcp_connect"] {
+        let path = format!("/probe?target={address}&module={module}");
+        let (status, page) = running.call(Method::GET, &path, &field, "");
+        assert_eq!(status, StatusCode::OK);
+        assert!(page.contains("\nprobe_success 0\n"), "{page}");
+    }
+    assert_eq!(origin.connections(), before);
 }

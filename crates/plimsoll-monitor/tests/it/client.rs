@@ -19,7 +19,7 @@ pub(crate) struct Running {
     pub(crate) monitor: Monitor,
     router: Router,
     runtime: tokio::runtime::Runtime,
-    /// What the operator saw.
+    /// The notices to the operator.
     pub(crate) notices: Arc<Mutex<Vec<String>>>,
 }
 
@@ -32,11 +32,11 @@ impl Running {
             Ok(plan) => plan,
             Err(error) => panic!("{error:?}"),
         };
-        let store = action::open(&plan.store).unwrap();
+        let store = action::open_with_keys(&plan).unwrap();
         let notices = Arc::<Mutex<Vec<String>>>::default();
         let seen = Arc::clone(&notices);
         let notice = move |message: &str| seen.lock().unwrap().push(message.to_owned());
-        let monitor = Monitor::start(plan, Arc::new(store), Arc::new(notice)).unwrap();
+        let monitor = Monitor::start(plan, store, Arc::new(notice)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -47,6 +47,15 @@ impl Running {
             runtime,
             notices,
         }
+    }
+
+    /// The routes, for clients on other threads.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
     }
 
     pub(crate) fn get(&self, path: &str) -> (StatusCode, String) {
@@ -98,6 +107,13 @@ impl Running {
 
     pub(crate) fn json(&self, path: &str) -> Value {
         let (status, text) = self.get(path);
+        assert_eq!(status, StatusCode::OK, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The same with a field.
+    pub(crate) fn json_as(&self, field: (&str, &str), path: &str) -> Value {
+        let (status, text) = self.call(Method::GET, path, &[field], "");
         assert_eq!(status, StatusCode::OK, "{path}: {text}");
         serde_json::from_str(&text).unwrap()
     }

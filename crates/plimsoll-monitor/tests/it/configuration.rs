@@ -1,4 +1,4 @@
-//! What files are refused, and with which words.
+//! Rejected files, and the wording of errors.
 
 use plimsoll_monitor::config::{LoadError, load};
 use tempfile::TempDir;

@@ -1,4 +1,4 @@
-//! What a running monitor does with services that fail and come back.
+//! A running monitor of services that fail and come back.
 
 use std::time::Duration;
 

@@ -4,6 +4,8 @@
 
 mod admin;
 
+mod agents;
+
 mod api;
 
 mod client;
@@ -18,8 +20,14 @@ mod manage;
 
 mod notices;
 
+mod organisations;
+
 mod pages;
 
 mod probes;
 
+mod secrets;
+
 mod stores;
+
+mod subscriptions;

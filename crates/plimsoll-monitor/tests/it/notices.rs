@@ -16,13 +16,13 @@ use tempfile::TempDir;
 use crate::client::Running;
 
 /// Receives requests of HTTP, and answers with one status after the other, then 200. A status of 0 is no answer.
-struct Receiver {
-    address: SocketAddr,
-    requests: Arc<Mutex<Vec<(String, String)>>>,
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
+    pub(crate) requests: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Receiver {
-    fn new(statuses: &[u16]) -> Self {
+    pub(crate) fn new(statuses: &[u16]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::<Mutex<Vec<_>>>::default();
@@ -37,7 +37,7 @@ impl Receiver {
         Self { address, requests }
     }
 
-    fn bodies(&self) -> Vec<Value> {
+    pub(crate) fn bodies(&self) -> Vec<Value> {
         let requests = self.requests.lock().unwrap();
         let bodies = requests.iter();
         bodies
@@ -240,7 +240,7 @@ fn an_escalation_waits_and_is_dropped_once_the_incident_is_acknowledged() {
     let acknowledged = running.call(Method::POST, path, &[WRITER], "");
     assert_eq!(acknowledged.0, StatusCode::OK, "{}", acknowledged.1);
     let _origin = Origin::builder().port(address.port()).start();
-    // What was not reported is not resolved either.
+    // An incident that was not reported is not resolved either.
     let expected = [("opened", "dropped"), ("resolved", "dropped")];
     let expected = expected.map(|(kind, state)| (kind.to_owned(), state.to_owned()));
     eventually(|| states(&running) == expected);
@@ -285,8 +285,87 @@ fn a_notice_survives_a_kill() {
     eventually(|| states(&running) == [("opened".to_owned(), "sent".to_owned())]);
 }
 
+#[test]
+fn an_error_budget_that_burns_is_reported_once_per_outage() {
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let notify = webhook(&receiver, "on = [\"budget_burning\", \"budget_steady\"]");
+    let address = refused_address();
+    // Milliseconds of downtime are too much.
+    let config = text(&[address], &notify).replace("[defaults]", "[defaults]\nslo = \"99.99999%\"");
+    let running = Running::new(folder.path(), "monitor.toml", &config);
+    let once = ["m0 uses its error budget up too fast"];
+    eventually(|| receiver.titles() == once);
+    let uptime = running.json_as(WRITER, "/api/v1/monitors/_m0/uptime");
+    assert!(uptime["budget"]["left"].as_f64().unwrap() < 1.0, "{uptime}");
+    assert_eq!(uptime["budget"]["burning"]["window_s"], 3_600, "{uptime}");
+    drop(running);
+    // The same outage after a restart is the same notice.
+    let running = Running::new(folder.path(), "monitor.toml", &config);
+    eventually(|| {
+        running.json_as(WRITER, "/api/v1/monitors/_m0/uptime")["budget"]["burning"].is_object()
+    });
+    running.call(
+        Method::POST,
+        "/api/v1/monitors/_m0/check-now",
+        &[WRITER],
+        "",
+    );
+    drop(running);
+    assert_eq!(receiver.titles(), once);
+}
+
+#[test]
+fn who_is_on_call_gets_what_opens_and_its_end() {
+    let folder = TempDir::new().unwrap();
+    let [ann, bob, all] = [(); 3].map(|()| Receiver::new(&[]));
+    let address = refused_address();
+    let hook = |name: &str, receiver: &Receiver| {
+        format!(
+            "[[notify]]\nname = \"{name}\"\nwebhook = {{ url = \"http://{}/\" }}\n",
+            receiver.address
+        )
+    };
+    // The first turn takes years.
+    let rotation = "[[on_call]]\nname = \"backend\"\nmembers = [\"ann\", \"bob\"]\nrotate = \"200000h\"\nstart = \"2026-01-01T00:00\"\ntoken = \"0123456789abcdef\"\n";
+    let notify = [
+        hook("ann", &ann),
+        hook("bob", &bob),
+        hook("all", &all),
+        rotation.to_owned(),
+    ]
+    .concat();
+    let running = Running::new(folder.path(), "monitor.toml", &text(&[address], &notify));
+    eventually(|| all.titles() == ["m0 is down"] && ann.titles() == ["m0 is down"]);
+    let origin = Origin::builder().port(address.port()).start();
+    let both = ["m0 is down", "m0 is up again"];
+    eventually(|| all.titles() == both && ann.titles() == both);
+    // That of bob was dropped, as that of his was never written.
+    eventually(|| {
+        let waiting = states(&running)
+            .iter()
+            .filter(|(_, state)| state == "waiting")
+            .count();
+        waiting == 0
+    });
+    assert_eq!(bob.titles(), [""; 0]);
+    let on_call = running.json_as(WRITER, "/api/v1/on-call");
+    assert_eq!(on_call["rotations"][0]["who"], "ann");
+    let (status, calendar) = running.get("/on-call/0123456789abcdef.ics");
+    assert_eq!(status, StatusCode::OK);
+    assert!(calendar.contains("SUMMARY:backend: ann"), "{calendar}");
+    for other in [
+        "/on-call/0123456789abcdee.ics",
+        "/on-call/.ics",
+        "/on-call/x",
+    ] {
+        assert_eq!(running.get(other).0, StatusCode::NOT_FOUND, "{other}");
+    }
+    drop(origin);
+}
+
 /// A server of SMTP that takes one mail.
-fn smtp() -> (SocketAddr, thread::JoinHandle<String>) {
+pub(crate) fn smtp() -> (SocketAddr, thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serving = thread::spawn(move || {
@@ -374,7 +453,7 @@ email = { host = "a", from = "no address", to = [] }
     for expected in [
         "must be a URL that begins with",
         "channel",
-        "`opend` is not one of opened, reminder, resolved, no_data, data_again, test",
+        "`opend` is not one of opened, reminder, resolved, no_data, data_again, budget_burning, budget_steady, test",
         "there is no monitor and no group `wab`",
         "must be a minute or more",
         "`{nmae}` is not one of {name}",

@@ -1,13 +1,18 @@
-//! The store in SQLite: its files, and processes that are killed.
+//! The store in SQLite and its files; processes that are killed, with both stores.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
+use plimsoll_monitor::config::load;
 use plimsoll_monitor::store::{
     self, Change, EventKind, IncidentFilter, NewMonitor, ResultRow, SqliteOptions, SqlitePath,
     SqliteStore, Store, StoreError,
 };
-use plimsoll_monitor::{Status, Timestamp};
+use plimsoll_monitor::{Status, Timestamp, action};
+use plimsoll_testkit::services::{PostgresServer, clickhouse_database};
+use plimsoll_testkit::{Origin, eventually};
 use tempfile::TempDir;
 
 use crate::client::sqlite;
@@ -164,15 +169,20 @@ fn a_raw_result_takes_at_most_sixty_bytes() {
     assert!(bytes <= 60, "{bytes} bytes");
 }
 
-/// The process that [`a_killed_process_loses_no_incident`] kills: it writes until it dies, and prints what it was
-/// promised.
+/// The store of a configuration file.
+fn store_of(config: &Path) -> Arc<dyn Store> {
+    let plan = load(config, &|_| None).unwrap();
+    action::open(&plan.store).unwrap()
+}
+
+/// The process that [`survives_kills`] kills: it writes until it dies, and prints what it was promised.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the parent test names the store")]
 fn writes_until_it_is_killed() {
-    let Ok(path) = std::env::var("PLIMSOLL_TEST_KILLED_STORE") else {
+    let Ok(config) = std::env::var("PLIMSOLL_TEST_KILLED_STORE") else {
         return;
     };
-    let store = sqlite(path.as_ref());
+    let store = store_of(config.as_ref());
     block_on(async {
         let org = store.org("default").await.unwrap();
         let id = store
@@ -185,6 +195,7 @@ fn writes_until_it_is_killed() {
                 .map(|offset| row(id, number * 50 + offset))
                 .collect();
             store.append(org, rows).await.unwrap();
+            store.flush().await.unwrap();
             let changes = vec![
                 Change::Opened {
                     monitor: id,
@@ -212,9 +223,30 @@ fn writes_until_it_is_killed() {
 }
 
 #[test]
-fn a_killed_process_loses_no_incident() {
+fn a_killed_process_loses_no_incident_in_sqlite() {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("a.db");
+    let config = folder.path().join("monitor.toml");
+    std::fs::write(&config, "store = \"a.db\"").unwrap();
+    survives_kills(&config);
+}
+
+#[test]
+fn a_killed_process_loses_no_incident_in_postgresql() {
+    let folder = TempDir::new().unwrap();
+    let config = folder.path().join("monitor.toml");
+    std::fs::write(&config, servers()).unwrap();
+    survives_kills(&config);
+}
+
+/// The lines of a configuration for new databases on servers.
+fn servers() -> String {
+    let postgres = PostgresServer::shared().database();
+    let clickhouse = clickhouse_database();
+    format!("store = {{ postgres = \"{postgres}\", clickhouse = \"{clickhouse}\" }}\n")
+}
+
+/// Kills processes that write to the store of a configuration, and looks for what they were promised.
+fn survives_kills(config: &Path) {
     let mut promised = 0;
     for round in 0..3_usize {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -223,7 +255,7 @@ fn a_killed_process_loses_no_incident() {
                 "stores::writes_until_it_is_killed",
                 "--nocapture",
             ])
-            .env("PLIMSOLL_TEST_KILLED_STORE", &path)
+            .env("PLIMSOLL_TEST_KILLED_STORE", config)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -234,7 +266,7 @@ fn a_killed_process_loses_no_incident() {
         promised += recorded.take(20 + round * 7).count();
         child.kill().unwrap();
         child.wait().unwrap();
-        let store = sqlite(&path);
+        let store = store_of(config);
         let (incidents, results) = block_on(async {
             let org = store.org("default").await.unwrap();
             let monitors = store.monitors(org).await.unwrap();
@@ -258,8 +290,98 @@ fn a_killed_process_loses_no_incident() {
                 .iter()
                 .all(|one| one.acknowledged.is_some() && one.resolved.is_some())
         );
-        // Each record flushes the results before it.
+        // They were flushed before each record.
         assert!(results >= 50 * 20, "{results}");
         promised = incidents.len();
     }
+}
+
+/// One of the processes of [`a_standby_takes_over_and_no_check_runs_twice`]: it monitors until its input ends.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the parent test names the file")]
+fn monitors_until_it_is_killed() {
+    let Ok(config) = std::env::var("PLIMSOLL_TEST_SEAT") else {
+        return;
+    };
+    let plan = load(config.as_ref(), &|_| None).unwrap();
+    let report = |message: &str| println!("{message}");
+    let seat = action::Seat::take(plan, Arc::new(report)).unwrap();
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    drop(seat);
+}
+
+/// A process of [`monitors_until_it_is_killed`].
+struct Process(Child);
+
+impl Process {
+    /// Its checks have its name in the field `x-process`.
+    fn start(folder: &Path, name: &str, store: &str, origin: &Origin) -> Self {
+        let config = folder.join(format!("{name}.toml"));
+        let url = origin.url("/");
+        let text = format!(
+            r#"{store}
+            [[monitor]]
+            name = "web"
+            http = {{ url = "{url}", headers = {{ x-process = "{name}" }} }}
+            interval = "100ms"
+            "#
+        );
+        std::fs::write(&config, text).unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "stores::monitors_until_it_is_killed",
+                "--nocapture",
+            ])
+            .env("PLIMSOLL_TEST_SEAT", config)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[test]
+fn a_standby_takes_over_and_no_check_runs_twice() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let store = servers();
+    // The names of the processes, in the order of their checks.
+    let checks = || -> Vec<char> {
+        let process = |head: &String| {
+            let head = head.to_lowercase();
+            let (_, rest) = head.split_once("x-process: ")?;
+            rest.chars().next()
+        };
+        origin.heads().iter().filter_map(process).collect()
+    };
+    let mut first = Process::start(folder.path(), "a", &store, &origin);
+    eventually(|| checks().len() > 5);
+    let mut second = Process::start(folder.path(), "b", &store, &origin);
+    // The second one competes for the lease meanwhile.
+    eventually(|| checks().len() > 80);
+    assert!(checks().iter().all(|name| *name == 'a'), "{:?}", checks());
+    first.kill();
+    eventually(|| checks().contains(&'b'));
+    // One that comes back waits in its turn; one that ends leaves its lease at once.
+    let _third = Process::start(folder.path(), "c", &store, &origin);
+    let before = checks().len();
+    eventually(|| checks().len() > before + 40);
+    drop(second.0.stdin.take());
+    second.0.wait().unwrap();
+    eventually(|| checks().contains(&'c'));
+    let mut order = checks();
+    order.dedup();
+    assert_eq!(order, ['a', 'b', 'c']);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::What;
 use crate::detect::{Detector, Effect, Hold, Input, Notice};
-use crate::engine::supervisor::{LOOK, Supervisor, region_name};
+use crate::engine::supervisor::{LOOK, OWN, Supervisor};
 use crate::reading::CheckResult;
 use crate::status::{Health, Status};
 use crate::store::{Change, EventKind, MonitorId, ResultRow};
@@ -66,6 +66,11 @@ impl Supervisor {
             view.in_maintenance = detector.is_in_maintenance();
             view.has_incident = detector.has_incident();
             view.incident = detector.incident();
+            view.regions = if plan.from.is_empty() {
+                Vec::new()
+            } else {
+                detector.regions()
+            };
         });
         if is_shown {
             self.board.touch();
@@ -160,7 +165,7 @@ impl Supervisor {
         (self.notice)(&message);
     }
 
-    /// What the new health of a monitor means for others.
+    /// The consequences of a monitor's new health for others.
     fn consequences(&mut self, id: MonitorId, now: Moment, work: &mut Vec<(MonitorId, Input)>) {
         for child in self.children.get(&id).cloned().unwrap_or_default() {
             work.push((child, Input::ParentDown(self.has_parent_down(child))));
@@ -173,10 +178,10 @@ impl Supervisor {
                 continue;
             };
             let key = live.plan.key.clone();
-            self.rows.push(ResultRow::of(composite, 0, &result));
+            self.rows.push(ResultRow::of(composite, OWN, &result));
             self.rows_since.get_or_insert(self.origin + now.elapsed);
             let input = Input::Observed {
-                region: region_name(0),
+                region: self.own_region(),
                 status: result.status,
                 reason: result.reason.clone(),
                 at: result.at,
@@ -197,7 +202,7 @@ impl Supervisor {
         })
     }
 
-    /// What the members of a composite come to; `None` while too little is known.
+    /// The result of a composite by its members; `None` while too little is known.
     fn composed(&self, id: MonitorId, now: Moment) -> Option<CheckResult> {
         let live = self.live.get(&id).filter(|live| !live.is_paused)?;
         let What::Composite(composite) = &live.plan.what else {
@@ -259,7 +264,7 @@ impl Supervisor {
                             Duration::ZERO,
                             Some(reason),
                         );
-                        self.take(id, 0, result);
+                        self.take(id, result);
                     }
                     None => self.feed(id, Input::Tick),
                 }

@@ -1,6 +1,7 @@
-//! What the API has the loop do.
+//! Carries out commands of the API.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -64,6 +65,9 @@ impl Supervisor {
             Command::Push(key, result, done) => {
                 done.send(self.pushed(&key, result)).ok();
             }
+            Command::Report(region, run, results, done) => {
+                done.send(self.report(&region, run, results)).ok();
+            }
             Command::Heartbeat(key, signal, done) => {
                 done.send(self.heartbeat(&key, signal)).ok();
             }
@@ -105,6 +109,9 @@ impl Supervisor {
         let live = self.live.get(&id).ok_or(CommandError::NotFound)?;
         match live.plan.what {
             What::Probe(_) if live.is_paused => Err(CommandError::Busy("the monitor is paused")),
+            What::Probe(_) if !self.checks_itself(&live.plan) => {
+                Err(CommandError::Elsewhere(live.plan.from.join(", ")))
+            }
             What::Probe(_) => Ok(id),
             _ => Err(CommandError::Kind(live.plan.kind.clone())),
         }
@@ -122,7 +129,9 @@ impl Supervisor {
         if let Some(state) = &mut live.heartbeat {
             *state = crate::engine::heartbeat::HeartbeatState::new(now);
         }
-        match live.plan.timing.filter(|_| !paused) {
+        let plan = Arc::clone(&live.plan);
+        let checks = !paused && self.checks_itself(&plan);
+        match plan.timing.filter(|_| checks) {
             Some(timing) => {
                 self.scheduler
                     .set(id, timing, Duration::ZERO, self.origin + now.elapsed);
@@ -174,7 +183,6 @@ impl Supervisor {
         let reason = pushed.reason.filter(|_| !pushed.is_up);
         self.take(
             id,
-            0,
             CheckResult::plain(now.wall, status, pushed.took, reason),
         );
         self.set_timer(id);
@@ -201,7 +209,7 @@ impl Supervisor {
             }
         };
         let took = state.end(now);
-        self.take(id, 0, CheckResult::plain(now.wall, status, took, reason));
+        self.take(id, CheckResult::plain(now.wall, status, took, reason));
         self.set_timer(id);
         Ok(())
     }

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use crate::budget;
 use crate::detect::Notice;
 use crate::engine::supervisor::Supervisor;
 use crate::notify::{self, Courier, Facts, NoticeKind, NotifyPlan};
 use crate::store::{Change, MonitorId, NewNotice};
+use crate::subscribe;
 use crate::timestamp::{Moment, Timestamp};
 
 /// Notices of trouble wait so long for others, to be sent as one.
@@ -28,10 +30,27 @@ impl Supervisor {
             self.couriers
                 .spawn_local(notify::run(courier, Arc::clone(plan)));
         }
+        let (store, board) = (&self.store, &self.board);
+        let parts = || {
+            (
+                Arc::clone(store),
+                Arc::clone(board),
+                Arc::clone(&self.notice),
+            )
+        };
+        let (store, board, report) = parts();
+        let publishing = subscribe::publish(self.org, store, board, report);
+        self.couriers.spawn_local(publishing);
+        let (store, board, report) = parts();
+        let delivering = subscribe::deliver(self.org, store, board, report);
+        self.couriers.spawn_local(delivering);
+        let (store, board, report) = parts();
+        let watching = budget::run(self.org, store, board, report);
+        self.couriers.spawn_local(watching);
         self.channels = channels;
     }
 
-    /// What goes to the outbox, together with the change that it reports.
+    /// The notices for the outbox, written together with the change that they report.
     ///
     /// - `before`: the incident before the step that led here, which may have ended it.
     pub(super) fn notices(
@@ -72,7 +91,10 @@ impl Supervisor {
             link,
         };
         let wanted = self.channels.iter();
-        let wanted = wanted.filter(|channel| channel.wants(kind, &plan.key));
+        // The end goes to who got the beginning, which is known when it is sent.
+        let wanted = wanted
+            .filter(|channel| channel.wants(kind, &plan.key))
+            .filter(|channel| kind == NoticeKind::Resolved || channel.is_on_call(now.wall));
         let notices: Vec<_> = wanted
             .map(|channel| {
                 let wait = match kind {

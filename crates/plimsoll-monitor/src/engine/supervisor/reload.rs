@@ -12,11 +12,14 @@ use crate::detect::{Detector, Input};
 use crate::engine::board::{Access, View};
 use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::supervisor::apply::pushed_heartbeat;
-use crate::engine::supervisor::{Live, Supervisor, region_name};
+use crate::engine::supervisor::{Live, Supervisor};
 use crate::page::PagePlan;
 use crate::status::Health;
-use crate::store::{DefinitionKind, MonitorId, NewMonitor, Restored, StoreError};
-use crate::timestamp::Moment;
+use crate::store::{
+    DefinitionChanges, DefinitionKind, MonitorId, NewMonitor, PutDefinition, Restored, StoreError,
+    UserEdit,
+};
+use crate::timestamp::{Moment, Timestamp};
 
 /// First checks are spread over so much time for each monitor.
 const SPREAD: Duration = Duration::from_millis(2);
@@ -42,6 +45,7 @@ impl Supervisor {
     /// Makes the monitors, windows and pages those of the file and of the store.
     pub(super) async fn rebuild(&mut self) -> Result<(), StoreError> {
         let now = self.moment();
+        self.number_regions(now.wall).await?;
         let composed = self.compose().await?;
         let (of_file, of_store): (Vec<_>, Vec<_>) = composed
             .monitors
@@ -95,10 +99,54 @@ impl Supervisor {
                 now,
             );
         }
+        self.seal_again(now.wall).await?;
         self.placed = composed.windows;
         self.board.set_pages(composed.pages, &self.placed);
         self.refresh_access().await?;
         self.settle(now);
+        Ok(())
+    }
+
+    /// Seals secrets by the present key that are not sealed, or by another one.
+    async fn seal_again(&self, now: Timestamp) -> Result<(), StoreError> {
+        let (store, org) = (&self.store, self.org);
+        // Reading them all says whether any is.
+        store.definitions(org, DefinitionKind::Subscriber).await?;
+        let users = store.users(org).await?;
+        if !store.is_behind() {
+            return Ok(());
+        }
+        let kinds = [
+            DefinitionKind::Monitor,
+            DefinitionKind::Page,
+            DefinitionKind::Subscriber,
+        ];
+        for kind in kinds {
+            let all = store.definitions(org, kind).await?;
+            let puts = all.into_iter().map(|(definition, _)| PutDefinition {
+                was: Some(definition.key.clone()),
+                key: definition.key,
+                version: Some(definition.version),
+                text: definition.text,
+                monitor: None,
+            });
+            let changes = DefinitionChanges {
+                puts: puts.collect(),
+                ..DefinitionChanges::default()
+            };
+            store.change_definitions(org, kind, changes, now).await?;
+        }
+        for user in users {
+            if user.totp.is_some() {
+                let edit = UserEdit {
+                    totp: Some(user.totp),
+                    ..UserEdit::default()
+                };
+                store.edit_user(org, user.id, edit).await?;
+            }
+        }
+        // The definitions just written are no reason to do it again.
+        store.is_behind();
         Ok(())
     }
 
@@ -299,13 +347,12 @@ impl Supervisor {
                 let incident = restored
                     .incident
                     .map(|it| (it.opened, it.acknowledged, it.announced));
-                Detector::restored(
-                    &region_name(0),
-                    restored.health,
-                    restored.since,
-                    incident,
-                    now,
-                )
+                // Whichever region answers first takes over; the others join it.
+                let region = match plan.from.first() {
+                    Some(first) if !self.checks_itself(&plan) => Arc::from(first.as_str()),
+                    _ => self.own_region(),
+                };
+                Detector::restored(&region, restored.health, restored.since, incident, now)
             }
             (None, None) => Detector::new(now),
         };
@@ -322,11 +369,13 @@ impl Supervisor {
             has_incident: detector.has_incident(),
             incident: detector.incident(),
             is_paused,
+            regions: Vec::new(),
             last: None,
             counters: crate::engine::Counters::default(),
         };
         self.board.insert(view);
-        match plan.timing.filter(|_| !is_paused) {
+        let checks = !is_paused && self.checks_itself(&plan);
+        match plan.timing.filter(|_| checks) {
             Some(timing) => {
                 let start = self.origin + now.elapsed;
                 self.scheduler.set(id, timing, spread, start);

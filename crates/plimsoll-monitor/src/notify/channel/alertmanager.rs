@@ -26,6 +26,7 @@ impl Notifier for Alertmanager {
     fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
         let name = match message.kind {
             NoticeKind::NoData | NoticeKind::DataAgain => "MonitorNoData",
+            NoticeKind::BudgetBurning | NoticeKind::BudgetSteady => "MonitorErrorBudget",
             NoticeKind::Test => "MonitorTest",
             _ => "MonitorDown",
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lettre::message::Mailbox;
-use lettre::message::header::ContentType;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
@@ -34,10 +34,16 @@ enum Security {
     Plain,
 }
 
-#[derive(Debug)]
-struct Email {
+/// A server with the sender that it sends for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mailer {
     server: SmtpServer,
     from: Mailbox,
+}
+
+#[derive(Debug)]
+struct Email {
+    mailer: Mailer,
     to: Vec<Mailbox>,
 }
 
@@ -49,50 +55,84 @@ pub struct Mail {
     to: Vec<Mailbox>,
     pub(crate) subject: String,
     pub(crate) text: String,
+    /// Where the receiver ends what the mail is part of, by one request (RFC 8058).
+    unsubscribe: Option<String>,
+}
+
+impl Mailer {
+    /// Reads `host`, `from` and what goes with them.
+    pub(crate) fn compile(settings: &mut Settings<'_>) -> Option<Self> {
+        let host = settings.text("host");
+        let security = match settings
+            .one_of("security", &["tls", "starttls", "none"])
+            .as_deref()
+        {
+            Some("tls") => Security::Tls,
+            Some("none") => Security::Plain,
+            _ => Security::StartTls,
+        };
+        let port = settings.port("port").unwrap_or(match security {
+            Security::Tls => 465,
+            Security::StartTls => 587,
+            Security::Plain => 25,
+        });
+        let (user, password) = (
+            settings.optional("username"),
+            settings.optional_secret("password"),
+        );
+        let from = settings.checked("from", |text| text.parse::<Mailbox>().ok());
+        Some(Self {
+            server: SmtpServer {
+                host: host?,
+                port,
+                login: user.zip(password),
+                security,
+            },
+            from: from?,
+        })
+    }
+
+    /// A mail to one address; `None` if it is none.
+    pub(crate) fn mail(
+        &self,
+        to: &str,
+        subject: &str,
+        text: String,
+        unsubscribe: Option<String>,
+    ) -> Option<Mail> {
+        let to = Mailbox::new(None, to.parse().ok()?);
+        Some(Mail {
+            unsubscribe,
+            ..self.mail_to(vec![to], subject, text)
+        })
+    }
+
+    fn mail_to(&self, to: Vec<Mailbox>, subject: &str, text: String) -> Mail {
+        Mail {
+            server: self.server.clone(),
+            from: self.from.clone(),
+            to,
+            subject: subject.replace(['\r', '\n'], " "),
+            text,
+            unsubscribe: None,
+        }
+    }
 }
 
 pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let host = settings.text("host");
-    let security = match settings
-        .one_of("security", &["tls", "starttls", "none"])
-        .as_deref()
-    {
-        Some("tls") => Security::Tls,
-        Some("none") => Security::Plain,
-        _ => Security::StartTls,
-    };
-    let port = settings.port("port").unwrap_or(match security {
-        Security::Tls => 465,
-        Security::StartTls => 587,
-        Security::Plain => 25,
-    });
-    let (user, password) = (
-        settings.optional("username"),
-        settings.optional_secret("password"),
-    );
-    let from = settings.checked("from", |text| text.parse::<Mailbox>().ok());
+    let mailer = Mailer::compile(settings);
     let to = settings.list("to", |text| text.parse::<Mailbox>().ok());
     Some(Arc::new(Email {
-        server: SmtpServer {
-            host: host?,
-            port,
-            login: user.zip(password),
-            security,
-        },
-        from: from?,
+        mailer: mailer?,
         to: to?,
     }))
 }
 
 impl Notifier for Email {
     fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
-        Outgoing::Mail(Box::new(Mail {
-            server: self.server.clone(),
-            from: self.from.clone(),
-            to: self.to.clone(),
-            subject: message.title.replace(['\r', '\n'], " "),
-            text: format!("{}\n\n{}\n", message.plain(), message.at),
-        }))
+        let text = format!("{}\n\n{}\n", message.plain(), message.at);
+        let mail = self.mailer.mail_to(self.to.clone(), &message.title, text);
+        Outgoing::Mail(Box::new(mail))
     }
 }
 
@@ -105,6 +145,20 @@ impl Mail {
             .header(ContentType::TEXT_PLAIN);
         for to in &self.to {
             mail = mail.to(to.clone());
+        }
+        if let Some(url) = &self.unsubscribe {
+            let fields = [
+                ("List-Unsubscribe", format!("<{url}>")),
+                (
+                    "List-Unsubscribe-Post",
+                    "List-Unsubscribe=One-Click".to_owned(),
+                ),
+            ];
+            for (name, value) in fields {
+                if let Ok(name) = HeaderName::new_from_ascii(name.to_owned()) {
+                    mail = mail.raw_header(HeaderValue::new(name, value));
+                }
+            }
         }
         let mail = mail
             .body(self.text.clone())

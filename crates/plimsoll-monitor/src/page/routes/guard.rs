@@ -34,7 +34,7 @@ const MOST_TRIES: u32 = 10;
 /// Addresses that are counted.
 const MOST_ADDRESSES: usize = 10_000;
 
-/// What signs sessions, for as long as the program runs, and who has tried a password lately.
+/// Signs sessions, for as long as the program runs, and counts recent attempts at passwords.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     key: OnceLock<hmac::Key>,
@@ -70,7 +70,7 @@ impl Sessions {
     }
 
     /// Whether an address may try another password in this minute.
-    fn may_try(&self, address: IpAddr, now: Timestamp) -> bool {
+    pub(super) fn may_try(&self, address: IpAddr, now: Timestamp) -> bool {
         let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
         let minute = now.0.div_euclid(60_000);
         if tries.0 != minute {
@@ -85,13 +85,13 @@ impl Sessions {
     }
 }
 
-fn peer(extensions: &http::Extensions) -> IpAddr {
+pub(super) fn peer(extensions: &http::Extensions) -> IpAddr {
     let peer = extensions.get::<SocketAddr>();
     peer.map_or(IpAddr::from([0, 0, 0, 0]), SocketAddr::ip)
 }
 
 impl Visit<'_> {
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         Timestamp::of(self.api.clock.wall())
     }
 
@@ -150,16 +150,30 @@ impl Visit<'_> {
     }
 
     pub(super) async fn post(&self, extensions: &http::Extensions, body: Body) -> Response {
-        if self.path != "/sign-in" {
+        let is_subscription = self.path == "/subscribe" || self.path.starts_with("/subscribe/");
+        if self.path != "/sign-in" && !is_subscription {
             return not_found().await.into_response();
         }
-        if !is_same_site(self.fields) {
+        // Mail programs end a subscription by themselves (RFC 8058).
+        if !is_same_site(self.fields) && self.path != "/subscribe/stop" {
             return refused(StatusCode::FORBIDDEN, "the form is of another site\n");
         }
         let Ok(content) = to_bytes(body, MOST_FORM).await else {
             return refused(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
         };
         let content = String::from_utf8_lossy(&content);
+        if is_subscription {
+            // The forms of a page with a password are behind it; the links of messages are not.
+            if self.path == "/subscribe"
+                && let Some(refusal) = self.refusal(extensions).await
+            {
+                return refusal;
+            }
+            return match self.change_subscription(extensions, &content).await {
+                Some(response) => response,
+                None => not_found().await.into_response(),
+            };
+        }
         self.sign_in(extensions, &content).await
     }
 

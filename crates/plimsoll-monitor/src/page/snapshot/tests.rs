@@ -1,4 +1,4 @@
-//! What pages show of states, days and incidents, in virtual time.
+//! States, days and incidents of pages, in virtual time.
 
 use super::*;
 use crate::config::load;
@@ -51,6 +51,7 @@ fn page() -> (PagePlan, BTreeMap<String, View>) {
             has_incident: false,
             incident: None,
             is_paused: false,
+            regions: Vec::new(),
             last: None,
             counters: Counters::default(),
             plan: std::sync::Arc::new(monitor),

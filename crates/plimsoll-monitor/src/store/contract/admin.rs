@@ -1,4 +1,4 @@
-//! What the admin pages and the API need of a store: definitions, users, sessions, tokens, the audit log.
+//! The contract for the admin pages and the API: definitions, users, sessions, tokens, the audit log.
 
 use std::time::Duration;
 

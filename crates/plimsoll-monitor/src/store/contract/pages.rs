@@ -1,4 +1,4 @@
-//! What status pages need of a store.
+//! The contract for status pages.
 
 use std::time::Duration;
 

@@ -11,9 +11,6 @@ use crate::store::sqlite::declared::Refusal;
 use crate::store::types::OrgId;
 use crate::timestamp::Timestamp;
 
-/// The date of the last use of a session is written this often.
-const SEEN_EVERY: i64 = 60_000;
-
 const USER: &str = "u.id, u.name, u.role, u.password, u.must_change, u.totp, u.created, u.seen";
 
 fn read_user(row: &Row<'_>, at: usize) -> rusqlite::Result<User> {
@@ -225,11 +222,6 @@ pub(super) fn session(
             Ok((read_session(row)?, read_user(row, 7)?))
         })
         .optional()
-}
-
-/// Whether the date of the last use is old enough to be written again.
-pub(super) fn is_to_touch(session: &Session, now: Timestamp) -> bool {
-    now.0 - session.seen.0 >= SEEN_EVERY
 }
 
 pub(super) fn touch_session(

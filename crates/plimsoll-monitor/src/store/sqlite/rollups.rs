@@ -110,7 +110,7 @@ pub(super) fn upkeep(
         for resolution in Resolution::ALL {
             done.rolled += complete(&transaction, monitor, resolution, now)?;
         }
-        // What is finer stays until what is made of it is complete.
+        // Finer rows stay until the coarser ones made of them are complete.
         let border = |age, coarser| -> rusqlite::Result<Timestamp> {
             let complete = until(&transaction, monitor, coarser)?.unwrap_or(Timestamp(i64::MIN));
             Ok(complete.min(now.minus(age)))

@@ -219,7 +219,7 @@ async fn send(jobs: Option<&SyncSender<Job>>, mut job: Job) -> Result<(), StoreE
     }
 }
 
-/// What the thread that writes has.
+/// State of the thread that writes.
 struct Writing {
     connection: Connection,
     options: SqliteOptions,
@@ -256,7 +256,7 @@ impl Writing {
                     done.send(flushed).ok();
                 }
                 Ok(Job::Work(work)) => {
-                    // What is read or rolled up includes all results that came before.
+                    // Reads and rollups include all results that came before.
                     if self.flush().is_err() {
                         due = clock.now() + RETRY;
                     }

@@ -1,0 +1,206 @@
+//! What the first reader of a public status page waits for: `public_status_ttfb` and `public_status_concurrent`.
+//!
+//! A store in a SQLite file with 50 organisations of 50 monitors with 60 results each. Every sample begins without a
+//! snapshot, so it reads the store: `build` answers with a few bytes, `http` renders and compresses the page as well,
+//! `warm` has the snapshot. The store is made before anything is measured, and its time printed.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "what was measured beside the figures of Criterion"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use futures_util::future::join_all;
+use http::Request;
+use plimsoll_model::Clock as _;
+use plimsoll_monitor::config::load;
+use plimsoll_monitor::engine::Monitor;
+use plimsoll_monitor::store::{
+    NewMonitor, ResultRow, Retention, SqliteOptions, SqlitePath, SqliteStore, Store,
+};
+use plimsoll_monitor::{CheckResult, Status, Timestamp, api};
+use plimsoll_wire::SystemClock;
+use tokio::runtime::Runtime;
+use tower_service::Service as _;
+
+const ORGANISATIONS: usize = 50;
+const MONITORS: usize = 50;
+const RESULTS: i64 = 60;
+
+/// A monitor on a filled store.
+struct Fixture {
+    monitor: Monitor,
+    runtime: Runtime,
+    _folder: tempfile::TempDir,
+}
+
+fn monitors() -> Vec<NewMonitor> {
+    let one = |number: usize| NewMonitor {
+        key: format!("g{}_m{number}", number % 5),
+        name: format!("M{number}"),
+        group: format!("G{}", number % 5),
+        kind: "manual".to_owned(),
+    };
+    (0..MONITORS).map(one).collect()
+}
+
+fn configuration() -> String {
+    use std::fmt::Write as _;
+
+    let mut text = String::from(
+        "organisation = \"org-0\"\nstore = \"monitor.db\"\n[[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
+    );
+    for one in monitors() {
+        let (name, group) = (one.name, one.group);
+        writeln!(
+            text,
+            "[[monitor]]\nname = \"{name}\"\ngroup = \"{group}\"\nmanual = true"
+        )
+        .expect("memory");
+    }
+    text
+}
+
+async fn fill(store: &SqliteStore, now: Timestamp) {
+    for number in 0..ORGANISATIONS {
+        let org = store
+            .org(&format!("org-{number}"))
+            .await
+            .expect("an organisation");
+        let ids = store
+            .sync_monitors(org, "file", monitors(), now)
+            .await
+            .expect("monitors");
+        let rows = ids.iter().enumerate().flat_map(|(index, id)| {
+            (0..RESULTS).map(move |back| {
+                let at = Timestamp(now.0 - (RESULTS - back) * 60_000);
+                let is_up = (index + usize::try_from(back).unwrap_or(0)) % 40 > 0;
+                let status = if is_up { Status::Up } else { Status::Down };
+                let took = Duration::from_micros(800 + 7 * u64::try_from(back).unwrap_or(0));
+                ResultRow::of(*id, 0, &CheckResult::plain(at, status, took, None))
+            })
+        });
+        store.append(org, rows.collect()).await.expect("results");
+    }
+    store.flush().await.expect("a flush");
+    store
+        .upkeep(now, Retention::default())
+        .await
+        .expect("rollups");
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let began = SystemClock.now();
+        let folder = tempfile::tempdir().expect("a folder");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let file = folder.path().join("monitor.toml");
+        std::fs::write(&file, configuration()).expect("a file");
+        let store = open(&folder.path().join("monitor.db"));
+        let now = Timestamp::of(SystemClock.wall());
+        runtime.block_on(fill(&store, now));
+        let plan = load(&file, &|_| None).expect("a valid configuration");
+        let monitor = Monitor::start(plan, Arc::new(store), Arc::new(|_: &str| {}));
+        let monitor = monitor.expect("a monitor");
+        println!(
+            "fixture: {ORGANISATIONS} organisations of {MONITORS} monitors in {:?}",
+            SystemClock.now().saturating_duration_since(began)
+        );
+        Self {
+            monitor,
+            runtime,
+            _folder: folder,
+        }
+    }
+
+    /// Routes without any snapshot.
+    fn cold(&self) -> axum::Router {
+        api::router(self.monitor.handle().clone())
+    }
+}
+
+fn open(path: &Path) -> SqliteStore {
+    let path = SqlitePath::File(path.to_owned());
+    SqliteStore::open(&path, SqliteOptions::default()).expect("a store")
+}
+
+/// The bytes of a page, compressed.
+async fn fetch(mut router: axum::Router, path: &str) -> usize {
+    let request = Request::get(path).header("accept-encoding", "gzip");
+    let request = request.body(Body::empty()).expect("a request");
+    let response = router.call(request).await.expect("a response");
+    assert!(response.status().is_success(), "{}", response.status());
+    let content = to_bytes(response.into_body(), 1 << 24)
+        .await
+        .expect("a body");
+    content.len()
+}
+
+fn ttfb(criterion: &mut Criterion) {
+    let fixture = Fixture::new();
+    let mut group = criterion.benchmark_group("public_status_ttfb");
+    group.sample_size(40);
+    for (name, path) in [
+        ("build", "/status/acme/shields.json"),
+        ("http", "/status/acme/"),
+    ] {
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched(
+                || fixture.cold(),
+                |router| fixture.runtime.block_on(fetch(router, path)),
+                criterion::BatchSize::PerIteration,
+            );
+        });
+    }
+    let warm = fixture.cold();
+    let bytes = fixture
+        .runtime
+        .block_on(fetch(warm.clone(), "/status/acme/"));
+    println!("page: {bytes} bytes, compressed");
+    group.bench_function("warm", |bencher| {
+        bencher.iter(|| {
+            fixture
+                .runtime
+                .block_on(fetch(warm.clone(), "/status/acme/"))
+        });
+    });
+    group.finish();
+}
+
+fn concurrent(criterion: &mut Criterion) {
+    let fixture = Fixture::new();
+    let mut group = criterion.benchmark_group("public_status_concurrent");
+    group.sample_size(40);
+    for builds in [1_usize, 8, 64] {
+        group.throughput(criterion::Throughput::Elements(builds as u64));
+        let id = BenchmarkId::from_parameter(builds);
+        group.bench_with_input(id, &builds, |bencher, builds| {
+            bencher.iter_batched(
+                || (0..*builds).map(|_| fixture.cold()).collect::<Vec<_>>(),
+                |routers| {
+                    let all = routers.into_iter().map(|router| {
+                        fixture
+                            .runtime
+                            .spawn(fetch(router, "/status/acme/shields.json"))
+                    });
+                    let all: Vec<_> = all.collect();
+                    fixture.runtime.block_on(join_all(all))
+                },
+                criterion::BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, ttfb, concurrent);
+criterion_main!(benches);

@@ -1,0 +1,237 @@
+//! The place from which a monitor runs: at once on a store that one process has for itself, and while it has the lease on
+//! a store that several processes share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+use tower_service::Service as _;
+
+use crate::action::open_with_keys;
+use crate::api;
+use crate::config::{Plan, StorePlan};
+use crate::engine::{LASTS, Leadership, Monitor, StartError};
+use crate::store::Store;
+
+/// Receives what an operator should see.
+pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A monitor, or a standby for one. It stops when this is dropped.
+pub struct Seat {
+    shared: Arc<Shared>,
+    /// Competes for the lease, if there is one.
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    report: Report,
+    /// The name under which this process holds the lease.
+    holder: String,
+    /// Whose checks it is about.
+    organisation: String,
+    state: Mutex<State>,
+}
+
+struct State {
+    plan: Plan,
+    running: Option<Running>,
+    is_over: bool,
+}
+
+struct Running {
+    /// One for all workers, so that they have the same snapshots of pages.
+    router: Router,
+    monitor: Monitor,
+}
+
+impl Seat {
+    /// Opens the store of a plan, and starts the monitor or waits for the lease.
+    pub fn take(plan: Plan, report: Report) -> Result<Self, StartError> {
+        let store = open_with_keys(&plan)?;
+        let is_shared = matches!(plan.store, StorePlan::Servers(..));
+        let random = fastrand::u64(..);
+        let shared = Arc::new(Shared {
+            store,
+            report,
+            holder: format!("{}-{random:016x}", std::process::id()),
+            organisation: plan.organisation.clone(),
+            state: Mutex::new(State {
+                plan,
+                running: None,
+                is_over: false,
+            }),
+        });
+        let thread = if is_shared {
+            let competing = Arc::clone(&shared);
+            let spawned = thread::Builder::new()
+                .name("monitor-lease".to_owned())
+                .spawn(move || competing.compete());
+            Some(spawned.map_err(StartError::Thread)?)
+        } else {
+            shared.start(&mut shared.state())?;
+            None
+        };
+        Ok(Self { shared, thread })
+    }
+
+    /// All routes of the monitor; 503 while another process runs it.
+    pub fn router(&self) -> Router {
+        if self.thread.is_none()
+            && let Some(running) = &self.shared.state().running
+        {
+            return running.router.clone();
+        }
+        let shared = Arc::clone(&self.shared);
+        Router::new().fallback(move |request: Request| answer(Arc::clone(&shared), request))
+    }
+
+    /// Whether this process runs the checks.
+    pub fn leads(&self) -> bool {
+        self.shared.state().running.is_some()
+    }
+
+    /// Applies another plan, soon.
+    pub fn reload(&self, plan: Plan) {
+        let mut state = self.shared.state();
+        state.plan = plan.clone();
+        if let Some(running) = &state.running
+            && let Err(error) = running.monitor.handle().reload_soon(plan)
+        {
+            (self.shared.report)(&format!("cannot apply the configuration: {error}"));
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.state().is_over = true;
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            thread.join().ok();
+        }
+        let running = self.shared.state().running.take();
+        drop(running);
+    }
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seat").finish_non_exhaustive()
+    }
+}
+
+async fn answer(shared: Arc<Shared>, request: Request) -> Response {
+    let router = shared
+        .state()
+        .running
+        .as_ref()
+        .map(|running| running.router.clone());
+    match router {
+        Some(mut router) => {
+            let Ok(response) = router.call(request).await;
+            response
+        }
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            [("retry-after", "5")],
+            "another process runs this monitor; this one takes over when that ends\n",
+        )
+            .into_response(),
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, state: &mut State) -> Result<(), StartError> {
+        let (store, report) = (Arc::clone(&self.store), Arc::clone(&self.report));
+        let monitor = Monitor::start(state.plan.clone(), store, report)?;
+        state.running = Some(Running {
+            router: api::router(monitor.handle().clone()),
+            monitor,
+        });
+        Ok(())
+    }
+
+    /// Runs the monitor while this process has the lease, until the seat is dropped.
+    fn compete(&self) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                (self.report)(&format!("cannot compete for the lease: {error}"));
+                return;
+            }
+        };
+        let clock = SystemClock;
+        let origin = clock.now();
+        let elapsed = |now: Instant| now.saturating_duration_since(origin);
+        let mut leadership = Leadership::default();
+        let mut trouble = None;
+        while !self.state().is_over {
+            let now = elapsed(clock.now());
+            if now >= leadership.due() {
+                let hold = self
+                    .store
+                    .hold_lease(&self.organisation, &self.holder, LASTS);
+                let patience = leadership.patience(now);
+                let answer = runtime.block_on(async { tokio::time::timeout(patience, hold).await });
+                let (granted, error) = match answer {
+                    Ok(Ok(granted)) => (Some(granted), None),
+                    Ok(Err(error)) => (None, Some(error.to_string())),
+                    Err(_) => (None, Some("the store does not respond".to_owned())),
+                };
+                if error.is_some() && trouble.is_none() {
+                    let why = error.as_deref().unwrap_or_default();
+                    (self.report)(&format!("cannot renew the lease of the checks: {why}"));
+                }
+                trouble = error;
+                leadership.answer(now, elapsed(clock.now()), granted);
+            }
+            self.follow(leadership.leads(elapsed(clock.now())));
+            let pause = leadership
+                .next_wake()
+                .saturating_sub(elapsed(clock.now()))
+                .max(SHORTEST);
+            thread::park_timeout(pause);
+        }
+        self.follow(false);
+        let end = self.store.end_lease(&self.organisation, &self.holder);
+        // Another process waits until the lease is over if the store is gone too.
+        runtime
+            .block_on(async { tokio::time::timeout(LASTS, end).await })
+            .ok();
+    }
+
+    /// Starts or stops the monitor.
+    fn follow(&self, leads: bool) {
+        let mut state = self.state();
+        match (&state.running, leads) {
+            (None, true) => match self.start(&mut state) {
+                Ok(()) => (self.report)("this process runs the checks"),
+                Err(error) => (self.report)(&format!("cannot start to monitor: {error}")),
+            },
+            (Some(_), false) => {
+                let running = state.running.take();
+                drop(state);
+                (self.report)("this process does not run the checks any more");
+                drop(running);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Between two looks at the lease, so that a wake in the past does not spin.
+const SHORTEST: Duration = Duration::from_millis(20);

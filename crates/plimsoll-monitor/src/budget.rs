@@ -1,0 +1,228 @@
+//! Error budgets: how much downtime an objective leaves, and whether it is used up too fast. Pure.
+//!
+//! Source: Beyer and others, "The Site Reliability Workbook", chapter 5, multi-window, multi-burn-rate alerts. A rule
+//! fires while the budget burns at its rate over a long window and a short one, so that it fires early and ends soon
+//! after the outage.
+
+mod watch;
+
+use std::time::Duration;
+
+use plimsoll_model::document::{Table, Value, as_text};
+
+use crate::timestamp::Timestamp;
+use crate::uptime::{HealthAt, Span, Uptime, uptime};
+
+pub(crate) use crate::budget::watch::{History, run};
+
+/// An objective of uptime.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slo {
+    /// The share of time in which it is up, above 0 and below 1.
+    pub target: f64,
+    /// Over this time.
+    pub window: Duration,
+}
+
+/// A rule of alerts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rule {
+    pub(crate) long: Duration,
+    short: Duration,
+    /// How many times as fast as would use the budget up exactly.
+    pub(crate) rate: f64,
+}
+
+const HOUR: u64 = 60;
+
+/// The fastest first: 2 % of a budget of 30 days in an hour, 5 % in 6 hours, 10 % in 3 days.
+const RULES: [Rule; 3] = [
+    rule(HOUR, 5, 14.4),
+    rule(6 * HOUR, 30, 6.0),
+    rule(72 * HOUR, 6 * HOUR, 1.0),
+];
+
+const fn rule(long: u64, short: u64, rate: f64) -> Rule {
+    Rule {
+        long: Duration::from_mins(long),
+        short: Duration::from_mins(short),
+        rate,
+    }
+}
+
+/// The error budget of an objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Budget {
+    /// Downtime that the window may have.
+    pub(crate) total: Duration,
+    /// Downtime that it had.
+    pub(crate) spent: Duration,
+}
+
+impl Budget {
+    /// The share that is left, below 0 if more was spent.
+    pub(crate) fn left(&self) -> f64 {
+        1.0 - self.spent.as_secs_f64() / self.total.as_secs_f64().max(1e-9)
+    }
+}
+
+impl Slo {
+    /// The budget of a window in which there was this uptime.
+    pub(crate) fn budget(&self, measured: Uptime) -> Budget {
+        Budget {
+            total: self.window.mul_f64(1.0 - self.target),
+            spent: measured.down,
+        }
+    }
+
+    /// The fastest rule that fires.
+    ///
+    /// - `changes`, `declared`, `excluded`: as for [`uptime`].
+    pub(crate) fn burning(
+        &self,
+        changes: &[HealthAt],
+        declared: &[Span],
+        excluded: &[Span],
+        now: Timestamp,
+    ) -> Option<Rule> {
+        let burns = |window: Duration, rate: f64| {
+            let measured = uptime(changes, declared, excluded, (now.minus(window), now));
+            // Of the whole window, so that a monitor that was added a minute ago does not burn a month.
+            let share = measured.down.as_secs_f64() / window.as_secs_f64();
+            share >= rate * (1.0 - self.target)
+        };
+        RULES.into_iter().find(|rule| {
+            rule.long <= self.window && burns(rule.long, rule.rate) && burns(rule.short, rule.rate)
+        })
+    }
+
+    /// How far back rules look.
+    pub(crate) fn looks_back() -> Duration {
+        RULES.iter().map(|rule| rule.long).max().unwrap_or_default()
+    }
+}
+
+/// `slo = "99.9%"`, or a table with `target` and `window`.
+pub(crate) fn compile(value: Value<'_>) -> Option<Slo> {
+    /// Shorter windows have no budget to speak of.
+    const SHORTEST: Duration = Duration::from_hours(24);
+    const DAYS: u64 = 30;
+
+    let mut window = Duration::from_hours(24 * DAYS);
+    let target = if value.is_table() {
+        let mut table = value.table()?;
+        if let Some(given) = table.take("window") {
+            let parsed = given.check(plimsoll_model::parse_duration(as_text(&given)?))?;
+            if parsed < SHORTEST {
+                return given.wrong("must be a day or more");
+            }
+            window = parsed;
+        }
+        let target = target_of(&mut table);
+        table.finish();
+        target?
+    } else {
+        share(&value)?
+    };
+    Some(Slo { target, window })
+}
+
+fn target_of(table: &mut Table<'_>) -> Option<f64> {
+    let value = table.take("target");
+    if value.is_none() {
+        table.missing("target", "such as \"99.9%\"");
+    }
+    share(&value?)
+}
+
+fn share(value: &Value<'_>) -> Option<f64> {
+    let text = as_text(value)?;
+    let number = text
+        .strip_suffix('%')
+        .and_then(|text| text.trim().parse::<f64>().ok());
+    match number.filter(|number| *number > 0.0 && *number < 100.0) {
+        Some(number) => Some(number / 100.0),
+        None => value.wrong(format!("`{text}` is not a share of time such as \"99.9%\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Health;
+
+    const MINUTE: i64 = 60_000;
+
+    fn slo() -> Slo {
+        Slo {
+            target: 0.999,
+            window: Duration::from_hours(24 * 30),
+        }
+    }
+
+    /// Up for 40 days, down for so many minutes, and up again.
+    fn outage(minutes: i64) -> (Vec<HealthAt>, Timestamp, Timestamp) {
+        let at = |at, health| HealthAt {
+            at: Timestamp(at),
+            health,
+        };
+        let begin = 40 * 24 * 60 * MINUTE;
+        let end = begin + minutes * MINUTE;
+        let changes = vec![
+            at(0, Health::Up),
+            at(begin, Health::Down),
+            at(end, Health::Up),
+        ];
+        (changes, Timestamp(begin), Timestamp(end))
+    }
+
+    #[test]
+    fn a_fast_burn_fires_within_a_minute_and_ends_soon_after_the_outage() {
+        let (changes, begin, end) = outage(30);
+        let burning = |after: Timestamp, minutes: i64| {
+            let now = Timestamp(after.0 + minutes * MINUTE);
+            // Later changes are not known at that time.
+            let known: Vec<_> = changes.iter().filter(|it| it.at <= now).copied().collect();
+            slo().burning(&known, &[], &[], now).map(|rule| rule.long)
+        };
+        let hour = Duration::from_hours(1);
+        assert_eq!(burning(begin, 0), None);
+        // 1.44 % of an hour is 52 seconds.
+        assert_eq!(burning(begin, 1), Some(hour));
+        assert_eq!(burning(end, 4), Some(hour));
+        // The short window no longer burns, and the next slower one does.
+        assert_eq!(burning(end, 6), Some(Duration::from_hours(6)));
+        assert_eq!(burning(end, 31), Some(Duration::from_hours(72)));
+        assert_eq!(burning(end, 6 * 60 + 1), None);
+    }
+
+    #[test]
+    fn maintenance_and_short_blips_burn_nothing() {
+        let (changes, begin, end) = outage(30);
+        let now = Timestamp(end.0);
+        assert_eq!(slo().burning(&changes, &[], &[(begin, end)], now), None);
+        // A new monitor that was down for its first seconds.
+        let new = [HealthAt {
+            at: Timestamp(begin.0 - 5_000),
+            health: Health::Down,
+        }];
+        assert_eq!(slo().burning(&new, &[], &[], begin), None);
+        // Incidents that operators declare count.
+        let up = [HealthAt {
+            at: Timestamp(0),
+            health: Health::Up,
+        }];
+        assert!(slo().burning(&up, &[(begin, end)], &[], now).is_some());
+    }
+
+    #[test]
+    fn a_budget_is_what_the_objective_leaves() {
+        let budget = slo().budget(Uptime {
+            probed: Duration::from_hours(24 * 30),
+            down: Duration::from_secs(1_296),
+            outages: 1,
+        });
+        assert_eq!(budget.total.as_secs(), 2_592);
+        assert!((budget.left() - 0.5).abs() < 1e-6, "{budget:?}");
+    }
+}

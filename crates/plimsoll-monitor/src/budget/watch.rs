@@ -1,0 +1,181 @@
+//! Watches the budgets of all monitors, and writes notices when one burns and when it no longer does.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_model::Clock;
+use plimsoll_wire::SystemClock;
+
+use crate::budget::{Rule, Slo};
+use crate::engine::{Board, View};
+use crate::notify::{Message, NoticeKind};
+use crate::page::{declared_downtime, excluded};
+use crate::status::Health;
+use crate::store::{NewNotice, OrgId, Store, StoreError};
+use crate::timestamp::Timestamp;
+use crate::uptime::{HealthAt, Span};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// Changes wait so long for others, such as for the change that is still being recorded.
+const GATHER: Duration = Duration::from_secs(1);
+
+/// Incidents that are looked at.
+const MOST_DECLARED: usize = 5_000;
+
+/// The history that a budget is measured from.
+pub(crate) struct History {
+    pub(crate) changes: Vec<HealthAt>,
+    pub(crate) declared: Vec<Span>,
+    pub(crate) excluded: Vec<Span>,
+}
+
+impl History {
+    /// Of a monitor from `back` ago until now.
+    pub(crate) async fn read(
+        org: OrgId,
+        store: &dyn Store,
+        view: &View,
+        back: Duration,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let from = now.minus(back);
+        let changes = store.health(org, view.id, from, now).await?;
+        let declared = store.declared(org, from, None, MOST_DECLARED).await?;
+        Ok(Self {
+            changes: changes.into_iter().map(|(change, _)| change).collect(),
+            declared: declared_downtime(&declared, view.id, now),
+            excluded: excluded(view, (from, now)),
+        })
+    }
+
+    /// The rule that fires now.
+    pub(crate) fn burning(&self, slo: &Slo, now: Timestamp) -> Option<Rule> {
+        slo.burning(&self.changes, &self.declared, &self.excluded, now)
+    }
+
+    /// When the last outage began.
+    fn last_outage(&self) -> Option<Timestamp> {
+        let outages = self.changes.iter().filter(|it| it.health == Health::Down);
+        let declared = self.declared.iter().map(|span| span.0);
+        outages.map(|it| it.at).chain(declared).max()
+    }
+}
+
+/// Watches for ever.
+pub(crate) async fn run(
+    org: OrgId,
+    store: Arc<dyn Store>,
+    board: Arc<Board>,
+    report: Arc<dyn Fn(&str) + Send + Sync>,
+) {
+    let mut burning = HashMap::new();
+    let mut changes = board.subscribe();
+    loop {
+        if let Err(error) = look(org, &*store, &board, &mut burning).await {
+            report(&format!("cannot measure error budgets: {error}"));
+        }
+        let waited = tokio::time::timeout(LOOK, changes.changed()).await;
+        if matches!(waited, Ok(Err(_))) {
+            return;
+        }
+        tokio::time::sleep(GATHER).await;
+    }
+}
+
+/// - `burning`: the outage during which each monitor began to burn its budget.
+async fn look(
+    org: OrgId,
+    store: &dyn Store,
+    board: &Board,
+    burning: &mut HashMap<String, Timestamp>,
+) -> Result<(), StoreError> {
+    let now = Timestamp::of(SystemClock.wall());
+    let mut notices = Vec::new();
+    for view in board.views() {
+        let Some(slo) = view.plan.slo else {
+            continue;
+        };
+        let history = History::read(org, store, &view, Slo::looks_back(), now).await?;
+        let rule = history.burning(&slo, now);
+        let known = burning.get(&view.plan.key).copied();
+        match (rule, known) {
+            (Some(rule), None) => {
+                let since = history.last_outage().unwrap_or(now);
+                burning.insert(view.plan.key.clone(), since);
+                let kind = NoticeKind::BudgetBurning;
+                notices.extend(written(board, &view, kind, since, now, &told(&slo, rule)));
+            }
+            (None, Some(since)) => {
+                burning.remove(&view.plan.key);
+                let kind = NoticeKind::BudgetSteady;
+                notices.extend(written(board, &view, kind, since, now, ""));
+            }
+            _ => {}
+        }
+    }
+    if notices.is_empty() {
+        return Ok(());
+    }
+    store.settle_notices(org, Vec::new(), notices, now).await?;
+    board.touch();
+    Ok(())
+}
+
+fn told(slo: &Slo, rule: Rule) -> String {
+    let hours = rule.long.as_secs() / 3_600;
+    let window = slo.window.as_secs() / 86_400;
+    format!(
+        "over the last {hours} h it was down {} times as long as {}% in {window} days allow",
+        rule.rate,
+        slo.target * 100.0,
+    )
+}
+
+/// A notice for each channel that wants it. The same outage gives the same notices, also after a restart.
+fn written(
+    board: &Board,
+    view: &View,
+    kind: NoticeKind,
+    since: Timestamp,
+    now: Timestamp,
+    text: &str,
+) -> Vec<NewNotice> {
+    let plan = &view.plan;
+    let pages = board.pages();
+    let incident = format!("{}/budget/{}", plan.key, since.0);
+    let name = if plan.group.is_empty() {
+        plan.name.clone()
+    } else {
+        format!("{}/{}", plan.group, plan.name)
+    };
+    let title = match kind {
+        NoticeKind::BudgetBurning => format!("{name} uses its error budget up too fast"),
+        _ => format!("{name} no longer uses its error budget up too fast"),
+    };
+    let message = Message {
+        kind,
+        title,
+        text: text.to_owned(),
+        monitor: plan.key.clone(),
+        incident: incident.clone(),
+        at: now,
+        since,
+        link: pages.iter().find_map(|page| page.url.clone()),
+    };
+    let content = message.to_json().to_string();
+    let channels = board.channels();
+    let wanted = channels
+        .iter()
+        .filter(|channel| channel.wants(kind, &plan.key) && channel.is_on_call(now));
+    wanted
+        .map(|channel| NewNotice {
+            channel: channel.name.clone(),
+            dedup: format!("{incident}/{}", kind.name()),
+            message: content.clone(),
+            due: now,
+        })
+        .collect()
+}

@@ -1,0 +1,146 @@
+//! `store`: a file, `memory`, or PostgreSQL with ClickHouse.
+
+use std::path::Path;
+
+use plimsoll_model::Secret;
+use plimsoll_model::document::{Table, as_text};
+
+use crate::config::plan::StorePlan;
+use crate::notify::Settings;
+use crate::store::{ServerOptions, ServerUrls};
+
+/// The organisation of a file that names none.
+pub const DEFAULT_ORGANISATION: &str = "default";
+
+/// Where results wait while ClickHouse is away, unless the file names a folder.
+const SPILL: &str = "monitor.spill";
+
+pub(super) fn compile<'t>(
+    root: &mut Table<'t>,
+    directory: &Path,
+    environment: &'t dyn Fn(&str) -> Option<String>,
+) -> Option<StorePlan> {
+    let value = root.take("store")?;
+    if value.is_table() {
+        return servers(value.table()?, directory, environment);
+    }
+    let text = as_text(&value)?;
+    if is_postgres(text) {
+        let hint = "write `store = { postgres = \"postgres://…\", clickhouse = \"http://…\" }`";
+        return value.wrong_with(
+            "results need ClickHouse beside PostgreSQL",
+            Some(hint.to_owned()),
+        );
+    }
+    if text == "memory" {
+        return Some(StorePlan::Memory);
+    }
+    let path = text.strip_prefix("sqlite:").unwrap_or(text);
+    Some(StorePlan::Sqlite(directory.join(path)))
+}
+
+/// `[secrets]`: what seals secrets of the store, the present key first.
+pub(super) fn keys<'t>(
+    root: &mut Table<'t>,
+    environment: &'t dyn Fn(&str) -> Option<String>,
+) -> Vec<Secret> {
+    /// Characters of a key; shorter ones can be guessed.
+    const SHORTEST: usize = 32;
+
+    let Some(table) = root.table("secrets") else {
+        return Vec::new();
+    };
+    let mut settings = Settings::new(table, environment);
+    let mut keys: Vec<_> = settings.secret("key").into_iter().collect();
+    keys.extend(settings.secrets("old_keys"));
+    if keys.iter().any(|key| key.expose().len() < SHORTEST) {
+        let hint = "make one with `openssl rand -base64 32`, and keep it outside of the store";
+        let message = format!("a key has {SHORTEST} characters or more");
+        settings.table.wrong(message, Some(hint.to_owned()));
+    }
+    settings.table.finish();
+    keys
+}
+
+/// `organisation`: whose monitors, incidents, users and tokens the file is about.
+pub(super) fn organisation(root: &mut Table<'_>) -> Option<String> {
+    /// Characters of a name, which stands in every lease and log.
+    const MOST: usize = 64;
+
+    let value = root.take("organisation")?;
+    let text = as_text(&value)?;
+    let is_name = text
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if !is_name || text.is_empty() || text.len() > MOST {
+        let message = format!(
+            "`{text}` is no name of an organisation: use up to {MOST} lower-case letters, digits and hyphens"
+        );
+        return value.wrong(message);
+    }
+    Some(text.to_owned())
+}
+
+fn servers<'t>(
+    table: Table<'t>,
+    directory: &Path,
+    environment: &'t dyn Fn(&str) -> Option<String>,
+) -> Option<StorePlan> {
+    let mut settings = Settings::new(table, environment);
+    let postgres = url(
+        &mut settings,
+        "postgres",
+        is_postgres,
+        "`postgres://user:password@host/database`",
+    );
+    let is_web = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+    let clickhouse = url(
+        &mut settings,
+        "clickhouse",
+        is_web,
+        "`http://user:password@host:8123/database`",
+    );
+    let mut table = settings.table;
+    let ca = table.text("ca").map(|path| directory.join(path));
+    let spill = table.text("spill").unwrap_or_else(|| SPILL.to_owned());
+    let most_spilled = table.bytes("spill_limit");
+    table.finish();
+    let urls = ServerUrls {
+        postgres: postgres?,
+        clickhouse: clickhouse?,
+        ca,
+        spill: Some(directory.join(spill)),
+    };
+    let default = ServerOptions::default();
+    Some(StorePlan::Servers(
+        urls,
+        ServerOptions {
+            most_spilled: most_spilled.unwrap_or(default.most_spilled),
+            ..default
+        },
+    ))
+}
+
+/// A URL that must be there, and that may hold a password: a text, or `{ env = "NAME" }`.
+fn url(
+    settings: &mut Settings<'_>,
+    key: &'static str,
+    is_one: impl Fn(&str) -> bool,
+    form: &str,
+) -> Option<Secret> {
+    if !settings.table.has(key) {
+        settings.table.missing(key, &format!("write {form}"));
+        return None;
+    }
+    let found = settings.optional_secret(key)?;
+    if !is_one(found.expose()) {
+        let message = format!("`{key}` must be a URL of the form {form}");
+        settings.table.wrong(message, None);
+        return None;
+    }
+    Some(found)
+}
+
+fn is_postgres(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}

@@ -1,0 +1,123 @@
+//! Regions: their numbers in the store, and what their agents report.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::config::MonitorPlan;
+use crate::detect::Input;
+use crate::engine::command::{CommandError, RemoteResult};
+use crate::engine::supervisor::{OWN, Supervisor};
+use crate::store::{DefinitionChanges, DefinitionKind, PutDefinition, ResultRow, StoreError};
+use crate::timestamp::Timestamp;
+
+impl Supervisor {
+    /// Whether this process checks a monitor.
+    pub(super) fn checks_itself(&self, plan: &MonitorPlan) -> bool {
+        plan.is_checked_from(&self.base.region, &self.base.region)
+    }
+
+    /// Gives each region of the configuration a number, which it keeps for as long as the store has results of it.
+    pub(super) async fn number_regions(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let kind = DefinitionKind::Region;
+        let stored = self.store.definitions(self.org, kind).await?;
+        let mut numbers: HashMap<Arc<str>, u16> = HashMap::new();
+        for (definition, _) in stored {
+            if let Ok(number) = definition.text.parse() {
+                numbers.insert(definition.key.into(), number);
+            }
+        }
+        let mut next = numbers.values().max().map_or(OWN + 1, |last| last + 1);
+        let mut puts = Vec::new();
+        for agent in &self.base.agents {
+            if !numbers.contains_key(agent.name.as_str()) {
+                puts.push(PutDefinition {
+                    key: agent.name.clone(),
+                    was: None,
+                    version: None,
+                    text: next.to_string(),
+                    monitor: None,
+                });
+                numbers.insert(agent.name.as_str().into(), next);
+                next = next.saturating_add(1);
+            }
+        }
+        if !puts.is_empty() {
+            let changes = DefinitionChanges {
+                puts,
+                ..DefinitionChanges::default()
+            };
+            self.store
+                .change_definitions(self.org, kind, changes, now)
+                .await?;
+        }
+        let named = numbers
+            .iter()
+            .map(|(name, number)| (*number, Arc::clone(name)));
+        let mut named: BTreeMap<_, _> = named.collect();
+        named.insert(OWN, self.own_region());
+        self.board.set_regions(named);
+        self.regions = numbers;
+        Ok(())
+    }
+
+    /// Takes results of an agent in their order. Repeated ones are left out; those that come too late to say anything
+    /// about the present are only stored.
+    pub(super) fn report(
+        &mut self,
+        region: &str,
+        run: u64,
+        results: Vec<RemoteResult>,
+    ) -> Result<usize, CommandError> {
+        let known = self.regions.get_key_value(region);
+        let (name, number) = known.ok_or(CommandError::NotFound)?;
+        let (name, number) = (Arc::clone(name), *number);
+        let now = self.moment();
+        let mut last = match self.reported.get(&name) {
+            Some((known, last)) if *known == run => Some(*last),
+            _ => None,
+        };
+        let mut taken = 0;
+        for RemoteResult {
+            number: order,
+            key,
+            mut result,
+        } in results
+        {
+            if last.is_some_and(|last| order <= last) {
+                continue;
+            }
+            last = Some(order);
+            let Some(id) = self.keys.get(&key).copied() else {
+                continue;
+            };
+            let Some(live) = self.live.get(&id) else {
+                continue;
+            };
+            let is_mine = live.plan.from.iter().any(|from| *from == *name);
+            // An agent cannot rewrite what was rolled up long ago.
+            let is_old = now.wall.since(result.at) > self.retention.raw;
+            if !is_mine || live.is_paused || is_old {
+                continue;
+            }
+            taken += 1;
+            result.at = result.at.min(now.wall);
+            self.rows.push(ResultRow::of(id, number, &result));
+            self.rows_since.get_or_insert(self.origin + now.elapsed);
+            if now.wall.since(result.at) >= live.plan.policy.silent_after {
+                continue;
+            }
+            let input = Input::Observed {
+                region: Arc::clone(&name),
+                status: result.status,
+                reason: result.reason.clone(),
+                at: result.at,
+            };
+            self.board.change(&key, |view| view.count(result));
+            self.feed(id, input);
+        }
+        if let Some(last) = last {
+            self.reported.insert(name, (run, last));
+        }
+        Ok(taken)
+    }
+}

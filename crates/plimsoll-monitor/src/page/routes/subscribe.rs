@@ -1,0 +1,144 @@
+//! `/subscribe`: forms, and the links of messages.
+
+use axum::response::Response;
+use http::StatusCode;
+
+use crate::page::cache::Rendered;
+use crate::page::html;
+use crate::page::routes::guard::peer;
+use crate::page::routes::reply::{Caching, reply};
+use crate::page::routes::{HTML, Visit, parameter};
+use crate::page::snapshot::State;
+use crate::subscribe::{self, Means, SubscribeError};
+
+/// Characters of a link.
+const MOST_LINK: usize = 120;
+
+impl Visit<'_> {
+    /// Whether readers of the page may subscribe: messages need its address.
+    pub(super) fn may_subscribe(&self) -> bool {
+        let plan = self.api.handle.board.subscriptions();
+        self.plan.url.is_some() && plan.is_some_and(|plan| !plan.means().is_empty())
+    }
+
+    /// The page at the path; `None` if there is no such path.
+    pub(super) fn subscription(&self) -> Option<Response> {
+        if !self.may_subscribe() {
+            return None;
+        }
+        match self.path {
+            "/subscribe" => Some(self.forms(StatusCode::OK, None)),
+            "/subscribe/confirm" => {
+                let question = self.t.with("subscribe_confirm", "title", &self.plan.title);
+                Some(self.question(&question, "confirm", "subscribe"))
+            }
+            "/subscribe/stop" => {
+                let question = self.t.with("subscribe_stop", "title", &self.plan.title);
+                Some(self.question(&question, "stop", "subscribe_end"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what a form or a mail program sends; `None` if there is no such path.
+    pub(super) async fn change_subscription(
+        &self,
+        extensions: &http::Extensions,
+        form: &str,
+    ) -> Option<Response> {
+        let plan = self.api.handle.board.subscriptions()?;
+        if !self.may_subscribe() {
+            return None;
+        }
+        let (handle, now) = (&self.api.handle, self.now());
+        let link = || self.link().unwrap_or_default();
+        let is_known = matches!(
+            self.path,
+            "/subscribe" | "/subscribe/confirm" | "/subscribe/stop"
+        );
+        if is_known && !self.api.sessions.may_try(peer(extensions), now) {
+            let response = self.told(StatusCode::TOO_MANY_REQUESTS, "subscribe_busy", true);
+            return Some(response);
+        }
+        let (outcome, done) = match self.path {
+            "/subscribe" => {
+                let means = parameter(Some(form), "means").unwrap_or_default();
+                let address = parameter(Some(form), "address").unwrap_or_default();
+                let outcome = match Means::named(&means) {
+                    None => Err(SubscribeError::Address),
+                    Some(means) => {
+                        let address = (means, address.as_str());
+                        subscribe::subscribe(handle, &plan, self.plan, address, self.t, now).await
+                    }
+                };
+                (outcome, "subscribe_sent")
+            }
+            "/subscribe/confirm" => (
+                subscribe::confirm(handle, self.plan, &link(), now).await,
+                "subscribe_confirmed",
+            ),
+            "/subscribe/stop" => (
+                subscribe::stop(handle, self.plan, &link(), now).await,
+                "subscribe_stopped",
+            ),
+            _ => return None,
+        };
+        Some(match outcome {
+            Ok(()) => self.told(StatusCode::OK, done, false),
+            Err(SubscribeError::Address) => {
+                let message = self.t.text("subscribe_wrong");
+                self.forms(StatusCode::BAD_REQUEST, Some(message))
+            }
+            Err(SubscribeError::Link) => {
+                self.told(StatusCode::NOT_FOUND, "subscribe_expired", true)
+            }
+            Err(SubscribeError::Full | SubscribeError::Store(_)) => {
+                self.told(StatusCode::SERVICE_UNAVAILABLE, "subscribe_busy", true)
+            }
+        })
+    }
+
+    /// The link of the query, if it can be one.
+    fn link(&self) -> Option<String> {
+        let link = parameter(self.query, "link")?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.';
+        (link.len() <= MOST_LINK && link.bytes().all(is_plain)).then_some(link)
+    }
+
+    fn forms(&self, status: StatusCode, message: Option<&str>) -> Response {
+        let plan = self.api.handle.board.subscriptions();
+        let means = plan.map(|plan| plan.means()).unwrap_or_default();
+        let (style, _) = html::style(self.plan);
+        let frame = self.still(&style);
+        self.answered(status, html::subscribe_page(frame, &means, message))
+    }
+
+    fn question(&self, question: &str, action: &str, button: &'static str) -> Response {
+        let Some(link) = self.link() else {
+            return self.told(StatusCode::NOT_FOUND, "subscribe_expired", true);
+        };
+        let (style, _) = html::style(self.plan);
+        let button = self.t.text(button);
+        let page = html::decide_page(self.still(&style), question, action, &link, button);
+        self.answered(StatusCode::OK, page)
+    }
+
+    fn told(&self, status: StatusCode, message: &'static str, is_bad: bool) -> Response {
+        let (style, _) = html::style(self.plan);
+        let message = self.t.text(message);
+        let page = html::message_page(self.still(&style), message, is_bad, false);
+        self.answered(status, page)
+    }
+
+    fn still<'f>(&'f self, style: &'f str) -> html::Frame<'f> {
+        html::Frame::new(self.plan, self.t, &self.base, style, State::Unknown)
+    }
+
+    fn answered(&self, status: StatusCode, page: String) -> Response {
+        let mut response = reply(&Rendered::new(HTML, page), self.fields, Caching::Private);
+        if response.status() == StatusCode::OK {
+            *response.status_mut() = status;
+        }
+        response
+    }
+}

@@ -1,0 +1,276 @@
+use plimsoll_testkit::services::{ClickHouseServer, PostgresServer, clickhouse_database};
+use plimsoll_testkit::until;
+use tempfile::TempDir;
+
+use super::*;
+use crate::reading::CheckResult;
+use crate::status::Status;
+use crate::store::contract::contract;
+
+fn urls(folder: &TempDir) -> ServerUrls {
+    ServerUrls {
+        postgres: Secret::new(PostgresServer::shared().database()),
+        clickhouse: Secret::new(clickhouse_database()),
+        ca: None,
+        spill: Some(folder.path().join("spill")),
+    }
+}
+
+fn open(urls: &ServerUrls) -> ServerStore {
+    ServerStore::open(urls.clone(), ServerOptions::default()).unwrap()
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}
+
+/// The name of a URL's database.
+fn database_of(url: &Secret) -> String {
+    let url = url.expose();
+    let name = url.rsplit('/').next().unwrap();
+    name.split('?').next().unwrap().to_owned()
+}
+
+async fn monitor_in(store: &ServerStore, slug: &str) -> (OrgId, MonitorId) {
+    let org = store.org(slug).await.unwrap();
+    let monitor = NewMonitor {
+        key: "a".to_owned(),
+        name: "a".to_owned(),
+        group: String::new(),
+        kind: "http".to_owned(),
+    };
+    let ids = store.sync_monitors(org, "file", vec![monitor], Timestamp(0));
+    (org, ids.await.unwrap()[0])
+}
+
+/// Results of one monitor, a second apart, from a number on.
+fn rows(monitor: MonitorId, numbers: std::ops::Range<i64>) -> Vec<ResultRow> {
+    let row = |number: i64| {
+        let at = Timestamp(1_772_366_400_000 + number * 1_000);
+        let result = CheckResult::plain(at, Status::Up, Duration::from_millis(3), None);
+        ResultRow::of(monitor, 0, &result)
+    };
+    numbers.map(row).collect()
+}
+
+/// Raw results, and those that the rollups of days count.
+async fn counted(store: &ServerStore, org: OrgId, monitor: MonitorId) -> (usize, u64) {
+    let end = Timestamp(i64::MAX);
+    let raw = store.results(org, monitor, end, 1_000_000).await.unwrap();
+    let days = store
+        .rollups(org, monitor, Resolution::Day, Timestamp(0), end)
+        .await
+        .unwrap();
+    (raw.len(), days.iter().map(Rollup::total).sum())
+}
+
+#[test]
+fn a_store_on_servers_keeps_the_contract() {
+    let folder = TempDir::new().unwrap();
+    contract(|| open(&urls(&folder)));
+}
+
+#[test]
+fn row_level_security_hides_other_organisations_from_a_statement_that_names_none() {
+    let folder = TempDir::new().unwrap();
+    let urls = urls(&folder);
+    let store = open(&urls);
+    let (one, other) = block_on(async {
+        let (one, _) = monitor_in(&store, "one").await;
+        let (other, _) = monitor_in(&store, "other").await;
+        (one, other)
+    });
+    assert_ne!(one, other);
+    let database = database_of(&urls.postgres);
+    let count = |before: &str| {
+        let statement = format!("SET ROLE plimsoll; {before} SELECT count(*) FROM monitors");
+        PostgresServer::shared().sql(&database, &statement)
+    };
+    assert_eq!(count(""), "0");
+    assert_eq!(count(&format!("SET plimsoll.org = '{}';", one.0)), "1");
+    assert_eq!(count("SET plimsoll.org = 'all';"), "2");
+    let tables = PostgresServer::shared().sql(
+        &database,
+        "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org_id'
+         WHERE c.relkind = 'r' AND NOT (c.relrowsecurity AND c.relforcerowsecurity)",
+    );
+    assert_eq!(
+        tables, "",
+        "every table with an organisation has its policy"
+    );
+}
+
+#[test]
+fn a_store_opens_again_with_its_data_and_refuses_that_of_a_newer_version() {
+    let folder = TempDir::new().unwrap();
+    let urls = urls(&folder);
+    let store = open(&urls);
+    let (org, monitor) = block_on(async {
+        let (org, monitor) = monitor_in(&store, "one").await;
+        store.append(org, rows(monitor, 0..50)).await.unwrap();
+        (org, monitor)
+    });
+    // Waiting results are written when the store closes.
+    drop(store);
+    let store = open(&urls);
+    assert_eq!(block_on(counted(&store, org, monitor)), (50, 50));
+    // Results that are handed over again after a start are known.
+    block_on(store.append(org, rows(monitor, 20..60))).unwrap();
+    assert_eq!(block_on(counted(&store, org, monitor)), (60, 60));
+    drop(store);
+
+    let database = database_of(&urls.postgres);
+    let sql = |statement: &str| PostgresServer::shared().sql(&database, statement);
+    sql("INSERT INTO plimsoll_schema VALUES (99)");
+    let error = ServerStore::open(urls.clone(), ServerOptions::default()).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Newer { found: 99, .. }),
+        "{error}"
+    );
+    sql("DELETE FROM plimsoll_schema WHERE version = 99");
+    let clickhouse = clickhouse::ClickHouse::new(urls.clickhouse.expose()).unwrap();
+    let statement = format!(
+        "INSERT INTO {}.plimsoll_schema VALUES (99)",
+        clickhouse.database()
+    );
+    block_on(clickhouse.execute(&statement)).unwrap();
+    let error = ServerStore::open(urls, ServerOptions::default()).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Newer { found: 99, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn urls_that_cannot_be_used_are_reported_without_their_passwords() {
+    let folder = TempDir::new().unwrap();
+    let refused = plimsoll_testkit::refused_address();
+    for (postgres, clickhouse) in [
+        (
+            format!("postgres://ann:hush@{refused}/a"),
+            clickhouse_database(),
+        ),
+        (
+            "postgres://ann:hush@h/a?no_such_key=1".to_owned(),
+            clickhouse_database(),
+        ),
+        (
+            PostgresServer::shared().database(),
+            "http://ann:hush@h:1/a-b".to_owned(),
+        ),
+    ] {
+        let urls = ServerUrls {
+            postgres: Secret::new(postgres),
+            clickhouse: Secret::new(clickhouse),
+            ..urls(&folder)
+        };
+        let error = ServerStore::open(urls, ServerOptions::default()).unwrap_err();
+        assert!(matches!(error, StoreError::Open { .. }), "{error}");
+        assert!(!error.to_string().contains("hush"), "{error}");
+    }
+}
+
+#[test]
+fn results_wait_on_the_disk_while_clickhouse_is_away_and_none_is_lost_or_counted_twice() {
+    let folder = TempDir::new().unwrap();
+    let mut clickhouse = ClickHouseServer::own();
+    let urls = ServerUrls {
+        clickhouse: Secret::new(clickhouse.database()),
+        ..urls(&folder)
+    };
+    let store = open(&urls);
+    let (org, monitor) = block_on(monitor_in(&store, "one"));
+    block_on(async {
+        store.append(org, rows(monitor, 0..1_000)).await.unwrap();
+        store.flush().await.unwrap();
+    });
+    clickhouse.stop();
+    block_on(async {
+        for batch in 1..21 {
+            let more = rows(monitor, batch * 1_000..(batch + 1) * 1_000);
+            store.append(org, more).await.unwrap();
+            store.flush().await.unwrap();
+        }
+        assert_eq!(store.waiting(), (0, 20_000, 0));
+        let end = Timestamp(i64::MAX);
+        assert!(store.results(org, monitor, end, 1).await.is_err());
+    });
+    // The process restarts meanwhile, and starts without ClickHouse.
+    drop(store);
+    let store = open(&urls);
+    assert_eq!(store.waiting(), (0, 20_000, 0));
+    // Results that an agent sends again are left out.
+    block_on(store.append(org, rows(monitor, 500..2_500))).unwrap();
+    clickhouse.resume();
+    block_on(async {
+        store.flush().await.unwrap();
+        until(|| store.waiting() == (0, 0, 0)).await;
+        assert_eq!(counted(&store, org, monitor).await, (21_000, 21_000));
+    });
+}
+
+#[test]
+fn changes_are_refused_while_postgresql_is_away_and_results_wait() {
+    let folder = TempDir::new().unwrap();
+    let mut postgres = PostgresServer::start(None);
+    let urls = ServerUrls {
+        postgres: Secret::new(postgres.database()),
+        ..urls(&folder)
+    };
+    let store = open(&urls);
+    let (org, monitor) = block_on(monitor_in(&store, "one"));
+    let opened = |at| Change::Opened {
+        monitor,
+        at: Timestamp(at),
+        reason: None,
+    };
+    block_on(store.record(org, vec![opened(1)])).unwrap();
+    postgres.stop();
+    block_on(async {
+        let refused = store.record(org, vec![opened(2)]).await;
+        assert!(
+            matches!(refused, Err(StoreError::Database(_))),
+            "{refused:?}"
+        );
+        store.append(org, rows(monitor, 0..100)).await.unwrap();
+    });
+    postgres.resume();
+    block_on(async {
+        let filter = IncidentFilter::default();
+        let found = store.incidents(org, filter, None, 10).await.unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(counted(&store, org, monitor).await, (100, 100));
+    });
+}
+
+#[test]
+fn one_process_has_the_lease_until_it_ends_it_or_the_lease_is_over() {
+    let folder = TempDir::new().unwrap();
+    let urls = urls(&folder);
+    let (first, second) = (open(&urls), open(&urls));
+    let long = Duration::from_hours(1);
+    block_on(async {
+        assert!(first.hold_lease("one", "a", long).await.unwrap());
+        assert!(!second.hold_lease("one", "b", long).await.unwrap());
+        assert!(
+            first.hold_lease("one", "a", long).await.unwrap(),
+            "it is renewed"
+        );
+        second.end_lease("one", "b").await.unwrap();
+        assert!(!second.hold_lease("one", "b", long).await.unwrap());
+        first.end_lease("one", "a").await.unwrap();
+        assert!(second.hold_lease("one", "b", Duration::ZERO).await.unwrap());
+        assert!(
+            first.hold_lease("one", "a", long).await.unwrap(),
+            "it is over"
+        );
+        assert!(
+            second.hold_lease("other", "b", long).await.unwrap(),
+            "each organisation has its own"
+        );
+    });
+}

@@ -1,0 +1,25 @@
+//! Subscriptions to status pages: who receives a message when an incident begins, changes and ends.
+//!
+//! A reader leaves an address: of a mailbox, a webhook or a channel of Slack. A message with a link goes there, and only
+//! who follows it within a day gets more. What is sent are the updates that the page shows, each once to each subscriber,
+//! from the outbox of the store. Addresses come from the public: requests to them reach public addresses alone.
+
+mod config;
+
+mod record;
+
+mod desk;
+
+mod publish;
+
+mod courier;
+
+pub use crate::subscribe::config::SubscriptionPlan;
+pub(crate) use crate::subscribe::config::compile;
+pub(crate) use crate::subscribe::courier::run as deliver;
+pub(crate) use crate::subscribe::desk::{SubscribeError, confirm, list, remove, stop, subscribe};
+pub(crate) use crate::subscribe::publish::run as publish;
+pub(crate) use crate::subscribe::record::{Means, Subscriber};
+
+/// The name under which the outbox has messages to subscribers.
+pub(crate) const CHANNEL: &str = "subscribers";

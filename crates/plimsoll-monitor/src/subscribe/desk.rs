@@ -1,0 +1,199 @@
+//! Where readers subscribe and unsubscribe.
+
+use std::time::Duration;
+
+use ring::rand::{self, SystemRandom};
+use serde_json::json;
+
+use crate::config::ApiToken;
+use crate::engine::Handle;
+use crate::page::{Language, PagePlan};
+use crate::store::{
+    Definition, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
+};
+use crate::subscribe::record::{Means, Subscriber};
+use crate::subscribe::{CHANNEL, SubscriptionPlan};
+use crate::timestamp::Timestamp;
+
+/// Subscribers of an organisation, those who have not followed their link included.
+const MOST: usize = 20_000;
+
+/// Links of the first message are valid for so long.
+pub(super) const CONFIRM_WITHIN: Duration = Duration::from_hours(24);
+
+const KIND: DefinitionKind = DefinitionKind::Subscriber;
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SubscribeError {
+    /// The address is not understood.
+    #[error("the address is not understood")]
+    Address,
+    /// There are too many.
+    #[error("there are too many subscribers")]
+    Full,
+    /// The link is not valid, or not any more.
+    #[error("the link is not valid")]
+    Link,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// All subscribers with their keys.
+pub(crate) async fn list(handle: &Handle) -> Result<Vec<(String, Subscriber)>, StoreError> {
+    let all = handle.store.definitions(handle.org, KIND).await?;
+    Ok(all
+        .into_iter()
+        .filter_map(|(definition, _)| read(&definition))
+        .collect())
+}
+
+fn read(definition: &Definition) -> Option<(String, Subscriber)> {
+    let subscriber = Subscriber::of_text(&definition.text)?;
+    Some((definition.key.clone(), subscriber))
+}
+
+/// Notes an address and sends it a link. An address that is there already gets no second message within a day, and the
+/// answer is the same, so that it does not show who has subscribed.
+pub(crate) async fn subscribe(
+    handle: &Handle,
+    plan: &SubscriptionPlan,
+    page: &PagePlan,
+    (means, given): (Means, &str),
+    language: Language,
+    now: Timestamp,
+) -> Result<(), SubscribeError> {
+    let is_offered = plan.means().contains(&means);
+    let address = means.address(given, plan.allows_private);
+    let address = address
+        .filter(|_| is_offered)
+        .ok_or(SubscribeError::Address)?;
+    let _changing = handle.changing.lock().await;
+    let all = list(handle).await?;
+    let id = Subscriber::id(&page.slug, means, &address);
+    let known = all.iter().find(|(key, _)| *key == id);
+    if let Some((_, known)) = known {
+        let is_fresh = now.since(Timestamp(known.asked)) < CONFIRM_WITHIN;
+        if known.confirmed.is_some() || is_fresh {
+            return Ok(());
+        }
+    } else if all.len() >= MOST {
+        return Err(SubscribeError::Full);
+    }
+    let random: [u8; 32] = rand::generate(&SystemRandom::new())
+        .map_err(|_| StoreError::Busy)?
+        .expose();
+    let subscriber = Subscriber {
+        page: page.slug.clone(),
+        means,
+        address,
+        language: language.code().to_owned(),
+        token: ApiToken::written(&random),
+        asked: now.0,
+        confirmed: None,
+    };
+    let was = known.map(|_| id.clone());
+    write(handle, &id, was, &subscriber, now).await?;
+    let first = NewNotice {
+        channel: CHANNEL.to_owned(),
+        dedup: format!("{id}/confirm/{}", now.0),
+        message: json!({ "kind": "confirm", "subscriber": id }).to_string(),
+        due: now,
+    };
+    handle
+        .store
+        .settle_notices(handle.org, Vec::new(), vec![first], now)
+        .await?;
+    handle.board.touch();
+    Ok(())
+}
+
+/// Begins a subscription. A link that is followed twice changes nothing more.
+pub(crate) async fn confirm(
+    handle: &Handle,
+    page: &PagePlan,
+    link: &str,
+    now: Timestamp,
+) -> Result<(), SubscribeError> {
+    let _changing = handle.changing.lock().await;
+    let (id, mut subscriber) = of_link(handle, page, link).await?;
+    if subscriber.confirmed.is_some() {
+        return Ok(());
+    }
+    if now.since(Timestamp(subscriber.asked)) >= CONFIRM_WITHIN {
+        return Err(SubscribeError::Link);
+    }
+    subscriber.confirmed = Some(now.0);
+    write(handle, &id, Some(id.clone()), &subscriber, now).await?;
+    Ok(())
+}
+
+/// Ends a subscription.
+pub(crate) async fn stop(
+    handle: &Handle,
+    page: &PagePlan,
+    link: &str,
+    now: Timestamp,
+) -> Result<(), SubscribeError> {
+    let _changing = handle.changing.lock().await;
+    let (id, _) = of_link(handle, page, link).await?;
+    remove(handle, &id, None, now).await?;
+    Ok(())
+}
+
+/// Removes a subscriber; fails with [`StoreError::NotFound`] if there is none.
+pub(crate) async fn remove(
+    handle: &Handle,
+    id: &str,
+    audit: Option<NewAudit>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let changes = DefinitionChanges {
+        removals: vec![(id.to_owned(), None)],
+        audit: audit.into_iter().collect(),
+        ..DefinitionChanges::default()
+    };
+    handle
+        .store
+        .change_definitions(handle.org, KIND, changes, now)
+        .await?;
+    Ok(())
+}
+
+/// The subscriber of a link: its key and its token, joined by a dot.
+async fn of_link(
+    handle: &Handle,
+    page: &PagePlan,
+    link: &str,
+) -> Result<(String, Subscriber), SubscribeError> {
+    let (id, token) = link.split_once('.').ok_or(SubscribeError::Link)?;
+    let all = list(handle).await?;
+    let found = all.into_iter().find(|(key, _)| key == id);
+    let found = found.filter(|(_, it)| it.page == page.slug && it.has_token(token));
+    found.ok_or(SubscribeError::Link)
+}
+
+async fn write(
+    handle: &Handle,
+    id: &str,
+    was: Option<String>,
+    subscriber: &Subscriber,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let changes = DefinitionChanges {
+        puts: vec![PutDefinition {
+            key: id.to_owned(),
+            was,
+            version: None,
+            text: subscriber.to_text(),
+            monitor: None,
+        }],
+        ..DefinitionChanges::default()
+    };
+    handle
+        .store
+        .change_definitions(handle.org, KIND, changes, now)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Readers of status pages that subscribe.
+
+use http::{Method, StatusCode};
+use plimsoll_testkit::{eventually, refused_address};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::Running;
+use crate::notices::{Receiver, smtp};
+
+/// The hash of `secret`.
+const TOKEN: &str = r#"
+        [[token]]
+        name = "ann"
+        sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+        scopes = ["admin"]
+"#;
+const ADMIN: (&str, &str) = ("authorization", "Bearer secret");
+
+fn running(folder: &TempDir, more: &str) -> Running {
+    let text = format!(
+        r#"
+        store = "state.db"
+        [subscriptions]
+        allow_private = true
+        {more}
+        [[page]]
+        slug = "acme"
+        title = "Acme"
+        url = "http://status.acme.example"
+        [[monitor]]
+        name = "API"
+        tcp = "{}"
+        interval = "1h"
+        {TOKEN}
+        "#,
+        refused_address()
+    );
+    Running::new(folder.path(), "monitor.toml", &text)
+}
+
+fn subscribe(running: &Running, means: &str, address: &str) -> (StatusCode, String) {
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    form.append_pair("means", means)
+        .append_pair("address", address);
+    let path = "/status/acme/subscribe";
+    running.call(Method::POST, path, &[], &form.finish())
+}
+
+/// The path of a link to the page.
+fn path(link: &Value) -> String {
+    let link = link.as_str().unwrap();
+    let below = link.strip_prefix("http://status.acme.example").unwrap();
+    format!("/status/acme{below}")
+}
+
+fn declare(running: &Running, title: &str) -> i64 {
+    let body = format!(r#"{{"title": "{title}", "body": "We look into it."}}"#);
+    let path = "/api/v1/declared-incidents";
+    let fields = [ADMIN, ("content-type", "application/json")];
+    let (status, text) = running.call(Method::POST, path, &fields, &body);
+    assert_eq!(status, StatusCode::CREATED, "{text}");
+    serde_json::from_str::<Value>(&text).unwrap()["id"]
+        .as_i64()
+        .unwrap()
+}
+
+fn update(running: &Running, id: i64, body: &str) {
+    let path = format!("/api/v1/declared-incidents/{id}");
+    let (status, text) = running.call(Method::PATCH, &path, &[ADMIN], body);
+    assert_eq!(status, StatusCode::OK, "{text}");
+}
+
+#[test]
+fn a_webhook_gets_updates_once_its_link_was_followed_and_none_after_it_ended() {
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let running = running(&folder, "");
+    let page = running.get("/status/acme/").1;
+    assert!(page.contains("/status/acme/subscribe"), "{page}");
+    let address = format!("http://{}/hook", receiver.address);
+    assert_eq!(subscribe(&running, "webhook", &address).0, StatusCode::OK);
+    eventually(|| receiver.bodies().len() == 1);
+    let first = receiver.bodies().remove(0);
+    let confirm = path(&first["meta"]["confirm"]);
+
+    // Nothing is sent before the link was followed, and what looks at it only follows nothing.
+    let early = declare(&running, "Early");
+    let (status, question) = running.get(&confirm);
+    assert_eq!(status, StatusCode::OK);
+    assert!(question.contains("method=\"post\""), "{question}");
+    let count = |running: &Running| {
+        running.json_as(ADMIN, "/api/v1/subscribers")["subscribers"][0]["subscribed_at"].is_string()
+    };
+    assert!(!count(&running));
+    let wrong = confirm.replace("link=", "link=0");
+    assert_eq!(
+        running.call(Method::POST, &wrong, &[], "").0,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        running.call(Method::POST, &confirm, &[], "").0,
+        StatusCode::OK
+    );
+    assert!(count(&running));
+
+    let id = declare(&running, "Search is slow");
+    update(
+        &running,
+        id,
+        r#"{"phase": "identified", "body": "An index is rebuilt."}"#,
+    );
+    update(&running, early, r#"{"phase": "resolved", "body": "Over."}"#);
+    eventually(|| receiver.bodies().len() >= 4);
+    let bodies = receiver.bodies();
+    let seen = |body: &Value| {
+        let incident = &body["incident"];
+        (
+            incident["name"].as_str().unwrap().to_owned(),
+            incident["status"].as_str().unwrap().to_owned(),
+        )
+    };
+    let mut names: Vec<_> = bodies[1..].iter().map(|body| seen(body).0).collect();
+    names.sort();
+    assert_eq!(names, ["Early", "Search is slow", "Search is slow"]);
+    assert_eq!(bodies[1]["page"]["name"], "Acme");
+    let head = receiver.requests.lock().unwrap()[1].0.to_ascii_lowercase();
+    assert!(head.contains("plimsoll-signature: t="), "{head}");
+
+    // Another process with the same store repeats nothing.
+    let stop = path(&bodies[1]["meta"]["unsubscribe"]);
+    drop(running);
+    let running = self::running(&folder, "");
+    let one_click = "List-Unsubscribe=One-Click";
+    let (status, text) = running.call(Method::POST, &stop, &[], one_click);
+    assert_eq!(status, StatusCode::OK, "{text}");
+    update(&running, id, r#"{"phase": "resolved", "body": "Over."}"#);
+    let list = || {
+        running.json_as(ADMIN, "/api/v1/subscribers")["subscribers"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(list(), 0);
+    assert_eq!(
+        running.call(Method::POST, &stop, &[], one_click).0,
+        StatusCode::NOT_FOUND
+    );
+    drop(running);
+    assert_eq!(receiver.bodies().len(), 4);
+}
+
+#[test]
+fn mail_and_slack_have_links_and_the_reader_s_language() {
+    let folder = TempDir::new().unwrap();
+    let (server, mail) = smtp();
+    let receiver = Receiver::new(&[]);
+    let email = format!(
+        "email = {{ host = \"{}\", port = {}, security = \"none\", from = \"Acme <status@acme.example>\" }}",
+        server.ip(),
+        server.port()
+    );
+    let running = running(&folder, &email);
+    let slack = format!("http://{}/slack", receiver.address);
+    let form = |means: &str, address: &str| format!("means={means}&address={address}");
+    let german = [
+        ("accept-language", "de"),
+        ("origin", "http://a"),
+        ("host", "a"),
+    ];
+    for (means, address) in [("slack", slack.as_str()), ("email", "ann@example.org")] {
+        let form = form(means, address);
+        let (status, text) = running.call(Method::POST, "/status/acme/subscribe", &german, &form);
+        assert_eq!(status, StatusCode::OK, "{text}");
+    }
+    eventually(|| receiver.bodies().len() == 1);
+    let text = receiver.bodies()[0]["text"].as_str().unwrap().to_owned();
+    assert!(
+        text.contains("Bestätigen Sie Ihr Abonnement von Acme"),
+        "{text}"
+    );
+    let mail = mail.join().unwrap();
+    assert!(mail.contains("To: ann@example.org"), "{mail}");
+    assert!(
+        mail.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"),
+        "{mail}"
+    );
+    assert!(
+        mail.contains("List-Unsubscribe: <http://status.acme.example/subscribe/stop"),
+        "{mail}"
+    );
+}
+
+#[test]
+fn addresses_of_strangers_are_checked_bounded_and_kept_away_from_private_hosts() {
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let text = format!(
+        r#"
+        store = "memory"
+        [subscriptions]
+        slack = false
+        [[page]]
+        slug = "acme"
+        title = "Acme"
+        url = "http://status.acme.example"
+        [[page]]
+        slug = "hidden"
+        title = "Without an address"
+        {TOKEN}
+        "#
+    );
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    for (means, address) in [
+        ("email", "ann@example.org"),
+        ("slack", "https://hooks.slack.com/services/a"),
+        ("webhook", "http://a.example/"),
+        ("webhook", "javascript:alert(1)"),
+        ("pigeon", "x"),
+    ] {
+        let (status, text) = subscribe(&running, means, address);
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{means} {address}: {text}");
+    }
+    // A name that leads to this machine.
+    let address = format!("https://localhost:{}/", receiver.address.port());
+    assert_eq!(subscribe(&running, "webhook", &address).0, StatusCode::OK);
+    eventually(|| {
+        let notices = running.json_as(ADMIN, "/api/v1/notices");
+        let error = notices["notices"][0]["error"].as_str().unwrap_or_default();
+        error.contains("not allowed") || error.contains("refused") || error.contains("address")
+    });
+    assert!(receiver.requests.lock().unwrap().is_empty());
+    // The same again sends no second message, and the answer does not show that.
+    let again = subscribe(&running, "webhook", &address);
+    assert_eq!(again.0, StatusCode::OK);
+    assert_eq!(
+        running.json_as(ADMIN, "/api/v1/notices")["notices"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    // One address makes a few attempts a minute.
+    let attempts = (0..20).map(|_| subscribe(&running, "webhook", "x").0);
+    assert!(
+        attempts
+            .into_iter()
+            .any(|status| status == StatusCode::TOO_MANY_REQUESTS)
+    );
+    assert_eq!(
+        running.get("/status/hidden/subscribe").0,
+        StatusCode::NOT_FOUND
+    );
+    let other_site = [("origin", "https://evil.example"), ("host", "a")];
+    let path = "/status/acme/subscribe";
+    let (status, _) = running.call(Method::POST, path, &other_site, "means=webhook");
+    assert_eq!(status, StatusCode::FORBIDDEN);
+}
