@@ -6,6 +6,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use plimsoll_script::{Fiber, Resume, ScriptError, Step, Vm};
 use tokio::time::{Instant as Alarm, sleep, sleep_until};
 
+use crate::grpc;
 use crate::http::{perform, perform_batch};
 use crate::socket;
 use crate::user::{Call, Reply, UserState};
@@ -69,6 +70,14 @@ async fn reply_to(user: &Rc<UserState>, call: Call) -> Reply {
         Call::NextEvent(id, until) => {
             Reply::SocketEvent(Box::pin(socket::next(user, id, until)).await)
         }
+        Call::GrpcConnect(client, target) => {
+            Reply::GrpcConnected(Box::pin(client.connect(user, *target)).await)
+        }
+        Call::GrpcInvoke(client, request) => {
+            let response = Box::pin(grpc::invoke(user, &client, *request)).await;
+            Reply::GrpcResponse(response.map(Box::new))
+        }
+        Call::GrpcNext(stream) => Reply::GrpcEvent(Box::pin(grpc::next(user, stream)).await),
         Call::Batch(requests) => Reply::Responses(Box::pin(perform_batch(user, requests)).await),
     }
 }

@@ -16,6 +16,10 @@ mod commonjs;
 
 mod source;
 
+mod remote;
+
+mod recorded;
+
 mod thresholds;
 
 mod checks;
@@ -23,6 +27,10 @@ mod checks;
 mod metrics;
 
 mod http;
+
+mod grpc;
+
+mod secrets;
 
 mod socket;
 
@@ -42,11 +50,20 @@ mod summary;
 
 mod samples;
 
+mod series;
+
+mod progress;
+
 mod once;
 
 pub use crate::exit_code::ExitCode;
 pub use crate::once::{LINES, OnceVerdict, run_once};
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
+pub use crate::progress::{RunProgress, ScenarioStatus};
+pub use crate::recorded::script_of;
+pub use crate::remote::{Fetch, RemoteModules};
 pub use crate::run::{Invocation, Outcome, Output, run};
 pub use crate::samples::{SampleFormat, SampleOutput};
 pub use crate::script::{LoadError, Script, ScriptText};
+pub use crate::secrets::Secrets;
+pub use crate::series::{SeriesOutput, SeriesValue};

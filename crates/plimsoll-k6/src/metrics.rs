@@ -47,6 +47,10 @@ built_in! {
     ws_ping Trend Time;
     ws_session_duration Trend Time;
     ws_connecting Trend Time;
+    grpc_req_duration Trend Time;
+    grpc_streams Counter Default;
+    grpc_streams_msgs_sent Counter Default;
+    grpc_streams_msgs_received Counter Default;
 }
 
 /// A figure of a trend.

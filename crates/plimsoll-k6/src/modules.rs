@@ -8,15 +8,21 @@ mod execution;
 
 mod files;
 
+mod grpc;
+
 mod html;
 
 mod http;
+
+mod secrets;
 
 mod socket;
 
 mod subtle;
 
 mod url;
+
+mod x509;
 
 pub(crate) use self::codec::hex;
 
@@ -109,15 +115,18 @@ type Add = for<'a, 'b> fn(&Adder<'a, 'b>) -> js::Result<()>;
 
 /// Native functions by the module that uses them. Each virtual user makes those of the modules that it imports: a function takes some
 /// 300 bytes.
-const GROUPS: [(&str, Add); 12] = [
+const GROUPS: [(&str, Add); 15] = [
     ("codec", codec::add),
     ("data", core::add_data),
     ("execution", execution::add),
     ("files", files::add),
+    ("grpc", grpc::add),
     ("html", html::add),
+    ("x509", x509::add),
     ("http", http::add),
     ("k6", core::add_k6),
     ("metrics", core::add_metrics),
+    ("secrets", secrets::add),
     ("socket", socket::add),
     ("subtle", subtle::add),
     ("summary", execution::add_summary),

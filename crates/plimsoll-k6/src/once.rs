@@ -13,6 +13,7 @@ use crate::exit_code::ExitCode;
 use crate::options::{Overrides, SummaryMode};
 use crate::run::{Invocation, run};
 use crate::script::Script;
+use crate::secrets::Secrets;
 
 /// What one iteration came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl OnceVerdict {
     }
 }
 
-/// Lines of the log that are kept.
+/// Lines of the log that are kept, the last ones: enough to read a failure on a monitor's page.
 pub const LINES: usize = 100;
 
 /// Runs one iteration of a script by one virtual user, with `setup()` and `teardown()`. Scenarios and durations of the script do not count; its
@@ -67,6 +68,7 @@ pub fn run_once(
         terminals: (false, false),
         workers: 1,
         proxies,
+        secrets: Secrets::default(),
         log: Arc::new(move |level, text, source| {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             // Exceptions of an iteration change no exit code.
@@ -79,6 +81,8 @@ pub fn run_once(
             }
         }),
         samples: Vec::new().into(),
+        series: None,
+        on_progress: None,
         is_interrupted: &is_over,
     });
     let (lines, exceptions) =

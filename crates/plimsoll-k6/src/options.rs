@@ -12,9 +12,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::duration;
+use plimsoll_load::scenario::Segment;
 
 use self::consolidated::consolidated;
-pub(crate) use self::network::NetworkOptions;
+pub(crate) use self::network::{HttpDebug, NetworkOptions};
 pub(crate) use self::scenario::{ScenarioOptions, scenarios};
 
 /// Options that are checked and complete.
@@ -24,7 +25,10 @@ pub(crate) use self::scenario::{ScenarioOptions, scenarios};
     reason = "each is an option of its own"
 )]
 pub struct Options {
+    /// With executors of the whole run, whatever the segment; those without work in the segment are left out.
     pub(crate) scenarios: Vec<ScenarioOptions>,
+    /// The part of the run that is made here; absent for all of it.
+    pub(crate) segment: Option<Segment>,
     /// By metric or sub-metric, as written.
     pub(crate) thresholds: BTreeMap<String, Vec<ThresholdOptions>>,
     pub(crate) setup_timeout: Duration,
@@ -76,6 +80,10 @@ pub enum SummaryMode {
     /// The totals.
     #[default]
     Compact,
+    /// The totals with every metric, then the same for each group and scenario.
+    Full,
+    /// Groups with their checks, then every metric: the layout before k6 1.0.
+    Legacy,
     /// Nothing.
     Disabled,
 }
@@ -122,16 +130,12 @@ pub struct Overrides {
 pub struct OptionsError(pub Vec<String>);
 
 /// The options that k6 has and this engine does not. A script that needs one fails.
-const UNSUPPORTED: [&str; 9] = [
-    "executionSegment",
-    "executionSegmentSequence",
-    "httpDebug",
-    "localIPs",
-    "paused",
-    "tlsAuth",
-    "tlsCipherSuites",
-    "consoleOutput",
-    "features",
+const UNSUPPORTED: [(&str, &str); 2] = [
+    (
+        "paused",
+        "is not supported by plimsoll: a paused run waits for k6's REST API, which plimsoll does not have",
+    ),
+    ("features", "is not supported by plimsoll"),
 ];
 
 /// Those that change nothing here.
@@ -190,19 +194,26 @@ impl Options {
         if !matches!(json, Value::Object(_) | Value::Null) {
             reader.error("options", "must be an object");
         }
-        for name in UNSUPPORTED {
+        for (name, message) in UNSUPPORTED {
             if reader
                 .take(name)
                 .is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
             {
-                reader.error(name, "is not supported by plimsoll");
+                reader.error(name, message);
             }
+        }
+        if reader.take("consoleOutput").is_some() {
+            reader.warn("options.consoleOutput has no effect in a script, as in k6: use --console-output or K6_CONSOLE_OUTPUT");
         }
         for name in WITHOUT_EFFECT {
             reader.take(name);
         }
         let mut scenarios = scenarios(&mut reader, overrides);
         scenarios.sort_by(|one, other| one.name.cmp(&other.name));
+        let segment = segment(&mut reader);
+        if let Some(segment) = &segment {
+            scenarios.retain(|it| it.executor.clone().in_segment(segment).has_work());
+        }
         let thresholds = if overrides.no_thresholds {
             reader.take("thresholds");
             BTreeMap::new()
@@ -237,6 +248,7 @@ impl Options {
         let system_tags = reader.list("systemTags");
         let options = Self {
             scenarios,
+            segment,
             thresholds,
             setup_timeout: reader.duration("setupTimeout", minute),
             teardown_timeout: reader.duration("teardownTimeout", minute),
@@ -269,6 +281,22 @@ impl Options {
         let mut options = reader.finish(options)?;
         options.json = consolidated(&options, &Value::Object(laid_over), overrides);
         Ok(options)
+    }
+}
+
+/// What is made here of a run that several machines share.
+fn segment(reader: &mut Reader<'_>) -> Option<Segment> {
+    let segment = reader.text("executionSegment").unwrap_or_default();
+    let sequence = reader.text("executionSegmentSequence").unwrap_or_default();
+    if segment.is_empty() && sequence.is_empty() {
+        return None;
+    }
+    match Segment::new(&segment, &sequence) {
+        Ok(segment) => Some(segment),
+        Err(error) => {
+            reader.error("executionSegment", &format!("cannot be used: {error}"));
+            None
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod connections;
 
+mod consumers;
+
 mod ticks;
 
 mod users;
@@ -23,16 +25,21 @@ use plimsoll_wire::SystemClock;
 use serde_json::Value;
 use tokio::task::LocalSet;
 
+pub(crate) use self::connections::{CallTls, SecuredCalls};
 use self::connections::{Plans, share};
+use self::consumers::Consumers;
 use self::ticks::{JUDGING, Ticks};
 use self::users::Users;
 use crate::checks::Checks;
 use crate::exit_code::ExitCode;
 use crate::metrics::BuiltIn;
 use crate::options::{Options, Overrides, SummaryMode};
+use crate::progress::RunProgress;
 use crate::samples::{SampleOutput, SampleWriter};
 use crate::script::{LIMITS, Script, User, log_error};
-use crate::summary;
+use crate::secrets::Secrets;
+use crate::series::{SeriesOutput, SeriesWriter};
+use crate::summary::{self, Breakdown};
 use crate::thresholds::Thresholds;
 use crate::user::{
     Files, Log, RequestRate, RunState, SharedArrays, Stage, SystemTags, WorkerShare,
@@ -59,10 +66,16 @@ pub struct Invocation<'a> {
     pub workers: usize,
     /// The proxies.
     pub proxies: ProxyRules,
+    /// What `k6/secrets` has; log lines do not show the values.
+    pub secrets: Secrets,
     /// Gets lines of the script and messages: the level, the text, and where it comes from, or nothing.
     pub log: Log,
     /// Where samples are written to, one by one.
     pub samples: RefCell<Vec<SampleOutput>>,
+    /// Where series for databases are sent to.
+    pub series: Option<RefCell<SeriesOutput>>,
+    /// Gets how far the run is, once a second.
+    pub on_progress: Option<&'a dyn Fn(&RunProgress)>,
     /// Whether a signal has come that ends the run.
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
@@ -127,6 +140,15 @@ pub fn run(invocation: &Invocation<'_>) -> Outcome {
     }
 }
 
+/// The log without values of secrets.
+fn redacting(log: &Log, secrets: &Secrets) -> Log {
+    if secrets.is_empty() {
+        return Arc::clone(log);
+    }
+    let (log, secrets) = (Arc::clone(log), secrets.clone());
+    Arc::new(move |level, text, source| log(level, &secrets.redact(text), source))
+}
+
 /// What is known before the first iteration.
 struct Preparation<'a> {
     invocation: &'a Invocation<'a>,
@@ -166,7 +188,13 @@ impl<'a> Preparation<'a> {
         let none = none.map_err(|error| invalid(error.to_string()))?;
         let state = |options: Options| {
             let scenarios = options.scenarios.iter();
-            let claims = scenarios.map(|scenario| Arc::new(Claims::new(scenario.executor.clone())));
+            let claims = scenarios.map(|scenario| {
+                let executor = scenario.executor.clone();
+                Arc::new(match &options.segment {
+                    Some(segment) => Claims::in_segment(executor, segment.clone()),
+                    None => Claims::new(executor),
+                })
+            });
             Arc::new(RunState {
                 registry: registry.clone(),
                 built_in,
@@ -175,7 +203,8 @@ impl<'a> Preparation<'a> {
                 shared_arrays: Arc::clone(&arrays),
                 environment: invocation.environment.clone(),
                 files: Arc::clone(&files),
-                log: Arc::clone(&invocation.log),
+                log: redacting(&invocation.log, &invocation.secrets),
+                secrets: invocation.secrets.clone(),
                 abort: Arc::default(),
                 progress: Arc::new(TestProgress::new(options.scenarios.len())),
                 claims: claims.collect(),
@@ -241,7 +270,10 @@ impl<'a> Preparation<'a> {
         let plans = Plans::new(&options, invocation).map_err(invalid)?;
         let shared = state(options);
         let worker = share(&shared, &plans);
-        if !invocation.samples.borrow().is_empty() {
+        let keeps_samples = !invocation.samples.borrow().is_empty()
+            || invocation.series.is_some()
+            || invocation.summary_mode == SummaryMode::Full;
+        if keeps_samples {
             let sinks = Sinks::new(registry.clone()).with_points();
             worker.sinks.replace(sinks);
         }
@@ -260,17 +292,26 @@ impl<'a> Preparation<'a> {
 
     fn run(mut self) -> Outcome {
         let mut outputs = self.invocation.samples.borrow_mut();
-        let mut writers: Vec<_> = outputs
+        let registry = &self.shared.registry;
+        let writers = outputs
             .iter_mut()
-            .map(|output| SampleWriter::new(output, &self.shared.options, &self.shared.registry))
-            .collect();
+            .map(|output| SampleWriter::new(output, &self.shared.options, registry));
+        let mut series = self.invocation.series.as_ref().map(RefCell::borrow_mut);
+        let series = series.as_deref_mut();
+        let is_full = self.invocation.summary_mode == SummaryMode::Full;
+        let mut consumers = Consumers {
+            writers: writers.collect(),
+            series: series.map(|output| SeriesWriter::new(output, registry)),
+            breakdown: is_full.then(|| Breakdown::new(registry, &self.shared.built_in)),
+            dropped: 0,
+        };
         let (data, failed) = match self.setup() {
             Ok(data) => (data, None),
             Err(exit) => (None, Some(exit)),
         };
         let began = SystemClock.now();
         let (mut total, mut error) = match failed {
-            None => self.iterations(data.clone(), &mut writers),
+            None => self.iterations(data.clone(), &mut consumers),
             // Without iterations there is a summary all the same.
             Some(_) => (Sinks::new(self.shared.registry.clone()), None),
         };
@@ -287,15 +328,13 @@ impl<'a> Preparation<'a> {
         }
         total.merge(&self.worker.sinks.borrow());
         let rest = self.worker.sinks.borrow_mut().take_points();
-        for mut writer in writers {
-            writer.write(&rest, started(&self.shared));
-            if let Err(message) = writer.finish() {
-                (self.shared.log)(Level::Error, &message, "");
-                exit.get_or_insert(ExitCode::Other);
-            }
+        consumers.take(&rest, started(&self.shared));
+        let (breakdown, has_failed) = consumers.finish(&self.shared.log);
+        if has_failed {
+            exit.get_or_insert(ExitCode::Other);
         }
         drop(outputs);
-        self.thresholds.judge(&total, took);
+        self.thresholds.judge_at_end(&total, took);
         let facts = summary::Facts {
             options: &self.shared.options,
             checks: &self.shared.checks.root(),
@@ -308,13 +347,15 @@ impl<'a> Preparation<'a> {
         };
         let summary = summary::data(&facts);
         let export = summary::export(&summary).to_string();
+        let breakdown = breakdown.map(|breakdown| summary::parts(&facts, &breakdown));
+        let breakdown = breakdown.unwrap_or_default();
         let mut outputs = Vec::new();
         if error.is_none() {
-            match self.outputs(&summary) {
+            match self.outputs(&summary, &breakdown) {
                 Ok(made) => outputs = made,
                 Err(failed) => {
                     exit.get_or_insert(failed);
-                    outputs.push(self.default_summary(&summary));
+                    outputs.push(self.default_summary(&summary, &breakdown));
                 }
             }
         }
@@ -467,7 +508,7 @@ impl<'a> Preparation<'a> {
     fn iterations(
         &mut self,
         data: Option<Arc<str>>,
-        writers: &mut [SampleWriter<'_>],
+        consumers: &mut Consumers<'_>,
     ) -> (Sinks, Option<String>) {
         let shared = Arc::clone(&self.shared);
         let options = &shared.options;
@@ -480,10 +521,10 @@ impl<'a> Preparation<'a> {
                 graceful_stop: scenario.graceful_stop,
             })
             .collect();
-        let users = options
-            .scenarios
+        let users = shared
+            .claims
             .iter()
-            .map(|it| it.executor.most_vus() as usize);
+            .map(|claims| claims.executor().most_vus() as usize);
         let workers = self.invocation.workers.min(users.sum()).max(1);
         let run = ScenarioRun {
             scenarios,
@@ -491,7 +532,7 @@ impl<'a> Preparation<'a> {
             registry: shared.registry.clone(),
             progress: Arc::clone(&shared.progress),
             abort: Arc::clone(&shared.abort),
-            keeps_points: !writers.is_empty(),
+            keeps_points: !consumers.is_empty(),
         };
         let workloads: Arc<dyn Workloads> = Arc::new(Users {
             program: self.invocation.script.program.clone(),
@@ -505,7 +546,8 @@ impl<'a> Preparation<'a> {
             thresholds: &mut self.thresholds,
             dropped: vec![0; options.scenarios.len()],
             judge_at: JUDGING,
-            writers,
+            consumers,
+            on_progress: self.invocation.on_progress,
         };
         let is_interrupted = self.invocation.is_interrupted;
         let abort = Arc::clone(&shared.abort);
@@ -521,9 +563,11 @@ impl<'a> Preparation<'a> {
     }
 
     /// What `handleSummary()` wants written, or the text.
-    fn outputs(&self, summary: &Value) -> Result<Vec<Output>, ExitCode> {
+    ///
+    /// - `parts`: the summary by groups and scenarios, if it is shown.
+    fn outputs(&self, summary: &Value, parts: &Value) -> Result<Vec<Output>, ExitCode> {
         if !self.has.summary {
-            return Ok(vec![self.default_summary(summary)]);
+            return Ok(vec![self.default_summary(summary, parts)]);
         }
         let timeout = self.shared.options.summary_timeout;
         let arguments = vec![summary.to_string()];
@@ -563,7 +607,7 @@ impl<'a> Preparation<'a> {
         match outputs {
             Ok(Some(outputs)) => Ok(outputs),
             // k6 logs an exception and goes on with its own text.
-            Ok(None) | Err(Some(_)) => Ok(vec![self.default_summary(summary)]),
+            Ok(None) | Err(Some(_)) => Ok(vec![self.default_summary(summary, parts)]),
             Err(None) => {
                 let text = format!("handleSummary() took longer than {timeout:?}");
                 (self.shared.log)(Level::Error, &text, "");
@@ -572,14 +616,15 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    fn default_summary(&self, summary: &Value) -> Output {
+    fn default_summary(&self, summary: &Value, parts: &Value) -> Output {
+        let has_colors = self.invocation.has_colors;
         let text = match self.invocation.summary_mode {
-            SummaryMode::Disabled => String::new(),
-            SummaryMode::Compact => {
-                let text = summary::text_of(summary, self.invocation.has_colors, "  ");
-                format!("\n\n{text}\n\n")
-            }
+            SummaryMode::Disabled => None,
+            SummaryMode::Compact => Some(summary::text_of(summary, has_colors, "  ")),
+            SummaryMode::Full => Some(summary::full_text_of(summary, parts, has_colors, "  ")),
+            SummaryMode::Legacy => Some(summary::legacy_text_of(summary, has_colors, "     ")),
         };
+        let text = text.map_or_else(String::new, |text| format!("\n\n{text}\n\n"));
         Output::Stdout(text.into_bytes())
     }
 }

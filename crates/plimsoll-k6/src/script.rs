@@ -17,6 +17,7 @@ use plimsoll_wire::SystemClock;
 use crate::commonjs::EXPORTS;
 use crate::drive::drive;
 use crate::modules::{Natives, install};
+use crate::remote::RemoteModules;
 use crate::source::ScriptSources;
 use crate::user::{RunState, Stage, UserState, WorkerShare};
 
@@ -65,8 +66,13 @@ pub struct Script {
 }
 
 impl Script {
-    /// Compiles a script with everything that it imports. Nothing is run.
+    /// Compiles a script with everything that it imports. Nothing is run, and nothing is fetched.
     pub fn load(text: &ScriptText) -> Result<Self, LoadError> {
+        Self::load_with(text, None)
+    }
+
+    /// The same, with modules of other servers.
+    pub fn load_with(text: &ScriptText, remote: Option<RemoteModules>) -> Result<Self, LoadError> {
         let (name, directory, given) = match text {
             ScriptText::File(path) => {
                 let failed = |message: String| LoadError::File {
@@ -88,7 +94,10 @@ impl Script {
                 (name, directory.clone(), given)
             }
         };
-        let sources = Rc::new(ScriptSources { given });
+        let sources = Rc::new(ScriptSources {
+            given,
+            remote: remote.map(Rc::new),
+        });
         let program = Program::compile(sources, &name, LIMITS)?;
         Ok(Self { program, directory })
     }

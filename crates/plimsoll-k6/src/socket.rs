@@ -23,13 +23,13 @@ use crate::duration::millis;
 use crate::http::{HttpRequest, canonical, error_code};
 use crate::user::UserState;
 
-/// Bytes that a script may have sent and the server not yet taken.
+/// Bytes that a script may have sent and the server has not read; k6 queues without a limit.
 const MOST_UNSENT: usize = 64 << 20;
 
-/// Bytes that are read at a time.
+/// Bytes that one system call reads: a TLS record.
 const READ: usize = 16 << 10;
 
-/// How long a server may take to answer a close frame.
+/// How long a server may take to answer a close frame, the default of common WebSocket libraries.
 const CLOSING: Duration = Duration::from_secs(10);
 
 /// The sockets of a virtual user, by the numbers that its script knows.

@@ -6,14 +6,17 @@ use std::sync::{Arc, LazyLock};
 
 use plimsoll_script::{Program, Sources, strip_types};
 
+use url::Url;
+
 use crate::commonjs::as_module;
+use crate::remote::RemoteModules;
 use crate::script::LIMITS;
 
-/// Longer modules are rejected.
+/// Longer modules are rejected: bundles with all their libraries have 1 to 5 MiB.
 const LONGEST: u64 = 16 << 20;
 
 /// The modules of k6, with their sources.
-const MODULES: [(&str, &str); 22] = [
+const MODULES: [(&str, &str); 26] = [
     ("k6", include_str!("js/k6.js")),
     ("k6/http", include_str!("js/http.js")),
     ("k6/metrics", include_str!("js/metrics.js")),
@@ -27,10 +30,14 @@ const MODULES: [(&str, &str); 22] = [
         "k6/experimental/websockets",
         include_str!("js/websockets.js"),
     ),
+    ("k6/secrets", include_str!("js/secrets.js")),
+    ("k6/net/grpc", include_str!("js/grpc.js")),
     ("k6/html", include_str!("js/html.js")),
     ("k6/crypto", include_str!("js/crypto.js")),
+    ("k6/crypto/x509", include_str!("js/x509.js")),
     ("k6/experimental/csv", include_str!("js/csv.js")),
     ("k6/experimental/fs", include_str!("js/fs.js")),
+    ("k6/experimental/streams", include_str!("js/streams.js")),
     ("https://jslib.k6.io/httpx/", include_str!("js/httpx.js")),
     (
         "https://jslib.k6.io/k6-testing/",
@@ -66,7 +73,10 @@ const LIBRARIES: [(&str, &str); 7] = [
 
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
     let compiled = LIBRARIES.iter().map(|(name, _)| {
-        let sources = Rc::new(ScriptSources { given: None });
+        let sources = Rc::new(ScriptSources {
+            given: None,
+            remote: None,
+        });
         let program = Program::compile(sources, &format!("{OWN}{name}"), LIMITS);
         program.expect("modules of this crate are valid")
     });
@@ -114,6 +124,8 @@ const REMOVED: [(&str, &str); 6] = [
 pub(crate) struct ScriptSources {
     /// A text that is not a file, by its name.
     pub(crate) given: Option<(String, Arc<str>)>,
+    /// Those of other servers; absent where none are fetched.
+    pub(crate) remote: Option<Rc<RemoteModules>>,
 }
 
 impl Sources for ScriptSources {
@@ -122,14 +134,17 @@ impl Sources for ScriptSources {
             return module(specifier);
         }
         if let Some(rest) = specifier.strip_prefix("https://") {
-            return remote(specifier, rest);
+            return self.remote(specifier, rest);
         }
         if specifier.starts_with("http://") {
             return Err(format!(
                 "`{specifier}`: modules are imported over https only"
             ));
         }
-        if let Some(path) = specifier.strip_prefix("file://") {
+        let is_remote = from.starts_with(HTTPS);
+        if let Some(path) = specifier.strip_prefix("file://")
+            && !is_remote
+        {
             return file(Path::new(path));
         }
         let is_path = ["./", "../", "/"]
@@ -139,6 +154,11 @@ impl Sources for ScriptSources {
             return Err(format!(
                 "`{specifier}` is neither a module of k6 nor a path: modules of npm have to be bundled, and paths begin with `./`"
             ));
+        }
+        if is_remote {
+            let joined = Url::parse(from).and_then(|url| url.join(specifier));
+            let joined = joined.map_err(|error| format!("`{specifier}`: {error}"))?;
+            return self.resolve(from, joined.as_str());
         }
         let directory = Path::new(from).parent().unwrap_or(Path::new("/"));
         file(&directory.join(specifier))
@@ -155,6 +175,18 @@ impl Sources for ScriptSources {
             && given == name
         {
             return Ok(as_module(name, text, |specifier| {
+                self.resolve(name, specifier)
+            }));
+        }
+        if let (true, Some(remote)) = (name.starts_with(HTTPS), &self.remote) {
+            let mut text = remote.text(name)?;
+            let path = Url::parse(name).map(|url| url.path().to_owned());
+            let path = path.unwrap_or_default();
+            if Path::new(&path).extension().is_some_and(|it| it == "ts") {
+                let stripped = strip_types(&text);
+                text = stripped.map_err(|error| format!("{name}:{error}"))?.into();
+            }
+            return Ok(as_module(name, &text, |specifier| {
                 self.resolve(name, specifier)
             }));
         }
@@ -195,27 +227,42 @@ fn module(specifier: &str) -> Result<String, String> {
     ))
 }
 
+impl ScriptSources {
+    /// The name of a module of another server.
+    fn remote(&self, specifier: &str, rest: &str) -> Result<String, String> {
+        if let Some(library) = library(rest) {
+            return Ok(library);
+        }
+        if self.remote.is_some() {
+            let url = Url::parse(specifier).map_err(|error| format!("`{specifier}`: {error}"))?;
+            return Ok(url.to_string());
+        }
+        let libraries = MODULES
+            .iter()
+            .filter_map(|(name, _)| name.strip_prefix(JSLIB));
+        let built_in: Vec<_> = libraries.map(|name| name.trim_end_matches('/')).collect();
+        let built_in = built_in.join(", ");
+        Err(format!(
+            "`{specifier}`: remote modules are not fetched here; save the file beside the script and import it by its path ({built_in} of jslib.k6.io, and k6-reporter, are built in)"
+        ))
+    }
+}
+
 /// Libraries that many scripts import by URL are built in.
-fn remote(specifier: &str, rest: &str) -> Result<String, String> {
+///
+/// - `rest`: of the URL, behind `https://`.
+fn library(rest: &str) -> Option<String> {
     if rest.contains("/k6-reporter/") && rest.ends_with("/bundle.js") {
-        return Ok(format!("{OWN}{REPORTER}"));
+        return Some(format!("{OWN}{REPORTER}"));
     }
     let found = MODULES.iter().find(|(name, _)| {
         let path = name.strip_prefix("https://");
         path.is_some_and(|path| rest.starts_with(path) && rest.ends_with("/index.js"))
     });
-    if let Some((name, _)) = found {
-        return Ok(format!("{OWN}{name}"));
-    }
-    let libraries = MODULES
-        .iter()
-        .filter_map(|(name, _)| name.strip_prefix(JSLIB));
-    let built_in: Vec<_> = libraries.map(|name| name.trim_end_matches('/')).collect();
-    let built_in = built_in.join(", ");
-    Err(format!(
-        "`{specifier}`: remote modules are not fetched; save the file beside the script and import it by its path ({built_in} of jslib.k6.io, and k6-reporter, are built in)"
-    ))
+    found.map(|(name, _)| format!("{OWN}{name}"))
 }
+
+const HTTPS: &str = "https://";
 
 /// Where the URLs of the libraries of k6 begin.
 const JSLIB: &str = "https://jslib.k6.io/";

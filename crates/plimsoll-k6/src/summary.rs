@@ -1,6 +1,10 @@
 //! The summary of a run: its data as scripts get it, its text, and the shape of `--summary-export`.
 
+mod breakdown;
+
 mod humanize;
+
+mod legacy;
 
 mod text;
 
@@ -15,8 +19,10 @@ use crate::modules::hex;
 use crate::options::{Options, TimeUnit};
 use crate::thresholds::{Thresholds, per_second};
 
+pub(crate) use self::breakdown::Breakdown;
 pub(crate) use self::humanize::humanize;
-pub(crate) use self::text::text_of;
+pub(crate) use self::legacy::legacy_text_of;
+pub(crate) use self::text::{full_text_of, text_of};
 
 /// What a summary is made of.
 pub(crate) struct Facts<'a> {
@@ -65,12 +71,18 @@ pub(crate) fn data(facts: &Facts<'_>) -> Value {
 
 /// Adds a metric and its sub-metrics, as far as they have samples or thresholds.
 fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
+    let has_judged_part = metric.sub_metrics.iter().any(|sub| {
+        let mut judged = facts.thresholds.judged.iter();
+        judged.any(|judged| *judged.metric == *sub.name)
+    });
     let series = metric.sub_metrics.iter().map(|sub| (&sub.name, sub.series));
     for (name, series) in std::iter::once((&metric.name, metric.series)).chain(series) {
         let mut judged = facts.thresholds.judged.iter();
         let judged = judged.find(|judged| *judged.metric == **name);
         let sink = facts.sinks.series(series);
-        if sink.is_none() && judged.is_none() {
+        // A metric whose sub-metric is judged is there too.
+        let has_judged = judged.is_some() || (*name == metric.name && has_judged_part);
+        if sink.is_none() && !has_judged {
             continue;
         }
         let none = Sink::new(metric.kind);
@@ -90,9 +102,18 @@ fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
     }
 }
 
+/// The summary by groups and scenarios.
+pub(crate) fn parts(facts: &Facts<'_>, breakdown: &Breakdown) -> Value {
+    breakdown.data(facts.options, facts.took)
+}
+
 fn values(facts: &Facts<'_>, sink: &Sink) -> Value {
+    values_of(facts.options, facts.took, sink)
+}
+
+fn values_of(options: &Options, took: Duration, sink: &Sink) -> Value {
     match sink {
-        Sink::Counter(sum) => json!({ "count": whole(*sum), "rate": per_second(*sum, facts.took) }),
+        Sink::Counter(sum) => json!({ "count": whole(*sum), "rate": per_second(*sum, took) }),
         Sink::Gauge(gauge) => {
             json!({ "value": whole(gauge.value), "min": whole(gauge.min), "max": whole(gauge.max) })
         }
@@ -102,7 +123,7 @@ fn values(facts: &Facts<'_>, sink: &Sink) -> Value {
             "fails": rate.total - rate.passes,
         }),
         Sink::Trend(trend) => {
-            let stats = facts.options.trend_stats.iter();
+            let stats = options.trend_stats.iter();
             let values = stats.filter_map(|stat| {
                 let value = TrendStat::parse(stat)?.of(trend);
                 Some((stat.clone(), whole(value)))

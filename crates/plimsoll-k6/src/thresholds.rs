@@ -20,6 +20,7 @@ pub(crate) struct Judged {
     /// As written.
     pub(crate) metric: String,
     pub(crate) series: SeriesId,
+    kind: MetricKind,
     pub(crate) thresholds: Vec<Threshold>,
 }
 
@@ -111,6 +112,7 @@ impl Thresholds {
             judged.push(Judged {
                 metric: metric.clone(),
                 series,
+                kind,
                 thresholds: compiled,
             });
         }
@@ -121,17 +123,32 @@ impl Thresholds {
         }
     }
 
-    /// Judges all of them; returns whether one that aborts the run failed.
+    /// Judges all of them while the run goes on; returns whether one that aborts the run failed. Those without samples are met.
     ///
     /// - `at`: since the start of the run.
     pub(crate) fn judge(&mut self, sinks: &Sinks, at: Duration) -> bool {
+        self.judge_with(sinks, at, None)
+    }
+
+    /// Judges all of them for the last time. What has no samples counts as 0, but a rate, which is met: as in k6.
+    ///
+    /// - `took`: the whole run.
+    pub(crate) fn judge_at_end(&mut self, sinks: &Sinks, took: Duration) {
+        self.judge_with(sinks, took, Some(0.0));
+    }
+
+    /// - `nothing`: the value of what has no samples, apart from rates.
+    fn judge_with(&mut self, sinks: &Sinks, at: Duration, nothing: Option<f64>) -> bool {
         let mut aborts = false;
         for judged in &mut self.judged {
             let sink = sinks.series(judged.series);
             for threshold in &mut judged.thresholds {
-                let value = sink.and_then(|sink| threshold.condition.value(sink, at));
+                let value = match sink {
+                    Some(sink) => threshold.condition.value(sink, at),
+                    None if judged.kind == MetricKind::Rate => None,
+                    None => nothing,
+                };
                 threshold.value = value;
-                // What was never measured does not fail.
                 threshold.is_met = value.is_none_or(|value| threshold.condition.holds(value));
                 aborts |= !threshold.is_met && threshold.aborts && at >= threshold.delay;
             }
@@ -344,6 +361,18 @@ mod tests {
         );
         assert!(thresholds.judge(&sinks, Duration::from_secs(10)));
         assert!(!thresholds.are_met());
+        thresholds.judge_at_end(&Sinks::new(registry), Duration::from_secs(10));
+        let met = thresholds.judged.iter().map(|judged| {
+            let each = judged.thresholds.iter().map(|it| it.is_met);
+            (judged.metric.as_str(), each.collect::<Vec<_>>())
+        });
+        // Nothing is 0 at the end, and a rate without samples is met.
+        let expected = [
+            ("count", vec![true, false]),
+            ("gauge", vec![false]),
+            ("rate", vec![true]),
+        ];
+        assert_eq!(met.take(3).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_client::forward::Pool;
+use plimsoll_formats::grpc::Descriptors;
 use plimsoll_load::scenario::{
     Abort, Claims, MetricId, Registry, Sinks, Tag, TestProgress, UserId,
 };
@@ -18,16 +19,18 @@ use plimsoll_wire::SystemClock;
 
 use crate::checks::{Checks, KnownChecks, SEPARATOR};
 use crate::duration::millis;
+use crate::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
 use crate::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
 use crate::metrics::BuiltIn;
 use crate::options::Options;
+use crate::run::SecuredCalls;
+use crate::secrets::Secrets;
 use crate::socket::{Opened, SocketEvent, Sockets};
 
 /// Where lines of the script and messages go.
 pub(crate) type Log = Arc<dyn Fn(Level, &str, &str) + Send + Sync>;
 
 /// What scripts wait for.
-#[derive(Debug)]
 pub(crate) enum Call {
     Sleep(Duration),
     Request(Box<HttpRequest>),
@@ -36,6 +39,10 @@ pub(crate) enum Call {
     OpenSocket(Box<HttpRequest>, String),
     /// What happens on a WebSocket, until then.
     NextEvent(u32, Option<Instant>),
+    GrpcConnect(Rc<GrpcClient>, Box<GrpcTarget>),
+    GrpcInvoke(Rc<GrpcClient>, Box<GrpcRequest>),
+    /// What happens on a stream of gRPC.
+    GrpcNext(u32),
 }
 
 /// What they get.
@@ -46,6 +53,9 @@ pub(crate) enum Reply {
     Responses(Vec<HttpResponse>),
     SocketOpened(Opened),
     SocketEvent(SocketEvent),
+    GrpcConnected(Result<(), String>),
+    GrpcResponse(Result<Box<GrpcResponse>, String>),
+    GrpcEvent(GrpcEvent),
 }
 
 impl Host for UserState {
@@ -64,6 +74,7 @@ pub(crate) struct RunState {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) files: Arc<Files>,
     pub(crate) log: Log,
+    pub(crate) secrets: Secrets,
     pub(crate) abort: Arc<Abort>,
     pub(crate) progress: Arc<TestProgress>,
     /// In the order of the options.
@@ -149,12 +160,17 @@ impl SharedArrays {
     }
 }
 
+/// Folders for imports, and files that are relative to them.
+type ProtoFiles = (Vec<String>, Vec<String>);
+
 /// Files that the script has opened, read once.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     /// Paths are relative to it.
     pub(crate) directory: std::path::PathBuf,
     read: Mutex<HashMap<std::path::PathBuf, Arc<Vec<u8>>>>,
+    /// Descriptors of gRPC by the folders and files that they were made of.
+    described: Mutex<HashMap<ProtoFiles, Descriptors>>,
 }
 
 impl Files {
@@ -162,7 +178,30 @@ impl Files {
         Self {
             directory,
             read: Mutex::default(),
+            described: Mutex::default(),
         }
+    }
+
+    /// The descriptors of these files, made once for all virtual users.
+    ///
+    /// - `compile`: gets the folder that paths are relative to.
+    pub(crate) fn described(
+        &self,
+        imports: &[String],
+        files: &[String],
+        compile: impl FnOnce(&std::path::Path) -> Result<Descriptors, String>,
+    ) -> Result<Descriptors, String> {
+        let key = (imports.to_vec(), files.to_vec());
+        let mut described = self
+            .described
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = described.get(&key) {
+            return Ok(found.clone());
+        }
+        let made = compile(&self.directory)?;
+        described.insert(key, made.clone());
+        Ok(made)
     }
 
     pub(crate) fn open(&self, path: &str) -> Result<Arc<Vec<u8>>, String> {
@@ -199,6 +238,7 @@ pub(crate) struct SystemTags {
     pub(crate) error_code: bool,
     pub(crate) tls_version: bool,
     pub(crate) scenario: bool,
+    pub(crate) service: bool,
     pub(crate) expected_response: bool,
 }
 
@@ -218,6 +258,7 @@ impl SystemTags {
             error_code: has("error_code"),
             tls_version: has("tls_version"),
             scenario: has("scenario"),
+            service: has("service"),
             expected_response: has("expected_response"),
         }
     }
@@ -231,6 +272,10 @@ pub(crate) struct WorkerShare {
     pub(crate) pool: Pool,
     /// Over HTTP/1 only.
     pub(crate) sockets: Pool,
+    /// Over HTTP/2 only, for gRPC.
+    pub(crate) calls: Pool,
+    /// The same, with certificates of the script.
+    pub(crate) secured: Arc<SecuredCalls>,
 }
 
 /// What a virtual user is doing.
@@ -257,6 +302,7 @@ pub(crate) struct UserState {
     pub(crate) connections: Connections,
     pub(crate) jars: RefCell<Jars>,
     pub(crate) sockets: Sockets,
+    pub(crate) grpc: Grpc,
     pub(crate) random: RefCell<fastrand::Rng>,
     /// Those of the run, the scenario and the script.
     tags: RefCell<Vec<(String, String)>>,
@@ -314,6 +360,7 @@ impl UserState {
             connections: Connections::new(&worker.pool),
             jars: RefCell::default(),
             sockets: Sockets::default(),
+            grpc: Grpc::default(),
             random: RefCell::new(fastrand::Rng::new()),
             tags: RefCell::new(tags),
             group: RefCell::new(group.to_owned()),
@@ -413,6 +460,12 @@ impl UserState {
         group.truncate(end);
     }
 
+    /// Bytes for `data_sent` and `data_received` of the iteration.
+    pub(crate) fn count_bytes(&self, sent: u64, received: u64) {
+        self.sent.set(self.sent.get() + sent);
+        self.received.set(self.received.get() + received);
+    }
+
     /// Adds the samples of one exchange.
     pub(crate) fn measure_exchange(&self, hop: &Hop<'_>) {
         let on = self.shared.system_tags;
@@ -468,8 +521,7 @@ impl UserState {
             add(id, millis(duration));
         }
         drop(sinks);
-        self.sent.set(self.sent.get() + hop.sent);
-        self.received.set(self.received.get() + hop.received);
+        self.count_bytes(hop.sent, hop.received);
     }
 
     /// Adds the samples of an iteration, or of what takes its place in setup and teardown.
@@ -488,6 +540,7 @@ impl UserState {
         self.iteration.set((in_scenario, own));
         self.group.borrow_mut().clear();
         self.sockets.clear();
+        self.grpc.clear_streams();
         if self.shared.options.resets_cookies {
             self.jars.borrow_mut().reset();
         }

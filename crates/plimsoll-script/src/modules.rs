@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longer modules are rejected.
+/// Longer modules are rejected: bundles of common libraries have 1 to 2 MiB, and parsing time grows with length.
 const LONGEST: u64 = 4 << 20;
 
-/// Programs of more modules are rejected.
+/// Programs of more modules are rejected: unbundled test suites have some dozens.
 pub(crate) const MOST: usize = 1000;
 
 /// Finds modules and their texts. Failures are for people.

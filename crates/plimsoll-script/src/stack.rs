@@ -9,7 +9,7 @@ use corosensei::stack::DefaultStack;
 use crate::error::{ErrorKind, ScriptError};
 use crate::limits::Limits;
 
-/// Idle stacks that are kept; more are unmapped.
+/// Idle stacks that are kept; more are unmapped. A worker resumes about so many fibers between two that start.
 const KEPT: usize = 64;
 
 /// A pool of stacks with guard pages, for the fibers of one thread.

@@ -1,12 +1,15 @@
 //! TypeScript made JavaScript by blanking its types.
 //!
 //! What is a type becomes spaces, so that every line and column of an error is that of the TypeScript file. Types are not checked.
-//! Syntax that types alone cannot explain (enums, namespaces with values, parameter properties, decorators) is rejected with what to
-//! write instead. Imports that only types use are removed, as the compilers of TypeScript do file by file.
+//! Enums, namespaces and parameter properties are more than types: the JavaScript for them is inserted in their lines, so errors keep
+//! their lines, and their columns in every other line. Decorators are rejected. Imports that only types use are removed, as the compilers of
+//! TypeScript do file by file.
 //!
 //! The parser accepts more than JavaScript does: what is wrong in the remaining JavaScript is reported by the engine.
 
 mod classes;
+
+mod declarations;
 
 mod expressions;
 
@@ -16,7 +19,7 @@ mod tokens;
 
 mod types;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use self::tokens::{Kind, Token};
 
@@ -32,7 +35,8 @@ pub struct TypeScriptError {
     pub message: String,
 }
 
-/// The JavaScript of a module of TypeScript. It has the same lines, and each token in the same column.
+/// The JavaScript of a module of TypeScript. It has the same lines, and each token in the same column, except in lines with enums,
+/// namespaces and parameter properties.
 pub fn strip_types(text: &str) -> Result<String, TypeScriptError> {
     let mut stripper = Stripper::new(text);
     match stripper.module() {
@@ -50,7 +54,7 @@ pub fn strip_types(text: &str) -> Result<String, TypeScriptError> {
     }
 }
 
-/// Deeper nesting is rejected: the parser is recursive.
+/// Deeper nesting is rejected: the parser is recursive, and people write some 20 levels.
 const DEEPEST: u32 = 200;
 
 /// What stops the parser.
@@ -97,6 +101,8 @@ struct Stripper<'a> {
     /// Where the token before it ends.
     previous: usize,
     edits: Vec<Edit>,
+    /// JavaScript in place of enums, namespaces and parameter properties: before which byte, and what.
+    insertions: Vec<(usize, String)>,
     /// Names that are read or written as values.
     references: Vec<(usize, usize)>,
     /// Names of declared values.
@@ -106,6 +112,16 @@ struct Stripper<'a> {
     imports: Vec<Import>,
     /// Names in `export { … }` of this module: the local name, and what goes with it.
     exports: Vec<Imported>,
+    /// Functions, classes, enums and namespaces of each block around, which another enum or namespace may extend.
+    scopes: Vec<HashSet<&'a str>>,
+    /// The namespaces around, from the outermost to the innermost.
+    namespaces: Vec<&'a str>,
+    /// Members of enums, by the name of the enum.
+    members: HashMap<&'a str, HashSet<&'a str>>,
+    /// Names that the variable declaration under way has bound.
+    bound: Vec<&'a str>,
+    /// Parameters of the constructor under way that are properties too.
+    properties: Vec<&'a str>,
     depth: u32,
     /// `in` is no operator: the head of a `for`.
     has_no_in: bool,
@@ -124,7 +140,12 @@ struct Mark {
     token: Token,
     previous: usize,
     edits: usize,
+    insertions: usize,
     references: usize,
+    scopes: usize,
+    namespaces: usize,
+    bound: usize,
+    properties: usize,
     depth: u32,
     has_no_in: bool,
     is_in_branch: bool,
@@ -138,11 +159,17 @@ impl<'a> Stripper<'a> {
             token: Token::default(),
             previous: 0,
             edits: Vec::new(),
+            insertions: Vec::new(),
             references: Vec::new(),
             values: HashSet::new(),
             types: HashSet::new(),
             imports: Vec::new(),
             exports: Vec::new(),
+            scopes: vec![HashSet::new()],
+            namespaces: Vec::new(),
+            members: HashMap::new(),
+            bound: Vec::new(),
+            properties: Vec::new(),
             depth: 0,
             has_no_in: false,
             is_in_branch: false,
@@ -259,7 +286,12 @@ impl<'a> Stripper<'a> {
             token: self.token,
             previous: self.previous,
             edits: self.edits.len(),
+            insertions: self.insertions.len(),
             references: self.references.len(),
+            scopes: self.scopes.len(),
+            namespaces: self.namespaces.len(),
+            bound: self.bound.len(),
+            properties: self.properties.len(),
             depth: self.depth,
             has_no_in: self.has_no_in,
             is_in_branch: self.is_in_branch,
@@ -271,7 +303,12 @@ impl<'a> Stripper<'a> {
         self.token = mark.token;
         self.previous = mark.previous;
         self.edits.truncate(mark.edits);
+        self.insertions.truncate(mark.insertions);
         self.references.truncate(mark.references);
+        self.scopes.truncate(mark.scopes);
+        self.namespaces.truncate(mark.namespaces);
+        self.bound.truncate(mark.bound);
+        self.properties.truncate(mark.properties);
         self.depth = mark.depth;
         self.has_no_in = mark.has_no_in;
         self.is_in_branch = mark.is_in_branch;
@@ -291,6 +328,16 @@ impl<'a> Stripper<'a> {
         self.edits.push(Edit::Put(start, b';'));
     }
 
+    /// Inserts JavaScript before a byte, behind what has been inserted there.
+    fn insert(&mut self, at: usize, text: impl Into<String>) {
+        self.insertions.push((at, text.into()));
+    }
+
+    /// Whether the statement that starts there was blanked as a whole.
+    fn is_blanked(&self, start: usize) -> bool {
+        matches!(self.edits.last(), Some(Edit::Put(at, b';')) if *at == start)
+    }
+
     fn has_newline(&self, start: usize, end: usize) -> bool {
         self.slice(start, end).contains(tokens::is_newline)
     }
@@ -305,15 +352,22 @@ impl<'a> Stripper<'a> {
     fn finish(mut self) -> String {
         self.remove_unused();
         let mask = self.mask();
-        let changed = self.text.char_indices().map(|(at, character)| {
-            match mask.get(at).copied().unwrap_or(KEPT) {
+        self.insertions.sort_by_key(|(at, _)| *at);
+        let mut insertions = self.insertions.iter().peekable();
+        let mut changed = String::with_capacity(self.text.len());
+        for (at, character) in self.text.char_indices() {
+            while let Some((_, text)) = insertions.next_if(|(before, _)| *before <= at) {
+                changed.push_str(text);
+            }
+            changed.push(match mask.get(at).copied().unwrap_or(KEPT) {
                 KEPT => character,
                 BLANK if tokens::is_newline(character) => character,
                 BLANK => ' ',
                 put => char::from(put),
-            }
-        });
-        changed.collect()
+            });
+        }
+        changed.extend(insertions.map(|(_, text)| text.as_str()));
+        changed
     }
 
     /// What becomes of each byte.

@@ -14,6 +14,7 @@ use plimsoll_client::{
     is_idempotent,
 };
 use plimsoll_model::{Clock as _, Failure, Phase, Phases, Protocol};
+use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 use tokio::sync::Semaphore;
 use tokio::time::sleep_until;
@@ -22,9 +23,10 @@ use url::Url;
 use super::error_code;
 use super::request::{BodyForm, HttpRequest, UrlError};
 use super::response::{HttpResponse, Timings, canonical, shown};
+use crate::options::HttpDebug;
 use crate::user::{Hop, UserState};
 
-/// Bytes of a decoded response at most.
+/// Bytes of a decoded response: k6 has no limit, but a compressed bomb must not end the generator.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The connections of a virtual user.
@@ -287,6 +289,7 @@ impl Performing<'_> {
                 }
             };
             self.leased(&lease, blocked);
+            self.debug_request(&endpoint, authority.as_deref(), content);
             let mut head = Head::new(method, endpoint.path_and_query(), &self.current.fields);
             head.authority = authority.as_deref();
             let exchange = match lease.begin(&head, Full::new(content.clone())) {
@@ -298,7 +301,10 @@ impl Performing<'_> {
                     is_fresh = true;
                 }
                 Err((failure, _)) => break Err(failure),
-                Ok(received) => break Ok(received),
+                Ok(received) => {
+                    self.debug_response(&received);
+                    break Ok(received);
+                }
             }
         };
         result.map_err(|failure| error_code::of_failure(&failure))
@@ -389,6 +395,50 @@ impl Performing<'_> {
             content: Bytes::from(content),
             error,
         })
+    }
+
+    /// Logs a request that is sent, by the option `httpDebug`.
+    fn debug_request(&self, endpoint: &Endpoint, authority: Option<&str>, content: &Bytes) {
+        let Some(debug) = self.user.shared.options.network.http_debug else {
+            return;
+        };
+        let start = format!(
+            "Request:\n{} {} {}\nHost: {}\n",
+            self.current.method,
+            endpoint.path_and_query(),
+            self.current.protocol,
+            authority.unwrap_or(endpoint.authority()),
+        );
+        self.debug(start, &self.current.fields, content, debug);
+    }
+
+    fn debug_response(&self, received: &Received) {
+        let Some(debug) = self.user.shared.options.network.http_debug else {
+            return;
+        };
+        let start = format!("Response:\n{} {}\n", self.current.protocol, received.reason);
+        self.debug(start, &received.fields, &received.content, debug);
+    }
+
+    fn debug(
+        &self,
+        mut text: String,
+        fields: &[(String, String)],
+        content: &[u8],
+        debug: HttpDebug,
+    ) {
+        for (name, value) in fields {
+            text.push_str(name);
+            text.push_str(": ");
+            text.push_str(value);
+            text.push('\n');
+        }
+        text.push('\n');
+        if debug == HttpDebug::Full {
+            text.push_str(&String::from_utf8_lossy(content));
+            text.push('\n');
+        }
+        (self.user.shared.log)(Level::Info, &text, "");
     }
 
     fn leased(&mut self, lease: &Lease, blocked: Duration) {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plimsoll_client::{Compressor, ContentCoding};
 use plimsoll_script::js::{self, Array, Coerced, Ctx, Exception, FromJs as _, Object, Value};
 use url::Url;
 
@@ -231,14 +230,10 @@ fn compress(request: &mut HttpRequest, list: &str) -> Result<(), String> {
         .map(str::trim)
         .filter(|name| !name.is_empty())
     {
-        let coding = [ContentCoding::Gzip, ContentCoding::Deflate]
-            .into_iter()
-            .find(|coding| coding.name() == name);
-        let coding = coding.ok_or_else(|| {
-            format!("has `{name}`, but plimsoll compresses requests by gzip and deflate only")
+        let compressed = plimsoll_client::encoded(name, &request.content);
+        let compressed = compressed.ok_or_else(|| {
+            format!("has `{name}`, which is not one of gzip, deflate, br and zstd")
         })?;
-        let mut compressed = Vec::new();
-        Compressor::new(coding).write(&request.content, &mut compressed);
         request.content = Bytes::from(compressed);
         names.push(name);
     }

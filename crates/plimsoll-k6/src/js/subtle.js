@@ -7,7 +7,9 @@ const failure = (name, message) => Object.assign(new Error(message), { name });
 const HASHES = { "SHA-1": "sha1", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512" };
 const BLOCKS = { "SHA-1": 512, "SHA-256": 512, "SHA-384": 1024, "SHA-512": 1024 };
 const AES = ["AES-CBC", "AES-CTR", "AES-GCM"];
-const SUPPORTED = [...AES, "HMAC", "PBKDF2", "ECDSA"];
+const RSA = ["RSASSA-PKCS1-v1_5", "RSA-PSS"];
+const CURVES = ["ECDSA", "ECDH"];
+const SUPPORTED = [...AES, "HMAC", "PBKDF2", ...CURVES, ...RSA];
 
 const bytesOf = (data, what) => {
   if (data instanceof ArrayBuffer) return data.slice(0);
@@ -68,6 +70,9 @@ const USAGES = {
   HMAC: ["sign", "verify"],
   PBKDF2: ["deriveKey", "deriveBits"],
   ECDSA: ["sign", "verify"],
+  ECDH: ["deriveKey", "deriveBits"],
+  "RSASSA-PKCS1-v1_5": ["sign", "verify"],
+  "RSA-PSS": ["sign", "verify"],
 };
 const usagesOf = (name, usages, type) => {
   const wrong = usages.find((usage) => !USAGES[name].includes(usage));
@@ -103,6 +108,131 @@ const publicKey = (curve, format, data) => {
   return point.buffer;
 };
 
+// DER, as far as keys of RSA need it.
+const tlv = (tag, ...parts) => {
+  const content = parts.flatMap((part) => [...part]);
+  const length = content.length;
+  const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
+  return [tag, ...size, ...content];
+};
+const integer = (bytes) => {
+  const trimmed = [...bytes].slice(Math.max(0, [...bytes].findIndex((byte) => byte !== 0)));
+  return tlv(0x02, trimmed[0] >= 128 ? [0, ...trimmed] : trimmed);
+};
+// The content of the element at a position, and where the next one is.
+const element = (bytes, tag, at = 0) => {
+  const wrong = () => failure("DataError", "the key is no valid DER of RSA");
+  if (bytes[at] !== tag) throw wrong();
+  let [length, start] = [bytes[at + 1], at + 2];
+  if (length >= 128) {
+    const count = length & 127;
+    if (count < 1 || count > 2) throw wrong();
+    length = bytes.slice(start, start + count).reduce((sum, byte) => sum * 256 + byte, 0);
+    start += count;
+  }
+  if (!(start + length <= bytes.length)) throw wrong();
+  return { content: bytes.slice(start, start + length), end: start + length };
+};
+const RSA_ENCRYPTION = fromHex("300d06092a864886f70d0101010500");
+const fieldsOf = (jwk, names) => names.map((name) => {
+  if (typeof jwk[name] !== "string") throw failure("DataError", `the JSON Web Key has no ${name}`);
+  return new Uint8Array(codec.b64decode(jwk[name], "rawurl"));
+});
+const rsaPkcs1Of = (spki) => {
+  const outer = element(spki, 0x30).content;
+  const algorithm = element(outer, 0x30);
+  return element(outer, 0x03, algorithm.end).content.slice(1);
+};
+const rsaImported = (name, format, data, given, extractable, usages) => {
+  const hash = hashOf(given.hash);
+  if (hash === "SHA-1") throw failure("NotSupportedError", "RSA with SHA-1 is not supported by plimsoll");
+  const isPrivate = format === "pkcs8" || (format === "jwk" && data?.d !== undefined);
+  let bytes;
+  if (format === "jwk") {
+    if (data?.kty !== "RSA") throw failure("DataError", "the JSON Web Key is not of the kind `RSA`");
+    if (isPrivate) {
+      const numbers = fieldsOf(data, ["n", "e", "d", "p", "q", "dp", "dq", "qi"]).map(integer);
+      const inner = tlv(0x30, integer([0]), ...numbers);
+      bytes = tlv(0x30, integer([0]), RSA_ENCRYPTION, tlv(0x04, inner));
+    } else bytes = tlv(0x30, ...fieldsOf(data, ["n", "e"]).map(integer));
+  } else if (format === "spki") bytes = rsaPkcs1Of(new Uint8Array(bytesOf(data, "a key")));
+  else if (format === "pkcs8") bytes = new Uint8Array(bytesOf(data, "a key"));
+  else throw failure("NotSupportedError", `keys of ${name} are imported as pkcs8, spki and jwk, not as ${format}`);
+  bytes = Uint8Array.from(bytes).buffer;
+  const pkcs1 = new Uint8Array(isPrivate ? importedBy(() => native.rsaPublic(bytes)) : bytes);
+  const inner = element(pkcs1, 0x30).content;
+  const modulus = element(inner, 0x02);
+  const exponent = element(inner, 0x02, modulus.end).content;
+  const length = modulus.content.filter((byte, index) => index > 0 || byte !== 0).length * 8;
+  const algorithm = { name, hash: { name: hash }, modulusLength: length, publicExponent: exponent };
+  const type = isPrivate ? "private" : "public";
+  return new CryptoKey(type, algorithm, extractable, usagesOf(name, usages, type), bytes);
+};
+const rsaExported = (format, key, bytes) => {
+  if (key.type === "public" && format === "spki") {
+    return Uint8Array.from(tlv(0x30, RSA_ENCRYPTION, tlv(0x03, [0], new Uint8Array(bytes)))).buffer;
+  }
+  if (key.type === "private" && format === "pkcs8") return bytes.slice(0);
+  if (key.type === "public" && format === "jwk") {
+    const inner = element(new Uint8Array(bytes), 0x30).content;
+    const modulus = element(inner, 0x02);
+    const text = (content) => codec.b64encode(Uint8Array.from(content[0] === 0 ? content.slice(1) : content).buffer, "rawurl");
+    const alg = `${key.algorithm.name === "RSA-PSS" ? "PS" : "RS"}${key.algorithm.hash.name.slice(4)}`;
+    const e = element(inner, 0x02, modulus.end).content;
+    return { kty: "RSA", n: text(modulus.content), e: text(e), alg, ext: key.extractable, key_ops: [...key.usages] };
+  }
+  throw failure("NotSupportedError", `a ${key.type} key of ${key.algorithm.name} is not exported as ${format}`);
+};
+const checkSalt = (given, key) => {
+  const hash = key.algorithm.hash.name;
+  const length = Number(hash.slice(4)) / 8;
+  if (key.algorithm.name === "RSA-PSS" && given.saltLength !== length) {
+    throw failure("NotSupportedError", `RSA-PSS with ${hash} is supported with a saltLength of ${length} only`);
+  }
+  return hash;
+};
+
+// Keys of curves as JSON Web Keys (RFC 7518, section 6.2) and in PKCS #8 (RFC 5915): what is before the number, and before the point.
+const PKCS8 = {
+  "P-256": ["308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420", "a144034200"],
+  "P-384": ["3081b6020100301006072a8648ce3d020106052b8104002204819e30819b0201010430", "a164036200"],
+};
+const curveFromJwk = (curve, jwk) => {
+  if (jwk?.kty !== "EC" || jwk.crv !== curve) throw failure("DataError", `the JSON Web Key is not of the kind \`EC\` with ${curve}`);
+  const size = (POINT[curve] - 1) / 2;
+  const names = jwk.d === undefined ? ["x", "y"] : ["x", "y", "d"];
+  const [x, y, d] = fieldsOf(jwk, names);
+  if (names.some((_, index) => [x, y, d][index].length !== size)) throw failure("DataError", `the numbers of a key of ${curve} have ${size} bytes`);
+  const point = [4, ...x, ...y];
+  if (d === undefined) return Uint8Array.from(point).buffer;
+  const [start, between] = PKCS8[curve].map(fromHex);
+  return Uint8Array.from([...start, ...d, ...between, ...point]).buffer;
+};
+const curveToJwk = (key, bytes) => {
+  const curve = key.algorithm.namedCurve;
+  const size = (POINT[curve] - 1) / 2;
+  const point = new Uint8Array(key.type === "private" ? native.ecdsaPublic(curve, bytes) : bytes);
+  const text = (content) => codec.b64encode(Uint8Array.from(content).buffer, "rawurl");
+  const jwk = { kty: "EC", crv: curve, x: text(point.slice(1, 1 + size)), y: text(point.slice(1 + size)), ext: key.extractable, key_ops: [...key.usages] };
+  if (key.type === "public") return jwk;
+  return { ...jwk, d: text(numberOf(curve, bytes)) };
+};
+// The number of a private key: the first text of bytes of its length behind the version 1.
+const numberOf = (curve, bytes) => {
+  const size = (POINT[curve] - 1) / 2;
+  const whole = new Uint8Array(bytes);
+  const at = whole.findIndex((_, index) => [2, 1, 1, 4, size].every((byte, next) => whole[index + next] === byte));
+  if (at < 0) throw failure("NotSupportedError", "the key is in a form of PKCS #8 that plimsoll does not read");
+  return whole.slice(at + 5, at + 5 + size);
+};
+const importedBy = (rule) => {
+  try {
+    return rule();
+  } catch (error) {
+    throw failure("DataError", error.message);
+  }
+};
+
 const importJwk = (name, jwk, given, extractable, usages) => {
   if (jwk?.kty !== "oct" || typeof jwk.k !== "string") throw failure("DataError", "plimsoll imports JSON Web Keys of the kind `oct` only");
   const bytes = codec.b64decode(jwk.k, "rawurl");
@@ -111,20 +241,23 @@ const importJwk = (name, jwk, given, extractable, usages) => {
 
 const imported = (format, data, given, extractable, usages) => {
   const name = algorithmOf(given);
-  if (name === "ECDSA") {
+  if (RSA.includes(name)) return rsaImported(name, format, data, given, extractable, usages);
+  if (CURVES.includes(name)) {
     const curve = curveOf(given);
     const algorithm = { name, namedCurve: curve };
+    if (format === "jwk") {
+      const key = curveFromJwk(curve, data);
+      const type = data.d === undefined ? "public" : "private";
+      if (type === "private") importedBy(() => native.ecdsaPublic(curve, key));
+      return new CryptoKey(type, algorithm, extractable, usagesOf(name, usages, type), key);
+    }
     if (format === "raw" || format === "spki") {
       const point = publicKey(curve, format, bytesOf(data, "a key"));
       return new CryptoKey("public", algorithm, extractable, usagesOf(name, usages, "public"), point);
     }
-    if (format !== "pkcs8") throw failure("NotSupportedError", `keys of ECDSA are imported by plimsoll as raw, spki and pkcs8, not as ${format}`);
+    if (format !== "pkcs8") throw failure("NotSupportedError", `keys of ${name} are imported by plimsoll as raw, spki, pkcs8 and jwk, not as ${format}`);
     const bytes = bytesOf(data, "a key");
-    try {
-      native.ecdsaPublic(curve, bytes);
-    } catch (error) {
-      throw failure("DataError", error.message);
-    }
+    importedBy(() => native.ecdsaPublic(curve, bytes));
     return new CryptoKey("private", algorithm, extractable, usagesOf(name, usages, "private"), bytes);
   }
   usagesOf(name, usages, "secret");
@@ -140,6 +273,8 @@ const exported = (format, key) => {
   const bytes = CryptoKey.use(key);
   if (!key.extractable) throw failure("InvalidAccessError", "the key is not extractable");
   const { name, namedCurve, hash } = key.algorithm;
+  if (RSA.includes(name)) return rsaExported(format, key, bytes);
+  if (CURVES.includes(name) && format === "jwk") return curveToJwk(key, bytes);
   if (format === "raw" && key.type !== "private") return bytes.slice(0);
   if (format === "pkcs8" && key.type === "private") return bytes.slice(0);
   if (format === "spki" && key.type === "public") return new Uint8Array([...fromHex(SPKI[namedCurve]), ...new Uint8Array(bytes)]).buffer;
@@ -170,6 +305,10 @@ const sign = (given, key, data) => {
   const bytes = CryptoKey.use(key, name, ["sign"]);
   const content = bytesOf(data, "the data");
   if (name === "HMAC") return codec.digest(HASHES[key.algorithm.hash.name], bytes, [content], "binary");
+  if (RSA.includes(name)) {
+    if (key.type !== "private") throw failure("InvalidAccessError", "a signature needs a private key");
+    return run(() => native.rsaSign(name, checkSalt(given, key), bytes, content));
+  }
   if (name !== "ECDSA") throw failure("NotSupportedError", `${name} does not sign`);
   checkHash(given, key);
   if (key.type !== "private") throw failure("InvalidAccessError", "a signature needs a private key");
@@ -179,6 +318,10 @@ const verify = (given, key, signature, data) => {
   const name = algorithmOf(given);
   const bytes = CryptoKey.use(key, name, ["verify"]);
   const [signed, content] = [bytesOf(signature, "the signature"), bytesOf(data, "the data")];
+  if (RSA.includes(name)) {
+    if (key.type !== "public") throw failure("InvalidAccessError", "a signature is verified by a public key");
+    return native.rsaVerify(name, checkSalt(given, key), bytes, signed, content);
+  }
   if (name === "ECDSA") {
     checkHash(given, key);
     if (key.type !== "public") throw failure("InvalidAccessError", "a signature is verified by a public key");
@@ -192,26 +335,44 @@ const verify = (given, key, signature, data) => {
 
 const generate = (given, extractable, usages) => {
   const name = algorithmOf(given);
-  if (name === "ECDSA") {
+  if (CURVES.includes(name)) {
     usagesOf(name, usages, "private");
     const curve = curveOf(given);
     const pair = run(() => native.ecdsaGenerate(curve));
     const algorithm = { name, namedCurve: curve };
-    const only = (usage) => usages.filter((it) => it === usage);
+    const only = (names) => usages.filter((it) => names.includes(it));
     return {
-      privateKey: new CryptoKey("private", algorithm, extractable, only("sign"), pair),
-      publicKey: new CryptoKey("public", algorithm, true, only("verify"), native.ecdsaPublic(curve, pair)),
+      privateKey: new CryptoKey("private", algorithm, extractable, only(["sign", "deriveKey", "deriveBits"]), pair),
+      publicKey: new CryptoKey("public", algorithm, true, only(["verify"]), native.ecdsaPublic(curve, pair)),
     };
   }
+  if (RSA.includes(name)) throw failure("NotSupportedError", "keys of RSA are imported by plimsoll, not generated");
   if (name === "PBKDF2") throw failure("NotSupportedError", "keys of PBKDF2 are imported, not generated");
   usagesOf(name, usages, "secret");
   if (name === "HMAC") return hmacKey(given, native.secureRandom((given.length ?? BLOCKS[hashOf(given.hash)]) / 8), extractable, usages);
-  if (![128, 192, 256].includes(given.length)) throw failure("OperationError", `length is 128, 192 or 256, not ${given.length}`);
-  return aesKey(name, native.secureRandom(given.length / 8), extractable, usages);
+  const length = Number(given.length);
+  if (![128, 192, 256].includes(length)) throw failure("OperationError", `length is 128, 192 or 256, not ${given.length}`);
+  return aesKey(name, native.secureRandom(length / 8), extractable, usages);
 };
 
+const agreed = (given, key, bits, usages) => {
+  const bytes = CryptoKey.use(key, "ECDH", usages);
+  const curve = key.algorithm.namedCurve;
+  const other = CryptoKey.use(given.public, "ECDH");
+  if (key.type !== "private") throw failure("InvalidAccessError", "ECDH needs a private key of its own");
+  if (given.public.type !== "public" || given.public.algorithm.namedCurve !== curve) {
+    throw failure("InvalidAccessError", `ECDH needs a public key of ${curve}`);
+  }
+  const made = run(() => native.ecdh(curve, Uint8Array.from(numberOf(curve, bytes)).buffer, other));
+  const length = bits ?? made.byteLength * 8;
+  if (!Number.isInteger(length) || length < 0 || length % 8 !== 0 || length > made.byteLength * 8) {
+    throw failure("OperationError", `length is a multiple of 8 bits up to ${made.byteLength * 8}`);
+  }
+  return made.slice(0, length / 8);
+};
 const derived = (given, key, bits, usages) => {
   const name = algorithmOf(given);
+  if (name === "ECDH") return agreed(given, key, bits, usages);
   if (name !== "PBKDF2") throw failure("NotSupportedError", `${name} does not derive`);
   const bytes = CryptoKey.use(key, name, usages);
   if (!Number.isInteger(bits) || bits <= 0 || bits % 8 !== 0) throw failure("OperationError", "length is a multiple of 8 bits above 0");
@@ -219,7 +380,7 @@ const derived = (given, key, bits, usages) => {
 };
 const deriveKey = (given, key, target, extractable, usages) => {
   const name = algorithmOf(target);
-  const bits = name === "HMAC" ? (target.length ?? BLOCKS[hashOf(target.hash)]) : target.length;
+  const bits = Number(name === "HMAC" ? (target.length ?? BLOCKS[hashOf(target.hash)]) : target.length);
   return imported("raw", derived(given, key, bits, ["deriveKey"]), target, extractable, usages);
 };
 

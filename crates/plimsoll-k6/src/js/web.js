@@ -27,7 +27,9 @@ const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0
 
 export const crypto = Object.freeze({
   getRandomValues(view) {
-    if (!ArrayBuffer.isView(view)) throw new TypeError("getRandomValues() takes a typed array");
+    const isInteger = ArrayBuffer.isView(view) && !/^(Float|DataView)/.test(view.constructor.name);
+    if (!isInteger) throw Object.assign(new Error("getRandomValues() takes a typed array of integers"), { name: "TypeMismatchError" });
+    if (view.byteLength > 65536) throw Object.assign(new Error("getRandomValues() fills at most 65536 bytes"), { name: "QuotaExceededError" });
     const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
     if (bytes.length > 0) bytes.set(new Uint8Array(native.randomBytes(bytes.length)));
     return view;

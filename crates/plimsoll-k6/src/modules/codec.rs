@@ -8,6 +8,7 @@ use md5::Md5;
 use plimsoll_script::js::{
     self, Array, ArrayBuffer, Ctx, Exception, FromJs as _, IntoJs as _, Value,
 };
+use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 
 use super::Adder;
@@ -49,8 +50,11 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             clippy::cast_sign_loss,
             reason = "it is between 1 and 65536"
         )]
-        let random = std::iter::repeat_with(|| fastrand::u8(..)).take(count as usize);
-        buffer(ctx, random.collect())
+        let mut random = vec![0; count as usize];
+        SystemRandom::new()
+            .fill(&mut random)
+            .map_err(|_| Exception::throw_internal(ctx, "the system has no randomness"))?;
+        buffer(ctx, random)
     })?;
     adder.add("digest", |_, ctx, arguments| {
         let name = arguments.text(0)?;

@@ -86,11 +86,19 @@ fn property<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'
         "instance.vusActive" => progress.active().into_js(ctx),
         "instance.vusInitialized" => progress.initialised().into_js(ctx),
         "instance.currentTestRunDuration" => millis(user.at()).into_js(ctx),
-        "vu.idInInstance" | "vu.idInTest" => user.number.into_js(ctx),
+        "vu.idInInstance" => user.number.into_js(ctx),
+        "vu.idInTest" => match (&user.shared.options.segment, user.number.checked_sub(1)) {
+            (Some(segment), Some(number)) => (segment.of_run(number) + 1).into_js(ctx),
+            _ => user.number.into_js(ctx),
+        },
         "vu.iterationInInstance" | "vu.iterationInScenario" => own.into_js(ctx),
-        "scenario.iterationInInstance" | "scenario.iterationInTest" => {
+        "scenario.iterationInInstance" => {
             scenario()?;
             in_scenario.into_js(ctx)
+        }
+        "scenario.iterationInTest" => {
+            let claims = &user.shared.claims[scenario()?.scenario];
+            claims.number_in_run(in_scenario).into_js(ctx)
         }
         _ => {
             let id = scenario()?;
@@ -109,7 +117,8 @@ fn property<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'
                 "scenario.progress" => {
                     let passed = user.at().saturating_sub(options.start_time);
                     let completed = progress.scenario(id.scenario).completed();
-                    options.executor.progress(passed, completed).into_js(ctx)
+                    let executor = user.shared.claims[id.scenario].executor();
+                    executor.progress(passed, completed).into_js(ctx)
                 }
                 _ => Ok(Value::new_undefined(ctx.clone())),
             }

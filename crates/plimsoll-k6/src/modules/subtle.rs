@@ -59,7 +59,83 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let filled = SystemRandom::new().fill(&mut made);
         buffer(ctx, filled.map(|()| made).map_err(|_| "no randomness"))
     })?;
-    signatures(adder)
+    // Curve, number of the private key, point of the public key.
+    adder.add("ecdh", |_, ctx, arguments| {
+        let own = bytes(ctx, &arguments.value(1))?;
+        let other = bytes(ctx, &arguments.value(2))?;
+        let agreed = match arguments.text(0)?.as_str() {
+            "P-384" => agree_p384(&own, &other),
+            _ => agree_p256(&own, &other),
+        };
+        buffer(ctx, agreed.ok_or("the keys are not of this curve"))
+    })?;
+    signatures(adder)?;
+    rsa(adder)
+}
+
+/// The coordinate that both sides of ECDH come to (NIST SP 800-56A, section 5.7.1.2).
+fn agree_p256(own: &[u8], other: &[u8]) -> Option<Vec<u8>> {
+    let own = p256::SecretKey::from_slice(own).ok()?;
+    let other = p256::PublicKey::from_sec1_bytes(other).ok()?;
+    let agreed = p256::ecdh::diffie_hellman(own.to_nonzero_scalar(), other.as_affine());
+    Some(agreed.raw_secret_bytes().to_vec())
+}
+
+fn agree_p384(own: &[u8], other: &[u8]) -> Option<Vec<u8>> {
+    let own = p384::SecretKey::from_slice(own).ok()?;
+    let other = p384::PublicKey::from_sec1_bytes(other).ok()?;
+    let agreed = p384::ecdh::diffie_hellman(own.to_nonzero_scalar(), other.as_affine());
+    Some(agreed.raw_secret_bytes().to_vec())
+}
+
+/// Private keys are documents of PKCS #8, public ones of PKCS #1.
+fn rsa(adder: &Adder<'_, '_>) -> js::Result<()> {
+    // The public key of a private one, or that it is a usable key.
+    adder.add("rsaPublic", |_, ctx, arguments| {
+        let pair = rsa_pair(&bytes(ctx, &arguments.value(0))?);
+        buffer(ctx, pair.map(|pair| pair.public_key().as_ref().to_vec()))
+    })?;
+    // Algorithm, hash, key, data.
+    adder.add("rsaSign", |_, ctx, arguments| {
+        let (name, hash) = (arguments.text(0)?, arguments.text(1)?);
+        let data = bytes(ctx, &arguments.value(3))?;
+        let pair = rsa_pair(&bytes(ctx, &arguments.value(2))?);
+        let made = pair.and_then(|pair| {
+            let mut signed = vec![0; pair.public().modulus_len()];
+            let padding: &dyn signature::RsaEncoding = match (name.as_str(), hash.as_str()) {
+                ("RSA-PSS", "SHA-512") => &signature::RSA_PSS_SHA512,
+                ("RSA-PSS", "SHA-384") => &signature::RSA_PSS_SHA384,
+                ("RSA-PSS", _) => &signature::RSA_PSS_SHA256,
+                (_, "SHA-512") => &signature::RSA_PKCS1_SHA512,
+                (_, "SHA-384") => &signature::RSA_PKCS1_SHA384,
+                _ => &signature::RSA_PKCS1_SHA256,
+            };
+            let result = pair.sign(padding, &SystemRandom::new(), &data, &mut signed);
+            result.map(|()| signed).map_err(|_| "the signature failed")
+        });
+        buffer(ctx, made)
+    })?;
+    // Algorithm, hash, key, signature, data.
+    adder.add("rsaVerify", |_, ctx, arguments| {
+        let (name, hash) = (arguments.text(0)?, arguments.text(1)?);
+        let padding = match (name.as_str(), hash.as_str()) {
+            ("RSA-PSS", "SHA-512") => &signature::RSA_PSS_2048_8192_SHA512,
+            ("RSA-PSS", "SHA-384") => &signature::RSA_PSS_2048_8192_SHA384,
+            ("RSA-PSS", _) => &signature::RSA_PSS_2048_8192_SHA256,
+            (_, "SHA-512") => &signature::RSA_PKCS1_2048_8192_SHA512,
+            (_, "SHA-384") => &signature::RSA_PKCS1_2048_8192_SHA384,
+            _ => &signature::RSA_PKCS1_2048_8192_SHA256,
+        };
+        let key = UnparsedPublicKey::new(padding, bytes(ctx, &arguments.value(2))?);
+        let signed = bytes(ctx, &arguments.value(3))?;
+        let data = bytes(ctx, &arguments.value(4))?;
+        Ok(key.verify(&data, &signed).is_ok())
+    })
+}
+
+fn rsa_pair(pkcs8: &[u8]) -> Result<signature::RsaKeyPair, &'static str> {
+    signature::RsaKeyPair::from_pkcs8(pkcs8)
+        .map_err(|_| "the key is no PKCS #8 document of RSA with 2048 to 4096 bits")
 }
 
 fn signatures(adder: &Adder<'_, '_>) -> js::Result<()> {
@@ -357,5 +433,19 @@ mod tests {
         };
         assert_eq!(gcm(&back, b"else", false), Err("decryption failed"));
         assert_eq!(gcm(&back, &also, false).unwrap().len(), 60);
+    }
+
+    #[test]
+    fn keys_agree_as_in_the_test_vectors_of_nist() {
+        // CAVS 14.1, ECC CDH primitive, P-256, count 0.
+        let own = bytes("7d7dc5f71eb29ddaf80d6214632eeae03d9058af1fb6d22ed80badb62bc1a534");
+        let other = bytes(
+            "04700c48f77f56584c5cc632ca65640db91b6bacce3a4df6b42ce7cc838833d287db71e509e3fd9b060ddb20ba5c51dcc5948d46fbf640dfe0441782cab85fa4ac",
+        );
+        let agreed = bytes("46fc62106420ff012e54a434fbdd2d25ccc5852060561e68040dd7778997bd7b");
+        assert_eq!(agree_p256(&own, &other), Some(agreed));
+        assert_eq!(agree_p384(&own, &other), None);
+        assert_eq!(agree_p256(&[0; 32], &other), None);
+        assert_eq!(agree_p256(&own, &other[..64]), None);
     }
 }

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use plimsoll_client::{AddressFamily, AddressFilter};
-use plimsoll_wire::tls::{TlsVersion, TlsVersions};
+use plimsoll_model::Secret;
+use plimsoll_wire::tls::{CipherSuites, IdentityText, TlsVersion, TlsVersions};
 use serde_json::Value;
 
 use super::Reader;
@@ -22,7 +23,27 @@ pub(crate) struct NetworkOptions {
     pub(crate) rps: u32,
     pub(crate) family: AddressFamily,
     pub(crate) tls_versions: TlsVersions,
+    /// Absent for all.
+    pub(crate) ciphers: Option<CipherSuites>,
+    /// Client certificates.
+    pub(crate) identities: Vec<IdentityText>,
+    /// Addresses to connect from; virtual users take turns.
+    pub(crate) local_addresses: Vec<IpAddr>,
+    /// Which parts of requests and responses are logged.
+    pub(crate) http_debug: Option<HttpDebug>,
 }
+
+/// How much of requests and responses is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HttpDebug {
+    /// Their heads.
+    Heads,
+    /// Their contents too.
+    Full,
+}
+
+/// Local addresses beyond it are rejected: each has connections of its own.
+const MOST_LOCAL: usize = 4096;
 
 /// A name in lower case, or the end of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +98,10 @@ impl NetworkOptions {
             rps: reader.count("rps", 0),
             family: family(reader),
             tls_versions: tls_versions(reader),
+            ciphers: ciphers(reader),
+            identities: identities(reader),
+            local_addresses: local_addresses(reader),
+            http_debug: http_debug(reader),
         }
     }
 
@@ -109,6 +134,128 @@ impl NetworkOptions {
                 .iter()
                 .any(|network| network.contains(&address.ip()))
         }))
+    }
+}
+
+/// Names of suites of TLS 1.2, as Go has them; those of TLS 1.3 are offered in any case.
+fn ciphers(reader: &mut Reader<'_>) -> Option<CipherSuites> {
+    let names = reader.list("tlsCipherSuites")?;
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    for name in &names {
+        match name.parse::<CipherSuites>() {
+            Ok(_) => known.push(name.as_str()),
+            Err(_) => unknown.push(name.as_str()),
+        }
+    }
+    if !unknown.is_empty() {
+        reader.warn(&format!(
+            "options.tlsCipherSuites: {} are not offered: plimsoll has only suites with forward secrecy and authenticated encryption, {}",
+            unknown.join(", "),
+            CipherSuites::known().collect::<Vec<_>>().join(", ")
+        ));
+    }
+    if known.is_empty() {
+        // Then every suite is offered, as far as the versions allow.
+        return None;
+    }
+    known.extend(["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"]);
+    known.push("TLS_CHACHA20_POLY1305_SHA256");
+    known.join(",").parse().ok()
+}
+
+fn identities(reader: &mut Reader<'_>) -> Vec<IdentityText> {
+    let Some(value) = reader.take("tlsAuth") else {
+        return Vec::new();
+    };
+    let Some(list) = value.as_array() else {
+        reader.error("tlsAuth", "must be a list of { cert, key, domains }");
+        return Vec::new();
+    };
+    let mut identities = Vec::new();
+    for (position, value) in list.iter().enumerate() {
+        let name = format!("tlsAuth[{position}]");
+        let Some(map) = value.as_object() else {
+            reader.error(&name, "must be an object with cert and key");
+            continue;
+        };
+        let mut inner = Reader::within(map, format!("{name}."));
+        // As in k6, a server gets the first certificate that it accepts, whatever the domains are.
+        inner.take("domains");
+        inner.take("password");
+        let (certificate, key) = (inner.text("cert"), inner.text("key"));
+        for (key, value) in [("cert", &certificate), ("key", &key)] {
+            if value.is_none() {
+                inner.error(
+                    key,
+                    "is missing: the text of a PEM file, as open() returns it",
+                );
+            }
+        }
+        if let (Some(certificate), Some(key)) = (certificate, key) {
+            identities.push(IdentityText {
+                name: format!("options.{name}"),
+                certificate,
+                key: Secret::new(key),
+            });
+        }
+        reader.absorb(&inner);
+    }
+    identities
+}
+
+/// Addresses, ranges `10.0.0.1-10.0.0.9` and networks, separated by commas.
+fn local_addresses(reader: &mut Reader<'_>) -> Vec<IpAddr> {
+    let mut addresses = Vec::new();
+    for part in reader.text("localIPs").unwrap_or_default().split(',') {
+        let part = part.trim();
+        if part.is_empty() {
+            continue;
+        }
+        let hosts: Option<Vec<IpAddr>> = if let Some((first, last)) = part.split_once('-') {
+            range(first, last)
+        } else if let Ok(network) = part.parse::<IpNet>() {
+            Some(network.hosts().take(MOST_LOCAL + 1).collect())
+        } else {
+            part.parse().ok().map(|address| vec![address])
+        };
+        match hosts {
+            Some(hosts) => addresses.extend(hosts),
+            None => reader.error(
+                "localIPs",
+                &format!(
+                    "has `{part}`, which is neither an address nor a range such as 10.0.0.1-10.0.0.9 nor a network"
+                ),
+            ),
+        }
+        if addresses.len() > MOST_LOCAL {
+            reader.error("localIPs", &format!("has more than {MOST_LOCAL} addresses"));
+            return Vec::new();
+        }
+    }
+    addresses
+}
+
+/// The addresses from the first to the last one.
+fn range(first: &str, last: &str) -> Option<Vec<IpAddr>> {
+    match (first.trim().parse().ok()?, last.trim().parse().ok()?) {
+        (IpAddr::V4(first), IpAddr::V4(last)) if first <= last => {
+            let numbers = u32::from(first)..=u32::from(last);
+            let addresses = numbers.map(|number| IpAddr::from(number.to_be_bytes()));
+            Some(addresses.take(MOST_LOCAL + 1).collect())
+        }
+        (IpAddr::V6(first), IpAddr::V6(last)) if first <= last => {
+            let numbers = u128::from(first)..=u128::from(last);
+            let addresses = numbers.map(|number| IpAddr::from(number.to_be_bytes()));
+            Some(addresses.take(MOST_LOCAL + 1).collect())
+        }
+        _ => None,
+    }
+}
+
+fn http_debug(reader: &mut Reader<'_>) -> Option<HttpDebug> {
+    match reader.text("httpDebug")?.as_str() {
+        "full" => Some(HttpDebug::Full),
+        _ => Some(HttpDebug::Heads),
     }
 }
 

@@ -31,7 +31,7 @@ const MAX_DURATION: Duration = Duration::from_mins(10);
 /// Shorter scenarios are rejected, as by k6.
 const LEAST_DURATION: Duration = Duration::from_secs(1);
 
-/// Virtual users of a scenario at most.
+/// Virtual users of a scenario: each takes memory for a VM, far more than a machine has at this number.
 const MOST_VUS: u64 = 1_000_000;
 
 /// The scenarios of a run. Each of `duration`, `iterations`, `stages` and `scenarios` on the command line takes the

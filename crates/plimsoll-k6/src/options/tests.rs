@@ -135,7 +135,7 @@ fn everything_that_is_wrong_is_reported_at_once() {
         &json!({
             "vus": -1,
             "duration": "soon",
-            "tlsAuth": [],
+            "tlsAuth": [{ "cert": "c" }],
             "throw": "yes",
             "scenarios": { "a b": { "executor": "constant-vus", "durations": "5s" }, "b": { "executor": "fast" },
                            "c": { "executor": "constant-arrival-rate", "rate": 0, "duration": "0.5s", "maxVUs": 0 },
@@ -150,7 +150,7 @@ fn everything_that_is_wrong_is_reported_at_once() {
     for expected in [
         "options.vus must be a whole number, not -1",
         "options.duration is not a duration",
-        "options.tlsAuth is not supported by plimsoll",
+        "options.tlsAuth[0].key is missing: the text of a PEM file",
         "options.throw must be true or false",
         "options.scenarios.a b has a name with other characters",
         "options.scenarios.a b.duration is missing",

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::forward::{Pool, PoolOptions, Speaks};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector};
 use plimsoll_load::scenario::Sinks;
-use plimsoll_wire::tls::{TlsSettings, Trust};
+use plimsoll_model::Secret;
+use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
 
 use super::Invocation;
 use crate::checks::KnownChecks;
@@ -18,61 +19,176 @@ use crate::user::{RunState, WorkerShare};
 /// How connections are opened.
 #[derive(Debug, Clone)]
 pub(super) struct Plans {
+    /// For each local address, or one for all virtual users.
+    sources: Vec<PlansOfSource>,
+}
+
+#[derive(Debug, Clone)]
+struct PlansOfSource {
     requests: Arc<ConnectPlan>,
     /// Of WebSockets, which need HTTP/1.
     sockets: Arc<ConnectPlan>,
+    /// Of gRPC, which needs HTTP/2.
+    calls: Arc<ConnectPlan>,
+    secured: Arc<SecuredCalls>,
 }
+
+/// gRPC with certificates that the script gives to `connect()`.
+#[derive(Debug)]
+pub(crate) struct SecuredCalls {
+    settings: TlsSettings,
+    options: ConnectOptions,
+    /// Compiled once for all virtual users of a source.
+    plans: Mutex<Vec<(CallTls, Arc<ConnectPlan>)>>,
+}
+
+/// The parameter `tls` of `connect()`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CallTls {
+    /// Certificates that servers are trusted by, in PEM; empty for the public ones.
+    pub(crate) roots: String,
+    /// Certificate and key in PEM.
+    pub(crate) identity: Option<(String, Secret)>,
+}
+
+/// Settings of TLS that are kept; a script that makes more has them compiled each time.
+const MOST_SECURED: usize = 64;
 
 impl Plans {
     pub(super) fn new(options: &Options, invocation: &Invocation<'_>) -> Result<Self, String> {
-        Ok(Self {
-            requests: connect_plan(options, invocation, &[b"h2", b"http/1.1"])?,
-            sockets: connect_plan(options, invocation, &[b"http/1.1"])?,
-        })
+        let compile = |protocols: &[&[u8]]| {
+            let settings = tls_settings(options, protocols);
+            settings.compile().map_err(|error| with_cause(&error))
+        };
+        let tls: [Arc<ClientConfig>; 3] = [
+            compile(&[b"h2", b"http/1.1"])?,
+            compile(&[b"http/1.1"])?,
+            compile(&[b"h2"])?,
+        ];
+        let addresses = options.network.local_addresses.iter().map(|it| Some(*it));
+        let mut addresses: Vec<_> = addresses.collect();
+        if addresses.is_empty() {
+            addresses.push(None);
+        }
+        let sources = addresses.into_iter().map(|source| {
+            let made = |tls: &Arc<ClientConfig>| ConnectOptions {
+                tls: Some(Arc::clone(tls)),
+                proxies: invocation.proxies.clone(),
+                timeout: Some(Duration::from_secs(30)),
+                family: options.network.family,
+                address_filter: options.network.filter(),
+                source,
+                ..ConnectOptions::default()
+            };
+            let plan = |tls| {
+                let plan = ConnectPlan::new(made(tls)).map(Arc::new);
+                plan.map_err(|error| error.to_string())
+            };
+            let [requests, sockets, calls] = &tls;
+            Ok(PlansOfSource {
+                requests: plan(requests)?,
+                sockets: plan(sockets)?,
+                calls: plan(calls)?,
+                secured: Arc::new(SecuredCalls {
+                    settings: tls_settings(options, &[b"h2"]),
+                    options: made(calls),
+                    plans: Mutex::default(),
+                }),
+            })
+        });
+        let sources = sources.collect::<Result<_, String>>()?;
+        Ok(Self { sources })
     }
 
-    /// The pools of a worker: for requests, and for WebSockets.
-    pub(super) fn pools(&self, options: &Options) -> (Pool, Pool) {
-        let requests = pool(options, &self.requests, Speaks::Negotiated);
-        (requests, pool(options, &self.sockets, Speaks::Http1))
+    /// What virtual users of a worker share, for each local address.
+    pub(super) fn shares(
+        &self,
+        shared: &Arc<RunState>,
+        sinks: &Rc<RefCell<Sinks>>,
+    ) -> Vec<WorkerShare> {
+        let checks = KnownChecks::new(shared.checks.clone());
+        let checks = Rc::new(RefCell::new(checks));
+        let options = &shared.options;
+        let each = self.sources.iter().map(|plans| WorkerShare {
+            sinks: Rc::clone(sinks),
+            checks: Rc::clone(&checks),
+            pool: pool(options, &plans.requests, Speaks::Negotiated),
+            sockets: pool(options, &plans.sockets, Speaks::Http1),
+            calls: pool(options, &plans.calls, Speaks::Http2),
+            secured: Arc::clone(&plans.secured),
+        });
+        each.collect()
     }
 }
 
+impl SecuredCalls {
+    /// Connections with these certificates.
+    pub(crate) fn pool(&self, options: &Options, tls: &CallTls) -> Result<Pool, String> {
+        Ok(pool(options, &self.plan(tls)?, Speaks::Http2))
+    }
+
+    fn plan(&self, tls: &CallTls) -> Result<Arc<ConnectPlan>, String> {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, plan)) = plans.iter().find(|(other, _)| other == tls) {
+            return Ok(Arc::clone(plan));
+        }
+        let mut settings = self.settings.clone();
+        if !tls.roots.is_empty() && settings.trust != Trust::Anyone {
+            settings.trust = Trust::OnlyText {
+                name: "tls.cacerts".to_owned(),
+                text: tls.roots.clone(),
+            };
+        }
+        if let Some((certificate, key)) = &tls.identity {
+            settings.identities = vec![IdentityText {
+                name: "tls.cert".to_owned(),
+                certificate: certificate.clone(),
+                key: key.clone(),
+            }];
+        }
+        let compiled = settings.compile().map_err(|error| with_cause(&error))?;
+        let plan = ConnectPlan::new(ConnectOptions {
+            tls: Some(compiled),
+            ..self.options.clone()
+        });
+        let plan = Arc::new(plan.map_err(|error| error.to_string())?);
+        if plans.len() < MOST_SECURED {
+            plans.push((tls.clone(), Arc::clone(&plan)));
+        }
+        Ok(plan)
+    }
+}
+
+/// For the virtual users of setup, teardown and the summary.
 pub(super) fn share(shared: &Arc<RunState>, plans: &Plans) -> WorkerShare {
-    let (pool, sockets) = plans.pools(&shared.options);
-    WorkerShare {
-        sinks: Rc::new(RefCell::new(Sinks::new(shared.registry.clone()))),
-        checks: Rc::new(RefCell::new(KnownChecks::new(shared.checks.clone()))),
-        pool,
-        sockets,
-    }
+    let sinks = Rc::new(RefCell::new(Sinks::new(shared.registry.clone())));
+    let mut each = plans.shares(shared, &sinks);
+    each.swap_remove(0)
 }
 
-fn connect_plan(
-    options: &Options,
-    invocation: &Invocation<'_>,
-    protocols: &[&[u8]],
-) -> Result<Arc<ConnectPlan>, String> {
-    let settings = TlsSettings {
+fn tls_settings(options: &Options, protocols: &[&[u8]]) -> TlsSettings {
+    TlsSettings {
         trust: if options.is_insecure {
             Trust::Anyone
         } else {
             Trust::PublicRoots
         },
         versions: options.network.tls_versions,
+        ciphers: options.network.ciphers.clone(),
+        identities: options.network.identities.clone(),
         alpn: protocols.iter().map(|name| name.to_vec()).collect(),
         ..TlsSettings::default()
-    };
-    let tls = settings.compile().map_err(|error| error.to_string())?;
-    let plan = ConnectPlan::new(ConnectOptions {
-        tls: Some(tls),
-        proxies: invocation.proxies.clone(),
-        timeout: Some(Duration::from_secs(30)),
-        family: options.network.family,
-        address_filter: options.network.filter(),
-        ..ConnectOptions::default()
-    });
-    plan.map(Arc::new).map_err(|error| error.to_string())
+    }
+}
+
+/// The error with what caused it.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) if !error.to_string().contains(&source.to_string()) => {
+            format!("{error}: {source}")
+        }
+        _ => error.to_string(),
+    }
 }
 
 fn pool(options: &Options, plan: &Arc<ConnectPlan>, speaks: Speaks) -> Pool {
@@ -86,6 +202,8 @@ fn pool(options: &Options, plan: &Arc<ConnectPlan>, speaks: Speaks) -> Pool {
         speaks,
         idle_timeout: Duration::from_secs(90),
         lifetime: Duration::from_hours(24),
+        // Nor does the DNS TTL end a connection in k6.
+        follows_ttl: false,
         ..PoolOptions::default()
     };
     Pool::new(Connector::new(Arc::clone(plan)), pool)

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use plimsoll_load::scenario::{ScenarioTick, Sinks};
 
-use plimsoll_script::Level;
-
+use super::consumers::Consumers;
 use super::{THRESHOLDS, started};
-use crate::samples::SampleWriter;
+use crate::progress::RunProgress;
 use crate::thresholds::Thresholds;
 use crate::user::RunState;
 
-/// How often thresholds are judged.
+/// How often thresholds are judged, as in k6.
 pub(super) const JUDGING: Duration = Duration::from_secs(2);
 
 /// What happens once a second.
@@ -25,7 +24,8 @@ pub(super) struct Ticks<'a, 'b> {
     /// Arrivals that were counted already, by scenario.
     pub(super) dropped: Vec<u64>,
     pub(super) judge_at: Duration,
-    pub(super) writers: &'a mut [SampleWriter<'b>],
+    pub(super) consumers: &'a mut Consumers<'b>,
+    pub(super) on_progress: Option<&'a dyn Fn(&RunProgress)>,
 }
 
 impl Ticks<'_, '_> {
@@ -49,20 +49,15 @@ impl Ticks<'_, '_> {
                 self.dropped[index] = dropped;
             }
         }
-        if !self.writers.is_empty() {
+        if let (Some(show), false) = (self.on_progress, tick.is_last) {
+            show(&RunProgress::of(self.shared, total, at));
+        }
+        if !self.consumers.is_empty() {
             let start = started(self.shared);
             let own = sinks.take_points();
-            if tick.points.dropped > 0 {
-                let text = format!(
-                    "{} samples were not written: the output is too slow",
-                    tick.points.dropped
-                );
-                (self.shared.log)(Level::Warning, &text, "");
-            }
-            for writer in &mut *self.writers {
-                writer.write(tick.points, start);
-                writer.write(&own, start);
-            }
+            self.consumers.take(tick.points, start);
+            self.consumers.take(&own, start);
+            self.consumers.tick(at);
         }
         if at < self.judge_at || self.thresholds.judged.is_empty() {
             return;

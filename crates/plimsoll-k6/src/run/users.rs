@@ -1,6 +1,5 @@
 //! Makes virtual users on workers.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +9,6 @@ use plimsoll_load::scenario::{
 use plimsoll_script::{Program, Stacks};
 
 use super::connections::Plans;
-use crate::checks::KnownChecks;
 use crate::script::{LIMITS, User, log_error};
 use crate::user::{RunState, Stage, WorkerShare};
 
@@ -25,16 +23,10 @@ pub(super) struct Users {
 
 impl Workloads for Users {
     fn on_worker(&self, worker: WorkerState) -> Result<Rc<dyn VirtualUsers>, String> {
-        let (pool, sockets) = self.plans.pools(&self.shared.options);
         Ok(Rc::new(UsersOfWorker {
             program: self.program.clone(),
             shared: Arc::clone(&self.shared),
-            worker: WorkerShare {
-                sinks: worker.sinks,
-                checks: Rc::new(RefCell::new(KnownChecks::new(self.shared.checks.clone()))),
-                pool,
-                sockets,
-            },
+            shares: self.plans.shares(&self.shared, &worker.sinks),
             stacks: Stacks::new(LIMITS),
             data: self.data.clone(),
         }))
@@ -44,7 +36,8 @@ impl Workloads for Users {
 struct UsersOfWorker {
     program: Program,
     shared: Arc<RunState>,
-    worker: WorkerShare,
+    /// For each local address.
+    shares: Vec<WorkerShare>,
     stacks: Stacks,
     data: Option<Arc<str>>,
 }
@@ -52,11 +45,13 @@ struct UsersOfWorker {
 impl VirtualUsers for UsersOfWorker {
     fn create(&self, id: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, String>> {
         Box::pin(async move {
+            let turn = usize::try_from(id.in_test.saturating_sub(1)).unwrap_or_default();
+            let share = &self.shares[turn % self.shares.len()];
             let user = User::new(
                 &self.program,
                 &self.stacks,
                 &self.shared,
-                &self.worker,
+                share,
                 (Some(id), Stage::Iteration),
                 self.data.clone(),
             );

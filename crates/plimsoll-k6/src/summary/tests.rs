@@ -40,26 +40,26 @@ fn the_text_has_the_layout_of_k6() {
 
   █ TOTAL RESULTS
 
-    checks_total...................: 6 3/s
-    checks_succeeded...............: 66.66% 4 out of 6
-    checks_failed..................: 33.33% 2 out of 6
+    checks_total.......: 6      3/s
+    checks_succeeded...: 66.66% 4 out of 6
+    checks_failed......: 33.33% 2 out of 6
 
     ✓ status is 200
     ✗ in a group
       ↳  33% — ✓ 1 / ✗ 2
 
     CUSTOM
-    my_gauge.......................: 2 min=1 max=3.5
+    my_gauge.......................: 2      min=1      max=3.5
 
     HTTP
     http_req_duration..............: avg=12.34ms p(95)=100ms
       { expected_response:true }...: avg=1ms     p(95)=2s
-    http_req_failed................: 0.00% 0 out of 3
-    http_reqs......................: 3 1.5/s
+    http_req_failed................: 0.00%  0 out of 3
+    http_reqs......................: 3      1.5/s
 
     EXECUTION
-    iterations.....................: 3 1.5/s
-    vus............................: 1 min=1 max=1
+    iterations.....................: 3      1.5/s
+    vus............................: 1      min=1      max=1
 
     NETWORK
     data_sent......................: 1.5 kB 750 B/s";
@@ -79,4 +79,70 @@ fn the_export_has_failed_thresholds_as_true() {
     assert_eq!(export["root_group"]["checks"]["status is 200"]["passes"], 3);
     let inner = &export["root_group"]["groups"]["g"]["checks"]["in a group"];
     assert_eq!(inner["fails"], 2);
+}
+
+#[test]
+fn the_full_text_has_every_metric_and_each_part() {
+    let part = |name: &str, groups: Value| {
+        json!({
+            "name": name,
+            "checks": [{ "name": "c", "passes": 1, "fails": 1 }],
+            "metrics": { "checks": sample()["metrics"]["checks"], "http_req_blocked": sample()["metrics"]["http_req_blocked"] },
+            "groups": groups,
+        })
+    };
+    let inner = part("inner", json!([]));
+    let parts = json!({ "groups": [], "scenarios": [part("s", json!([inner]))] });
+    let text = full_text_of(&sample(), &parts, false, "  ");
+    let (totals, rest) = text.split_once("  █ SCENARIO: s\n").unwrap();
+    assert!(
+        totals.contains("    http_req_blocked...............: avg=1ms     p(95)=1ms\n"),
+        "{totals}"
+    );
+    let expected = "
+    checks_total.......: 6      3/s
+    checks_succeeded...: 66.66% 4 out of 6
+    checks_failed......: 33.33% 2 out of 6
+
+    ✗ c
+      ↳  50% — ✓ 1 / ✗ 1
+
+    HTTP
+    http_req_blocked...: avg=1ms p(95)=1ms
+
+    ↳ GROUP: inner
+
+      checks_total.......: 6      3/s
+      checks_succeeded...: 66.66% 4 out of 6
+      checks_failed......: 33.33% 2 out of 6
+
+      ✗ c
+        ↳  50% — ✓ 1 / ✗ 1
+
+      HTTP
+      http_req_blocked...: avg=1ms p(95)=1ms";
+    assert_eq!(rest, expected);
+}
+
+#[test]
+fn the_legacy_text_has_groups_then_metrics() {
+    let text = legacy_text_of(&sample(), false, "     ");
+    let expected = "     ✓ status is 200
+
+     █ g
+
+       ✗ in a group
+        ↳  33% — ✓ 1 / ✗ 2
+
+       checks.........................: 66.66% 4 out of 6
+       data_sent......................: 1.5 kB 750 B/s
+       http_req_blocked...............: avg=1ms     p(95)=1ms
+     ✗ http_req_duration..............: avg=12.34ms p(95)=100ms
+         { expected_response:true }...: avg=1ms     p(95)=2s
+       http_req_failed................: 0.00%  0 out of 3
+       http_reqs......................: 3      1.5/s
+       iterations.....................: 3      1.5/s
+       my_gauge.......................: 2      min=1      max=3.5
+       vus............................: 1      min=1      max=1";
+    assert_eq!(text, expected);
 }

@@ -1,14 +1,14 @@
 //! The text of a summary, in the layout of k6.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::humanize::{bytes, duration, humanize, number, percent};
 
 /// Dots behind the longest name.
-const LEAST_DOTS: usize = 3;
+pub(super) const LEAST_DOTS: usize = 3;
 
 /// The blocks of totals, each with the beginnings of the names in it. The first one takes the rest.
-const BLOCKS: [(&str, &[&str]); 4] = [
+const BLOCKS: [(&str, &[&str]); 6] = [
     ("CUSTOM", &[]),
     ("HTTP", &["http_req"]),
     (
@@ -16,6 +16,8 @@ const BLOCKS: [(&str, &[&str]); 4] = [
         &["iteration", "dropped_iterations", "vus", "group_duration"],
     ),
     ("NETWORK", &["data_"]),
+    ("GRPC", &["grpc_"]),
+    ("WEBSOCKET", &["ws_"]),
 ];
 
 /// Metrics of HTTP that are shown; the others are in the data.
@@ -28,16 +30,54 @@ const ELSEWHERE: [&str; 2] = ["checks", "group_duration"];
 ///
 /// - `indent`: before each line.
 pub(crate) fn text_of(data: &Value, has_colors: bool, indent: &str) -> String {
-    let unit = data["options"]["summaryTimeUnit"]
-        .as_str()
-        .unwrap_or_default();
-    let text = Text {
-        data,
-        has_colors,
-        unit,
-    };
+    let text = Text::new(data, has_colors, false);
     let mut lines = text.thresholds();
-    lines.extend(text.totals());
+    lines.extend(text.totals("TOTAL RESULTS"));
+    indented(&lines, indent)
+}
+
+/// The text with every metric, then the same for each group and scenario.
+///
+/// - `parts`: of [`super::parts`].
+pub(crate) fn full_text_of(data: &Value, parts: &Value, has_colors: bool, indent: &str) -> String {
+    let text = Text::new(data, has_colors, true);
+    let mut lines = text.thresholds();
+    lines.extend(text.totals("TOTAL RESULTS"));
+    for (kind, parts) in [
+        ("GROUP", &parts["groups"]),
+        ("SCENARIO", &parts["scenarios"]),
+    ] {
+        for part in parts.as_array().into_iter().flatten() {
+            lines.push(String::new());
+            lines.extend(part_lines(data, part, kind, has_colors));
+        }
+    }
+    indented(&lines, indent)
+}
+
+/// A group or a scenario in the layout of the totals, with the groups in it.
+fn part_lines(whole: &Value, part: &Value, kind: &str, has_colors: bool) -> Vec<String> {
+    let data = json!({
+        "metrics": part["metrics"],
+        "options": whole["options"],
+        "state": whole["state"],
+        "root_group": { "checks": part["checks"] },
+    });
+    let title = format!("{kind}: {}", part["name"].as_str().unwrap_or_default());
+    let mut lines = Text::new(&data, has_colors, true).totals(&title);
+    for group in part["groups"].as_array().into_iter().flatten() {
+        let inner = part_lines(whole, group, "GROUP", has_colors);
+        lines.extend(inner.iter().map(|line| match line.strip_prefix('█') {
+            Some(title) => format!("  ↳{title}"),
+            None if line.is_empty() => String::new(),
+            None => format!("  {line}"),
+        }));
+    }
+    lines
+}
+
+/// Lines with spaces before those that have something.
+pub(super) fn indented(lines: &[String], indent: &str) -> String {
     let lines: Vec<_> = lines
         .iter()
         .map(|line| {
@@ -51,13 +91,25 @@ pub(crate) fn text_of(data: &Value, has_colors: bool, indent: &str) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-struct Text<'a> {
+pub(super) struct Text<'a> {
     data: &'a Value,
     has_colors: bool,
     unit: &'a str,
+    /// Every metric is shown.
+    is_full: bool,
 }
 
-impl Text<'_> {
+impl<'a> Text<'a> {
+    pub(super) fn new(data: &'a Value, has_colors: bool, is_full: bool) -> Self {
+        let unit = data["options"]["summaryTimeUnit"].as_str();
+        Self {
+            data,
+            has_colors,
+            unit: unit.unwrap_or_default(),
+            is_full,
+        }
+    }
+
     fn color(&self, code: &str, text: &str) -> String {
         if self.has_colors {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
@@ -66,7 +118,7 @@ impl Text<'_> {
         }
     }
 
-    fn mark(&self, is_passed: bool) -> String {
+    pub(super) fn mark(&self, is_passed: bool) -> String {
         if is_passed {
             self.color("32", "✓")
         } else {
@@ -74,7 +126,7 @@ impl Text<'_> {
         }
     }
 
-    fn metrics(&self) -> Vec<(&str, &Value)> {
+    pub(super) fn metrics(&self) -> Vec<(&str, &Value)> {
         let metrics = self.data["metrics"].as_object();
         let mut metrics: Vec<_> = metrics
             .into_iter()
@@ -108,8 +160,13 @@ impl Text<'_> {
                 let value = &metric["values"][aggregation];
                 let value = value.as_f64().map(|value| {
                     let is_share = aggregation == "rate" && metric["type"] == "rate";
+                    let per_second = aggregation == "rate" && metric["type"] == "counter";
                     let shown = if is_share {
                         percent(value)
+                    } else if per_second && metric["contains"] == "data" {
+                        format!("{}/s", bytes(value))
+                    } else if per_second {
+                        format!("{}/s", number(value))
                     } else {
                         self.humanize(value, metric)
                     };
@@ -126,24 +183,25 @@ impl Text<'_> {
         lines
     }
 
-    fn totals(&self) -> Vec<String> {
-        let mut lines = vec![
-            format!("█ {}", self.color("1", "TOTAL RESULTS")),
-            String::new(),
-        ];
+    fn totals(&self, title: &str) -> Vec<String> {
+        let mut lines = vec![format!("█ {}", self.color("1", title)), String::new()];
+        lines.extend(self.checks());
         let width = self.width();
-        lines.extend(self.checks(width));
+        let shown: Vec<_> = self
+            .metrics()
+            .into_iter()
+            .filter(|(name, _)| self.is_shown(name))
+            .collect();
+        let columns = self.columns(&shown);
         for (index, (title, _)) in BLOCKS.iter().enumerate() {
-            let rows: Vec<_> = self
-                .metrics()
-                .into_iter()
-                .filter(|(name, _)| block_of(name) == index && is_shown(name))
+            let rows: Vec<_> = shown
+                .iter()
+                .filter(|(name, _)| block_of(name) == index)
                 .collect();
             if rows.is_empty() {
                 continue;
             }
             lines.push(format!("  {}", self.color("1", title)));
-            let columns = self.columns(&rows);
             for (name, metric) in rows {
                 lines.push(format!("  {}", self.row(name, metric, width, &columns)));
             }
@@ -152,18 +210,26 @@ impl Text<'_> {
         lines
     }
 
+    fn is_shown(&self, name: &str) -> bool {
+        let whole = name.split('{').next().unwrap_or_default();
+        if ELSEWHERE.contains(&whole) && whole == name {
+            return whole != "checks" && self.is_full;
+        }
+        self.is_full || !whole.starts_with("http_req") || SHOWN.contains(&whole)
+    }
+
     /// The length of the longest name with its dots.
     fn width(&self) -> usize {
         let metrics = self.metrics().into_iter();
         let names = metrics
-            .filter(|(name, _)| is_shown(name))
+            .filter(|(name, _)| self.is_shown(name))
             .map(|(name, _)| label(name));
         let names = names.map(|name| name.chars().count());
-        let longest = names.chain(["checks_succeeded".len()]).max();
-        longest.unwrap_or_default() + LEAST_DOTS
+        names.max().unwrap_or_default() + LEAST_DOTS
     }
 
-    fn checks(&self, width: usize) -> Vec<String> {
+    fn checks(&self) -> Vec<String> {
+        let width = "checks_succeeded".len() + LEAST_DOTS;
         let values = &self.data["metrics"]["checks"]["values"];
         let count = |key: &str| values[key].as_f64().unwrap_or(0.0);
         let (passes, fails) = (count("passes"), count("fails"));
@@ -177,49 +243,42 @@ impl Text<'_> {
             / 1000.0;
         let rate = if seconds > 0.0 { total / seconds } else { 0.0 };
         let share = |part: f64| {
-            format!(
-                "{} {} out of {}",
-                percent(part / total),
-                number(part),
-                number(total)
-            )
+            let of_total = format!("{} out of {}", number(part), number(total));
+            (percent(part / total), of_total)
         };
-        let mut lines = vec![
-            format!(
-                "  {}: {} {}/s",
-                dotted("checks_total", width),
-                number(total),
-                number(rate)
+        let rows = [
+            (
+                "checks_total",
+                (number(total), format!("{}/s", number(rate))),
             ),
-            format!("  {}: {}", dotted("checks_succeeded", width), share(passes)),
-            format!("  {}: {}", dotted("checks_failed", width), share(fails)),
-            String::new(),
+            ("checks_succeeded", share(passes)),
+            ("checks_failed", share(fails)),
         ];
-        self.list_checks(&self.data["root_group"], &mut lines);
+        let first = rows.iter().map(|(_, (cell, _))| cell.chars().count());
+        let first = first.max().unwrap_or_default();
+        let mut lines = Vec::new();
+        for (name, (cell, rest)) in rows {
+            lines.push(format!("  {}: {cell:first$} {rest}", dotted(name, width)));
+        }
         lines.push(String::new());
-        lines
-    }
-
-    fn list_checks(&self, group: &Value, lines: &mut Vec<String>) {
-        for check in group["checks"].as_array().into_iter().flatten() {
-            let name = check["name"].as_str().unwrap_or_default();
-            let count = |key: &str| check[key].as_u64().unwrap_or_default();
-            let (passes, fails) = (count("passes"), count("fails"));
+        let mut checks = Vec::new();
+        gather(&self.data["root_group"], &mut checks);
+        for (name, passes, fails) in checks {
             lines.push(format!("  {} {name}", self.mark(fails == 0)));
             if fails > 0 {
                 let share = 100 * passes / (passes + fails);
                 lines.push(format!("    ↳  {share}% — ✓ {passes} / ✗ {fails}"));
             }
         }
-        for group in group["groups"].as_array().into_iter().flatten() {
-            self.list_checks(group, lines);
-        }
+        lines.push(String::new());
+        lines
     }
 
-    /// The widths of the columns of trends.
-    fn columns(&self, rows: &[(&str, &Value)]) -> Vec<usize> {
-        let mut widths = Vec::new();
-        for (_, metric) in rows.iter().filter(|(_, metric)| metric["type"] == "trend") {
+    /// The widths of the columns of trends, and of other metrics.
+    pub(super) fn columns(&self, rows: &[(&str, &Value)]) -> Columns {
+        let mut columns = Columns::default();
+        for (_, metric) in rows {
+            let widths = &mut columns[usize::from(metric["type"] == "trend")];
             for (index, cell) in self.cells(metric).iter().enumerate() {
                 let width = cell.chars().count();
                 match widths.get_mut(index) {
@@ -228,22 +287,27 @@ impl Text<'_> {
                 }
             }
         }
-        widths
+        columns
     }
 
-    fn row(&self, name: &str, metric: &Value, width: usize, columns: &[usize]) -> String {
+    pub(super) fn row(
+        &self,
+        name: &str,
+        metric: &Value,
+        width: usize,
+        columns: &Columns,
+    ) -> String {
         let mut cells = self.cells(metric);
-        if metric["type"] == "trend" {
-            for (cell, width) in cells.iter_mut().zip(columns) {
-                let missing = width.saturating_sub(cell.chars().count());
-                cell.push_str(&" ".repeat(missing));
-            }
+        let columns = &columns[usize::from(metric["type"] == "trend")];
+        for (cell, width) in cells.iter_mut().zip(columns) {
+            let missing = width.saturating_sub(cell.chars().count());
+            cell.push_str(&" ".repeat(missing));
         }
         let cells = cells.join(" ");
         format!("{}: {}", dotted(&label(name), width), cells.trim_end())
     }
 
-    fn cells(&self, metric: &Value) -> Vec<String> {
+    pub(super) fn cells(&self, metric: &Value) -> Vec<String> {
         let values = &metric["values"];
         let value = |key: &str| values[key].as_f64().unwrap_or(0.0);
         let contains = metric["contains"].as_str().unwrap_or_default();
@@ -290,15 +354,37 @@ impl Text<'_> {
     }
 }
 
+/// Widths of the columns of metrics that are no trends, and of those that are.
+pub(super) type Columns = [Vec<usize>; 2];
+
+/// Checks of all groups with their counts; those of one name are one.
+fn gather(group: &Value, checks: &mut Vec<(String, u64, u64)>) {
+    for check in group["checks"].as_array().into_iter().flatten() {
+        let name = check["name"].as_str().unwrap_or_default();
+        let count = |key: &str| check[key].as_u64().unwrap_or_default();
+        let (passes, fails) = (count("passes"), count("fails"));
+        match checks.iter_mut().find(|(other, ..)| other == name) {
+            Some((_, all_passes, all_fails)) => {
+                *all_passes += passes;
+                *all_fails += fails;
+            }
+            None => checks.push((name.to_owned(), passes, fails)),
+        }
+    }
+    for group in group["groups"].as_array().into_iter().flatten() {
+        gather(group, checks);
+    }
+}
+
 /// The name of a metric, or the tags of a sub-metric below it.
-fn label(name: &str) -> String {
+pub(super) fn label(name: &str) -> String {
     match name.split_once('{') {
         Some((_, tags)) => format!("  {{ {} }}", tags.trim_end_matches('}')),
         None => name.to_owned(),
     }
 }
 
-fn dotted(name: &str, width: usize) -> String {
+pub(super) fn dotted(name: &str, width: usize) -> String {
     let dots = width.saturating_sub(name.chars().count());
     format!("{name}{}", ".".repeat(dots))
 }
@@ -309,12 +395,4 @@ fn block_of(name: &str) -> usize {
         .enumerate()
         .find(|(_, (_, starts))| starts.iter().any(|start| name.starts_with(start)));
     found.map_or(0, |(index, _)| index + 1)
-}
-
-fn is_shown(name: &str) -> bool {
-    let whole = name.split('{').next().unwrap_or_default();
-    if ELSEWHERE.contains(&whole) && whole == name {
-        return false;
-    }
-    !whole.starts_with("http_req") || SHOWN.contains(&whole)
 }

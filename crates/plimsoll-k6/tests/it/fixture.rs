@@ -98,11 +98,14 @@ pub(crate) fn run_with(
         terminals: (false, false),
         workers: 2,
         proxies: ProxyRules::none(),
+        secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(move |level, text, source| {
             let line = (format!("{level:?}: {text}"), source == "console");
             lines.lock().unwrap().push(line);
         }),
         samples: Vec::new().into(),
+        series: None,
+        on_progress: None,
         is_interrupted,
     });
     let stdout = outcome.outputs.iter().map(|output| match output {

@@ -279,8 +279,8 @@ fn users_log_in_and_bodies_are_compressed() {
              export default () => {{
                const r = http.get('{with_user}/digest', {{ auth: 'digest' }}); console.log(r.status, r.request.headers.Authorization[0].startsWith('Digest username=\"me\"'));
                console.log(http.get('{with_user}/').request.headers.Authorization[0], http.get('{with_user}/').url.includes('secret'));
-               http.post('URL/echo', 'x'.repeat(100), {{ compression: 'gzip' }});
-               try {{ http.post('URL/echo', 'x', {{ compression: 'br' }}) }} catch (error) {{ console.log(error.message.includes('gzip and deflate only')) }}
+               for (const compression of ['br', 'zstd', 'gzip, zstd', 'gzip']) http.post('URL/echo', 'x'.repeat(100), {{ compression }});
+               try {{ http.post('URL/echo', 'x', {{ compression: 'lzma' }}) }} catch (error) {{ console.log(error.message.includes('not one of gzip, deflate, br and zstd')) }}
              }}"
         ),
         &server.url(),
@@ -298,6 +298,21 @@ fn users_log_in_and_bodies_are_compressed() {
         !requests[0].head.contains("Authorization"),
         "{}",
         requests[0].head
+    );
+    let magic = |index: usize| {
+        let request = &requests[requests.len() - 4 + index];
+        assert!(request.body.len() < 100, "{index}");
+        request.body[..4].to_vec()
+    };
+    // RFC 8878, section 3.1.1; brotli has no magic number.
+    assert_ne!(magic(0), b"xxxx");
+    for index in [1, 2] {
+        assert_eq!(magic(index), [0x28, 0xb5, 0x2f, 0xfd]);
+    }
+    assert!(
+        requests[requests.len() - 2]
+            .head
+            .contains("Content-Encoding: gzip, zstd\r\n")
     );
     let compressed = requests.last().unwrap();
     assert!(

@@ -16,6 +16,8 @@ mod http;
 
 mod modules;
 
+mod network;
+
 mod outputs;
 
 mod runs;

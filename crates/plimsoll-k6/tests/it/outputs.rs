@@ -54,7 +54,7 @@ fn every_sample_is_written_with_its_tags() {
     let text = format!(
         "import http from 'k6/http'; import {{ Counter }} from 'k6/metrics';
          const mine = new Counter('mine');
-         export const options = {{ iterations: 2, tags: {{ run: 'r' }}, thresholds: {{ 'mine{{a:b}}': ['count>1'], mine: ['count>1'] }} }};
+         export const options = {{ iterations: 2, tags: {{ run: 'r' }}, thresholds: {{ 'mine{{a:b}}': ['count<1'], mine: ['count>1'] }} }};
          export function setup() {{ http.get('{0}/setup'); }}
          export default function () {{ mine.add(2, {{ a: 'b,c' }}); http.get('{0}/'); }}",
         server.url()
@@ -68,7 +68,10 @@ fn every_sample_is_written_with_its_tags() {
         terminals: (false, false),
         workers: 1,
         proxies: ProxyRules::none(),
+        secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(|_, _, _| {}),
+        series: None,
+        on_progress: None,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),
             output("table", SampleFormat::Csv, &table),

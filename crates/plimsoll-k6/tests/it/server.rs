@@ -16,6 +16,7 @@ pub(crate) struct Server {
 struct Log {
     requests: Vec<Request>,
     connections: usize,
+    peers: Vec<std::net::IpAddr>,
 }
 
 /// A request as it was received.
@@ -39,6 +40,9 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 log.lock().unwrap().connections += 1;
+                if let Ok(peer) = stream.peer_addr() {
+                    log.lock().unwrap().peers.push(peer.ip());
+                }
                 let log = Arc::clone(&log);
                 thread::spawn(move || serve(&stream, &log));
             }
@@ -52,6 +56,11 @@ impl Server {
 
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.log.lock().unwrap().requests.clone()
+    }
+
+    /// Where connections came from.
+    pub(crate) fn peers(&self) -> Vec<std::net::IpAddr> {
+        self.log.lock().unwrap().peers.clone()
     }
 
     pub(crate) fn connections(&self) -> usize {

@@ -37,4 +37,16 @@ fn thresholds_that_are_met_or_never_measured_pass() {
         "{}",
         ran.stdout
     );
+    // At the end nothing is 0, but of a rate.
+    for (kind, threshold, code) in [
+        ("Counter", "rate>1", 99),
+        ("Trend", "avg>1", 99),
+        ("Rate", "rate>0.5", 0),
+    ] {
+        let text = "import { KIND } from 'k6/metrics'; const never = new KIND('never');
+             export const options = { thresholds: { never: ['THRESHOLD'] } }; export default () => {}";
+        let text = text.replace("KIND", kind).replace("THRESHOLD", threshold);
+        let ran = run_script(&text, "");
+        assert_eq!(ran.code, code, "{ran:#?}");
+    }
 }

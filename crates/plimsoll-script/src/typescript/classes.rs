@@ -114,9 +114,11 @@ impl Stripper<'_> {
             self.blank_from(marker);
         }
         if self.is("(") || self.is("<") {
+            let outer = std::mem::take(&mut self.properties);
             self.signature(is_constructor && !is_type)?;
+            let properties = std::mem::replace(&mut self.properties, outer);
             if self.is("{") && !is_type {
-                return self.nested(Self::block);
+                return self.nested(|it| it.constructor_body(&properties));
             }
             self.end_of_statement()?;
             self.blank_whole(start);

@@ -1,5 +1,7 @@
 //! Statements, declarations, imports and exports.
 
+use std::collections::HashSet;
+
 use super::expressions::Level;
 use super::tokens::Kind;
 use super::{Import, Imported, Parsed, Stripper};
@@ -23,20 +25,27 @@ impl Stripper<'_> {
     }
 
     pub(super) fn block(&mut self) -> Parsed {
+        self.block_of(Self::statement)
+    }
+
+    /// - `statement`: reads one of the block.
+    pub(super) fn block_of(&mut self, mut statement: impl FnMut(&mut Self) -> Parsed) -> Parsed {
         // What holds for an expression does not for the functions in it.
         let (has_no_in, is_in_branch) = (self.has_no_in, self.is_in_branch);
         self.has_no_in = false;
         self.is_in_branch = false;
         self.expect("{")?;
+        self.scopes.push(HashSet::new());
         while !self.is("}") {
-            self.statement()?;
+            statement(self)?;
         }
+        self.scopes.pop();
         self.has_no_in = has_no_in;
         self.is_in_branch = is_in_branch;
         self.advance()
     }
 
-    fn statement(&mut self) -> Parsed {
+    pub(super) fn statement(&mut self) -> Parsed {
         self.nested(Self::any_statement)
     }
 
@@ -56,14 +65,14 @@ impl Stripper<'_> {
             return self.statement();
         }
         match self.word() {
-            "const" if self.peek_word_is("enum") => self.refuse_enum(),
+            "const" if self.peek_word_is("enum") => self.enumeration(self.token.start, false),
             "var" | "const" => self.variables(true),
             "let" if self.is_declaration_next() => self.variables(true),
             "function" => self.function(FunctionKind::Declaration, self.token.start),
             "async" if self.is_async_function() => {
                 self.function(FunctionKind::Declaration, self.token.start)
             }
-            "class" => self.class(),
+            "class" => self.class_declaration(),
             "if" => {
                 self.advance()?;
                 self.condition()?;
@@ -140,7 +149,7 @@ impl Stripper<'_> {
         self.expect(")")
     }
 
-    fn peek_word_is(&self, name: &str) -> bool {
+    pub(super) fn peek_word_is(&self, name: &str) -> bool {
         let next = self.peek();
         next.kind == Kind::Name && self.slice(next.start, next.end) == name
     }
@@ -162,8 +171,9 @@ impl Stripper<'_> {
     }
 
     /// - `ends`: it is a statement, and not the head of a loop.
-    fn variables(&mut self, ends: bool) -> Parsed {
+    pub(super) fn variables(&mut self, ends: bool) -> Parsed {
         self.advance()?;
+        self.bound.clear();
         loop {
             self.binding()?;
             let start = self.token.start;
@@ -175,7 +185,7 @@ impl Stripper<'_> {
             }
             self.blank_from(start);
             if self.eat("=")? {
-                self.assignment()?;
+                self.initializer()?;
             }
             if !self.eat(",")? {
                 break;
@@ -188,6 +198,14 @@ impl Stripper<'_> {
         }
     }
 
+    /// A value of a variable, whose own variables and parameters are not bound where it is.
+    fn initializer(&mut self) -> Parsed {
+        let bound = std::mem::take(&mut self.bound);
+        self.assignment()?;
+        self.bound = bound;
+        Ok(())
+    }
+
     /// A name or pattern that is declared.
     pub(super) fn binding(&mut self) -> Parsed {
         self.nested(Self::any_binding)
@@ -196,6 +214,7 @@ impl Stripper<'_> {
     fn any_binding(&mut self) -> Parsed {
         if self.token.kind == Kind::Name {
             self.values.insert(self.word());
+            self.bound.push(self.word());
             return self.advance();
         }
         if self.eat("[")? {
@@ -235,7 +254,7 @@ impl Stripper<'_> {
         self.binding()?;
         if self.eat("=")? {
             let has_no_in = std::mem::take(&mut self.has_no_in);
-            self.assignment()?;
+            self.initializer()?;
             self.has_no_in = has_no_in;
         }
         Ok(())
@@ -254,6 +273,9 @@ impl Stripper<'_> {
         self.signature(false)?;
         if self.is("{") {
             self.values.extend(name);
+            if kind == FunctionKind::Declaration {
+                self.declare(name);
+            }
             return self.block();
         }
         if kind == FunctionKind::Expression {
@@ -266,7 +288,7 @@ impl Stripper<'_> {
 
     /// Type parameters, parameters and the type of the result.
     ///
-    /// - `is_constructor`: its parameters may not be properties.
+    /// - `is_constructor`: its parameters may be properties, which it adds to `properties`.
     pub(super) fn signature(&mut self, is_constructor: bool) -> Parsed {
         self.type_parameters_if_any()?;
         self.parameters(is_constructor)?;
@@ -321,15 +343,8 @@ impl Stripper<'_> {
             }
             return Ok(());
         }
-        let is_modifier = matches!(
-            self.word(),
-            "public" | "private" | "protected" | "readonly" | "override"
-        );
-        if is_constructor && is_modifier && self.peek().kind == Kind::Name {
-            return Self::refuse(
-                start,
-                "parameter properties are more than types: declare the field in the class and assign it in the constructor",
-            );
+        if is_constructor {
+            self.property_modifiers()?;
         }
         self.eat("...")?;
         self.binding()?;
@@ -418,13 +433,6 @@ impl Stripper<'_> {
         Ok(())
     }
 
-    fn refuse_enum<T>(&self) -> Parsed<T> {
-        Self::refuse(
-            self.token.start,
-            "enums are more than types: write `const Color = { Red: 0, Green: 1 } as const` instead",
-        )
-    }
-
     pub(super) fn refuse_decorator<T>(&self) -> Parsed<T> {
         Self::refuse(
             self.token.start,
@@ -433,7 +441,7 @@ impl Stripper<'_> {
     }
 
     /// A declaration that is a type only, and that is blanked from `start`; `false` if there is none.
-    fn type_declaration(&mut self, start: usize) -> Parsed<bool> {
+    pub(super) fn type_declaration(&mut self, start: usize) -> Parsed<bool> {
         if self.token.kind != Kind::Name {
             return Ok(false);
         }
@@ -469,7 +477,7 @@ impl Stripper<'_> {
             "abstract" if is_named && next_word == "class" => {
                 self.advance()?;
                 self.blank_from(start);
-                self.class()?;
+                self.class_declaration()?;
                 return Ok(true);
             }
             "declare" if is_named => {
@@ -478,16 +486,17 @@ impl Stripper<'_> {
                 self.ambient()?;
                 self.values = values;
             }
-            "enum" if is_named => return self.refuse_enum(),
+            "enum" if is_named => {
+                self.enumeration(start, start < self.token.start)?;
+                return Ok(true);
+            }
             "namespace" | "module"
                 if !next.is_first_of_line
                     && matches!(next.kind, Kind::Name | Kind::Text)
                     && next_word != "in" =>
             {
-                return Self::refuse(
-                    self.token.start,
-                    "namespaces are more than types: move it to a file of its own and import that",
-                );
+                self.namespace(start, start < self.token.start)?;
+                return Ok(true);
             }
             _ => return Ok(false),
         }
@@ -537,7 +546,7 @@ impl Stripper<'_> {
         }
     }
 
-    fn import(&mut self) -> Parsed {
+    pub(super) fn import(&mut self) -> Parsed {
         let start = self.token.start;
         self.advance()?;
         if self.token.kind == Kind::Text {
@@ -574,10 +583,7 @@ impl Stripper<'_> {
                     self.blank_whole(start);
                     return Ok(());
                 }
-                return Self::refuse(
-                    start,
-                    "`import … =` is more than types: write `import name from \"module\"`, or `const` for an alias",
-                );
+                return self.import_alias(start, local);
             }
             let has_more = self.eat(",")?;
             import.names.push(Imported {
@@ -682,6 +688,9 @@ impl Stripper<'_> {
         if self.is("@") {
             return self.refuse_decorator();
         }
+        if let Some(namespace) = self.namespaces.last().copied() {
+            return self.namespace_export(namespace, start);
+        }
         if self.is("*") {
             self.advance()?;
             if self.eat_word("as")? {
@@ -720,20 +729,25 @@ impl Stripper<'_> {
                 self.blank_whole(start);
                 Ok(())
             }
-            "import" => Self::refuse(
-                start,
-                "`export import` is more than types: import the name and export it",
-            ),
+            "import" => {
+                let import = self.imports.len();
+                self.import()?;
+                // What is exported is used.
+                let added = self.imports.get(import..).unwrap_or_default();
+                let names = added.iter().flat_map(|it| &it.names);
+                self.references.extend(names.map(|name| name.local));
+                Ok(())
+            }
             "function" | "async" => self.function(FunctionKind::Declaration, start),
             "abstract" => {
                 let modifier = self.token.start;
                 self.advance()?;
                 self.blank_from(modifier);
-                self.class()
+                self.class_declaration()
             }
-            "const" if self.peek_word_is("enum") => self.refuse_enum(),
+            "const" if self.peek_word_is("enum") => self.enumeration(start, true),
             "var" | "let" | "const" => self.variables(true),
-            "class" => self.class(),
+            "class" => self.class_declaration(),
             _ => {
                 if self.type_declaration(start)? {
                     return Ok(());
@@ -769,13 +783,13 @@ impl Stripper<'_> {
             return self.function(FunctionKind::Declaration, start);
         }
         if self.is_word("class") {
-            return self.class();
+            return self.class_declaration();
         }
         if self.is_word("abstract") && self.peek_word_is("class") {
             let modifier = self.token.start;
             self.advance()?;
             self.blank_from(modifier);
-            return self.class();
+            return self.class_declaration();
         }
         if self.is_word("interface") && self.type_declaration(start)? {
             return Ok(());

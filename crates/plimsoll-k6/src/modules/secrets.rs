@@ -1,0 +1,15 @@
+//! k6/secrets.
+
+use plimsoll_script::js::{self, Exception};
+
+use super::Adder;
+
+pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
+    adder.add("secret", |it, ctx, arguments| {
+        let source = arguments.optional_text(0)?;
+        let key = arguments.text(1)?;
+        let found = it.user.shared.secrets.get(source.as_deref(), &key);
+        let found = found.map(str::to_owned);
+        found.map_err(|message| Exception::throw_message(ctx, &message))
+    })
+}

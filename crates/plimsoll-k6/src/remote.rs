@@ -1,0 +1,282 @@
+//! Modules that scripts import by https: fetched once, kept in a folder, pinned by their hash.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+
+use crate::modules::hex;
+
+/// Longer modules are rejected, as files are.
+const LONGEST: usize = 16 << 20;
+
+/// What a kept module begins with.
+const MAGIC: &str = "plimsoll module 1";
+
+/// Gets the content of a URL; the error is for people.
+pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, String>>;
+
+/// Where modules of other servers come from.
+pub struct RemoteModules {
+    /// Where they are kept; absent keeps none.
+    folder: Option<PathBuf>,
+    /// A file with the hash of each, which may stand beside a script.
+    lock: Option<Lock>,
+    fetch: Fetch,
+}
+
+impl std::fmt::Debug for RemoteModules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteModules")
+            .field("folder", &self.folder)
+            .field("lock", &self.lock)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hashes by URL.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    hashes: RefCell<BTreeMap<String, String>>,
+}
+
+impl RemoteModules {
+    /// - `folder`: where modules are kept; absent keeps none.
+    /// - `lock`: a file of lines `SHA-256 URL`. A module must have the hash that it names; others are added to it.
+    ///
+    /// Fails if the lock file cannot be read or parsed.
+    pub fn new(
+        folder: Option<PathBuf>,
+        lock: Option<PathBuf>,
+        fetch: Fetch,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            folder,
+            lock: lock.map(Lock::read).transpose()?,
+            fetch,
+        })
+    }
+
+    /// The text of a module: that of the folder, or fetched.
+    pub(crate) fn text(&self, url: &str) -> Result<Arc<str>, String> {
+        let kept = self.kept(url)?;
+        let is_new = kept.is_none();
+        let bytes = match kept {
+            Some(bytes) => bytes,
+            None => (self.fetch)(url).map_err(|error| {
+                format!(
+                    "cannot fetch {url}, which is not in the cache: {error}; without a connection, save the file beside the script and import it by its path"
+                )
+            })?,
+        };
+        if bytes.len() > LONGEST {
+            return Err(format!("{url} is longer than {} MiB", LONGEST >> 20));
+        }
+        let hash = hash(&bytes);
+        if let Some(lock) = &self.lock {
+            lock.check(url, &hash)?;
+        }
+        let text = std::str::from_utf8(&bytes).map_err(|_| format!("{url} is not UTF-8"))?;
+        if is_new {
+            self.keep(url, &hash, text)?;
+        }
+        Ok(Arc::from(text))
+    }
+
+    fn file(&self, url: &str) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        Some(folder.join(hash(url.as_bytes())))
+    }
+
+    /// The module as it was fetched before.
+    fn kept(&self, url: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(file) = self.file(url) else {
+            return Ok(None);
+        };
+        let bytes = match fs::read(&file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
+        };
+        let line = bytes.iter().position(|byte| *byte == b'\n');
+        let head = line.and_then(|end| std::str::from_utf8(bytes.get(..end)?).ok());
+        let content = line.and_then(|end| bytes.get(end + 1..));
+        match (head, content) {
+            (Some(head), Some(content)) if head == first_line(url, &hash(content)) => {
+                Ok(Some(content.to_vec()))
+            }
+            _ => Err(format!(
+                "the cached copy of {url} has been changed: delete {} to fetch it again",
+                file.display()
+            )),
+        }
+    }
+
+    fn keep(&self, url: &str, hash: &str, text: &str) -> Result<(), String> {
+        let Some(file) = self.file(url) else {
+            return Ok(());
+        };
+        let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+        let folder = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(failed)?;
+        // Whole or not at all: another process may write the same.
+        let made = file.with_extension(format!("{}.tmp", std::process::id()));
+        let content = format!("{}\n{text}", first_line(url, hash));
+        fs::write(&made, content).map_err(failed)?;
+        fs::rename(&made, &file).map_err(failed)
+    }
+}
+
+impl Lock {
+    fn read(path: PathBuf) -> Result<Self, String> {
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+        };
+        let mut hashes = BTreeMap::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let pair = line.split_once(' ');
+            let is_hash =
+                |it: &str| it.len() == 64 && it.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let Some((hash, url)) = pair.filter(|(hash, _)| is_hash(hash)) else {
+                return Err(format!(
+                    "{}:{}: is not a line `SHA-256 URL`",
+                    path.display(),
+                    number + 1
+                ));
+            };
+            hashes.insert(url.trim().to_owned(), hash.to_ascii_lowercase());
+        }
+        Ok(Self {
+            path,
+            hashes: RefCell::new(hashes),
+        })
+    }
+
+    /// Compares the hash of a module, or adds it.
+    fn check(&self, url: &str, hash: &str) -> Result<(), String> {
+        let mut hashes = self.hashes.borrow_mut();
+        let path = self.path.display();
+        match hashes.get(url) {
+            Some(pinned) if pinned == hash => Ok(()),
+            Some(pinned) => Err(format!(
+                "{url} has the SHA-256 {hash}, but {path} has {pinned}: the module has changed; remove the line to accept it"
+            )),
+            None => {
+                let failed = |error| format!("cannot write {path}: {error}");
+                let file = fs::OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .open(&self.path);
+                let line = format!("{hash} {url}\n");
+                file.and_then(|mut file| file.write_all(line.as_bytes()))
+                    .map_err(failed)?;
+                hashes.insert(url.to_owned(), hash.to_owned());
+                Ok(())
+            }
+        }
+    }
+}
+
+fn first_line(url: &str, hash: &str) -> String {
+    format!("{MAGIC} {hash} {url}")
+}
+
+fn hash(bytes: &[u8]) -> String {
+    hex(digest(&SHA256, bytes).as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    const URL: &str = "https://example.com/a.js";
+
+    fn modules(
+        folder: &Path,
+        lock: Option<PathBuf>,
+        answer: Result<&'static str, &'static str>,
+    ) -> (RemoteModules, Rc<Cell<u32>>) {
+        let fetched = Rc::new(Cell::new(0));
+        let count = Rc::clone(&fetched);
+        let fetch: Fetch = Box::new(move |_| {
+            count.set(count.get() + 1);
+            answer
+                .map(|text| text.as_bytes().to_vec())
+                .map_err(str::to_owned)
+        });
+        let modules = RemoteModules::new(Some(folder.to_owned()), lock, fetch);
+        (modules.unwrap(), fetched)
+    }
+
+    #[test]
+    fn a_module_is_fetched_once_and_then_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("cache");
+        let (first, fetched) = modules(&inner, None, Ok("export const a = 1;\n"));
+        assert_eq!(&*first.text(URL).unwrap(), "export const a = 1;\n");
+        assert_eq!(&*first.text(URL).unwrap(), "export const a = 1;\n");
+        assert_eq!(fetched.get(), 1);
+        let (offline, fetched) = modules(&inner, None, Err("no route"));
+        assert_eq!(&*offline.text(URL).unwrap(), "export const a = 1;\n");
+        assert_eq!(fetched.get(), 0);
+        let error = offline.text("https://example.com/b.js").unwrap_err();
+        assert!(error.starts_with("cannot fetch https://example.com/b.js, which is not in the cache: no route; without"), "{error}");
+        // A copy that was changed is no copy.
+        let file = fs::read_dir(&inner)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        let changed = fs::read_to_string(&file).unwrap().replace("= 1", "= 2");
+        fs::write(&file, changed).unwrap();
+        let error = offline.text(URL).unwrap_err();
+        assert!(error.contains("has been changed: delete"), "{error}");
+    }
+
+    #[test]
+    fn a_lock_file_pins_what_is_fetched() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("modules.lock");
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        modules(&one, Some(lock.clone()), Ok("a"))
+            .0
+            .text(URL)
+            .unwrap();
+        let expected = format!("{} {URL}\n", hash(b"a"));
+        assert_eq!(fs::read_to_string(&lock).unwrap(), expected);
+        // On another machine the server gives something else.
+        let error = modules(&other, Some(lock.clone()), Ok("b"))
+            .0
+            .text(URL)
+            .unwrap_err();
+        assert!(error.contains("the module has changed"), "{error}");
+        assert!(!other.exists());
+        modules(&other, Some(lock.clone()), Ok("a"))
+            .0
+            .text(URL)
+            .unwrap();
+        assert_eq!(fs::read_to_string(&lock).unwrap(), expected);
+        fs::write(&lock, "# comment\nnonsense\n").unwrap();
+        let fetch: Fetch = Box::new(|_| Err(String::new()));
+        let error = RemoteModules::new(None, Some(lock), fetch).unwrap_err();
+        assert!(
+            error.ends_with("modules.lock:2: is not a line `SHA-256 URL`"),
+            "{error}"
+        );
+    }
+}
