@@ -14,7 +14,7 @@ use std::time::Duration;
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
-/// What is never given back.
+/// The leaked memory.
 #[derive(Default)]
 struct Leak {
     kept: Mutex<Vec<Vec<u8>>>,

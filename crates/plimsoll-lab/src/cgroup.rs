@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// What a group may use at most; what is absent is not limited.
+/// Limits of a group; an absent one is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Allowance {
     /// Cores.
@@ -45,7 +45,7 @@ pub enum GroupError {
     /// The system refused.
     #[error("cannot write {path}: {cause}")]
     Refused {
-        /// What was to be written.
+        /// The file to write.
         path: String,
         /// The error of the system.
         cause: io::Error,
@@ -79,7 +79,7 @@ impl Groups {
 
     /// A new group of that name; it must not exist.
     pub(crate) fn make(&self, name: &str, allowance: Allowance) -> Result<Group, GroupError> {
-        // What was made is removed again if a later step fails.
+        // Created groups are removed if a later step fails.
         let mut group = Group {
             directories: Vec::new(),
             reads: match self {

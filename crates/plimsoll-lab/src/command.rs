@@ -8,13 +8,13 @@ use plimsoll_wire::process::{Finished, Output, Process, ProcessSpec, SpawnError}
 
 use crate::cgroup::Group;
 
-/// Most of its standard output that is looked at, in bytes; a tool's summary comes last.
+/// Bytes of standard output that are read, the last ones; a tool's summary comes last and has a few KiB.
 const STDOUT_LIMIT: usize = 1024 * 1024;
 
 /// Most of what it complains that is shown, in bytes.
 const COMPLAINT_LIMIT: usize = 2 * 1024;
 
-/// How long it may take to end after the signal.
+/// How long it may take to end after the signal: wrk and k6 finish their summaries within a second.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A started command and whatever it starts; dropping it ends them all.

@@ -16,7 +16,7 @@ pub mod stub_status;
 
 mod time;
 
-/// What a tool says it did.
+/// The counts that a tool reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tally {
     /// The format that was recognised: one of [`KNOWN`].
@@ -50,7 +50,7 @@ pub enum CountError {
     Malformed {
         /// The format it looks like.
         format: &'static str,
-        /// What was looked for.
+        /// The missing text.
         missing: &'static str,
     },
 }

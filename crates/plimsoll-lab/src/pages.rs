@@ -1,4 +1,4 @@
-//! What the pages of all experiments share: marks, cards, conditions.
+//! Parts that the pages of all experiments share: marks, cards, conditions.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use plimsoll_report::plot::escaped;
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
-/// What a reader should know first.
+/// The warnings that a reader should see first.
 pub(crate) fn write_marks(page: &mut String, marks: &[String]) {
     if marks.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What the plans of experiments share: names, commands with placeholders, processes.
+//! Parts that the plans of experiments share: names, commands with placeholders, processes.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,7 +20,7 @@ pub struct TargetPlan {
     pub url: String,
     /// The process that answers.
     pub process: ProcessPlan,
-    /// What is started before it, in this order.
+    /// Processes to start before it, in this order.
     pub upstreams: Vec<ProcessPlan>,
 }
 
@@ -138,9 +138,18 @@ pub(crate) fn url(
             known.join(", ")
         ));
     }
-    match parse_url(&filled) {
+    // Messages of WebSockets are loaded too (`key` is `url`); readiness is checked by HTTP.
+    match parse_url(&filled).or_else(|| parse_url(&over_http(&filled)).filter(|_| key == "url")) {
         Some(_) => Some(text),
         None => value.wrong(format!("`{text}` is not an http or https URL")),
+    }
+}
+
+/// The URL of HTTP at the same place as one of WebSockets; others as they are.
+fn over_http(text: &str) -> String {
+    match text.strip_prefix("ws") {
+        Some(rest) if rest.starts_with("://") || rest.starts_with("s://") => format!("http{rest}"),
+        _ => text.to_owned(),
     }
 }
 
@@ -160,7 +169,7 @@ pub(crate) fn target(
     let words = command(table, fixed);
     need(table, "url");
     let goes_to = url(table, "url", &ports, fixed);
-    let ready = url(table, "ready", &ports, fixed).or_else(|| goes_to.clone());
+    let ready = url(table, "ready", &ports, fixed).or_else(|| goes_to.as_deref().map(over_http));
     let name = name?;
     let target = TargetPlan {
         url: goes_to?,

@@ -6,13 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::{
-    ConnectOptions, ConnectPlan, Connection, Connector, Endpoint, EndpointError, Http1, ReadBuffer,
-    Request,
-};
-use plimsoll_model::{Clock, Failure, FailureKind};
+use bytes::Bytes;
+use plimsoll_client::fetch::{FetchError, FetchLimits, Fetched, Fetcher};
+use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, EndpointError};
 use plimsoll_wire::SystemClock;
-use plimsoll_wire::h1::{HeadError, Limits, ResponseHead, ResponseSink};
 use plimsoll_wire::tls::ClientConfig;
 use url::Url;
 
@@ -24,7 +21,7 @@ const CONTENT_LIMIT: u64 = 64 * 1024;
 pub enum ProbeError {
     /// No connection, or no complete response.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Fetch(#[from] FetchError),
     /// Something else came than a page.
     #[error("the server answered with status {0}")]
     Status(u16),
@@ -34,9 +31,6 @@ pub enum ProbeError {
     /// Not a URL of HTTP.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The URL cannot stand in a request.
-    #[error("no request can be made of it")]
-    Request(#[from] HeadError),
     /// The system refused.
     #[error("cannot wait for an answer")]
     Runtime(#[source] io::Error),
@@ -45,13 +39,13 @@ pub enum ProbeError {
 /// Whether the server behind `url` answers: any response for `http`, a connection for `https`.
 pub(crate) fn answers(url: &Url, timeout: Duration) -> Result<(), ProbeError> {
     let request = if url.scheme() == "https" {
-        wait_for(async { connect(&without_tls(url)?, timeout, None).await.map(drop) })
+        wait_for(async { connect(&without_tls(url)?, timeout).await })
     } else {
         ask(url, timeout).map(drop)
     };
     match request {
         // Too much of an answer is one too.
-        Err(ProbeError::Failed(failure)) if failure.kind == FailureKind::TooLarge => Ok(()),
+        Err(ProbeError::Fetch(FetchError::TooLong(_))) => Ok(()),
         other => other,
     }
 }
@@ -62,15 +56,16 @@ pub(crate) fn fetch(url: &Url, timeout: Duration) -> Result<String, ProbeError> 
         return Err(ProbeError::Scheme(url.scheme().to_owned()));
     }
     match ask(url, timeout)? {
-        Answer {
+        Fetched {
             status: 200,
             content,
+            ..
         } => Ok(String::from_utf8_lossy(&content).into_owned()),
-        Answer { status, .. } => Err(ProbeError::Status(status)),
+        Fetched { status, .. } => Err(ProbeError::Status(status)),
     }
 }
 
-/// What is requested, and how.
+/// A request of a probe.
 pub(crate) struct ProbeRequest<'a> {
     pub(crate) url: &'a Url,
     /// Fields beside those that every request has.
@@ -89,32 +84,16 @@ pub(crate) fn content(request: &ProbeRequest<'_>) -> Result<Vec<u8>, ProbeError>
         return Err(ProbeError::Scheme(request.url.scheme().to_owned()));
     }
     match send(request)? {
-        Answer {
+        Fetched {
             status: 200,
             content,
+            ..
         } => Ok(content),
-        Answer { status, .. } => Err(ProbeError::Status(status)),
+        Fetched { status, .. } => Err(ProbeError::Status(status)),
     }
 }
 
-/// A response, as much of it as is of interest.
-#[derive(Debug, Default)]
-struct Answer {
-    status: u16,
-    content: Vec<u8>,
-}
-
-impl ResponseSink for Answer {
-    fn head(&mut self, head: &ResponseHead<'_>) {
-        self.status = head.status;
-    }
-
-    fn content(&mut self, piece: &[u8]) {
-        self.content.extend_from_slice(piece);
-    }
-}
-
-fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
+fn ask(url: &Url, timeout: Duration) -> Result<Fetched, ProbeError> {
     send(&ProbeRequest {
         url,
         fields: &[],
@@ -124,54 +103,36 @@ fn ask(url: &Url, timeout: Duration) -> Result<Answer, ProbeError> {
     })
 }
 
-fn send(request: &ProbeRequest<'_>) -> Result<Answer, ProbeError> {
-    let (endpoint, timeout) = (Endpoint::try_from(request.url)?, request.timeout);
-    let mut fields = request.fields.to_vec();
-    fields.push(("connection".to_owned(), "close".to_owned()));
-    let encoded = Request::encode(
-        "GET",
-        endpoint.path_and_query(),
-        endpoint.authority(),
-        &fields,
-        None,
-    )?;
-    let limits = Limits {
-        body_bytes: request.limit,
-        ..Limits::default()
+fn send(request: &ProbeRequest<'_>) -> Result<Fetched, ProbeError> {
+    let endpoint = Endpoint::try_from(request.url)?;
+    let limits = FetchLimits {
+        timeout: request.timeout,
+        bytes: request.limit,
+        redirects: 0,
     };
-    wait_for(async {
-        let connection = connect(&endpoint, timeout, request.tls.clone()).await?;
-        let begun = SystemClock.now();
-        let mut answer = Answer::default();
-        Http1::new(connection.stream, limits, begun)
-            .exchange(
-                &encoded,
-                begun,
-                begun + timeout,
-                &ReadBuffer::new(),
-                &mut answer,
-                &SystemClock,
-            )
-            .await
-            .map_err(|incomplete| incomplete.failure)?;
-        Ok(answer)
-    })
+    let fetcher = Fetcher::over(connector(request.timeout, request.tls.clone()), limits);
+    let fields = request.fields.to_vec();
+    let sending = fetcher.send_to("GET", &endpoint, fields, Bytes::new());
+    wait_for(async { Ok(Box::pin(sending).await?) })
 }
 
-async fn connect(
-    endpoint: &Endpoint,
-    timeout: Duration,
-    tls: Option<Arc<ClientConfig>>,
-) -> Result<Connection, ProbeError> {
+fn connector(timeout: Duration, tls: Option<Arc<ClientConfig>>) -> Connector {
     let plan = ConnectPlan::new(ConnectOptions {
         timeout: Some(timeout),
         tls,
         ..ConnectOptions::default()
     })
     .expect("nothing was chosen that could contradict itself");
-    let connector = Connector::new(Arc::new(plan));
+    Connector::new(Arc::new(plan))
+}
+
+async fn connect(endpoint: &Endpoint, timeout: Duration) -> Result<(), ProbeError> {
+    let connector = connector(timeout, None);
     let connecting = Box::pin(connector.connect(endpoint, &SystemClock));
-    Ok(connecting.await.map_err(|error| error.failure)?)
+    match connecting.await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(FetchError::Failed(error.failure).into()),
+    }
 }
 
 /// The same host and port, to be reached over TCP alone.
@@ -194,6 +155,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
+
+    use plimsoll_model::FailureKind;
 
     use super::*;
 
@@ -227,7 +190,7 @@ mod tests {
     fn other_protocols_are_not() {
         let error = answers(&server("SSH-2.0-x\r\n"), TIMEOUT).unwrap_err();
         assert!(
-            matches!(error, ProbeError::Failed(ref failure)
+            matches!(error, ProbeError::Fetch(FetchError::Failed(ref failure))
             if failure.kind == FailureKind::Protocol),
             "{error}"
         );
@@ -248,7 +211,7 @@ mod tests {
         drop(listener);
         let error = answers(&url.parse().unwrap(), TIMEOUT).unwrap_err();
         assert!(
-            matches!(error, ProbeError::Failed(ref failure)
+            matches!(error, ProbeError::Fetch(FetchError::Failed(ref failure))
             if failure.kind == FailureKind::Refused),
             "{error}"
         );
@@ -260,8 +223,7 @@ mod tests {
         answers(&server(huge), TIMEOUT).unwrap();
         let error = fetch(&server(huge), TIMEOUT).unwrap_err();
         assert!(
-            matches!(error, ProbeError::Failed(ref failure)
-            if failure.kind == FailureKind::TooLarge),
+            matches!(error, ProbeError::Fetch(FetchError::TooLong(_))),
             "{error}"
         );
     }

@@ -54,7 +54,7 @@ pub use self::fetch::{FetchError, Server, fetch};
 pub use self::pprof::DecodeError;
 pub use self::result::{Frame, FunctionShare, Nameless, Origin, Profile, ThreadShare};
 
-/// What to profile, and for how long.
+/// The processes to profile, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfilePlan {
     /// The processes; their descendants belong to them.
@@ -91,7 +91,7 @@ pub enum ProfileError {
     NotPermitted {
         /// The process.
         pid: u32,
-        /// What the kernel says.
+        /// The error of the kernel.
         source: std::io::Error,
     },
     /// Perf events are not to be had.
@@ -99,7 +99,7 @@ pub enum ProfileError {
     Event {
         /// The process.
         pid: u32,
-        /// What the kernel says.
+        /// The error of the kernel.
         source: std::io::Error,
     },
     /// The memory that the kernel writes samples into may not be had.
@@ -107,7 +107,7 @@ pub enum ProfileError {
     NoMemory {
         /// The process.
         pid: u32,
-        /// What the kernel says.
+        /// The error of the kernel.
         source: std::io::Error,
     },
     /// The platform has none.
@@ -116,7 +116,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// What to do about it, where something can be done.
+    /// A fix, where there is one.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Self::NotPermitted { .. } => Some(

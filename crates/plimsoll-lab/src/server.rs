@@ -14,7 +14,7 @@ use crate::cgroup::Group;
 use crate::command::Command;
 use crate::probe::{self, ProbeError};
 
-/// How long a server may take until it answers.
+/// How long a server may take until it responds: a JVM with a large application takes 5 to 10 s.
 const READY_WITHIN: Duration = Duration::from_secs(15);
 
 /// Pause between two questions whether it answers.
@@ -49,7 +49,7 @@ pub enum ServerError {
         command: String,
         /// The request.
         url: String,
-        /// What the last attempt came to.
+        /// The error of the last attempt.
         #[source]
         last: ProbeError,
         /// The end of what it wrote, on lines of its own, or nothing.

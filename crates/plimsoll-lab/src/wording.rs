@@ -1,4 +1,4 @@
-//! What the texts of all experiments share: wrapped sentences, the machine.
+//! Wording that the texts of all experiments share: wrapped sentences, the machine.
 
 use std::fmt::{self, Write};
 

@@ -44,9 +44,9 @@ pub struct ChaosDocument {
 /// One objective.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChaosObjectiveDocument {
-    /// What is to hold.
+    /// The objective.
     pub objective: String,
-    /// What was found.
+    /// The observed value.
     pub observed: String,
     /// Whether it held.
     pub met: bool,
@@ -59,7 +59,7 @@ pub struct HealthyClientDocument {
     pub served: u64,
     /// The others.
     pub failed: u64,
-    /// What was wrong first.
+    /// The first failure.
     pub first_failure: Option<String>,
     /// The median latency, from when a request was due.
     pub p50_us: Option<f64>,
@@ -72,7 +72,7 @@ pub struct HealthyClientDocument {
 /// The hostile clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostileClientsDocument {
-    /// What is counted in `sent`.
+    /// The unit of `sent`.
     pub unit: String,
     /// So many were sent.
     pub sent: u64,
@@ -97,7 +97,7 @@ pub struct HostileClientsDocument {
 /// Resident memory of the server's process tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChaosMemoryDocument {
-    /// What was watched.
+    /// The observed target.
     pub target: String,
     /// Before the first hostile client.
     pub before_bytes: u64,
@@ -114,11 +114,11 @@ pub struct ChaosMemoryDocument {
 pub struct ChaosCaseDocument {
     /// Its name.
     pub name: String,
-    /// What is odd about it.
+    /// The defect of the request.
     pub about: String,
-    /// What a server may do.
+    /// Acceptable reactions.
     pub allowed: String,
-    /// What this one did.
+    /// The reaction of this server.
     pub answer: String,
     /// The status of its first response.
     pub status: Option<u16>,

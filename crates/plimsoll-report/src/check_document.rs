@@ -35,7 +35,7 @@ pub struct CheckDocument {
     /// The answer to the call; `null` unless the exchange was one of gRPC and was completed.
     #[serde(default)]
     pub grpc: Option<CallDocument>,
-    /// What the TLS handshake agreed on.
+    /// The TLS session.
     pub tls: Option<TlsDocument>,
 }
 
@@ -100,7 +100,7 @@ pub struct CallDocument {
     pub status: String,
     /// The same as a number.
     pub code: u8,
-    /// What the server says to that.
+    /// The message beside the status.
     pub message: Option<String>,
     /// How many messages it answered with.
     pub messages: u64,
@@ -128,7 +128,7 @@ pub struct JudgementDocument {
     pub condition: String,
     /// Whether it was met; `null` if there was nothing to judge.
     pub met: Option<bool>,
-    /// What was found where the condition looked.
+    /// The value that the condition was about.
     pub observed: Option<String>,
 }
 
@@ -209,7 +209,7 @@ impl ExchangeDocument {
 pub struct CheckFailureDocument {
     /// The phase that was under way.
     pub phase: String,
-    /// What happened.
+    /// The kind of failure.
     pub kind: String,
     /// Who is at fault.
     pub side: String,
@@ -249,7 +249,7 @@ pub struct FieldDocument {
     pub value: String,
 }
 
-/// What the TLS handshake agreed on.
+/// The TLS session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsDocument {
     /// The version.
@@ -277,7 +277,7 @@ impl TlsDocument {
     }
 }
 
-/// What a certificate says.
+/// Fields of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateDocument {
     /// The subject's distinguished name; may be empty.

@@ -25,7 +25,7 @@ pub use self::cost::{CostDocument, GeneratorDocument, SaturationDocument, Target
 pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
 pub use self::load::LoadDocument;
 pub use self::requests::RequestDocument;
-pub use self::streams::{EventsDocument, GrpcDocument, MessagesDocument};
+pub use self::streams::{DecodedDocument, EventsDocument, GrpcDocument, MessagesDocument};
 pub use self::tick::{SpreadDocument, TickDocument};
 pub use self::times::{LatencyDocument, PhaseDocument, TimesDocument};
 
@@ -61,7 +61,10 @@ pub struct SummaryDocument {
     /// Messages of WebSockets in the measured window, where there were any connections of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesDocument>,
-    /// What came on streams of events, where such were opened.
+    /// Content of the measured window before and after decoding, where `--compressed` was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoded: Option<DecodedDocument>,
+    /// Figures of event streams, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsDocument>,
     /// How long exchanges took.
@@ -70,20 +73,20 @@ pub struct SummaryDocument {
     pub phases: Vec<PhaseDocument>,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// What gRPC says of them; null unless that was spoken.
+    /// gRPC figures; null unless the run was of gRPC.
     #[serde(default)]
     pub grpc: Option<GrpcDocument>,
     /// Failures by kind and phase, most frequent first.
     pub failures: Vec<FailureDocument>,
     /// Unmet `--expect` conditions by their text.
     pub unmet: BTreeMap<String, u64>,
-    /// What came of each request, the worst first; empty where there is only one.
+    /// Figures by request, the worst first; empty if there is only one.
     #[serde(default)]
     pub requests: Vec<RequestDocument>,
-    /// What the thresholds came to, in the order in which they were given.
+    /// Outcomes of the thresholds, in the order in which they were given.
     #[serde(default)]
     pub thresholds: Vec<ThresholdDocument>,
-    /// What it cost the target, if its processes could be observed.
+    /// Cost of the target, if its processes could be observed.
     pub target: Option<TargetDocument>,
     /// The generator's own state.
     pub generator: GeneratorDocument,
@@ -115,6 +118,10 @@ impl SummaryDocument {
             messages: run.messages.map(|messages| MessagesDocument {
                 sent: messages.sent,
                 received: messages.received,
+            }),
+            decoded: run.decoded.map(|decoded| DecodedDocument {
+                encoded_bytes: decoded.encoded,
+                decoded_bytes: decoded.decoded,
             }),
             events: run.events.as_ref().map(|events| {
                 EventsDocument::of(events, run.events_per_second().unwrap_or_default())

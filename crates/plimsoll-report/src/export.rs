@@ -23,7 +23,7 @@ use crate::RunRecord;
 
 /// Encodes one run, or several beside one another.
 pub trait Exporter {
-    /// What the format is called on the command line.
+    /// The name of the format on the command line.
     fn name(&self) -> &'static str;
 
     /// The media type of what it makes (RFC 6838).

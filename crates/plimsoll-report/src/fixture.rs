@@ -90,6 +90,7 @@ fn make_closed() -> RunSummary {
         },
         connections_opened: 64,
         messages: None,
+        decoded: None,
         events: None,
         latency: Latency {
             from_started: latency,

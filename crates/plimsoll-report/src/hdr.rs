@@ -40,7 +40,7 @@ pub fn latency_log(run: &RunSummary) -> Vec<u8> {
     log
 }
 
-/// What the log of `run` holds, each with its tag.
+/// The intervals of the log of `run`, each with its tag.
 pub(crate) fn intervals(
     run: &RunSummary,
 ) -> impl Iterator<Item = (Option<&'static str>, &Histogram)> {

@@ -59,10 +59,10 @@ pub use crate::check_document::{
     FieldDocument, JudgementDocument, PhaseTimeDocument, RedirectDocument, TlsDocument,
 };
 pub use crate::document::{
-    ConditionsDocument, CostDocument, CountsDocument, EventsDocument, FailureDocument,
-    GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument,
-    PhaseDocument, RequestDocument, SaturationDocument, SpreadDocument, SummaryDocument,
-    TargetDocument, ThresholdDocument, TickDocument, TimesDocument, to_json,
+    ConditionsDocument, CostDocument, CountsDocument, DecodedDocument, EventsDocument,
+    FailureDocument, GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument,
+    MessagesDocument, PhaseDocument, RequestDocument, SaturationDocument, SpreadDocument,
+    SummaryDocument, TargetDocument, ThresholdDocument, TickDocument, TimesDocument, to_json,
 };
 pub use crate::hdr::latency_log;
 pub use crate::loadtest_document::{

@@ -79,7 +79,7 @@ impl LoadtestDocument {
 pub struct LoadtestShapeDocument {
     /// The protocol of the checks.
     pub protocol: String,
-    /// What becomes of connections: `kept`, `fresh` or `shared`.
+    /// The use of connections: `kept`, `fresh` or `shared`.
     pub connections: String,
     /// Workers: each makes one check after the other.
     pub workers: usize,

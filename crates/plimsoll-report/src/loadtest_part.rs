@@ -1,4 +1,4 @@
-//! What one process of the harness sends the first one: a line of JSON without loss.
+//! The report of one process of the harness to the first one: a line of JSON without loss.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The part of a run of the harness that one process made.
 #[derive(Debug, Clone)]
 pub struct LoadtestPart {
-    /// What came of its checks.
+    /// Outcomes of its checks.
     pub found: LoadtestFound,
     /// From its start to the end of its last check.
     pub elapsed: Duration,

@@ -31,7 +31,7 @@ pub enum MergeError {
         one: String,
         /// The other's.
         other: String,
-        /// What has to be the same.
+        /// The value that has to be the same.
         what: &'static str,
         /// That of the one.
         first: String,
@@ -151,6 +151,7 @@ fn add(sum: &mut SummaryDocument, run: &SummaryDocument) {
     counts.missed += other.missed;
     counts.errors += other.errors;
     counts.reconnects += other.reconnects;
+    counts.redirects += other.redirects;
     counts.warm_up += other.warm_up;
     counts.completed_in_window += other.completed_in_window;
     sum.sent_bytes += run.sent_bytes;
@@ -161,6 +162,10 @@ fn add(sum: &mut SummaryDocument, run: &SummaryDocument) {
     if let (Some(sum), Some(messages)) = (&mut sum.messages, &run.messages) {
         sum.sent += messages.sent;
         sum.received += messages.received;
+    }
+    if let (Some(sum), Some(decoded)) = (&mut sum.decoded, &run.decoded) {
+        sum.encoded_bytes += decoded.encoded_bytes;
+        sum.decoded_bytes += decoded.decoded_bytes;
     }
     for (status, count) in &run.statuses {
         *sum.statuses.entry(*status).or_default() += count;
@@ -288,7 +293,7 @@ fn times(
         .collect();
 }
 
-/// What follows from the sums.
+/// Derives cost from the sums.
 fn cost(cost: &mut CostDocument) {
     let spent = cost.cpu_user_us + cost.cpu_system_us;
     cost.cpu_us_per_request = (cost.exchanges > 0).then(|| spent / cost.exchanges as f64);

@@ -1,4 +1,4 @@
-//! What pages of results share: the frame, the style, short figures for their plots.
+//! The frame of result pages: style, and short figures for their plots.
 
 use plimsoll_model::grouped;
 use plimsoll_model::look::STYLE as LOOK;
@@ -28,6 +28,11 @@ pub fn short_time(micros: f64) -> String {
         micros => (micros, "µs"),
     };
     format!("{} {unit}", short_number(value))
+}
+
+/// A fraction as `0.5 %`, without needless decimals.
+pub fn short_share(fraction: f64) -> String {
+    format!("{} %", short_number(fraction * 100.0))
 }
 
 /// `64 kB`, `1.5 MB`, without needless decimals.

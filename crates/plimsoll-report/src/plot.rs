@@ -29,15 +29,15 @@ const BOTTOM: f64 = 40.0;
 /// Lines over a common pair of axes.
 #[derive(Debug)]
 pub struct Plot {
-    /// What it shows, for the heading and for those who cannot see it.
+    /// The title, for the heading and for readers who cannot see the plot.
     pub title: String,
     /// How the first of a point's two values is laid out.
     pub x: Axis,
-    /// What it counts.
+    /// The name of the x axis.
     pub across: &'static str,
     /// How the second one is.
     pub y: Axis,
-    /// What is drawn, the first one at the bottom.
+    /// The lines, the first one at the bottom.
     pub lines: Vec<Line>,
     /// Stretches of x to be shaded: the warm-up, an interval.
     pub shaded: Vec<(f64, f64)>,
@@ -104,7 +104,7 @@ impl Plot {
     }
 }
 
-/// What an axis counts that runs with a run.
+/// The x axis of a run.
 pub(crate) const TIME: &str = "time since the start";
 
 /// As many as the page defines.

@@ -7,6 +7,7 @@ mod otlp;
 
 mod remote_write;
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use plimsoll_model::{ResourceSample, RunSummary, Tick};
@@ -16,18 +17,20 @@ pub use self::remote_write::remote_write;
 use crate::RunRecord;
 use crate::export::prometheus;
 
-/// What all names begin with.
+/// The prefix of metric names of a plain run.
 const PREFIX: &str = "plimsoll";
 
 /// One value of one series at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// What is measured, without `plimsoll_`; ends with its unit, as in `latency_seconds`.
-    pub name: &'static str,
-    /// The same in words.
+    /// The prefix of the name: `plimsoll`, or `k6` for metrics of scripts.
+    pub prefix: &'static str,
+    /// The name without the prefix; of plimsoll's own figures it ends with the unit, as in `latency_seconds`.
+    pub name: Cow<'static, str>,
+    /// The same in words; empty for metrics of scripts.
     pub help: &'static str,
-    /// What distinguishes the series from others of its name; names are unique, values not empty.
-    pub labels: Vec<(&'static str, String)>,
+    /// The labels of the series; names are unique, values not empty.
+    pub labels: Vec<(Cow<'static, str>, String)>,
     /// When.
     pub at: SystemTime,
     /// The value, in the base units of Prometheus: seconds, bytes, shares.
@@ -42,15 +45,16 @@ pub struct Point {
 pub fn of_tick(
     tick: &Tick,
     target: Option<&ResourceSample>,
-    labels: &[(&'static str, String)],
+    labels: &[(Cow<'static, str>, String)],
     at: SystemTime,
 ) -> Vec<Point> {
     let mut points = Vec::new();
-    let mut add = |name, help, more: Option<(&'static str, &str)>, value| {
+    let mut add = |name: &'static str, help, more: Option<(&'static str, &str)>, value| {
         let mut labels = labels.to_vec();
-        labels.extend(more.map(|(name, value)| (name, value.to_owned())));
+        labels.extend(more.map(|(name, value)| (name.into(), value.to_owned())));
         points.push(Point {
-            name,
+            prefix: PREFIX,
+            name: name.into(),
             help,
             labels,
             at,
@@ -127,9 +131,10 @@ pub fn of_run(run: &str, summary: &RunSummary, at: SystemTime) -> Vec<Point> {
     for (name, help, of) in prometheus::FAMILIES {
         for (more, value) in of(&record) {
             let mut labels = run_labels(run, &record.summary.load.url);
-            labels.extend(more);
+            labels.extend(more.into_iter().map(|(name, value)| (name.into(), value)));
             points.push(Point {
-                name,
+                prefix: PREFIX,
+                name: name.into(),
                 help,
                 labels,
                 at,
@@ -141,8 +146,11 @@ pub fn of_run(run: &str, summary: &RunSummary, at: SystemTime) -> Vec<Point> {
 }
 
 /// The labels that every point of a run has.
-pub fn run_labels(run: &str, url: &str) -> Vec<(&'static str, String)> {
-    vec![("run", run.to_owned()), ("url", url.to_owned())]
+pub fn run_labels(run: &str, url: &str) -> Vec<(Cow<'static, str>, String)> {
+    vec![
+        ("run".into(), run.to_owned()),
+        ("url".into(), url.to_owned()),
+    ]
 }
 
 /// Since 1970; a clock that is set to an earlier time counts as 1970.

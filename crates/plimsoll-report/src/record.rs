@@ -13,7 +13,7 @@ use crate::hdr;
 /// One run: its summary, and how its latency was distributed.
 #[derive(Debug, Clone)]
 pub struct RunRecord {
-    /// What it is called beside others.
+    /// Its name beside others.
     pub name: String,
     /// The summary.
     pub summary: SummaryDocument,

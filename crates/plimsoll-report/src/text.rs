@@ -1,4 +1,4 @@
-//! What a person reads: the summary after a run, the line while it goes on, a checked exchange.
+//! Text for people: the summary after a run, the line while it goes on, a checked exchange.
 //!
 //! Plain text of at most [`WIDTH`] columns, complete without colour.
 

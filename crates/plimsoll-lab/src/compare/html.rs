@@ -123,10 +123,10 @@ pub fn sweep_to_html(sweep: &Sweep) -> String {
         ),
         ("p99 by achieved rate", rps, |row| row.p99_us, short_time),
         (
-            "CPU µs per request by achieved rate",
+            "CPU per request by achieved rate",
             rps,
             |row| row.cpu_us_per_request,
-            short_number,
+            short_time,
         ),
     ];
     for (title, x, y, write) in plots {
@@ -286,8 +286,8 @@ fn trials(comparison: &Comparison, metric: Metric) -> Plot {
         across: "time since the start",
         y: Axis::Linear(match metric {
             Metric::PeakRssBytes => short_bytes,
-            Metric::MeanUs | Metric::P50Us | Metric::P99Us => short_time,
-            _ => short_number,
+            Metric::RequestsPerSecond => short_number,
+            _ => short_time,
         }),
         lines: lines.collect(),
         shaded: Vec::new(),

@@ -1,4 +1,4 @@
-//! What is compared, and what came of it.
+//! The compared metrics, and verdicts on them.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ impl Metric {
         matches!(self, Self::RequestsPerSecond)
     }
 
-    /// What an interval of the ratio ours / peer, made from `trials` of each side, says.
+    /// The verdict for an interval of the ratio ours / peer, made from `trials` of each side.
     pub fn verdict(self, interval: Interval, trials: usize) -> Verdict {
         if trials < 2 {
             Verdict::Undecided
@@ -101,7 +101,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// What the interval of a ratio says about ours.
+/// The verdict on ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Better: a higher rate, a lower cost, latency or memory; the interval excludes 1.

@@ -1,4 +1,4 @@
-//! What a comparison found.
+//! The result of a comparison.
 
 use plimsoll_model::{Conditions, masked_arguments};
 
@@ -15,7 +15,7 @@ use crate::statistics::{
 /// Everything that a comparison found, as plain values.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// What the verdict is about.
+    /// The metric of the verdict.
     pub metric: Metric,
     /// Measured trials of each operand.
     pub trials: u32,
@@ -87,7 +87,7 @@ pub struct MetricResult {
     pub peer: f64,
     /// Ours / peer.
     pub estimate: RatioEstimate,
-    /// What the interval says.
+    /// The verdict of the interval.
     pub verdict: Verdict,
 }
 
@@ -141,7 +141,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// What a reader should know before trusting the figures.
+    /// Warnings about the figures.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let trials = self.trials as usize;

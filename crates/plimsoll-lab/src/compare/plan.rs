@@ -1,4 +1,4 @@
-//! What is to be compared, checked before anything is started.
+//! The plan of a comparison, checked before anything is started.
 
 use url::Url;
 
@@ -31,7 +31,7 @@ pub struct CompareOptions {
     pub port: Option<u16>,
     /// A `stub_status` page by which requests are counted instead of by the tool's output.
     pub count_from: Option<String>,
-    /// What the verdict is about.
+    /// The metric of the verdict.
     pub metric: Metric,
     /// How intervals are computed.
     pub bootstrap: Bootstrap,
@@ -48,7 +48,7 @@ pub struct Operand {
     pub label: String,
     /// The command.
     pub command: Template,
-    /// What is run before each of its trials, without being measured.
+    /// The command to run before each of its trials, without being measured.
     pub prepare: Option<Template>,
 }
 
@@ -93,7 +93,7 @@ pub enum PlanError {
     Url {
         /// The flag it came from.
         flag: &'static str,
-        /// What was given.
+        /// The text as written.
         text: String,
     },
     /// Two ways at once.
@@ -149,7 +149,7 @@ impl ComparePlan {
         self.turns() as u64 * u64::from(self.options.seconds)
     }
 
-    /// What placeholders stand for when `port` is the port.
+    /// The values of the placeholders when `port` is the port.
     pub(super) fn values(&self, port: u16) -> Values {
         Values {
             seconds: self.options.seconds,

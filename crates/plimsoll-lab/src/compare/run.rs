@@ -54,7 +54,7 @@ pub enum CompareError {
         of: usize,
         /// The operand's label.
         label: String,
-        /// What went wrong.
+        /// The error.
         #[source]
         cause: TrialError,
     },
@@ -80,7 +80,7 @@ pub enum CompareError {
     Prepare {
         /// The command, placeholders replaced.
         command: String,
-        /// What the system or the command says.
+        /// The error of the system or the command.
         reason: String,
     },
     /// No free port.
@@ -281,7 +281,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// What does not depend on which end the operand is.
+    /// The part that does not depend on which end the operand is.
     fn common(&self, turn: Turn, observed: &Observed) -> Trial {
         let tally = &observed.tally;
         Trial {

@@ -21,7 +21,7 @@ pub enum TemplateError {
     },
 }
 
-/// What placeholders stand for in one trial.
+/// The values of placeholders in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Values {
     pub(super) seconds: u32,

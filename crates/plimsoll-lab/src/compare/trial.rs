@@ -17,7 +17,7 @@ use crate::counts::{self, CountError, Tally, stub_status};
 use crate::probe::{self, ProbeError};
 use crate::server::on_own_lines;
 
-/// What one trial did and what it cost.
+/// The work and the cost of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// Its place in the order.
@@ -95,7 +95,7 @@ pub enum TrialError {
     Count {
         /// The command line.
         command: String,
-        /// What was wrong with the output.
+        /// The error in the output.
         #[source]
         cause: CountError,
     },
@@ -104,7 +104,7 @@ pub enum TrialError {
     Page {
         /// The page.
         url: String,
-        /// What came instead.
+        /// The error.
         #[source]
         cause: ProbeError,
     },
@@ -151,7 +151,7 @@ pub(super) struct Generator<'a> {
     pub(super) limit: Duration,
 }
 
-/// What a generator's run came to, seen from both ends.
+/// A generator's run, seen from both ends.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) began: Instant,

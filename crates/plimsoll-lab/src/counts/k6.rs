@@ -48,7 +48,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
     })
 }
 
-/// What follows `name......:`.
+/// The text behind `name......:`.
 fn metric<'a>(output: &'a str, name: &str) -> Option<&'a str> {
     output.lines().find_map(|line| {
         let dots = line.trim().strip_prefix(name)?;

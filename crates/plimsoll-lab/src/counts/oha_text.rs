@@ -10,7 +10,7 @@ pub(super) const FORMAT: Format = Format {
     parse,
 };
 
-/// What oha calls a request that the end of the run cut off.
+/// oha's name for a request that the end of the run cut off.
 pub(super) const CUT_OFF: &str = "aborted due to deadline";
 
 fn parse(output: &str) -> Result<Tally, CountError> {

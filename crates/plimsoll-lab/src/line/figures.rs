@@ -48,7 +48,7 @@ fn unit(half: f64) -> f64 {
     }
 }
 
-/// What the search came to, in one sentence.
+/// The result of the search, in one sentence.
 pub(super) fn sentence(line: &Line) -> String {
     let found = &line.found;
     let up_to = found.held_up_to.map_or_else(

@@ -107,7 +107,7 @@ fn interval(line: &Line) -> Vec<(f64, f64)> {
     }
 }
 
-/// What a line is called, and its value at each rate.
+/// The name of a line, and its value at each rate.
 type Series = (&'static str, fn(&Row) -> Option<f64>);
 
 fn over_rate(

@@ -2,7 +2,7 @@
 
 use crate::statistics::median;
 
-/// What a server did at one rate.
+/// The behaviour of a server at one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operating {
     /// Arrivals per second.
@@ -13,7 +13,7 @@ pub struct Operating {
     pub mean_us: f64,
 }
 
-/// Power below this share of the highest is lower beyond noise.
+/// Power (rate by latency) below this share of the highest is lower beyond noise: windows at one rate differ too.
 const CLEARLY: f64 = 0.8;
 
 /// The rate at which power, throughput over mean latency, is highest.

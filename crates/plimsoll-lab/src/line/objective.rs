@@ -8,9 +8,9 @@ pub enum ObjectiveError {
     /// It is not a threshold either.
     #[error("`{text}` is not an objective: {cause}")]
     Threshold {
-        /// What was written.
+        /// The text as written.
         text: String,
-        /// What is wrong with it.
+        /// The error.
         cause: ThresholdError,
     },
     /// Windows are short and judged as a whole.

@@ -1,4 +1,4 @@
-//! What a search for the load line found.
+//! The result of a search for the load line.
 
 use std::time::Duration;
 
@@ -7,14 +7,15 @@ use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit, counte
 use super::growth::grows;
 use super::knee::{Operating, knee};
 use super::plan::LinePlan;
-use super::search::{Ended, Found, Purpose, Seen, WindowPlan};
+use super::search::{Ended, Purpose, SearchOutcome, WindowOutcome, WindowPlan};
 use super::usl::{Usl, fit_usl};
 use crate::wording::without_figures;
 
 /// More arrivals than this share were due but not begun when the window ended: the rate was not kept.
 const MISSED_SHARE: f64 = 0.01;
 
-/// From this share of the connections in use on, all of them are taken to be.
+/// From this share of the connections in use on, all of them are taken to be: the mean over a window never reaches
+/// the maximum.
 const FULL_SHARE: f64 = 0.9;
 
 /// Everything that a search found, as plain values.
@@ -24,11 +25,11 @@ pub struct Line {
     pub url: String,
     /// The request method.
     pub method: String,
-    /// What exchanges ran over.
+    /// The protocol of the exchanges.
     pub protocol: plimsoll_model::Protocol,
     /// Worker threads of the generator.
     pub workers: usize,
-    /// What a window had to keep.
+    /// The objectives of a window.
     pub objectives: Vec<Threshold>,
     /// Length of a window.
     pub window: Duration,
@@ -45,7 +46,7 @@ pub struct Line {
     /// Start of the random sequence.
     pub seed: u64,
     /// The line, or why there is none.
-    pub found: Found,
+    pub found: SearchOutcome,
     /// Where more load began to cost more waiting than it brought, if that lay within what was tried.
     pub knee: Option<f64>,
     /// The Universal Scalability Law over concurrency, if the windows suffice for it.
@@ -65,8 +66,8 @@ pub struct Window {
     pub planned: WindowPlan,
     /// When it began, since the search did.
     pub began: Duration,
-    /// What it came to.
-    pub seen: Seen,
+    /// The outcome of the window.
+    pub seen: WindowOutcome,
     /// Whether the rate was kept: nearly all that was due was begun.
     pub kept_rate: bool,
     /// Whether the requests under way grew through the window: the target takes less than it is offered.
@@ -100,12 +101,12 @@ pub struct Window {
     pub generator_cpu_us_per_request: Option<f64>,
     /// Why the generator was the limit, if it was.
     pub saturated: Option<Saturation>,
-    /// What a reader of this window should know.
+    /// Warnings about this window.
     pub warnings: Vec<String>,
 }
 
 impl Window {
-    /// What `run` says, judged by `objectives`.
+    /// The outcome of `run`, judged by `objectives`.
     pub(super) fn of(
         planned: WindowPlan,
         began: Duration,
@@ -141,7 +142,7 @@ impl Window {
         Self {
             planned,
             began,
-            seen: Seen {
+            seen: WindowOutcome {
                 held,
                 // Late timers do not make requests pile up; a worker that is too busy to read does.
                 generator_limited: match run.generator.saturated {
@@ -194,7 +195,7 @@ fn in_flight_of(run: &RunSummary) -> Vec<u64> {
 impl Line {
     pub(super) fn new(
         plan: &LinePlan,
-        found: Found,
+        found: SearchOutcome,
         windows: Vec<Window>,
         target: Option<String>,
         conditions: Conditions,
@@ -239,7 +240,7 @@ impl Line {
         line
     }
 
-    /// What a reader should know before trusting the line.
+    /// Warnings about the line.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let limited = |window: &&Window| !window.seen.held && window.seen.generator_limited;

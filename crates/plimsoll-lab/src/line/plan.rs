@@ -1,4 +1,4 @@
-//! What a search for the load line is made of, ready to start.
+//! The plan of a search for the load line, ready to start.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use plimsoll_load::schedule::RateProfile;
 /// A search, ready to start.
 #[derive(Debug, Clone)]
 pub struct LinePlan {
-    /// What is sent, where and how; its pacing, connections and length are the search's.
+    /// The requests and their target; pacing, connections and length are the search's.
     pub run: RunPlan,
-    /// What a window has to keep; at least one.
+    /// The objectives of a window; at least one.
     pub objectives: Vec<Threshold>,
     /// Which rates may be tried, and how often.
     pub search: SearchPlan,
@@ -26,7 +26,7 @@ pub struct LinePlan {
     pub warm_up: Duration,
     /// Whether arrivals are even or at random.
     pub spacing: Spacing,
-    /// What the caller knows of the conditions.
+    /// Facts about the conditions that the caller knows.
     pub facts: RunFacts,
 }
 

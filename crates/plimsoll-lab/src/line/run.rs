@@ -10,7 +10,7 @@ use plimsoll_wire::SystemClock;
 
 use super::outcome::{Line, Window};
 use super::plan::LinePlan;
-use super::search::{Found, WindowPlan, search};
+use super::search::{SearchOutcome, WindowPlan, search};
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum Event<'a> {
     Begins {
         /// From 1.
         number: usize,
-        /// What it is.
+        /// Its plan.
         planned: WindowPlan,
     },
     /// It is over.
@@ -81,7 +81,7 @@ pub fn line(
                 .iter()
                 .map(|window| (window.planned, window.seen.held))
                 .collect();
-            Found::so_far(&made)
+            SearchOutcome::so_far(&made)
         }
         found => found?,
     };

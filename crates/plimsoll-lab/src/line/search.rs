@@ -14,7 +14,7 @@
 
 use super::boundary::{Boundary, Tried};
 
-/// What the search may do.
+/// Limits of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchPlan {
     /// The first rate, in arrivals per second; above zero.
@@ -74,9 +74,9 @@ impl Purpose {
     }
 }
 
-/// What a window came to.
+/// The outcome of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct WindowOutcome {
     /// Whether it kept every objective, and the rate.
     pub held: bool,
     /// Whether it broke because the generator was at its limit.
@@ -106,9 +106,9 @@ pub enum Ended {
     Interrupted,
 }
 
-/// What the search found.
+/// The result of the search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchOutcome {
     /// How it ended.
     pub ended: Ended,
     /// The highest rate at which, as at every lower one, every window held that counts.
@@ -123,8 +123,8 @@ pub struct Found {
     pub connections_full: bool,
 }
 
-impl Found {
-    /// What a search that was broken off has shown.
+impl SearchOutcome {
+    /// The result of a search that was interrupted.
     ///
     /// - `windows`: each window that was made, and whether it held.
     pub fn so_far(windows: &[(WindowPlan, bool)]) -> Self {
@@ -149,13 +149,16 @@ impl Found {
 /// Rates below the line that are tried once, as shares of it.
 const BELOW: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
 
-/// Rates on either side of the centre of the rounds.
+/// Rates on either side of the centre of the rounds: five rates show a boundary between the third and the fourth as
+/// well as a slope.
 const SIDE: i32 = 2;
 
-/// How often the rates of the rounds are extended on one side, each time twice as far.
+/// How often the rates of the rounds are extended on one side, each time twice as far: eight times the distance in
+/// all.
 const EXTENSIONS: i32 = 3;
 
-/// How often the search begins anew, below a rate that broke or above one that held after all.
+/// How often the search begins anew, below a rate that broke or above one that held after all; a target that needs
+/// more changes faster than it can be measured.
 const RESTARTS: usize = 4;
 
 /// Rates that are tried to confirm the line, each lower than the one before.
@@ -169,8 +172,8 @@ const LOWEST: f64 = 1.0 / 256.0;
 /// - `measure`: makes a window and returns what it came to; its error ends the search.
 pub fn search<E>(
     plan: &SearchPlan,
-    measure: &mut dyn FnMut(WindowPlan) -> Result<Seen, E>,
-) -> Result<Found, E> {
+    measure: &mut dyn FnMut(WindowPlan) -> Result<WindowOutcome, E>,
+) -> Result<SearchOutcome, E> {
     let mut searcher = Searcher {
         plan,
         measure,
@@ -215,7 +218,7 @@ pub fn search<E>(
     if let (Ended::Line(boundary), Some(held), true) = (&mut ended, held_up_to, plan.confirms) {
         (held_up_to, confirmed) = searcher.confirm(boundary, held)?;
     }
-    Ok(Found {
+    Ok(SearchOutcome {
         ended,
         held_up_to,
         confirmed,
@@ -227,7 +230,7 @@ pub fn search<E>(
 
 struct Searcher<'a, E> {
     plan: &'a SearchPlan,
-    measure: &'a mut dyn FnMut(WindowPlan) -> Result<Seen, E>,
+    measure: &'a mut dyn FnMut(WindowPlan) -> Result<WindowOutcome, E>,
     random: fastrand::Rng,
     connections: usize,
     /// Every rate that was decided on, and whether it held.
@@ -236,7 +239,7 @@ struct Searcher<'a, E> {
     full: bool,
 }
 
-/// What several windows at a rate say together.
+/// The opinion of several windows at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opinion {
     Held,
@@ -445,13 +448,13 @@ impl<E> Searcher<'_, E> {
     ) -> Result<(Option<f64>, Option<f64>), E> {
         let mut rate = held;
         for _ in 0..CONFIRMATIONS {
-            let broke = |seen: Seen| !seen.held && !seen.generator_limited;
+            let broke = |seen: WindowOutcome| !seen.held && !seen.generator_limited;
             if !broke(self.window(rate, Purpose::Confirm)?)
                 || !broke(self.window(rate, Purpose::Confirm)?)
             {
                 return Ok((Some(rate), Some(rate)));
             }
-            // What does not hold for long is above the line.
+            // A rate that does not hold for long is above the line.
             boundary.rate = boundary.rate.min(rate);
             boundary.low = boundary.low.filter(|low| *low < rate);
             boundary.high = boundary.high.map(|high| high.min(rate));
@@ -566,7 +569,7 @@ impl<E> Searcher<'_, E> {
         })
     }
 
-    fn window(&mut self, rate: f64, purpose: Purpose) -> Result<Seen, E> {
+    fn window(&mut self, rate: f64, purpose: Purpose) -> Result<WindowOutcome, E> {
         let seen = (self.measure)(WindowPlan {
             rate,
             connections: self.connections,

@@ -28,7 +28,7 @@ impl Usl {
             .then(|| ((1.0 - self.contention) / self.coherency).sqrt())
     }
 
-    /// What throughput does not exceed, whatever the concurrency; `None` if it has no bound.
+    /// The bound of throughput at any concurrency; `None` if there is none.
     pub fn ceiling(&self) -> Option<f64> {
         match self.peak() {
             Some(peak) => Some(self.throughput(peak.max(1.0))),

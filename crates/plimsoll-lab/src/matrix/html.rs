@@ -135,7 +135,7 @@ fn plots(page: &mut String, matrix: &Matrix) {
     page.push_str("<section class=\"plots\">\n");
     let figures = [
         (Figure::RequestsPerSecond, Axis::Linear(short_number)),
-        (Figure::CpuUsPerRequest, Axis::Linear(short_number)),
+        (Figure::CpuUsPerRequest, Axis::Linear(short_time)),
         (Figure::P50Us, Axis::Logarithmic(short_time)),
         (Figure::P99Us, Axis::Logarithmic(short_time)),
         (Figure::PeakMemoryBytes, Axis::Linear(short_bytes)),

@@ -37,8 +37,8 @@ pub(super) fn cells(plan: &MatrixPlan) -> Vec<Cell> {
 
 /// Every trial of `plan`: the same seed gives the same order.
 ///
-/// What drifts on the machine meets the cells of a round alike, and no cell always follows the same
-/// other one.
+/// The order of turns: drift of the machine affects the cells of a round alike, and no cell always follows the
+/// same other one.
 pub fn turns(plan: &MatrixPlan) -> Vec<Turn> {
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let cells = cells(plan);

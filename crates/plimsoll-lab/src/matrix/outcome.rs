@@ -1,4 +1,4 @@
-//! What a matrix found: its cells with their trials, and who is ahead in each row.
+//! The result of a matrix: its cells with their trials, and the best of each row.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::statistics::{
 /// Everything that a matrix found, as plain values.
 #[derive(Debug, Clone)]
 pub struct Matrix {
-    /// What the whole is called.
+    /// The name of the matrix.
     pub name: String,
     /// Start of the random order.
     pub seed: u64,
@@ -25,7 +25,7 @@ pub struct Matrix {
     pub repeats: u32,
     /// Load before each window.
     pub warm_up: Duration,
-    /// What was measured.
+    /// The measured window.
     pub window: Duration,
     /// The targets' names and commands.
     pub targets: Vec<(String, Vec<String>)>,
@@ -327,7 +327,7 @@ impl Matrix {
         }
     }
 
-    /// What a reader should know before trusting the figures.
+    /// Warnings about the figures.
     fn warn(&mut self) {
         let mut warnings = Vec::new();
         let trials = self.repeats as usize;

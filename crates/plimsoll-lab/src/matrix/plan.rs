@@ -15,10 +15,10 @@ const WINDOW: Duration = Duration::from_secs(15);
 const REPEATS: usize = 3;
 const SEED: usize = 1979;
 
-/// What is to be measured.
+/// The plan of a matrix.
 #[derive(Debug, Clone)]
 pub struct MatrixPlan {
-    /// What the whole is called.
+    /// The name of the matrix.
     pub name: String,
     /// Start of the random order.
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct MatrixPlan {
     pub repeats: u32,
     /// Load before each window that is not counted.
     pub warm_up: Duration,
-    /// What is measured.
+    /// The measured window.
     pub window: Duration,
     /// Cores of the targets; none leaves them to the scheduler.
     pub target_cores: Vec<usize>,
@@ -34,7 +34,7 @@ pub struct MatrixPlan {
     pub upstream_cores: Vec<usize>,
     /// Cores of the generator.
     pub generator_cores: Vec<usize>,
-    /// What is measured; at least one.
+    /// The targets; at least one.
     pub targets: Vec<TargetPlan>,
     /// By what; at least one.
     pub loads: Vec<LoadPlan>,
@@ -51,11 +51,11 @@ pub struct LoadPlan {
     pub connections: u32,
     /// Arrivals per second of an open loop; a closed one if absent.
     pub rate: Option<Rate>,
-    /// What makes it.
+    /// The generator.
     pub loader: Loader,
 }
 
-/// What makes a load.
+/// The kinds of generators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loader {
     /// `plimsoll load` with these flags.

@@ -15,7 +15,7 @@ use super::store::{Store, StoreError};
 use super::trial::{Bench, Interrupted, Trial};
 use crate::cgroup::{GroupError, Groups};
 
-/// What a run needs besides its plan.
+/// Options of a run besides its plan.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// This program, which makes loads.

@@ -17,9 +17,9 @@ const PLAN: &str = "plan.json";
 const TRIALS: &str = "trials";
 const TRIAL: &str = "trial.json";
 
-/// What the trials of a folder were made by.
+/// The plan and the program that made the trials of a folder.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct StoredMatrix {
     plan: String,
     seed: u64,
     repeats: u32,
@@ -47,7 +47,7 @@ pub enum StoreError {
     /// The system refused.
     #[error("cannot write {path}")]
     Write {
-        /// What was to be written.
+        /// The file to write.
         path: String,
         /// The error of the system.
         #[source]
@@ -62,7 +62,7 @@ impl Store {
     pub fn open(folder: &Path, text: &str, plan: &MatrixPlan) -> Result<Self, StoreError> {
         let micros =
             |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let ours = Kept {
+        let ours = StoredMatrix {
             plan: masked_text(text).into_owned(),
             seed: plan.seed,
             repeats: plan.repeats,

@@ -1,6 +1,6 @@
 //! The cells of a matrix in words, the same in text and on pages.
 
-use plimsoll_model::{ByteSize, counted, grouped, three_figures};
+use plimsoll_model::{ByteSize, Unit, counted, grouped, three_figures};
 
 use super::outcome::{CellResult, Figure, Matrix, Winner};
 use super::plan::{Limited, LoadPlan, SizePlan};
@@ -13,8 +13,7 @@ pub(super) const NOTHING: &str = "–";
 pub(super) fn shown(figure: Figure, value: f64) -> String {
     match figure {
         Figure::RequestsPerSecond => grouped(value),
-        Figure::P50Us | Figure::P99Us if value >= 10_000.0 => format!("{:.1} ms", value / 1e3),
-        Figure::P50Us | Figure::P99Us => format!("{value:.0} µs"),
+        Figure::P50Us | Figure::P99Us => Unit::Microseconds.show(value),
         Figure::PeakMemoryBytes => format!("{:.1} MB", value / 1e6),
         Figure::CpuUsPerRequest
         | Figure::GeneratorCpuUsPerRequest

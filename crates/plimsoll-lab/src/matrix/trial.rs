@@ -30,11 +30,11 @@ pub struct Trial {
     pub size: String,
     /// Which one of its cell, from 0.
     pub round: u32,
-    /// What it came to.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What a trial came to.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -67,7 +67,7 @@ pub(super) struct Finale {
 #[derive(Debug)]
 pub(super) struct Interrupted;
 
-/// What all trials share.
+/// State that all trials share.
 #[derive(Debug)]
 pub(super) struct Bench<'a> {
     pub(super) plan: &'a MatrixPlan,

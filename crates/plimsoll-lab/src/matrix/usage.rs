@@ -1,4 +1,4 @@
-//! What each side of a trial used, and which of them was at its limit.
+//! The usage of each side of a trial, and the sides that were at their limit.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const FULL: f64 = 0.9;
 /// Part of what a side may use up to which it is idle: whatever takes time, it is not this side.
 const IDLE: f64 = 0.5;
 
-/// What one side used in the window.
+/// The usage of one side in the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// `target`, `generator`, or `upstream` and its name.
@@ -102,7 +102,7 @@ impl Watched {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -124,7 +124,7 @@ impl Watched {
     /// The window ends.
     pub(super) fn end(&mut self) {
         self.last = self.read();
-        // What it held between two looks counts too.
+        // Peaks between two looks count too.
         if let Ok(peak) = self.tree.peak_memory_bytes() {
             self.peak_memory_bytes = self.peak_memory_bytes.max(peak);
         }
@@ -144,7 +144,7 @@ impl Watched {
         self.peak_memory_bytes
     }
 
-    /// What it used between the beginning and the end; `None` if it was not there at both.
+    /// Its usage between the start and the end; `None` if it did not exist at both.
     pub(super) fn usage(&self) -> Option<Usage> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
         let seconds = last.at.saturating_duration_since(first.at).as_secs_f64();

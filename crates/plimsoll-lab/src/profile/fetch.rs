@@ -14,7 +14,7 @@ use super::Profile;
 use super::pprof::{DecodeError, decode};
 use crate::probe::{self, ProbeError, ProbeRequest};
 
-/// Most that is read of an answer, in bytes.
+/// Bytes of a response: profiles of very large Go programs have a few MiB, compressed.
 const LARGEST: u64 = 64 << 20;
 
 /// How long an answer may take beyond the time of the profile.
@@ -28,7 +28,7 @@ pub enum FetchError {
     Answer {
         /// The request.
         url: String,
-        /// What came instead.
+        /// The error.
         #[source]
         cause: ProbeError,
     },
@@ -37,7 +37,7 @@ pub enum FetchError {
     Content {
         /// The request.
         url: String,
-        /// What is wrong with it.
+        /// The error of the decoder.
         #[source]
         cause: DecodeError,
     },

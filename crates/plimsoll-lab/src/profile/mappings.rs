@@ -1,4 +1,4 @@
-//! What a process has mapped where: `/proc/PID/maps`, as proc(5) describes it.
+//! The memory mappings of a process: `/proc/PID/maps`, as proc(5) describes it.
 
 use std::path::{Path, PathBuf};
 

@@ -38,7 +38,7 @@ struct Document {
     period: i64,
 }
 
-/// What a value is, by numbers of strings.
+/// The type of a value, by numbers of strings.
 #[derive(Clone, PartialEq, Message)]
 struct ValueType {
     #[prost(int64, tag = "1")]

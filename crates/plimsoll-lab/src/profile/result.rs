@@ -1,4 +1,4 @@
-//! What a profile found.
+//! The result of a profile.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub(super) struct Thread {
 /// A function in a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
-    /// What it is called, demangled; a file in brackets where no more is known.
+    /// Its demangled name; a file in brackets where no more is known.
     pub name: String,
     /// Whose it is.
     pub origin: Origin,

@@ -82,7 +82,7 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
 /// Code without names is mentioned if at least one in so many samples is in it.
 const NAMELESS_PART: u64 = 20;
 
-/// What has no names, and how to get them.
+/// The parts without names, and how to get them.
 fn without_names(nameless: &Nameless) -> String {
     let Nameless {
         name, program, pid, ..

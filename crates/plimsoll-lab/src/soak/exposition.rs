@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::plan::Patterns;
 use super::series::Kind;
 
-/// Metrics that are watched at most: each is a column and a plot.
+/// Metrics that are watched: each is a column and a plot, and a page of more is not read.
 pub(super) const MOST_METRICS: usize = 200;
 
 /// The metrics of a page that are watched, with their labels, each with how it is judged and its value.

@@ -149,7 +149,7 @@ fn plots(scenario: &ScenarioResult) -> Vec<Plot> {
         .samples
         .iter()
         .filter(|series| !of_processes.contains(&series.name.as_str()));
-    // What is constant says nothing as a plot.
+    // A constant series makes no useful plot.
     let moving = metrics.filter(|series| {
         let known = series.known();
         known

@@ -15,7 +15,7 @@ use crate::plans::{Placeholders, fill};
 /// Runs in a row that may fail within a moment before the load is given up.
 const MOST_FAILURES: u32 = 5;
 
-/// What a run of a load is to last at least to have begun properly.
+/// The shortest run of a load that counts as begun properly.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Pause before a command is started again.
@@ -88,7 +88,7 @@ fn wait(
     deadline: Instant,
     stop: &AtomicBool,
 ) -> Option<std::process::ExitStatus> {
-    /// What a load that was given the rest of the time may take beyond it, to finish and report.
+    /// Time beyond the end for a load to finish and report.
     const GRACE: Duration = Duration::from_secs(5);
 
     loop {

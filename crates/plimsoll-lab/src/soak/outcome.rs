@@ -1,4 +1,4 @@
-//! What a soak came to.
+//! The result of a soak.
 
 use plimsoll_model::Conditions;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::verdict::{Assessment, Verdict};
 /// All scenarios of a soak.
 #[derive(Debug, Clone)]
 pub struct Soak {
-    /// What the plan is called.
+    /// The name of the plan.
     pub name: String,
     /// Seconds that each scenario was to last.
     pub duration_secs: f64,
@@ -53,14 +53,14 @@ pub struct JudgedSeries {
     pub name: String,
     /// How it was judged.
     pub kind: Kind,
-    /// What was found.
+    /// The assessment.
     #[serde(flatten)]
     pub assessment: Assessment,
     /// The verdict of the rule of thirds.
     pub by_thirds: Verdict,
 }
 
-/// What a load did.
+/// The counts of a load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadTally {
     /// Its name.

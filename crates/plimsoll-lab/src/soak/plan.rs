@@ -11,10 +11,10 @@ use crate::plans::{Names, Placeholders, TargetPlan, fill, fixed, split, target, 
 const DURATION: Duration = Duration::from_mins(20);
 const SAMPLE: Duration = Duration::from_secs(15);
 
-/// What is to be watched, and for how long.
+/// The plan of a soak.
 #[derive(Debug, Clone)]
 pub struct SoakPlan {
-    /// What the whole is called.
+    /// The name of the soak.
     pub name: String,
     /// How long each scenario lasts.
     pub duration: Duration,
@@ -33,15 +33,15 @@ pub struct SoakPlan {
 pub struct ScenarioPlan {
     /// Its name in tables and file names.
     pub name: String,
-    /// What is watched.
+    /// The watched processes.
     pub subject: Subject,
-    /// What keeps it busy; may be empty, if something else does.
+    /// The loads; may be empty, if something else keeps it busy.
     pub loads: Vec<SoakLoad>,
     /// The target's own metrics.
     pub metrics: Option<Metrics>,
 }
 
-/// What is watched.
+/// The kinds of watched processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Processes that the soak starts and ends; the target's are watched.
@@ -83,7 +83,7 @@ pub struct Patterns {
     pub counters: Vec<String>,
     /// Counters that must not grow.
     pub zero: Vec<String>,
-    /// What none of the others takes: figures that grow by their nature.
+    /// Metrics to ignore: those that grow by their nature.
     pub ignored: Vec<String>,
 }
 

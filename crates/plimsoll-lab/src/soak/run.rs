@@ -15,7 +15,7 @@ use super::plan::{ScenarioPlan, SoakPlan};
 use super::scenario::{self, Progress, ScenarioError};
 use super::store::{Folder, FolderError};
 
-/// What a run needs besides its plan.
+/// Options of a run besides its plan.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// plimsoll's version, for the record.
@@ -61,7 +61,7 @@ pub enum SoakError {
     Interrupted,
 }
 
-/// What a thread reports.
+/// Reports of a thread.
 enum Report {
     Sampled(usize, Progress),
     Ended(usize, Result<ScenarioResult, SoakError>),

@@ -8,7 +8,7 @@ use plimsoll_model::ResourceSample;
 
 use super::series::{Kind, Series};
 
-/// What is sampled of processes, in the order of their columns.
+/// The sampled values of processes, in the order of their columns.
 const OF_PROCESSES: [(&str, Kind); 4] = [
     ("anonymous_bytes", Kind::Memory),
     ("file_bytes", Kind::Memory),
@@ -140,7 +140,7 @@ impl Samples {
         self.times.iter().copied().zip(cores).collect()
     }
 
-    /// What is judged.
+    /// The series to judge.
     pub(super) fn series(&self) -> Vec<Series> {
         self.columns
             .iter()

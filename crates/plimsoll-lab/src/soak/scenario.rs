@@ -27,7 +27,7 @@ use crate::server::{self, Running, ServerError};
 /// How often an interrupt or an end is looked for between two samples.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Most that is read of a page of metrics, in bytes.
+/// Bytes of a page of metrics: 10,000 series with long labels have some 2 MiB.
 const LARGEST_PAGE: u64 = 8 << 20;
 
 /// How long a page may take: a target under load is slow.
@@ -59,7 +59,7 @@ pub(super) struct Progress {
     pub(super) descriptors: Option<u64>,
 }
 
-/// What is watched, and what keeps it there.
+/// The watched processes, and their loads.
 struct Watch {
     /// Ended with the scenario.
     started: Option<Running>,

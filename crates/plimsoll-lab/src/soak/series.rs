@@ -1,4 +1,4 @@
-//! What is watched over time.
+//! Series of values over time.
 
 use serde::{Deserialize, Serialize};
 

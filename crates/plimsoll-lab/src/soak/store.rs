@@ -16,9 +16,9 @@ const PLAN: &str = "plan.json";
 const SAMPLES: &str = "samples.csv";
 const VERDICT: &str = "verdict.json";
 
-/// What the scenarios of a folder were run by.
+/// The plan and the program that ran the scenarios of a folder.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Kept {
+struct StoredSoak {
     plan: String,
     duration_secs: f64,
     sample_secs: f64,
@@ -43,7 +43,7 @@ pub enum FolderError {
     /// The system refused.
     #[error("cannot write {path}")]
     Write {
-        /// What was to be written.
+        /// The file to write.
         path: String,
         /// The error of the system.
         #[source]
@@ -56,7 +56,7 @@ impl Folder {
     ///
     /// - `identity`: text that differs between plans.
     pub fn open(path: &Path, identity: &str, plan: &SoakPlan) -> Result<Self, FolderError> {
-        let ours = Kept {
+        let ours = StoredSoak {
             plan: plimsoll_model::masked_text(identity).into_owned(),
             duration_secs: plan.duration.as_secs_f64(),
             sample_secs: plan.sample.as_secs_f64(),
@@ -85,7 +85,7 @@ impl Folder {
         let json: serde_json::Value = serde_json::from_slice(&json).ok()?;
         let mut result: ScenarioResult = serde_json::from_value(json).ok()?;
         if result.failure.is_some() {
-            // What stood in its way may be gone.
+            // The obstacle may be gone.
             return None;
         }
         let kind_of = |name: &str| {

@@ -64,7 +64,7 @@ pub(super) fn by_thirds(scenario: &ScenarioResult) -> Verdict {
     worst.unwrap_or(Verdict::Inconclusive)
 }
 
-/// What is worth reading of a scenario: why it ended, memory and descriptors, and whatever is not bounded.
+/// The interesting part of a scenario: why it ended, memory and descriptors, and every series that is not bounded.
 fn write_scenario(out: &mut String, scenario: &ScenarioResult) -> fmt::Result {
     writeln!(out, "\n{}", scenario.name)?;
     if let Some(failure) = &scenario.failure {

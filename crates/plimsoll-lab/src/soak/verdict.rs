@@ -10,7 +10,7 @@ use super::series::{Kind, Series};
 use crate::statistics::{Slope, median, theil_sen};
 use crate::trend::{ChangeOptions, changes};
 
-/// What became of a series.
+/// The verdict on a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
@@ -92,10 +92,10 @@ impl Default for JudgeOptions {
     }
 }
 
-/// What was found of a series, with every number it rests on.
+/// The assessment of a series, with every number it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assessment {
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// Its shape.
     pub shape: Shape,
@@ -119,14 +119,14 @@ pub struct Assessment {
     pub per_hour: [f64; 3],
     /// Seconds since the start of the soak at which its level changed.
     pub changes: Vec<f64>,
-    /// What a reader should know, in one sentence.
+    /// The finding in one sentence.
     pub note: String,
 }
 
 /// The slopes between all pairs of so many points are computed in a moment; more points are taken together.
 const MOST_POINTS: usize = 400;
 
-/// Troughs that a sawtooth is judged by.
+/// Troughs that a sawtooth is judged by: with fewer, one late collection of garbage decides the slope.
 const TROUGHS: usize = 12;
 
 /// Steps upward, the last of them not long ago, that make a climb.
@@ -213,7 +213,7 @@ fn level(points: &[(f64, f64)], kind: Kind, options: &JudgeOptions) -> Assessmen
     assessment.tail_growth = tail.slope * span;
     assessment.per_hour =
         [whole.slope, whole.interval.low, whole.interval.high].map(|it| it * 3600.0);
-    let seen = Seen {
+    let seen = Trimmed {
         thinned: &thinned,
         span,
         allowed,
@@ -251,7 +251,7 @@ impl Assessment {
 }
 
 /// A series behind its warm-up, and the lines through it.
-struct Seen<'a> {
+struct Trimmed<'a> {
     thinned: &'a [(f64, f64)],
     span: f64,
     allowed: f64,
@@ -259,7 +259,7 @@ struct Seen<'a> {
     tail: Slope,
 }
 
-impl Seen<'_> {
+impl Trimmed<'_> {
     /// Times at which the level rose by more than is allowed, with the levels about them.
     fn steps(&self) -> Vec<(f64, f64, f64)> {
         let values: Vec<f64> = self.thinned.iter().map(|(_, value)| *value).collect();

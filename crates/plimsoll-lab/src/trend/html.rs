@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
+use plimsoll_report::page::{html_page, short_bytes, short_number, short_share, short_time};
 use plimsoll_report::plot::{Axis, Line, Plot, escaped};
 
 use super::text::{is_better, step};
@@ -89,9 +89,13 @@ fn plot(series: &Series, names: &[String]) -> Plot {
         levels.push((at(to.saturating_sub(1)), None));
     }
     let write = match series.figure {
-        Figure::P50Us | Figure::P99Us => short_time,
+        Figure::P50Us
+        | Figure::P99Us
+        | Figure::CpuUsPerRequest
+        | Figure::GeneratorCpuUsPerRequest => short_time,
         Figure::PeakMemoryBytes => short_bytes,
-        _ => short_number,
+        Figure::ErrorShare => short_share,
+        Figure::RequestsPerSecond => short_number,
     };
     Plot {
         title: series.figure.title().to_owned(),

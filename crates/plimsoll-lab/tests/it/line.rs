@@ -11,7 +11,8 @@ use plimsoll_lab::line::{
 };
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{
-    Interrupt, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet, StopRule,
+    HttpPlan, Interrupt, Pacing, Pick, PlannedRequest, RunPlan, Spacing, StatusSet, StopRule,
+    WorkloadPlan,
 };
 use plimsoll_testkit::{LeakyBucket, Origin, Script, Step, TokenBucket};
 use plimsoll_wire::h1::Limits;
@@ -57,11 +58,7 @@ fn plan(url: &str, objectives: &[&str]) -> LinePlan {
             timeout: Duration::from_secs(5),
             keep_alive: true,
             limits: Limits::default(),
-            http2: None,
-            http3: None,
-            websocket: None,
-            grpc: None,
-            events: None,
+            workload: WorkloadPlan::requests(HttpPlan::Http1),
             expectations: Arc::new(Expectations::default()),
             fail_statuses: StatusSet::parse("429").unwrap(),
             seed: 7,

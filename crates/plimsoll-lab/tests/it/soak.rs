@@ -96,7 +96,7 @@ fn a_planted_leak_drifts_and_is_found_in_memory_and_in_the_metrics() {
     assert!(to_html(&soaked).contains("<h2>planted: DRIFT</h2>"));
     valid(&to_json(&soaked));
 
-    // What has ended is not run again, and its samples are those of before.
+    // A finished scenario is not run again, and its samples are unchanged.
     let (again, samples) = soak(folder.path(), &plan);
     let again = again.unwrap();
     assert_eq!((samples, again.kept), (0, 1));
@@ -149,7 +149,7 @@ fn a_load_that_cannot_run_is_reported_and_tried_again() {
     assert_eq!(soaked.verdict(), Verdict::Inconclusive);
     // It is tried again, since what stood in its way may be gone.
     assert!(soak(folder.path(), &plan).1 > 0);
-    // What was sampled the first time is still there.
+    // The samples of the first run are still there.
     assert!(folder.path().join("planted/samples.1.csv").exists());
 }
 

@@ -33,7 +33,7 @@ pub struct ConditionsDocument {
     /// Local ports that its connections may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_ports: Option<u32>,
-    /// What new TCP connections use to control congestion, by the kernel's name.
+    /// Congestion control of new TCP connections, by the kernel's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// Load averages before the run over one, five and fifteen minutes.
@@ -46,7 +46,7 @@ pub struct ConditionsDocument {
     pub target_cores: Vec<usize>,
     /// Whether generator and target shared the machine.
     pub co_located: Option<bool>,
-    /// What a reader should know before trusting the figures.
+    /// Warnings about the figures.
     pub warnings: Vec<String>,
 }
 

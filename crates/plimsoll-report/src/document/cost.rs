@@ -1,4 +1,4 @@
-//! What a run cost each end.
+//! The cost of a run to each end.
 
 use plimsoll_model::{Cost, Generator, Saturation, ServerCost};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ impl CostDocument {
     }
 }
 
-/// What the run cost the target.
+/// The cost of the run to the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetDocument {
     /// How it was found.

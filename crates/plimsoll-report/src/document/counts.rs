@@ -1,4 +1,4 @@
-//! What exchanges came to.
+//! Outcomes of exchanges.
 
 use plimsoll_model::{Counts, FailureCount, JudgedThreshold};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ pub struct CountsDocument {
     /// reused one without announcing it; zero where that did not happen.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reconnects: u64,
+    /// Redirects that were followed within exchanges; zero unless `--location` was given.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub redirects: u64,
     /// Exchanges begun during the warm-up. Those that completed within the window are also in
     /// `completed_in_window`; otherwise they are in none of the others.
     pub warm_up: u64,
@@ -60,6 +63,7 @@ impl CountsDocument {
             broken: counts.broken,
             errors: counts.errors(),
             reconnects: counts.reconnects,
+            redirects: counts.redirects,
             warm_up: counts.warm_up,
             completed_in_window: counts.completed_in_window,
         }
@@ -71,7 +75,7 @@ impl CountsDocument {
 pub struct FailureDocument {
     /// The phase that was under way.
     pub phase: String,
-    /// What happened.
+    /// The kind of failure.
     pub kind: String,
     /// How often.
     pub count: u64,
@@ -96,7 +100,7 @@ impl FailureDocument {
     }
 }
 
-/// What a threshold came to.
+/// A threshold with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdDocument {
     /// The threshold, as it was written.
@@ -105,7 +109,7 @@ pub struct ThresholdDocument {
     pub verdict: String,
     /// The value of the run, or of the worst stretch; `null` if there was nothing to compute it from.
     pub value: Option<f64>,
-    /// What it was compared with.
+    /// The limit.
     pub limit: f64,
     /// The unit of both: `us`, `count`, `per_second`, `ratio`, `bytes`, `bytes_per_second`,
     /// `percent`.

@@ -14,7 +14,7 @@ pub struct LoadDocument {
     pub urls: usize,
     /// The request method.
     pub method: String,
-    /// What every response had to meet, as it was written.
+    /// The conditions on every response, as written.
     #[serde(default)]
     pub expectations: Vec<String>,
     /// The statuses that `--fail-status` names, as it was written; null if it was not given.
@@ -26,7 +26,7 @@ pub struct LoadDocument {
     pub rate_per_second: Option<f64>,
     /// `HTTP/1.1` or `HTTP/2`.
     pub protocol: String,
-    /// What an exchange is called, in the plural: `requests`, `round trips` or `streams`.
+    /// The name of exchanges, in the plural: `requests`, `round trips` or `streams`.
     #[serde(default = "requests")]
     pub exchanges: String,
     /// Connections at most.
@@ -45,7 +45,7 @@ pub struct LoadDocument {
     pub warm_up_us: f64,
 }
 
-/// What exchanges were called before that was written down.
+/// The name of exchanges in documents that do not have one.
 fn requests() -> String {
     "requests".to_owned()
 }

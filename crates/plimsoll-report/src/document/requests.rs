@@ -1,11 +1,11 @@
-//! What came of each of several requests.
+//! Figures of each of several requests.
 
 use plimsoll_model::RequestFigures;
 use serde::{Deserialize, Serialize};
 
 use super::{TimesDocument, rounded};
 
-/// What came of one request, or of all that have its name.
+/// Figures of one request, or of all that have its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestDocument {
     /// Its name, or its method and URL with the places of its template; secrets masked.

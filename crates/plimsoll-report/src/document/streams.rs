@@ -16,7 +16,16 @@ pub struct MessagesDocument {
     pub received: u64,
 }
 
-/// What came on streams of server-sent events in the measured window, after they had been opened.
+/// Content of complete responses, before and after their content codings were undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecodedDocument {
+    /// Bytes of content as it was sent.
+    pub encoded_bytes: u64,
+    /// Bytes of content after decoding; the same where it was not encoded.
+    pub decoded_bytes: u64,
+}
+
+/// Server-sent events of the measured window, after their streams had been opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventsDocument {
     /// Streams opened.
@@ -52,7 +61,7 @@ impl EventsDocument {
     }
 }
 
-/// What calls of gRPC came to.
+/// Outcomes of gRPC calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GrpcDocument {
     /// Calls by the name of their status.

@@ -343,7 +343,7 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     page.push_str("</section>\n");
 }
 
-/// What an exchange is made of, over time.
+/// The phases of an exchange over time.
 fn phases(run: &RunRecord, title: String) -> Stack {
     let ticks = drawn(run);
     let lines = Phase::ALL
@@ -420,7 +420,7 @@ fn warm_up(run: &RunRecord) -> (f64, f64) {
     (0.0, run.summary.load.warm_up_us / 1e6)
 }
 
-/// What a line is called, and its value in each second.
+/// The name of a line, and its value in each second.
 type Series = (&'static str, fn(&TickDocument) -> Option<f64>);
 
 fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &[Series]) -> Plot {

@@ -89,7 +89,7 @@ fn table(lines: &mut Vec<String>, table: &Table, runs: &[RunRecord]) {
     lines.push(String::new());
 }
 
-/// What would be markup is escaped, what would break a row is replaced.
+/// Escapes markup, and replaces characters that would break a row.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -67,7 +67,7 @@ pub(super) fn principal(runs: &[RunRecord]) -> Table {
     table
 }
 
-/// What the exchanges of all runs are called.
+/// The name of the exchanges of all runs.
 pub(super) fn exchanges(runs: &[RunRecord]) -> &str {
     let mut names = runs.iter().map(|run| run.summary.load.exchanges.as_str());
     let first = names.next().unwrap_or("requests");
@@ -215,7 +215,7 @@ fn requests(runs: &[RunRecord]) -> Table {
     let mut table = Table::new(capital(exchanges(runs)));
     table.row("started", runs, |run| grouped(run.summary.counts.started));
     table.row("ok", runs, |run| grouped(run.summary.counts.ok));
-    let counts: [(&str, CountOf); 10] = [
+    let counts: [(&str, CountOf); 11] = [
         ("failed", |counts| counts.failed),
         ("aborted", |counts| counts.aborted),
         ("failed status", |counts| counts.failed_status),
@@ -224,6 +224,7 @@ fn requests(runs: &[RunRecord]) -> Table {
         ("dropped", |counts| counts.dropped),
         ("missed", |counts| counts.missed),
         ("reconnects", |counts| counts.reconnects),
+        ("redirects", |counts| counts.redirects),
         ("in warm-up", |counts| counts.warm_up),
         ("completed in window", |counts| counts.completed_in_window),
     ];
@@ -238,7 +239,7 @@ fn requests(runs: &[RunRecord]) -> Table {
     table
 }
 
-/// What came on streams of events.
+/// Figures of event streams.
 fn events(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Events");
     let mut row = |label: &str, value: &dyn Fn(&EventsDocument) -> String| {

@@ -15,7 +15,7 @@ fn record(name: &str, run: &plimsoll_model::RunSummary) -> RunRecord {
     RunRecord::of(name, run)
 }
 
-/// What every exporter promises.
+/// The contract of every exporter.
 #[test]
 fn every_exporter_keeps_the_contract() {
     let mut records: Vec<_> = fixture::all()
@@ -35,7 +35,7 @@ fn every_exporter_keeps_the_contract() {
         assert!(all.len() > exporter.export(&records[..1]).len(), "{name}");
         exporter.export(&[]);
     }
-    // What comes from outside stands in every format as text.
+    // Text from outside is text in every format.
     let hostile = "<script>alert(\"1\")</script>&|\u{1}";
     records[0].name = hostile.to_owned();
     records[0].summary.load.url = format!("http://127.0.0.1/{hostile}");

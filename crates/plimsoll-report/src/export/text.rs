@@ -4,7 +4,7 @@ use super::Exporter;
 use super::table::{Table, details, principal, saturation, shape, threshold_value};
 use crate::RunRecord;
 
-/// What a person reads in a terminal.
+/// The text for a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct PlainText;
 
@@ -111,7 +111,7 @@ fn cut(text: &str) -> String {
         .collect()
 }
 
-/// What could steer a terminal is replaced.
+/// Replaces characters that could control a terminal.
 fn harmless(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '·' } else { c })

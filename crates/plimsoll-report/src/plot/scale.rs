@@ -86,7 +86,7 @@ impl Axis {
         }
     }
 
-    /// What is laid out evenly.
+    /// The position of a value on an even scale.
     fn measure(&self, value: f64) -> f64 {
         match self {
             Self::Linear(_) | Self::Time(_) | Self::Names(_) => value,

@@ -95,7 +95,7 @@ impl Stack {
     }
 }
 
-/// What lies between two edges: along the upper one and back along the lower.
+/// The outline of an area: along the upper edge and back along the lower.
 fn outline(path: &mut String, lower: &[(f64, f64)], upper: &[(f64, f64)]) {
     for (number, (across, down)) in upper.iter().chain(lower.iter().rev()).enumerate() {
         let command = if number == 0 { 'M' } else { 'L' };

@@ -116,7 +116,7 @@ pub struct Otlp {
     pub version: &'static str,
 }
 
-/// What a receiver that accepted a request did not take of it.
+/// Points that a receiver did not take of a request that it accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
     /// Points that it did not take; zero is a mere warning.
@@ -128,12 +128,13 @@ pub struct Rejected {
 impl Otlp {
     /// The body of a request with `content-type: application/x-protobuf`.
     pub fn encode(&self, points: &[Point]) -> Vec<u8> {
-        let mut metrics: BTreeMap<&str, Metric> = BTreeMap::new();
+        let mut metrics: BTreeMap<(&str, &str), Metric> = BTreeMap::new();
         for point in points {
-            let metric = metrics.entry(point.name).or_insert_with(|| {
-                let (name, unit) = name_and_unit(point.name);
+            let key = (point.prefix, point.name.as_ref());
+            let metric = metrics.entry(key).or_insert_with(|| {
+                let (name, unit) = name_and_unit(&point.name);
                 Metric {
-                    name: format!("{PREFIX}.{name}"),
+                    name: format!("{}.{name}", point.prefix),
                     description: point.help.to_owned(),
                     unit: unit.to_owned(),
                     gauge: Some(Gauge::default()),
@@ -171,7 +172,7 @@ impl Otlp {
         request.encode_to_vec()
     }
 
-    /// What the body of a successful response says was not taken; nothing in most of them.
+    /// The rejected points in the body of a successful response; mostly none.
     pub fn rejected(body: &[u8]) -> Option<Rejected> {
         let partial = ExportResponse::decode(body).ok()?.partial_success?;
         let rejected = Rejected {

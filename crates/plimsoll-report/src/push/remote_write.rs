@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use super::{PREFIX, Point, since_epoch};
+use super::{Point, since_epoch};
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct WriteRequest {
@@ -64,12 +64,12 @@ pub fn remote_write(points: &[Point]) -> Vec<u8> {
     let mut series: BTreeMap<Vec<(&str, &str)>, BTreeMap<i64, f64>> = BTreeMap::new();
     let names: Vec<_> = points
         .iter()
-        .map(|point| format!("{PREFIX}_{}", point.name))
+        .map(|point| format!("{}_{}", point.prefix, point.name))
         .collect();
     for (point, name) in points.iter().zip(&names) {
         families.insert(name, point.help);
         let mut labels = vec![("__name__", name.as_str())];
-        labels.extend(point.labels.iter().map(|(name, value)| (*name, &**value)));
+        labels.extend(point.labels.iter().map(|(name, value)| (&**name, &**value)));
         labels.sort_unstable();
         let millis = i64::try_from(since_epoch(point.at).as_millis()).unwrap_or(i64::MAX);
         series

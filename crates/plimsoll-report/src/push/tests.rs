@@ -42,8 +42,8 @@ fn points() -> Vec<Point> {
 #[test]
 fn labels_and_names_are_those_that_prometheus_takes() {
     for point in points() {
-        let mut names: Vec<_> = point.labels.iter().map(|(name, _)| *name).collect();
-        names.push(point.name);
+        let mut names: Vec<_> = point.labels.iter().map(|(name, _)| &**name).collect();
+        names.push(&*point.name);
         for name in &names {
             let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
             assert!(name.chars().all(is_name), "{name}");

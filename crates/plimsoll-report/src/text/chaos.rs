@@ -1,4 +1,4 @@
-//! What hostile clients did, as a person reads it: whether the server stayed healthy comes first.
+//! The text of an attack: whether the server stayed healthy comes first.
 
 use plimsoll_model::{CaseAnswer, ChaosCase, ChaosMemory, ChaosSummary, HealthyFigures};
 

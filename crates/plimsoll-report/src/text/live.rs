@@ -18,7 +18,7 @@ pub struct Progress {
     pub requests: Option<u64>,
     /// Requests completed or failed so far.
     pub done: u64,
-    /// What an exchange is.
+    /// The kind of exchange.
     pub exchanges: ExchangeKind,
     /// Failures so far, failed statuses, unmet expectations and drops included.
     pub errors: u64,

@@ -1,4 +1,4 @@
-//! What a person reads of a run of the harness: a line each second, the summary at the end.
+//! The text of a run of the harness: a line each second, the summary at the end.
 
 use plimsoll_model::{LoadtestConnections, LoadtestShape, LoadtestSummary, LoadtestTick};
 

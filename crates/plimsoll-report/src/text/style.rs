@@ -10,18 +10,18 @@ pub enum Style {
     Ansi,
 }
 
-/// What is to be emphasised.
+/// The kinds of emphasis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emphasis {
     /// Nothing stands out.
     Plain,
     /// A title or a principal figure.
     Strong,
-    /// What explains.
+    /// Explanations.
     Faint,
-    /// What a reader must not miss.
+    /// Warnings.
     Warning,
-    /// What went wrong.
+    /// Errors.
     Error,
 }
 

@@ -22,7 +22,7 @@ pub enum Detail {
     Full,
 }
 
-/// What a person reads after a run; the verdict is the last line.
+/// The summary of a run; the verdict is the last line.
 pub fn summary(run: &RunSummary, detail: Detail, style: Style) -> String {
     let mut page = Page::new(style);
     if detail == Detail::Full {

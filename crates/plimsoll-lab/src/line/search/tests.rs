@@ -55,16 +55,19 @@ fn one_bad_long_window_is_not_enough_to_lower_the_answer() {
     near(found.confirmed.unwrap(), 1000.0, 0.03);
 }
 
-fn seen(held: bool) -> Seen {
-    Seen {
+fn seen(held: bool) -> WindowOutcome {
+    WindowOutcome {
         held,
         generator_limited: false,
         connections_full: false,
     }
 }
 
-/// What was found, and the windows it took.
-fn find(plan: &SearchPlan, mut server: impl FnMut(WindowPlan) -> Seen) -> (Found, Vec<WindowPlan>) {
+/// The result, and the windows that it took.
+fn find(
+    plan: &SearchPlan,
+    mut server: impl FnMut(WindowPlan) -> WindowOutcome,
+) -> (SearchOutcome, Vec<WindowPlan>) {
     let mut windows = Vec::new();
     let found = search::<Infallible>(plan, &mut |planned| {
         windows.push(planned);
@@ -74,7 +77,7 @@ fn find(plan: &SearchPlan, mut server: impl FnMut(WindowPlan) -> Seen) -> (Found
     (found, windows)
 }
 
-fn line(found: &Found) -> Boundary {
+fn line(found: &SearchOutcome) -> Boundary {
     match found.ended {
         Ended::Line(boundary) => boundary,
         other => panic!("no line: {other:?}"),
@@ -207,7 +210,7 @@ fn what_breaks_at_less_load_is_found_below_that() {
 
 #[test]
 fn a_generator_that_can_no_more_ends_it() {
-    let (found, windows) = find(&plan(), |planned| Seen {
+    let (found, windows) = find(&plan(), |planned| WindowOutcome {
         held: planned.rate < 20_000.0,
         generator_limited: planned.rate > 18_000.0,
         connections_full: false,
@@ -226,7 +229,7 @@ fn a_generator_that_can_no_more_ends_it() {
 
 #[test]
 fn a_busy_generator_that_keeps_up_is_no_limit() {
-    let (found, _) = find(&plan(), |planned| Seen {
+    let (found, _) = find(&plan(), |planned| WindowOutcome {
         held: planned.rate < 3_000.0,
         generator_limited: planned.rate < 2_000.0,
         connections_full: false,
@@ -243,7 +246,7 @@ fn connections_are_doubled_while_they_are_the_limit() {
     };
     let server = |planned: WindowPlan| {
         let carried = planned.connections as f64 * 10.0;
-        Seen {
+        WindowOutcome {
             held: planned.rate < carried.min(3_000.0),
             generator_limited: false,
             connections_full: planned.rate >= carried,
@@ -272,10 +275,10 @@ fn what_was_found_before_an_interruption_is_kept() {
         };
         (planned, held)
     };
-    let found = Found::so_far(&[window(1.0, true), window(2.0, true), window(4.0, false)]);
+    let found = SearchOutcome::so_far(&[window(1.0, true), window(2.0, true), window(4.0, false)]);
     assert_eq!(found.ended, Ended::Interrupted);
     assert_eq!((found.held_up_to, found.connections), (Some(2.0), 8));
-    let found = Found::so_far(&[window(1.0, false), window(2.0, true)]);
+    let found = SearchOutcome::so_far(&[window(1.0, false), window(2.0, true)]);
     assert_eq!(found.held_up_to, None);
 }
 

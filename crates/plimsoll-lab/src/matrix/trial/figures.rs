@@ -1,4 +1,4 @@
-//! What a load came to.
+//! The figures of a load.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::counts;
 use crate::matrix::plan::Limited;
 use crate::matrix::usage::{Usage, Watched, saturated};
 
-/// What a load came to, seen from all sides.
+/// The figures of a load, seen from all sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Whose output it was counted from.
@@ -27,13 +27,13 @@ pub struct Figures {
     pub p50_us: Option<f64>,
     /// 99th percentile.
     pub p99_us: Option<f64>,
-    /// What the target used.
+    /// The usage of the target.
     pub target: Option<Usage>,
-    /// What the generator used.
+    /// The usage of the generator.
     pub generator: Option<Usage>,
-    /// What each upstream used.
+    /// The usage of each upstream.
     pub upstreams: Vec<Usage>,
-    /// What was at the limit: names of sides, or `machine`; empty if nothing was.
+    /// The sides at their limit: names, or `machine`; empty if there were none.
     pub saturated: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl Figures {
     }
 }
 
-/// What `plimsoll load --json` reports beyond the tally of every tool.
+/// The part of `plimsoll load --json` beyond the tally of every tool.
 #[derive(Debug, Default)]
 struct OwnSummary {
     errors: Option<u64>,

@@ -1,4 +1,4 @@
-//! What makes the load of a trial.
+//! The generator of a trial.
 
 use std::time::Duration;
 

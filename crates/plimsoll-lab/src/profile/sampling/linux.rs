@@ -72,7 +72,7 @@ pub(super) fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile,
 }
 
 fn is_there(pid: u32) -> bool {
-    // What has ended and was not waited for is there, but runs no more.
+    // A process that has ended and was not waited for still exists, but does not run.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
         .rsplit_once(") ")
@@ -89,7 +89,7 @@ struct Sampling<'a> {
     unwatched: BTreeSet<(u32, u32)>,
     /// Why the first one is not watched.
     refusal: Option<ProfileError>,
-    /// What each process had mapped at any time.
+    /// The mappings of each process at any time.
     mappings: HashMap<u32, Vec<Mapping>>,
     /// The program of each process, which may have ended before it is named.
     programs: HashMap<u32, PathBuf>,
@@ -361,7 +361,7 @@ fn open(
     let mut counter = attempt(*with_kernel);
     if *with_kernel && counter.as_ref().is_err_and(is_refused) {
         counter = attempt(false);
-        // What is refused either way says nothing of the kernel's functions.
+        // A counter that is refused either way does not depend on the kernel's functions.
         *with_kernel = counter.is_err();
     }
     let counter = counter.map_err(|source| {

@@ -21,7 +21,7 @@ use super::super::mappings::{self, Mapping};
 /// Bytes of a thread's stack in each sample; callers farther out are not seen.
 pub(super) const STACK_BYTES: u32 = 16 * 1024;
 
-/// What is broken may go in circles.
+/// A broken stack may go in circles.
 const DEEPEST: usize = 1024;
 
 /// The kernel's own code in every process, by its name among the mappings.
@@ -131,7 +131,7 @@ fn word(stack: &[u8], stack_pointer: u64, address: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// What a file says of the frames of its functions.
+/// Unwinding tables of a file.
 struct Tables {
     sections: ExplicitModuleSectionInfo<Rc<[u8]>>,
     /// Of what can be executed: its place in the file, and its address as the file means it.

@@ -136,7 +136,7 @@ fn counters_may_grow_steadily_and_not_ever_faster() {
 fn a_count_of_panics_must_not_grow() {
     let none = series(Kind::Zero, 20, |_, _| 0.0);
     check(&none, Verdict::Bounded, Shape::Flat);
-    // What happened before is not counted.
+    // Growth before the soak does not count.
     let earlier = series(Kind::Zero, 20, |_, _| 3.0);
     check(&earlier, Verdict::Bounded, Shape::Flat);
     let one = series(Kind::Zero, 20, |part, _| f64::from(part > 0.5));

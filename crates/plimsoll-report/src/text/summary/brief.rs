@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::{
-    Cost, FailureCount, LoadModel, LoadShape, Nothing, Protocol, RequestFigures, RunSummary,
-    Saturation, ThresholdVerdict, Unit,
+    Cost, ExchangeKind, FailureCount, LoadModel, LoadShape, Nothing, Protocol, RequestFigures,
+    RunSummary, Saturation, ThresholdVerdict, Unit,
 };
 
 use super::Detail;
@@ -126,13 +126,16 @@ fn requests(page: &mut Page, run: &RunSummary) {
     if counts.reconnects > 0 {
         cells.push(plural(counts.reconnects, "reconnect", "reconnects"));
     }
+    if counts.redirects > 0 {
+        cells.push(plural(counts.redirects, "redirect", "redirects"));
+    }
     page.cells(run.load.exchanges.plural(), &cells);
 }
 
 /// Each status with its share; classes where there are many.
 fn statuses(page: &mut Page, run: &RunSummary) {
     // Over WebSockets there is only the one of the handshake.
-    if run.statuses.is_empty() || run.load.protocol == Protocol::WebSocket {
+    if run.statuses.is_empty() || run.load.exchanges == ExchangeKind::RoundTrip {
         return;
     }
     let by_class = run.statuses.len() > MOST_STATUSES;
@@ -233,6 +236,15 @@ fn others(page: &mut Page, run: &RunSummary) {
             &[format!("{sent} sent"), format!("{received} received")],
         );
     }
+    if let Some(decoded) = run.decoded {
+        page.cells(
+            "content",
+            &[
+                format!("{} received", bytes(decoded.encoded)),
+                format!("{} decoded", bytes(decoded.decoded)),
+            ],
+        );
+    }
     if let Some(grpc) = &run.grpc {
         let mut cells: Vec<String> = Vec::new();
         for counted in grpc.statuses.iter().take(MOST_STATUSES) {
@@ -316,7 +328,7 @@ fn missed_thresholds(page: &mut Page, run: &RunSummary) {
     }
 }
 
-/// What a reader has to know before trusting the figures.
+/// The cautions that a reader should know before trusting the figures.
 fn cautions(page: &mut Page, run: &RunSummary, detail: Detail) {
     let mut cautions = Vec::new();
     if run.interrupted {
@@ -397,7 +409,7 @@ fn result(page: &mut Page, run: &RunSummary) {
     page.row("result", emphasis, &text);
 }
 
-/// What is wrong with a run that shows nothing of its target, and what to do.
+/// The reason why a run shows nothing of its target, and a fix.
 fn nothing(run: &RunSummary, nothing: Nothing) -> String {
     let counts = &run.counts;
     let cause = || {

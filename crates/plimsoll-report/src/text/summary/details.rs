@@ -1,7 +1,7 @@
 //! The sections that `-v` adds: every figure of the run, its phases, its conditions.
 
 use plimsoll_model::{
-    Cost, EventFigures, Generator, GrpcFigures, Histogram, JudgedThreshold, Phase, Protocol,
+    Cost, EventFigures, ExchangeKind, Generator, GrpcFigures, Histogram, JudgedThreshold, Phase,
     RunSummary, ServerCost, ThresholdVerdict, three_figures,
 };
 
@@ -195,6 +195,11 @@ fn requests(page: &mut Page, run: &RunSummary) {
             "sent again: the server closed without announcing it",
         ),
         (
+            "redirects",
+            counts.redirects,
+            "followed, within their exchanges",
+        ),
+        (
             "in warm-up",
             counts.warm_up,
             "begun before the window, in no other count",
@@ -230,6 +235,10 @@ fn requests(page: &mut Page, run: &RunSummary) {
     if let Some(messages) = run.messages {
         let (sent, received) = (count(messages.sent), count(messages.received));
         pairs.insert(0, ("messages", format!("{sent} sent, {received} received")));
+    }
+    if let Some(decoded) = run.decoded {
+        let (encoded, decoded) = (bytes(decoded.encoded), bytes(decoded.decoded));
+        pairs.push(("content", format!("{encoded} received, {decoded} decoded")));
     }
     page.pairs(&pairs);
 }
@@ -322,7 +331,7 @@ fn phases(page: &mut Page, run: &RunSummary) {
 
 fn statuses(page: &mut Page, run: &RunSummary) {
     // Over WebSockets there is but the one of the handshake.
-    if run.statuses.is_empty() || run.load.protocol == Protocol::WebSocket {
+    if run.statuses.is_empty() || run.load.exchanges == ExchangeKind::RoundTrip {
         return;
     }
     page.heading("statuses", "");
@@ -340,7 +349,7 @@ fn statuses(page: &mut Page, run: &RunSummary) {
     page.table(&rows);
 }
 
-/// What came on streams once they were open.
+/// Figures of event streams once they were open.
 fn events(page: &mut Page, run: &RunSummary, events: &EventFigures) {
     page.heading("events", "");
     let quantile = |fraction| optional(events.gaps.quantile(fraction));
