@@ -12,6 +12,8 @@ mod problems;
 
 mod request;
 
+mod response;
+
 mod connection;
 
 #[cfg(feature = "site")]
@@ -22,5 +24,6 @@ pub(crate) use self::connection::{ConnectionArgs, connection_variables};
 pub(crate) use self::plan_file::plan_file;
 pub(crate) use self::problems::Problems;
 pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};
+pub(crate) use self::response::ResponseArgs;
 #[cfg(feature = "site")]
 pub(crate) use self::serving::{Preferred, ServingArgs, listen_address, quoted, quoted_path};

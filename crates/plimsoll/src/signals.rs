@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use plimsoll_load::Interrupt;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Watches for signals from now on, on a thread of its own.
 pub(crate) fn watch() -> std::io::Result<Arc<Interrupt>> {
@@ -36,4 +36,27 @@ pub(crate) fn watch() -> std::io::Result<Arc<Interrupt>> {
             });
         })?;
     Ok(interrupt)
+}
+
+/// Ctrl-C and SIGTERM, within a runtime.
+pub(crate) struct Ends {
+    interrupted: Signal,
+    terminated: Signal,
+}
+
+impl Ends {
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupted: signal(SignalKind::interrupt())?,
+            terminated: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupted.recv() => {}
+            _ = self.terminated.recv() => {}
+        }
+    }
 }

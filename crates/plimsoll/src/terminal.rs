@@ -75,6 +75,28 @@ pub(crate) fn log_line(line: &str) {
     writeln!(io::stderr().lock(), "{line}").ok();
 }
 
+/// Replaces the last lines of standard error, which must be a terminal, by others; longer ones are cut.
+///
+/// - `before`: how many there are.
+pub(crate) fn replace_lines(before: usize, lines: &[String]) {
+    let (width, _) = ratatui::crossterm::terminal::size().unwrap_or((80, 24));
+    let mut text = String::new();
+    if before > 0 {
+        // Up, and everything from there on is erased.
+        text.extend(["\x1b[", &before.to_string(), "A\x1b[J"]);
+    }
+    for line in lines {
+        text.extend(line.chars().take(usize::from(width).saturating_sub(1)));
+        text.push('\n');
+    }
+    let mut stderr = io::stderr().lock();
+    // A terminal that is gone shows nothing.
+    stderr
+        .write_all(text.as_bytes())
+        .and_then(|()| stderr.flush())
+        .ok();
+}
+
 /// Replaces the line on standard error that the cursor is in.
 pub(crate) fn overwrite_line(line: &str) {
     let mut stderr = io::stderr().lock();

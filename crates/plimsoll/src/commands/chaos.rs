@@ -108,7 +108,7 @@ Examples:
 /// How often the server's memory is looked at.
 const SAMPLED: Duration = Duration::from_millis(50);
 
-/// How long a started command may take to accept connections, and to end.
+/// How long a started command may take to accept connections: most listen within a second.
 const START: Duration = Duration::from_secs(10);
 const STOP: Duration = Duration::from_secs(5);
 

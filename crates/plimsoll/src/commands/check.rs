@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::check::{
-    CheckOptions, CheckPlan, Condition, Expectations, Follow, GrpcCheck, check,
-};
-use plimsoll_client::{ConnectPlan, Connector, DecodeLimits, Decoder, Endpoint, Redirect};
+use plimsoll_client::check::{CheckOptions, CheckPlan, Condition, Expectations, GrpcCheck, check};
+use plimsoll_client::{ConnectPlan, Connector, DecodeLimits, Decoder, Endpoint};
 use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::{Checked, Protocol, Verdict};
 use plimsoll_report::{CheckDocument, text};
@@ -15,7 +13,7 @@ use plimsoll_wire::h1::Limits;
 
 use crate::exit::Exit;
 use crate::flags::{
-    ConnectionArgs, Problems, RequestArgs, RequestParts, Way, connection_variables, number,
+    ConnectionArgs, Problems, RequestArgs, ResponseArgs, Way, connection_variables, number,
 };
 use crate::grpc::{self, GrpcArgs, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
@@ -26,7 +24,7 @@ use crate::terminal;
 /// The exit code is the verdict: 0 if a complete response arrived and met every condition, otherwise 1.
 /// Without a condition any complete response passes, whatever its status. Redirects are followed with --location.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXAMPLES, mut_arg("location", |flag| flag.hide(false)))]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// URL to request
     #[arg(value_name = "URL")]
@@ -59,19 +57,6 @@ Examples:
   plimsoll check --grpc shop.Cart/Get -d '{\"cart\": \"a1\"}' --expect 'body.json($.items[0]) exists' http://127.0.0.1:50051
   plimsoll check -L --expect 'status == 200' http://example.org/
   plimsoll check --json http://127.0.0.1:8080/ | jq .exchange.phases";
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Response")]
-struct ResponseArgs {
-    /// Redirects that are followed at most
-    // The default of curl: a longer chain is a loop.
-    #[arg(long, value_name = "N", default_value_t = 50, requires = "location")]
-    max_redirs: u32,
-
-    /// Accept compressed content, and decode it for conditions
-    #[arg(long)]
-    compressed: bool,
-}
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Judgement")]
@@ -108,29 +93,16 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
         let known = grpc::reflect(connect, endpoint, &args.url, &unknown.name, &unknown.parts)?;
         compiled = compile(args, &variables, Some(&known))?;
     }
-    let Compiled {
-        plan,
-        connect,
-        parts,
-        ..
-    } = compiled;
+    let Compiled { plan, connect, .. } = compiled;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Problem::new(format!("cannot start: {error}")).could_not_run())?;
-    let protocol = args.connection.version();
-    let encode = |endpoint: &Endpoint, redirect: &Redirect| {
-        let connect = &connect;
-        let encoded = parts
-            .redirected(redirect)
-            .encode(endpoint, Way { connect, protocol });
-        encoded.map_err(|error| error.to_string())
-    };
     let options = CheckOptions {
-        follow: args.request.follows_redirects().then_some(Follow {
-            limit: args.response.max_redirs,
-            encode: &encode,
-        }),
+        redirects: args
+            .request
+            .follows_redirects()
+            .then_some(args.response.max_redirs),
         decode: args.response.compressed.then(DecodeLimits::default),
     };
     let checked = runtime.block_on(async {
@@ -148,8 +120,6 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
 struct Compiled {
     plan: CheckPlan,
     connect: Arc<ConnectPlan>,
-    /// The request without its URL, for redirects.
-    parts: RequestParts,
     /// The method to be called, as long as only its server can describe it; the plan then reaches the
     /// server and no more.
     unknown_method: Option<UnknownMethod>,
@@ -250,7 +220,6 @@ fn plan(
     Some(Compiled {
         plan,
         connect: Arc::new(connect),
-        parts: parts.clone(),
         unknown_method: wanted
             .filter(Wanted::is_unknown)
             .map(|wanted| UnknownMethod {

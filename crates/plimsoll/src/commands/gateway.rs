@@ -70,7 +70,7 @@ enum GatewayCommand {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Upstream")]
 struct UpstreamArgs {
-    /// Balance requests by `round_robin`, `random`, `least_requests`, `p2c`, `peak_ewma`, `ring_hash` or `maglev`
+    /// Balance requests by `round_robin`, `random`, `least_requests`, `least_connections`, `p2c`, `peak_ewma`, `ring_hash` or `maglev`
     #[arg(long, value_name = "NAME")]
     balance: Option<String>,
 

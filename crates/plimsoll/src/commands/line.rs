@@ -25,7 +25,7 @@ const FILES: [&str; 3] = ["line.json", "line.txt", "line.html"];
 /// The default objectives.
 const DEFAULT_OBJECTIVES: [&str; 2] = ["p99<50ms", "errors<0.1%"];
 
-/// Windows that the one at the answer is as long as.
+/// Length of the window at the result, in windows of the search: a queue that grows by 1 % a window shows after ten.
 const CONFIRMATION: u32 = 10;
 
 /// Connections to begin with, and at most, if none are given.

@@ -6,6 +6,12 @@ mod kept;
 
 mod server;
 
+mod agent;
+
+#[cfg_attr(feature = "k6", path = "monitor/script.rs")]
+#[cfg_attr(not(feature = "k6"), path = "monitor/no_script.rs")]
+mod script;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +63,8 @@ enum MonitorCommand {
         to: PathBuf,
     },
 
+    Agent(agent::AgentArgs),
+
     /// Make a token for the API: print it, and the lines that go into the configuration
     Token {
         /// Who uses it
@@ -69,6 +77,10 @@ enum MonitorCommand {
         /// Permit everything, tokens and the audit log included
         #[arg(long)]
         admin: bool,
+
+        /// Make the token of an agent, whose region is the name
+        #[arg(long, conflicts_with_all = ["write", "admin", "store"])]
+        agent: bool,
 
         /// Keep it in the store of this configuration, where it can be revoked, instead of printing lines for the file
         #[arg(long, value_name = "CONFIG")]
@@ -163,7 +175,7 @@ pub(crate) const KIND: ActionKind = ActionKind {
     reason = "the type of compilers of actions"
 )]
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
-    action::compile(&value, mounted, variable)
+    action::compile(&value, mounted, variable, script::SUPPLIED)
 }
 
 #[expect(
@@ -186,9 +198,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             name,
             write,
             admin,
+            agent,
             store,
             expires,
         }) => {
+            if *agent {
+                return agent_token(name);
+            }
             let scope = match (admin, write) {
                 (true, _) => Scope::Admin,
                 (false, true) => Scope::Write,
@@ -205,6 +221,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             password_stdin,
             reset,
         }) => return init(config, name, *password_stdin, *reset),
+        Some(MonitorCommand::Agent(args)) => return agent::run(args),
         Some(MonitorCommand::Add(added)) => return kept::add(added),
         Some(MonitorCommand::Export { server }) => return kept::export(server),
         Some(MonitorCommand::Incident(command)) => return incident::run(command),
@@ -247,7 +264,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 }
 
 fn load(file: &Path) -> Result<Plan, Failed> {
-    config::load(file, &variable).map_err(|error| match error {
+    config::load_with(file, &variable, script::SUPPLIED).map_err(|error| match error {
         LoadError::Problems { path, problems } => Failed {
             exit: Exit::Usage,
             problems: problems
@@ -270,13 +287,30 @@ fn unusable(error: &StoreError) -> Failed {
     Problem::caused_by(error).could_not_run()
 }
 
-/// The file of a configuration's store.
-fn file_of(config: &Path) -> Result<PathBuf, Failed> {
-    match load(config)?.store {
-        StorePlan::Sqlite(path) => Ok(path),
+/// A configuration's store, which outlives the process.
+fn lasting(config: &Path) -> Result<Plan, Failed> {
+    let plan = load(config)?;
+    match plan.store {
         StorePlan::Memory => {
             let problem = Problem::new(format!("{} keeps its data in memory", config.display()));
             Err(problem.hint("give it a `store`").usage())
+        }
+        _ => Ok(plan),
+    }
+}
+
+/// The file of a configuration's store.
+fn file_of(config: &Path) -> Result<PathBuf, Failed> {
+    match lasting(config)?.store {
+        StorePlan::Sqlite(path) => Ok(path),
+        StorePlan::Memory => Err(Problem::new("the store is in memory").usage()),
+        StorePlan::Servers(..) => {
+            let problem = Problem::new(format!(
+                "{} keeps its data in PostgreSQL and ClickHouse",
+                config.display()
+            ));
+            let hint = "copy PostgreSQL with pg_dump, and ClickHouse with its BACKUP statement";
+            Err(problem.hint(hint).usage())
         }
     }
 }
@@ -312,20 +346,30 @@ fn token(name: &str, scope: Scope) -> Result<Exit, Failed> {
     ))
 }
 
+fn agent_token(name: &str) -> Result<Exit, Failed> {
+    let token = ApiToken::generate()
+        .map_err(|error| Problem::new(format!("no random numbers: {error}")).could_not_run())?;
+    done(&format!(
+        "{token}\n\n[[agent]]\nname = {}\nsha256 = \"{}\"",
+        quoted(name),
+        ApiToken::written(&ApiToken::hash_of(&token)),
+    ))
+}
+
 fn stored_token(
     config: &Path,
     name: &str,
     scope: Scope,
     expires: Option<Duration>,
 ) -> Result<Exit, Failed> {
-    let path = file_of(config)?;
-    let made = setup::add_token(&path, name, scope, expires);
+    let plan = lasting(config)?;
+    let made = setup::add_token(&plan.store, &plan.organisation, name, scope, expires);
     let token = made.map_err(|error| Problem::caused_by(&error).could_not_run())?;
     done(&token)
 }
 
 fn init(config: &Path, name: &str, from_stdin: bool, reset: bool) -> Result<Exit, Failed> {
-    let path = file_of(config)?;
+    let plan = lasting(config)?;
     let given = if from_stdin {
         let mut line = String::new();
         std::io::stdin()
@@ -336,9 +380,9 @@ fn init(config: &Path, name: &str, from_stdin: bool, reset: bool) -> Result<Exit
         None
     };
     let outcome = if reset {
-        setup::reset_password(&path, name, given)
+        setup::reset_password(&plan.store, &plan.organisation, name, given)
     } else {
-        setup::add_owner(&path, name, given)
+        setup::add_owner(&plan.store, &plan.organisation, name, given)
     };
     match outcome {
         Ok(Some(password)) => done(&format!(

@@ -518,7 +518,8 @@ fn print(line: &str) -> Result<(), Failed> {
     terminal::print(line).map_err(|error| Problem::caused_by(&error).could_not_run())
 }
 
-/// How often certificates are looked at.
+/// How often certificates are checked for changes: a reload a second after renewal is soon enough, and a check is one
+/// stat(2) per file.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Far enough to never come.

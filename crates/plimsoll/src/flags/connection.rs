@@ -155,6 +155,7 @@ impl ConnectionArgs {
                 key: self.key.clone(),
             }),
             alpn: vec![b"http/1.1".to_vec()],
+            ..TlsSettings::default()
         };
         if self.http3 {
             self.refuse_without_quic(endpoints, &proxies, problems);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use plimsoll_client::{
-    Compressor, ConnectPlan, ContentCoding, DigestLogin, Endpoint, Redirect, Request, RequestForm,
+    Compressor, ConnectPlan, ContentCoding, DigestLogin, Endpoint, Request, RequestForm,
     basic_authorization,
 };
 use plimsoll_formats::{FileRequest, MultipartForm, Template};
@@ -78,9 +78,9 @@ pub(crate) struct RequestArgs {
 
     /// Follow redirects, and judge the last response
     ///
-    /// Credentials and cookies are sent to the origin of the URL only. Times and bytes are those of all requests.
-    // Shown by the commands that follow redirects; the others name what to do instead.
-    #[arg(short = 'L', long, hide = true)]
+    /// Credentials and cookies are sent to the origin of the URL only. Times and bytes are those of all requests, which
+    /// together are one exchange.
+    #[arg(short = 'L', long)]
     location: bool,
 
     #[command(flatten)]
@@ -166,15 +166,6 @@ impl RequestArgs {
     /// Whether redirects are followed.
     pub(crate) fn follows_redirects(&self) -> bool {
         self.location
-    }
-
-    /// Refuses `--location`, for commands that judge each response.
-    pub(crate) fn refuse_location(&self, problems: &mut Problems) {
-        if self.location {
-            problems.push(Problem::with("-L", "redirects are not followed").hint(
-                "request the URL that the redirect leads to; `plimsoll check -L URL` prints it",
-            ));
-        }
     }
 
     /// Who logs in by digest authentication.
@@ -345,18 +336,6 @@ impl RequestParts {
     pub(crate) fn accept_encodings(&mut self, codings: &str) {
         let field = ("accept-encoding".to_owned(), codings.to_owned());
         self.defaults.push(field);
-    }
-
-    /// Those of the request that a redirect leads to.
-    pub(crate) fn redirected(&self, redirect: &Redirect) -> Self {
-        let mut parts = self.clone();
-        parts.method = Some(redirect.method.clone());
-        parts.headers.retain(|(name, _)| redirect.keeps_field(name));
-        parts
-            .defaults
-            .retain(|(name, _)| redirect.keeps_field(name));
-        parts.body = parts.body.filter(|_| redirect.keeps_body);
-        parts
     }
 
     /// What flags give as the body.

@@ -15,10 +15,10 @@ use super::url;
 use crate::flags::{RequestParts, Way};
 use crate::problem::Problem;
 
-/// How long one answer may take.
+/// How long one response may take, by default: that of `check` over HTTP.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of one answer at most.
+/// Bytes of one response: gRPC libraries accept 4 MiB unless configured, so 64 MiB are configured cases.
 const MOST_OF_ANSWER: usize = 64 << 20;
 
 /// A connection that carries calls whose answers are wanted.

@@ -79,6 +79,15 @@ impl Browser {
         output["result"]["value"].clone()
     }
 
+    /// What `prefers-color-scheme` of style sheets is: `light` or `dark`.
+    pub(crate) fn color_scheme(&mut self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.call(
+            "Emulation.setEmulatedMedia",
+            &json!({ "features": features }),
+        );
+    }
+
     /// The text that a reader of the page sees.
     pub(crate) fn text(&mut self) -> String {
         let text = self.evaluate("document.body.innerText");

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use plimsoll_testkit::Origin;
+use plimsoll_testkit::{Authority, Origin, Script as TestScript};
 
 use crate::plimsoll::{CommandOutput, command, plimsoll};
 
@@ -23,7 +23,7 @@ fn a_script_runs_with_flags_variables_and_an_exported_summary() {
          export default function () {
            const r = http.get(`${__ENV.BASE}/`);
            check(r, { 'is hello': (r) => r.body.includes('hello') });
-           if (__ITER === 0 && __VU === 1) console.log('hello from', __ENV.WHO);
+           if (__ITER === 0) console.log('hello from', __ENV.WHO);
          }",
     );
     let summary = directory.path().join("summary.json");
@@ -97,9 +97,9 @@ fn exit_codes_and_messages_are_for_people() {
             "thresholds on metrics 'iterations' have been crossed",
         ),
         (
-            "export const options = { vuss: 1, tlsAuth: [] }; export default () => {}",
+            "export const options = { vuss: 1, paused: true }; export default () => {}",
             104,
-            "options.tlsAuth is not supported by plimsoll",
+            "options.paused is not supported by plimsoll",
         ),
         (
             "import { browser } from 'k6/browser'; export default () => {}",
@@ -185,12 +185,183 @@ fn typescript_runs_with_options_of_a_file() {
         output.stderr.contains("is not an object of options"),
         "{output}"
     );
-    std::fs::write(script, "enum A { B }").unwrap();
+    let text = "enum Kind { One, Two = 'two' }\nexport default () => console.log(Kind.One, Kind.Two, Kind[0]);";
+    std::fs::write(script, text).unwrap();
+    let output = plimsoll(&["load", script]).exits(0);
+    assert!(
+        output.stderr.contains("0 two One  source=console"),
+        "{output}"
+    );
+    std::fs::write(script, "@a class B {}").unwrap();
     let output = plimsoll(&["load", script]).exits(107);
+    let expected = "script.ts:1:1: decorators are not supported";
+    assert!(output.stderr.contains(expected), "{output}");
+}
+
+#[test]
+fn secrets_come_from_sources_and_stay_out_of_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import secrets from 'k6/secrets';
+         export default async () => {
+           const token = await secrets.get('token');
+           const other = await secrets.source('other').get('key');
+           console.log(`${token.length} ${other} ${token}`);
+           try { await secrets.get('missing'); } catch (error) { console.log(error.message); }
+         };",
+    );
+    let file = directory.path().join("secrets.txt");
+    std::fs::write(&file, "token=s3cr3t\n").unwrap();
+    let source = format!("file=default,filename={}", file.display());
+    let output = plimsoll(&[
+        "load",
+        "--secret-source",
+        &source,
+        "--secret-source",
+        "mock=name=other,key=plain",
+        &script,
+    ])
+    .exits(0);
     assert!(
         output
             .stderr
-            .contains("script.ts:1:1: enums are more than types"),
+            .contains("6 ***SECRET_REDACTED*** ***SECRET_REDACTED***"),
         "{output}"
     );
+    assert!(
+        output.stderr.contains("no secret with key \"missing\""),
+        "{output}"
+    );
+    assert!(!output.stderr.contains("s3cr3t"), "{output}");
+    plimsoll(&["load", "--secret-source", "vault=x", &script]).exits(104);
+}
+
+#[test]
+fn new_scripts_run_and_replace_nothing() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    for template in ["minimal", "protocol"] {
+        let path = directory.path().join(format!("{template}.js"));
+        let path = path.to_str().unwrap();
+        plimsoll(&["load", "--new", "--template", template, path]).exits(0);
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains(&format!(
+            "plimsoll load -e BASE=http://127.0.0.1:8080 {path}"
+        )));
+        // The same scenarios, in less time.
+        let text = text
+            .replace("\"30s\"", "\"200ms\"")
+            .replace("\"10s\"", "\"100ms\"")
+            .replace("\"5s\"", "\"50ms\"")
+            .replace("duration: \"200ms\"", "duration: \"1s\"");
+        std::fs::write(path, text).unwrap();
+        let base = format!("BASE={}", origin.url("").trim_end_matches('/'));
+        let output = plimsoll(&["load", "--no-thresholds", "-e", &base, path]).exits(0);
+        assert!(output.stdout.contains("✓ status is 200"), "{output}");
+        assert!(!output.stdout.contains('✗'), "{output}");
+        let again = plimsoll(&["load", "--new", path]).exits(255);
+        assert!(again.stderr.contains("it exists"), "{again}");
+    }
+}
+
+#[test]
+fn a_recording_becomes_a_script_that_runs() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let har = format!(
+        r#"{{ "log": {{ "entries": [
+            {{ "request": {{ "method": "POST", "url": "{0}", "headers": [{{ "name": "X-Own", "value": "`${{1}}" }}],
+               "postData": {{ "mimeType": "text/plain", "text": "a\nb" }} }}, "response": {{ "status": 200 }} }},
+            {{ "request": {{ "method": "GET", "url": "{0}", "headers": [] }}, "response": {{ "status": 200 }} }} ] }} }}"#,
+        origin.url("/page")
+    );
+    std::fs::write(path("shop.har"), har).unwrap();
+    plimsoll(&["load", "--record", &path("shop.har"), &path("script.js")]).exits(0);
+    let output = plimsoll(&["load", &path("script.js")]).exits(0);
+    assert!(output.stdout.contains("2 out of 2"), "{output}");
+    let heads = origin.heads();
+    assert!(
+        heads[0].starts_with("POST /page ") && heads[0].contains("\r\nX-Own: `${1}\r\n"),
+        "{heads:?}"
+    );
+    // It is never replaced.
+    plimsoll(&["load", "--record", &path("shop.har"), &path("script.js")]).exits(255);
+    let output = plimsoll(&["load", "--record", &path("script.js"), &path("other.js")]).exits(255);
+    assert!(output.stderr.contains("--record"), "{output}");
+}
+
+#[test]
+fn modules_of_other_servers_are_fetched_once_and_pinned() {
+    let authority = Authority::new();
+    let leaf = authority.issue(&["localhost", "127.0.0.1"]);
+    let builder = Origin::builder().tls(leaf.server_config());
+    let module = "HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\nexport const seven = 7;";
+    let origin = builder.script(move |_| TestScript::serve(module)).start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("ca.pem"), authority.pem()).unwrap();
+    let text = format!(
+        "import {{ seven }} from '{}'; export default () => console.log('seven', seven);",
+        origin.url("/lib/seven.js")
+    );
+    std::fs::write(path("script.js"), text).unwrap();
+    let run = || {
+        let mut command = command(&["load", "--module-lock", &path("lock"), &path("script.js")]);
+        command
+            .env("SSL_CERT_FILE", path("ca.pem"))
+            .env("XDG_CACHE_HOME", path("cache"));
+        CommandOutput::of(command.output().unwrap())
+    };
+    for _ in 0..2 {
+        let output = run().exits(0);
+        assert!(output.stderr.contains("seven 7"), "{output}");
+    }
+    assert_eq!(origin.requests(), 1);
+    let lock = std::fs::read_to_string(path("lock")).unwrap();
+    let (_, url) = lock.split_once(' ').unwrap();
+    std::fs::write(path("lock"), format!("{} {url}", "0".repeat(64))).unwrap();
+    let output = run().exits(107);
+    assert!(output.stderr.contains("the module has changed"), "{output}");
+    drop(origin);
+    std::fs::remove_dir_all(path("cache")).unwrap();
+    std::fs::remove_file(path("lock")).unwrap();
+    let output = run().exits(107);
+    assert!(
+        output.stderr.contains("which is not in the cache"),
+        "{output}"
+    );
+}
+
+#[test]
+fn outputs_and_the_console_go_to_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let script = script(
+        &directory,
+        "export default () => { console.warn('two words'); }",
+    );
+    let out = format!("json={}", path("samples.json.gz"));
+    let output = plimsoll(&[
+        "load",
+        "--summary-mode",
+        "full",
+        "--console-output",
+        &path("console.log"),
+        "--out",
+        &out,
+        &script,
+    ]);
+    let output = output.exits(0);
+    assert!(!output.stderr.contains("two words"), "{output}");
+    let console = std::fs::read_to_string(path("console.log")).unwrap();
+    assert!(
+        console.ends_with(" level=warning msg=\"two words\" source=console\n"),
+        "{console}"
+    );
+    let file = std::fs::File::open(path("samples.json.gz")).unwrap();
+    let mut lines = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut lines).unwrap();
+    assert!(lines.contains("\"metric\":\"iterations\""), "{lines}");
 }

@@ -246,13 +246,9 @@ fn habits_of_other_tools_are_understood_or_named() {
     for (flags, expected) in [
         (vec!["-m", "5"], "--timeout 5"),
         (vec!["-m", "GE T"], "must be letters"),
-        (vec!["-L"], "redirects are not followed"),
         (vec!["-o", "/dev/null"], "--out DIR"),
     ] {
         for command in ["load", "check"] {
-            if command == "check" && flags == ["-L"] {
-                continue;
-            }
             let arguments = [&[command][..], &flags, &[&url]].concat();
             let output = plimsoll(&arguments).exits(2);
             assert!(

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[cfg(feature = "monitor")]
+mod accessible;
 mod plimsoll;
 
 mod served;
@@ -40,6 +42,8 @@ mod matrix;
 
 #[cfg(feature = "k6")]
 mod k6;
+#[cfg(feature = "k6")]
+mod k6_grpc;
 
 mod live;
 

@@ -74,6 +74,39 @@ fn another_client_holds_the_conversation() {
 }
 
 #[test]
+fn it_can_be_loaded_as_streams_of_http2_and_http3() {
+    let files = MaterialFiles::new();
+    let rules = files.write("rules.toml", RULES);
+    let served = mock(&[&rules.to_string_lossy(), "--tls", "--http3"]);
+    let url = format!("{}/echo", served.url.trim_end_matches('/')).replace("http", "ws");
+    for (flag, protocol) in [("--http2", "HTTP/2"), ("--http3", "HTTP/3")] {
+        let summary = plimsoll(&[
+            "load", "--json", "--no-tui", flag, "-k", "-c", "2", "-p", "3", "-n", "600", "-d",
+            "hello", &url,
+        ]);
+        let json = summary.json();
+        assert_eq!(json["counts"]["ok"], 600, "{json:#}");
+        assert_eq!(json["counts"]["failed"], 0, "{json:#}");
+        assert_eq!(json["load"]["protocol"], protocol);
+        assert_eq!(json["load"]["exchanges"], "round trips");
+        assert_eq!(json["messages"]["sent"], 600);
+        assert_eq!(json["messages"]["received"], 600);
+        assert_eq!(json["connections_opened"], 2, "{json:#}");
+    }
+}
+
+#[test]
+fn a_path_that_is_no_websocket_is_refused_on_a_stream_too() {
+    let (served, _files) = start();
+    let url = format!("{}/", served.url.trim_end_matches('/')).replace("http", "ws");
+    let summary = plimsoll(&[
+        "load", "--json", "--no-tui", "--http2", "-c", "1", "-n", "1", &url,
+    ]);
+    let json = summary.json();
+    assert_eq!(json["failures"][0]["kind"], "upgrade-refused", "{json:#}");
+}
+
+#[test]
 fn it_can_be_loaded() {
     let (served, _files) = start();
     let url = format!("{}/echo", served.url.trim_end_matches('/')).replace("http", "ws");

@@ -1,6 +1,7 @@
 //! `plimsoll monitor` as a user runs it.
 
 use std::fs;
+use std::process::Command;
 
 use plimsoll_testkit::{Origin, eventually};
 use rustix::process::Signal;
@@ -191,4 +192,108 @@ fn channels_are_tried() {
     );
     let none = plimsoll(&["monitor", "notify-test", path, "god"]).exits(2);
     assert!(none.stderr.contains("channels are good, bad"), "{none}");
+}
+
+#[test]
+fn an_agent_checks_over_a_connection_and_stops_on_a_signal() {
+    let folder = TempDir::new().unwrap();
+    let token = plimsoll(&["monitor", "token", "far", "--agent"]).exits(0);
+    let (token, lines) = token.stdout.split_once("\n\n").unwrap();
+    let origin = Origin::hello();
+    let file = folder.path().join("monitor.toml");
+    let text = format!(
+        "store = \"memory\"\nregion = \"home\"\n{lines}\n[[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"200ms\"\nfrom = [\"far\"]\n",
+        origin.url("/")
+    );
+    fs::write(&file, text).unwrap();
+    let served = Served::start(&["monitor", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    let kept = folder.path().join("token");
+    fs::write(&kept, format!("{token}\n")).unwrap();
+    let state = folder.path().join("work.toml");
+    let url = served.url.clone();
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["monitor", "agent", &url, "--token-file"])
+        .arg(&kept)
+        .arg("--state")
+        .arg(&state)
+        .spawn()
+        .unwrap();
+    let mut agent = Served {
+        child,
+        url: url.clone(),
+    };
+    eventually(|| {
+        served.answers(
+            "/api/v1/monitors/_web",
+            &[
+                "body.json($.health) == up",
+                "body.json($.regions[0].name) == far",
+            ],
+        )
+    });
+    assert!(
+        fs::read_to_string(&state)
+            .unwrap()
+            .contains("name = \"web\"")
+    );
+    agent.signal(Signal::TERM);
+    assert_eq!(agent.child.wait().unwrap().code(), Some(0));
+    plimsoll(&["monitor", "agent", &url]).exits(2);
+}
+
+#[test]
+fn a_script_is_a_monitor() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("monitor.toml");
+    let script = |body: &str| {
+        let text = format!(
+            "import {{ check }} from 'k6';\nexport default function () {{ check(null, {{ {body} }}); }}\n"
+        );
+        fs::write(folder.path().join("shop.js"), text).unwrap();
+    };
+    script("'the cart is there': () => true");
+    let text = "store = \"memory\"\n[[monitor]]\nname = \"shop\"\nscript = \"shop.js\"\ninterval = \"300ms\"\nconfirm = 1\nrecover = 1\n";
+    fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let served = Served::start(&["monitor", path, "--listen", "127.0.0.1:0"]);
+    let monitor = "/api/v1/monitors/_shop";
+    eventually(|| served.answers(monitor, &["body.json($.health) == up"]));
+    script("'the cart is there': () => false");
+    eventually(|| {
+        served.answers(
+            monitor,
+            &[
+                "body.json($.health) == down",
+                "body contains 'the cart is there'",
+            ],
+        )
+    });
+    drop(served);
+    fs::write(
+        folder.path().join("shop.js"),
+        "export default function () {",
+    )
+    .unwrap();
+    let shown = plimsoll(&["monitor", path, "--check"]).exits(2);
+    assert!(shown.stderr.contains("monitor.toml:4:10"), "{shown}");
+}
+
+#[test]
+fn every_worker_serves_the_monitor_from_its_first_request_on() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("monitor.toml");
+    let text = "store = \"store.db\"\n[[monitor]]\nname = \"here\"\ntcp = \"127.0.0.1:9\"\n";
+    fs::write(&file, text).unwrap();
+    let served = Served::start(&[
+        "monitor",
+        file.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+        "--threads",
+        "8",
+    ]);
+    // Each request opens a connection, which the system hands to one of the workers.
+    for _ in 0..64 {
+        assert!(served.answers("/health", &["status == 200"]));
+    }
 }

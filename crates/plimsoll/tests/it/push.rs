@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use plimsoll_testkit::{Origin, refused_address};
 use prost::Message;
 
-use crate::plimsoll::{CommandOutput, plimsoll};
+use crate::plimsoll::{CommandOutput, command, plimsoll};
 
 /// The messages of `prompb`, as far as they are looked at.
 mod prompb {
@@ -250,4 +250,72 @@ fn mistakes_are_reported_before_the_run() {
     assert!(output.stderr.contains("`nonsense`"), "{output}");
     let output = load(&["--push-header", "a: b"]).exits(2);
     assert!(output.stderr.contains("needs --otlp"), "{output}");
+}
+
+#[cfg(feature = "k6")]
+#[test]
+fn metrics_of_scripts_are_series_of_their_tags() {
+    let (prometheus, collector) = (Receiver::answering(204, b""), Receiver::answering(200, b""));
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.js");
+    let text = "import { Counter, Trend } from 'k6/metrics';
+        const mine = new Counter('mine'), time = new Trend('time', true);
+        export const options = { iterations: 3 };
+        export default () => { mine.add(2, { kind: 'a' }); time.add(250); }";
+    std::fs::write(&script, text).unwrap();
+    let remote_write = format!(
+        "experimental-prometheus-rw={}",
+        prometheus.url("/api/v1/write")
+    );
+    let otlp = format!("otlp={}", collector.url(""));
+    let mut command = command(&[
+        "load",
+        "--out",
+        &remote_write,
+        "--out",
+        &otlp,
+        script.to_str().unwrap(),
+    ]);
+    command.env("K6_PROMETHEUS_RW_HTTP_HEADERS", "X-Scope-OrgID:me");
+    command.env("K6_PROMETHEUS_RW_TREND_STATS", "p(95),max");
+    let output = CommandOutput::of(command.output().unwrap()).exits(0);
+    assert!(!output.stderr.contains("error"), "{output}");
+    // A run of more than five seconds, on a machine with much else to do, sends several times.
+    let mut names = String::new();
+    for (head, body) in prometheus.sent() {
+        assert!(head.contains("x-scope-orgid: me\r\n"), "{head}");
+        let bytes = snap::raw::Decoder::new().decompress_vec(&body).unwrap();
+        names.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    for name in [
+        "k6_mine_total",
+        "kind",
+        "k6_time_p95",
+        "k6_time_max",
+        "k6_iterations_total",
+    ] {
+        assert!(names.contains(name), "{name}");
+    }
+    let mut values = Vec::new();
+    for (head, body) in collector.sent() {
+        assert!(head.starts_with("post /v1/metrics "), "{head}");
+        let request = ExportMetricsServiceRequest::decode(&*body).unwrap();
+        let metrics = &request.resource_metrics[0].scope_metrics[0].metrics;
+        for metric in metrics.iter().filter(|it| it.name == "k6.mine_total") {
+            let Some(Data::Gauge(gauge)) = &metric.data else {
+                panic!("{metric:?}");
+            };
+            values.extend(gauge.data_points.iter().map(|point| point.value));
+        }
+    }
+    assert!(values.contains(&Some(Number::AsDouble(6.0))), "{values:?}");
+    // There are no receivers.
+    let output = plimsoll(&[
+        "load",
+        "--out",
+        "otlp=http://127.0.0.1:1",
+        script.to_str().unwrap(),
+    ])
+    .exits(0);
+    assert!(output.stderr.contains("points were not taken"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! `plimsoll check --location` and `--compressed`.
+//! `--location` and `--compressed` of `plimsoll check` and `plimsoll load`.
 
 use std::io::Write;
 
@@ -98,6 +98,94 @@ fn credentials_and_bodies_do_not_leave_the_origin() {
         "{last}"
     );
     assert!(!last.contains("authorization:"), "{last}");
+}
+
+/// An origin that redirects its first request within itself.
+fn redirecting_once() -> Origin {
+    Origin::builder()
+        .script(|connection| match connection {
+            0 => {
+                Script::serve("HTTP/1.1 307 Found\r\nlocation: /again\r\ncontent-length: 0\r\n\r\n")
+            }
+            _ => Script::serve("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"),
+        })
+        .start()
+}
+
+#[test]
+fn credentials_stay_away_after_another_origin_redirects_within_itself() {
+    let elsewhere = redirecting_once();
+    let start = redirecting(307, &elsewhere.url("/there"));
+    check(&start.url("/"), &["-L", "-a", "ann:pass"]).exits(0);
+    let heads = elsewhere.heads();
+    assert_eq!(heads.len(), 2);
+    for head in heads {
+        assert!(
+            !head.to_ascii_lowercase().contains("authorization"),
+            "{head}"
+        );
+    }
+}
+
+#[test]
+fn load_counts_a_chain_as_one_exchange_and_follows_it_to_tls() {
+    let authority = Authority::new();
+    let files = MaterialFiles::new();
+    let ca = files.write("ca.pem", &authority.pem());
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(&[b'a'; 1000]).unwrap();
+    let content = encoder.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        content.len()
+    );
+    let answer = [head.as_bytes(), &content].concat();
+    let end = Origin::builder()
+        .tls(authority.issue(&["localhost"]).server_config())
+        .script(move |_| Script::serve(answer.clone()))
+        .start();
+    let start = redirecting(302, &end.url("/").replace("127.0.0.1", "localhost"));
+    let url = start.url("/");
+    let ca = ca.to_string_lossy();
+    let flags = ["-n", "6", "-c", "2", "-L", "--compressed", "--cacert", &ca];
+    let document = plimsoll(&[&["load", "--json", &url], &flags[..]].concat())
+        .exits(0)
+        .json();
+    assert_eq!(document["counts"]["ok"], 6);
+    assert_eq!(document["counts"]["redirects"], 6);
+    assert_eq!(document["statuses"]["200"], 6);
+    assert_eq!(document["decoded"]["decoded_bytes"], 6000);
+    assert_eq!(document["decoded"]["encoded_bytes"], 6 * content.len());
+    assert_eq!((start.requests(), end.requests()), (6, 6));
+    let head = end.heads()[0].to_ascii_lowercase();
+    assert!(
+        head.contains("accept-encoding: gzip, deflate, br, zstd"),
+        "{head}"
+    );
+    let output = plimsoll(&[&["load", &url], &flags[..]].concat()).exits(0);
+    let words: Vec<_> = output.stdout.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(text.contains("6 redirects"), "{output}");
+    assert!(text.contains("6.00 kB decoded"), "{output}");
+}
+
+#[test]
+fn load_refuses_redirects_where_there_are_none() {
+    for (flags, with) in [
+        (vec!["ws://127.0.0.1:1/", "-L"], "the URL of a WebSocket"),
+        (
+            vec!["http://127.0.0.1:1/", "--sse", "--compressed"],
+            "--sse",
+        ),
+        (
+            vec!["http://127.0.0.1:1/", "--grpc", "a.B/C", "-L"],
+            "--grpc",
+        ),
+    ] {
+        let output = plimsoll(&[&["load"], &flags[..]].concat()).exits(2);
+        let expected = format!("does not go with {with}");
+        assert!(output.stderr.contains(&expected), "{output}");
+    }
 }
 
 #[test]

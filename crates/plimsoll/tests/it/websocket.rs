@@ -55,11 +55,11 @@ fn a_server_that_does_not_agree_is_reported() {
 
 #[test]
 fn what_does_not_go_together_is_reported_at_once() {
-    let flags = "load --http2 --expect status==200 --fail-status 5xx -m PUT -T text/plain \
+    let flags = "load --cookies --expect status==200 --fail-status 5xx -m PUT -T text/plain \
                  -H Upgrade:h2c --disable-keepalive ws://127.0.0.1:1/";
     let output = plimsoll(&flags.split_whitespace().collect::<Vec<_>>()).exits(2);
     for flag in [
-        "--http2",
+        "--cookies",
         "--expect",
         "--fail-status",
         "-m",

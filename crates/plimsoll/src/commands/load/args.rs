@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use plimsoll_formats::Format;
 use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration};
 
-use crate::flags::{ConnectionArgs, RequestArgs, number};
+use crate::flags::{ConnectionArgs, RequestArgs, ResponseArgs, number};
 use crate::grpc::GrpcArgs;
 
 /// More than servers allow, and each takes memory.
@@ -34,6 +34,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) requests: RequestsArgs,
+
+    #[command(flatten)]
+    pub(crate) responses: ResponseArgs,
 
     #[command(flatten)]
     pub(crate) judge: JudgeArgs,

@@ -10,11 +10,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::SessionPlan;
-use plimsoll_client::Upgrade;
 use plimsoll_client::check::{Condition, Expectations};
+use plimsoll_client::{DecodeLimits, Decoder, Endpoint, SessionPlan, Upgrade};
 use plimsoll_formats::grpc::Descriptors;
-use plimsoll_load::{Http3Plan, RunPlan, StatusSet};
+use plimsoll_load::{Http3Plan, HttpPlan, ResponsePlan, RunPlan, StatusSet, WorkloadPlan};
 use plimsoll_model::{Protocol, Threshold};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::sse;
@@ -143,20 +142,15 @@ impl Compiler<'_> {
         let keep_alive = !self.args.requests.disable_keepalive;
         let protocol = self.args.connection.version();
         let streams = self.streams(protocol);
-        let http2 = (protocol == Protocol::Http2).then(|| self.http2(streams));
-        let http3 = (protocol == Protocol::Http3).then_some(Http3Plan {
-            streams,
-            udp_payload: self.args.connection.udp_payload,
-        });
         let closes = !keep_alive && protocol == Protocol::Http1;
         let is_websocket = described.as_ref().is_some_and(Described::is_websocket);
         let (mut parts, websocket) = if is_websocket {
             let fields = Upgrade::fields();
             let (parts, message) = self.args.request.upgrade(fields, &mut self.problems);
-            (parts, Some(self.websocket(message)))
+            let http = self.http(protocol, streams);
+            (parts, Some(self.websocket(message, http)))
         } else {
             self.only_websockets();
-            self.args.request.refuse_location(&mut self.problems);
             let mut parts = self.args.request.parts(closes, &mut self.problems);
             if self.args.events.sse {
                 self.streams_of_events();
@@ -170,6 +164,10 @@ impl Compiler<'_> {
         if !is_websocket && self.args.requests.from.is_none() && self.args.requests.urls.is_none() {
             self.args.request.check_body(&mut self.problems);
         }
+        self.only_requests(is_websocket);
+        if self.args.responses.compressed {
+            parts.accept_encodings(Decoder::ACCEPTED);
+        }
         let session = SessionPlan {
             cookies: self.args.requests.cookies,
             digest: self.args.request.digest(&mut self.problems),
@@ -181,11 +179,16 @@ impl Compiler<'_> {
                 parts: parts.clone(),
             });
         }
+        let mut endpoints = described
+            .as_ref()
+            .map(Described::endpoints)
+            .unwrap_or_default();
+        if self.args.request.follows_redirects() {
+            // A redirect may lead to TLS where the URL does not.
+            endpoints.extend(Endpoint::parse("https://redirect.invalid/"));
+        }
         let connect = self.args.connection.plan(
-            &described
-                .as_ref()
-                .map(Described::endpoints)
-                .unwrap_or_default(),
+            &endpoints,
             self.args.shape.timeout,
             &surroundings.variables,
             &mut self.problems,
@@ -206,7 +209,24 @@ impl Compiler<'_> {
         }
         let way = Way {
             connect: &connect,
-            protocol,
+            // Handshakes are made of the request for HTTP/1, whatever carries them.
+            protocol: if is_websocket {
+                Protocol::Http1
+            } else {
+                protocol
+            },
+        };
+        let workload = match (websocket, &grpc) {
+            (Some(websocket), _) => WorkloadPlan::WebSocket(websocket),
+            (None, Some(grpc)) => WorkloadPlan::Grpc(self.http2(streams), grpc.plan()),
+            (None, None) => {
+                let http = self.http(protocol, streams);
+                if self.args.events.sse {
+                    WorkloadPlan::Events(http, sse::Limits::default())
+                } else {
+                    WorkloadPlan::Requests(http, self.responses())
+                }
+            }
         };
         let (endpoints, requests) = described.encode(way, &parts, &mut self.problems)?;
         let names = Arc::new(described.names(&requests));
@@ -237,11 +257,7 @@ impl Compiler<'_> {
                 },
                 ..Limits::default()
             },
-            http2,
-            http3,
-            websocket,
-            grpc: grpc.as_ref().map(Wanted::plan),
-            events: self.args.events.sse.then(sse::Limits::default),
+            workload,
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
@@ -252,6 +268,28 @@ impl Compiler<'_> {
         let mut left_out = described.left_out;
         left_out.extend(args.request.doubt_body(has_shape));
         Some((plan, left_out))
+    }
+
+    /// The version of HTTP, with its settings.
+    fn http(&mut self, protocol: Protocol, streams: u32) -> HttpPlan {
+        match protocol {
+            Protocol::Http1 | Protocol::WebSocket => HttpPlan::Http1,
+            Protocol::Http2 => HttpPlan::Http2(self.http2(streams)),
+            Protocol::Http3 => HttpPlan::Http3(Http3Plan {
+                streams,
+                udp_payload: self.args.connection.udp_payload,
+            }),
+        }
+    }
+
+    /// What becomes of responses.
+    fn responses(&self) -> ResponsePlan {
+        let responses = &self.args.responses;
+        let follows = self.args.request.follows_redirects();
+        ResponsePlan {
+            redirects: follows.then_some(responses.max_redirs),
+            decode: responses.compressed.then(DecodeLimits::default),
+        }
     }
 
     fn problem(&mut self, flag: &str, message: impl ToString) {

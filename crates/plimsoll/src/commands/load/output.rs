@@ -31,7 +31,7 @@ pub(super) enum Live {
     },
 }
 
-/// The default distance of lines in a log.
+/// The default time between lines in a log: a run of an hour has 360.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 impl Live {

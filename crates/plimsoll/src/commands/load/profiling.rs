@@ -14,7 +14,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::problem::Problem;
 
-/// Samples per second of processor time and thread.
+/// Samples per second of CPU time and thread: near 1,000, but prime, so that it does not beat with timers.
 const FREQUENCY: u64 = 997;
 
 /// How long a run bounded by its number of requests is profiled at most.

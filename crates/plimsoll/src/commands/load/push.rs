@@ -3,26 +3,29 @@
 //! Each receiver has a thread of its own, so that neither the run nor the summary waits for it. What
 //! it does not take is reported at the end and has no part in the outcome of the run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use plimsoll_client::fetch::{FetchLimits, Fetcher};
-use plimsoll_client::{ConnectPlan, Connector, Endpoint};
+use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, ProxyRules, Scheme};
 use plimsoll_load::Standing;
 use plimsoll_model::{Clock, RunSummary, grouped};
 use plimsoll_report::push::{self, Otlp, Point};
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::tls::TlsSettings;
 
 use super::Args;
 use crate::flags::{Problems, RequestParts, Way};
 use crate::problem::Problem;
 
-/// How often points are sent while the run goes on.
+/// How often points are sent during the run: a third of the usual scrape interval of 15 s.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// How long one request may take.
+/// How long one request may take: the default of Prometheus remote write is 30 s, but a run should end soon after its
+/// last point.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Seconds that may wait for a thread that is sending.
@@ -133,6 +136,53 @@ impl Destination {
         destinations
     }
 
+    /// One for the metrics of a script.
+    ///
+    /// - `output`: of `--out`, for messages.
+    pub(super) fn of_script(
+        is_otlp: bool,
+        output: &'static str,
+        url: &str,
+        headers: Vec<(String, String)>,
+        proxies: ProxyRules,
+    ) -> Result<Self, Problem> {
+        let protocol = if is_otlp {
+            Protocol::Otlp
+        } else {
+            Protocol::RemoteWrite
+        };
+        let wrong = |message: String| Problem::with(output, message);
+        let url = with_path(protocol, url);
+        let endpoint = Endpoint::parse(&url).map_err(|error| wrong(error.to_string()))?;
+        let settings = TlsSettings {
+            alpn: vec![b"http/1.1".to_vec()],
+            ..TlsSettings::default()
+        };
+        let tls = if endpoint.scheme() == Scheme::Https {
+            let compiled = settings.compile();
+            Some(compiled.map_err(|error| wrong(error.to_string()))?)
+        } else {
+            None
+        };
+        let plan = ConnectPlan::new(ConnectOptions {
+            tls,
+            proxies,
+            timeout: Some(TIMEOUT),
+            ..ConnectOptions::default()
+        });
+        let plan = plan.map_err(|error| wrong(error.to_string()))?;
+        let destination = Self {
+            protocol,
+            endpoint,
+            connect: Arc::new(plan),
+            headers,
+        };
+        let request = destination.parts(Vec::new());
+        let encoded = request.encode(&destination.endpoint, destination.way());
+        encoded.map_err(|error| wrong(error.to_string()))?;
+        Ok(destination)
+    }
+
     fn way(&self) -> Way<'_> {
         Way {
             connect: &self.connect,
@@ -233,7 +283,7 @@ fn reason(status: u16, content: &[u8]) -> String {
 
 /// All receivers of a run.
 pub(super) struct Push {
-    labels: Vec<(&'static str, String)>,
+    labels: Vec<(Cow<'static, str>, String)>,
     run: String,
     senders: Vec<Sender>,
 }
@@ -295,8 +345,13 @@ impl Push {
         let now = SystemClock.wall();
         let target = standing.target.as_ref();
         let points = push::of_tick(standing.tick, target, &self.labels, now);
+        self.add(&points);
+    }
+
+    /// Hands points over that are sent with the next ones.
+    pub(super) fn add(&mut self, points: &[Point]) {
         for sender in &mut self.senders {
-            if let Err(TrySendError::Full(points)) = sender.queue.try_send(points.clone()) {
+            if let Err(TrySendError::Full(points)) = sender.queue.try_send(points.to_vec()) {
                 sender.lost += points.len();
             }
         }
@@ -305,13 +360,18 @@ impl Push {
     /// Sends the rest with the figures of the whole run; gives what was not taken, for the user.
     pub(super) fn finish(self, summary: &RunSummary) -> Vec<Problem> {
         let points = push::of_run(&self.run, summary, SystemClock.wall());
+        self.finish_with(&points)
+    }
+
+    /// Sends the rest with these points; gives what was not taken, for the user.
+    pub(super) fn finish_with(self, points: &[Point]) -> Vec<Problem> {
         let mut problems = Vec::new();
         let threads: Vec<_> = self
             .senders
             .into_iter()
             .map(|sender| {
                 // Only a thread that panicked takes nothing, and that is reported below.
-                drop(sender.queue.send(points.clone()));
+                drop(sender.queue.send(points.to_vec()));
                 (sender.flag, sender.lost, sender.thread)
             })
             .collect();

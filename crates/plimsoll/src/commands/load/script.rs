@@ -1,25 +1,43 @@
 //! `plimsoll load SCRIPT`: runs a k6 script.
 
+mod live;
+
 mod options;
 
+mod outputs;
+
+mod recorded;
+
+mod remote;
+
+mod server;
+
+mod template;
+
+use std::cell::RefCell;
 use std::fs;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{ArgAction, ValueEnum};
 use plimsoll_client::ProxyRules;
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, Output, Overrides, SampleFormat, SampleOutput, Script,
-    ScriptText, SummaryMode, run,
+    ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script, ScriptText,
+    Secrets, SummaryMode, run,
 };
 use plimsoll_model::{Clock as _, parse_duration};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
+use self::live::Live;
 use self::options::OptionFlags;
+use self::outputs::{ConsoleFile, Outputs};
+use self::server::Server;
+use self::template::Template;
 use crate::flags::{connection_variables, number};
 use crate::problem::Problem;
 use crate::{signals, terminal};
@@ -38,6 +56,22 @@ pub(crate) struct ScriptArgs {
     /// Script to run; `-` reads it from standard input
     #[arg(value_name = "SCRIPT")]
     script: String,
+
+    /// Write a script to start from to SCRIPT instead of running it
+    #[arg(long)]
+    new: bool,
+
+    /// Script to start from
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = Template::Minimal, requires = "new")]
+    template: Template,
+
+    /// Write a script to SCRIPT that makes the requests of a HAR, OpenAPI, .http, curl or URL list file
+    #[arg(long, value_name = "FILE", conflicts_with = "new")]
+    record: Option<PathBuf>,
+
+    /// Compare modules that are imported by https with the hashes of this file, and add those of new ones
+    #[arg(long, value_name = "FILE")]
+    module_lock: Option<PathBuf>,
 
     /// Number of virtual users
     #[arg(short = 'u', long, value_name = "N")]
@@ -95,9 +129,9 @@ pub(crate) struct ScriptArgs {
     #[arg(long, value_name = "TEXT")]
     user_agent: Option<String>,
 
-    /// Summary to print at the end
-    #[arg(long, value_enum, default_value_t = Mode::Compact)]
-    summary_mode: Mode,
+    /// Summary to print at the end [default: compact]
+    #[arg(long, value_enum)]
+    summary_mode: Option<Mode>,
 
     /// Write the summary as JSON to this file
     #[arg(long, value_name = "FILE")]
@@ -115,9 +149,18 @@ pub(crate) struct ScriptArgs {
     #[arg(short, long, value_name = "N", value_parser = number::count::<usize>(number::MOST_THREADS))]
     threads: Option<usize>,
 
-    /// Write every sample to a file, repeatable: `json=FILE` or `csv=FILE`; `-` is standard output
-    #[arg(short = 'o', long = "out", value_name = "FORMAT=FILE")]
+    /// Write every sample to a file or send series to a database, repeatable: `json=FILE`, `csv=FILE` (`-` is standard output; compressed
+    /// if the name ends in .gz), `prometheus-rw[=URL]`, `otlp[=URL]`
+    #[arg(short = 'o', long = "out", value_name = "OUTPUT")]
     outputs: Vec<String>,
+
+    /// Write lines of the script's console to this file
+    #[arg(long, value_name = "FILE")]
+    console_output: Option<PathBuf>,
+
+    /// Source of `k6/secrets`, repeatable: `file=PATH` with lines KEY=VALUE, or `mock=KEY=VALUE`
+    #[arg(long = "secret-source", value_name = "SOURCE")]
+    secret_sources: Vec<String>,
 
     #[command(flatten)]
     options: OptionFlags,
@@ -126,9 +169,13 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     no_summary: bool,
 
-    /// Accepted, without effect: scripts have no live view
+    /// Do not show how far the run is
     #[arg(long)]
     no_tui: bool,
+
+    /// Measure what this process, the server, and its children spend, and print it per request
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
 
     /// Accepted, without effect: plimsoll reports no usage
     #[arg(long, hide = true)]
@@ -153,6 +200,10 @@ Exit codes are those of k6: 0 fine, 99 thresholds failed, 104 invalid options, 1
 enum Mode {
     /// Totals
     Compact,
+    /// Totals with every metric, then the same for each group and scenario
+    Full,
+    /// The layout of k6 before version 1: groups with their checks, then every metric
+    Legacy,
     /// Nothing
     Disabled,
 }
@@ -174,11 +225,13 @@ pub(crate) fn is_meant(arguments: &[String]) -> bool {
 }
 
 /// Flags of `load` whose values may look like scripts.
-const TAKES_FILE: [&str; 8] = [
+const TAKES_FILE: [&str; 10] = [
     "--from",
     "--urls",
     "--feeder",
     "--out",
+    "--record",
+    "--module-lock",
     "--samples-csv",
     "--junit",
     "--markdown",
@@ -207,18 +260,31 @@ type Failure = (Problem, K6ExitCode);
 
 fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     let other = |problem: Problem| (problem, K6ExitCode::Other);
+    if let Some(source) = &args.record {
+        recorded::write(source, &args.script).map_err(other)?;
+        return Ok(K6ExitCode::Fine);
+    }
+    if args.new {
+        args.template.write(&args.script).map_err(other)?;
+        return Ok(K6ExitCode::Fine);
+    }
     let interrupt = signals::watch()
         .map_err(|error| other(Problem::new(format!("cannot watch for signals: {error}"))))?;
     let text = script_text(&args.script).map_err(other)?;
-    let script = Script::load(&text)
-        // Its text has all that its causes say.
-        .map_err(|error| (Problem::new(error.to_string()), K6ExitCode::ScriptException))?;
     let variables = connection_variables();
     let variables = variables.iter();
     let proxies =
         ProxyRules::from_variables(variables.map(|(name, value)| (name.as_str(), value.as_str())));
     let proxies =
         proxies.map_err(|error| other(Problem::with("environment", error.to_string())))?;
+    let remote = remote::modules(args.module_lock.clone(), variable, proxies.clone());
+    let remote = remote.map_err(|message| {
+        let problem = Problem::with("--module-lock", message);
+        (problem, K6ExitCode::InvalidConfig)
+    })?;
+    let script = Script::load_with(&text, Some(remote))
+        // Its text has all that its causes say.
+        .map_err(|error| (Problem::new(error.to_string()), K6ExitCode::ScriptException))?;
     let environment = if args.include_system_env_vars {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -226,10 +292,37 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     } else {
         Vec::new()
     };
+    let secrets = Secrets::parse(&args.secret_sources, |path| fs::read_to_string(path));
+    let secrets = secrets.map_err(|message| {
+        let problem = Problem::with("--secret-source", message);
+        (problem, K6ExitCode::InvalidConfig)
+    })?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let is_interrupted = || interrupt.is_set();
     let began = SystemClock.now();
     let is_quiet = args.quiet;
+    let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
+    let named = if args.outputs.is_empty() {
+        let named = variable("K6_OUT").unwrap_or_default();
+        named
+            .split(',')
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect()
+    } else {
+        args.outputs.clone()
+    };
+    let mut outputs = Outputs::open(&named, variable, &proxies).map_err(config)?;
+    let (series, push) = outputs.push().map_err(config)?.unzip();
+    let console = args.console_output.clone();
+    let console = console.or_else(|| variable("K6_CONSOLE_OUTPUT").map(PathBuf::from));
+    let console = console.as_deref().map(ConsoleFile::create);
+    let console = console.transpose().map_err(config)?;
+    let live = Arc::new(Live::default());
+    let above = Arc::clone(&live);
+    let show = |progress: &RunProgress| live.show(progress);
+    let has_view = io::stderr().is_terminal() && !args.quiet && !args.no_tui;
+    let server = args.pid.map(Server::attach).transpose().map_err(other)?;
     let invocation = Invocation {
         script,
         overrides: overrides(args).map_err(|problem| (problem, K6ExitCode::InvalidConfig))?,
@@ -237,21 +330,30 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
             .into_iter()
             .chain(args.environment.iter().cloned())
             .collect(),
-        summary_mode: match args.summary_mode {
-            _ if args.no_summary => SummaryMode::Disabled,
-            Mode::Compact => SummaryMode::Compact,
-            Mode::Disabled => SummaryMode::Disabled,
-        },
+        summary_mode: summary_mode(args).map_err(config)?,
         has_colors: terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi,
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
         workers: args.threads.unwrap_or(cores),
         proxies,
-        log: Arc::new(move |level, text, source| log(began, is_quiet, level, text, source)),
-        samples: sample_outputs(&args.outputs)?.into(),
+        secrets,
+        log: Arc::new(move |level, text, source| match &console {
+            // A disk that is full must not end the run.
+            Some(console) if source == "console" && console.write(level, text).is_ok() => {}
+            _ => above.above(|| log(began, is_quiet, level, text, source)),
+        }),
+        on_progress: has_view.then_some(&show),
+        samples: std::mem::take(&mut outputs.files).into(),
+        series: series.map(RefCell::new),
         is_interrupted: &is_interrupted,
     };
     let outcome = run(&invocation);
+    live.end();
+    let cost = server.and_then(|server| server.end(outcome.export.as_deref()));
     let mut code = outcome.exit;
+    drop(invocation);
+    if let Some(push) = push.and_then(Rc::into_inner) {
+        terminal::print_warnings(&push.into_inner().finish_with(&[]));
+    }
     for output in &outcome.outputs {
         if let Err(problem) = write(output) {
             terminal::print_error(&problem);
@@ -260,7 +362,12 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
             }
         }
     }
-    if let (Some(path), Some(export)) = (&args.summary_export, &outcome.export) {
+    if let Some(cost) = cost {
+        terminal::print(&cost).map_err(|error| other(Problem::new(error.to_string())))?;
+    }
+    let export = args.summary_export.clone();
+    let export = export.or_else(|| variable("K6_SUMMARY_EXPORT").map(PathBuf::from));
+    if let (Some(path), Some(export)) = (&export, &outcome.export) {
         fs::write(path, export).map_err(|error| {
             let message = format!("cannot write {}: {error}", path.display());
             other(Problem::with("--summary-export", message))
@@ -272,42 +379,6 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     Ok(code)
 }
 
-/// Opens the files that samples are written to.
-fn sample_outputs(outputs: &[String]) -> Result<Vec<SampleOutput>, Failure> {
-    let wrong = |message: String| (Problem::with("--out", message), K6ExitCode::InvalidConfig);
-    let mut opened = Vec::new();
-    for output in outputs {
-        let (format, path) = output.split_once('=').unwrap_or((output, "-"));
-        let format = match format {
-            "json" => SampleFormat::Json,
-            "csv" => SampleFormat::Csv,
-            other => {
-                let message = format!("`{other}` is not supported; use json=FILE or csv=FILE");
-                return Err(wrong(message));
-            }
-        };
-        let extension = Path::new(path).extension();
-        if extension.is_some_and(|it| it.eq_ignore_ascii_case("gz")) {
-            let message = format!("{path}: samples are not compressed; write to another name");
-            return Err(wrong(message));
-        }
-        let writer: Box<dyn io::Write> = if path == "-" {
-            Box::new(io::BufWriter::new(io::stdout()))
-        } else {
-            let file = fs::File::create(path);
-            let file = file.map_err(|error| wrong(format!("cannot write {path}: {error}")))?;
-            Box::new(io::BufWriter::new(file))
-        };
-        opened.push(SampleOutput {
-            name: path.to_owned(),
-            format,
-            writer,
-        });
-    }
-    Ok(opened)
-}
-
-/// What flags say, and variables of the environment where there is no flag.
 /// Reads the options of `--config`.
 fn config(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>, Problem> {
     let wrong = |message: String| Problem::with("--config", message);
@@ -323,12 +394,18 @@ fn config(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>, Pro
     }
 }
 
-fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
+/// A variable of the environment that is set and not empty.
+fn variable(name: &str) -> Option<String> {
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the binary, where the environment is read"
     )]
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let value = std::env::var(name);
+    value.ok().filter(|value| !value.is_empty())
+}
+
+/// What flags say, and variables of the environment where there is no flag.
+fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
     let mut all = options::of_environment(variable);
     all.extend(args.options.options());
     let wrong = |name: &str, message: String| Problem::with(name, message);
@@ -374,6 +451,25 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
         user_agent: args.user_agent.clone(),
         trend_stats: args.summary_trend_stats.clone(),
         time_unit: args.summary_time_unit.clone(),
+    })
+}
+
+/// How much the summary shows, by the flag or the variable.
+fn summary_mode(args: &ScriptArgs) -> Result<SummaryMode, Problem> {
+    if args.no_summary {
+        return Ok(SummaryMode::Disabled);
+    }
+    let mode = match (args.summary_mode, variable("K6_SUMMARY_MODE")) {
+        (Some(mode), _) => mode,
+        (None, None) => Mode::Compact,
+        (None, Some(name)) => Mode::from_str(&name, true)
+            .map_err(|message| Problem::with("K6_SUMMARY_MODE", format!("`{name}`: {message}")))?,
+    };
+    Ok(match mode {
+        Mode::Compact => SummaryMode::Compact,
+        Mode::Full => SummaryMode::Full,
+        Mode::Legacy => SummaryMode::Legacy,
+        Mode::Disabled => SummaryMode::Disabled,
     })
 }
 

@@ -9,14 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::{
-    ConnectOptions, ConnectPlan, Connector, Endpoint, Http1, ReadBuffer, Request,
-};
+use http_body_util::Full;
+use plimsoll_client::forward::{Head, Pool, PoolOptions, ResponseHead, Speaks};
+use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, Incomplete};
 use plimsoll_mock::{KeptRequest, Mock, MockPlan, Shared};
-use plimsoll_model::Clock as _;
 use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves, WorkerContext};
-use plimsoll_wire::SystemClock;
-use plimsoll_wire::h1::{Limits, ResponseHead, ResponseSink};
+use plimsoll_wire::h1::Limits;
 
 use super::asking::{Asking, is_answered};
 use crate::exit::Exit;
@@ -34,7 +32,7 @@ pub(crate) struct Args {
     why: bool,
 }
 
-/// An answer has to be whole within this.
+/// A response has to be whole within this: delays of rules are seconds.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// No longer content is taken.
@@ -66,30 +64,26 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     })
 }
 
-/// An answer as it is shown: its head in lines, an empty one behind them, and its content.
+/// A response as it is printed: its head in lines with an empty line behind them, and its content.
 #[derive(Debug, Default)]
 struct Answer {
     head: String,
     content: Vec<u8>,
 }
 
-impl ResponseSink for Answer {
-    fn head(&mut self, head: &ResponseHead<'_>) {
-        let reason = http::StatusCode::from_u16(head.status);
-        let reason = reason.ok().and_then(|status| status.canonical_reason());
-        self.head = format!("{} {}\n", head.status, reason.unwrap_or_default());
-        for field in head.headers {
-            let value = String::from_utf8_lossy(field.value);
-            writeln!(self.head, "{}: {value}", field.name).expect("texts take everything");
+impl Answer {
+    fn take_head(&mut self, head: &ResponseHead) {
+        let reason = head.status.canonical_reason().unwrap_or_default();
+        self.head = format!("{} {reason}\n", head.status.as_u16());
+        for (name, value) in head.fields.iter() {
+            let name = String::from_utf8_lossy(name);
+            let value = String::from_utf8_lossy(value);
+            writeln!(self.head, "{name}: {value}").expect("texts take everything");
         }
-    }
-
-    fn content(&mut self, piece: &[u8]) {
-        self.content.extend_from_slice(piece);
     }
 }
 
-/// What has come, and why no more has if that is not all.
+/// What arrived of the response, and the failure if that is not all of it.
 fn answer(plan: MockPlan, request: &KeptRequest) -> Result<(Answer, Option<String>), Failed> {
     let engine = served(plan)?;
     let could_not_run = |error: &dyn std::error::Error| Problem::caused_by(error).could_not_run();
@@ -101,51 +95,48 @@ fn answer(plan: MockPlan, request: &KeptRequest) -> Result<(Answer, Option<Strin
         .map_err(|error| could_not_run(&error))?;
     let endpoint =
         Endpoint::parse(&format!("http://{address}")).map_err(|error| could_not_run(&error))?;
-    let encoded = encoded(request)?;
     let connections = ConnectPlan::new(ConnectOptions::default());
     let connections = connections.map_err(|error| could_not_run(&error))?;
-    runtime.block_on(async {
-        let connector = Connector::new(Arc::new(connections));
-        let connection = connector.connect(&endpoint, &SystemClock).await;
-        let connection = connection.map_err(|error| could_not_run(&error))?;
-        let limits = Limits {
+    let options = PoolOptions {
+        speaks: Speaks::Http1,
+        limits: Limits {
             body_bytes: LONGEST,
             ..Limits::default()
+        },
+        ..PoolOptions::default()
+    };
+    runtime.block_on(async {
+        let pool = Pool::new(Connector::new(Arc::new(connections)), options);
+        let lease = pool.acquire(&endpoint).await;
+        let lease = lease.map_err(|error| could_not_run(&error))?;
+        let query = request.query.as_ref().map(|query| format!("?{query}"));
+        let target = request.target_path.clone() + &query.unwrap_or_default();
+        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+        let host = request.fields.iter().find(|(name, _)| is_host(name));
+        let host = host.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+        let head = Head {
+            authority: Some(host.as_deref().unwrap_or("localhost")),
+            ..Head::new(&request.method, &target, &request.fields)
         };
-        let now = SystemClock.now();
-        let mut http = Http1::new(connection.stream, limits, now);
-        let buffer = ReadBuffer::new();
+        let body = Full::new(request.body.clone());
+        let exchange = lease.begin(&head, body);
+        let mut exchange = exchange.map_err(|failure| Problem::caused_by(&failure).usage())?;
         let mut answer = Answer::default();
-        let exchange = http.exchange(
-            &encoded,
-            now,
-            now + TIMEOUT,
-            &buffer,
-            &mut answer,
-            &SystemClock,
-        );
-        let failure = exchange.await.err().map(|it| it.failure.to_string());
+        let reading = async {
+            answer.take_head(&exchange.final_head().await?);
+            while let Some(frame) = exchange.frame().await {
+                if let Ok(data) = frame?.into_data() {
+                    answer.content.extend_from_slice(&data);
+                }
+            }
+            Ok::<_, Incomplete>(())
+        };
+        let failure = match tokio::time::timeout(TIMEOUT, reading).await {
+            Ok(read) => read.err().map(|incomplete| incomplete.failure.to_string()),
+            Err(_) => Some(format!("it takes longer than {TIMEOUT:?}")),
+        };
         Ok((answer, failure))
     })
-}
-
-/// The request as it is sent.
-fn encoded(request: &KeptRequest) -> Result<Request, Failed> {
-    let mut host = "localhost".to_owned();
-    let mut fields = Vec::new();
-    for (name, value) in &request.fields {
-        let value = String::from_utf8_lossy(value).into_owned();
-        if name.eq_ignore_ascii_case("host") {
-            host = value;
-        } else {
-            fields.push((name.clone(), value));
-        }
-    }
-    let query = request.query.as_ref().map(|query| format!("?{query}"));
-    let target = request.target_path.clone() + &query.unwrap_or_default();
-    let content = Some(&request.body[..]).filter(|body| !body.is_empty());
-    Request::encode(&request.method, &target, &host, &fields, content)
-        .map_err(|error| Problem::caused_by(&error).usage())
 }
 
 /// The mock, on a port that the system chooses.

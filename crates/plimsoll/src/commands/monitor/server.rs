@@ -23,7 +23,7 @@ pub(super) struct Server {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of parsers of clap")]
-fn secret(text: &str) -> Result<Secret, Infallible> {
+pub(super) fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(Secret::new(text))
 }
 

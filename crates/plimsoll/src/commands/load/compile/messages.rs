@@ -1,14 +1,14 @@
 //! WebSockets and streams of events: what is sent, and what does not go with them.
 
 use plimsoll_client::{ConnectPlan, RequestForm};
-use plimsoll_load::WebSocketPlan;
+use plimsoll_load::{HttpPlan, WebSocketPlan};
 use plimsoll_wire::ws::{self, MessageKind};
 
 use super::Compiler;
 use crate::commands::load::requests::Described;
 use crate::problem::Problem;
 
-/// The default length of a message over a WebSocket.
+/// The default length of a WebSocket message: a short event; the cost per message dominates, not per byte.
 const DEFAULT_MESSAGE_BYTES: u64 = 16;
 
 /// Every connection holds its message once more, masked.
@@ -16,11 +16,9 @@ const MOST_MESSAGE_BYTES: u64 = 64 << 20;
 
 impl Compiler<'_> {
     /// The message that is sent, and what does not go with it.
-    pub(super) fn websocket(&mut self, message: Option<Vec<u8>>) -> WebSocketPlan {
+    pub(super) fn websocket(&mut self, message: Option<Vec<u8>>, http: HttpPlan) -> WebSocketPlan {
         let args = self.args;
         for (flag, given) in [
-            ("--http2", args.connection.http2),
-            ("--http3", args.connection.http3),
             ("--grpc", args.grpc.grpc.is_some()),
             ("--sse", args.events.sse),
             ("--cookies", args.requests.cookies),
@@ -57,6 +55,7 @@ impl Compiler<'_> {
         }
         let is_text = !args.websocket.binary && str::from_utf8(&message).is_ok();
         WebSocketPlan {
+            http,
             kind: if is_text {
                 MessageKind::Text
             } else {
@@ -81,6 +80,28 @@ impl Compiler<'_> {
         }
         if args.is_embedded() {
             self.problem("--sse", "needs a URL: the embedded origin has no streams");
+        }
+    }
+
+    /// Reports what only goes with requests whose responses are read to their end.
+    pub(super) fn only_requests(&mut self, is_websocket: bool) {
+        let args = self.args;
+        let other = if is_websocket {
+            "the URL of a WebSocket"
+        } else if args.grpc.grpc.is_some() {
+            "--grpc"
+        } else if args.events.sse {
+            "--sse"
+        } else {
+            return;
+        };
+        for (flag, given) in [
+            ("-L", args.request.follows_redirects()),
+            ("--compressed", args.responses.compressed),
+        ] {
+            if given {
+                self.problem(flag, format!("does not go with {other}"));
+            }
         }
     }
 

@@ -12,8 +12,10 @@ use crate::commands::load::args;
 use crate::flags::number;
 use crate::problem::Problem;
 
+/// The default of hey and oha.
 const DEFAULT_CONNECTIONS: usize = 50;
 
+/// The default of wrk.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// No generator on one machine starts more than this, and a schedule of it would be meaningless.

@@ -45,6 +45,26 @@ pub(super) struct OptionFlags {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     system_tags: Option<Vec<String>>,
 
+    /// Run a part of the test, `FROM:TO`, such as `1/4:1/2`; other machines run the others
+    #[arg(long, value_name = "SEGMENT")]
+    execution_segment: Option<String>,
+
+    /// Bounds of the parts of all machines: `0,1/4,1/2,1`
+    #[arg(long, value_name = "BOUNDS")]
+    execution_segment_sequence: Option<String>,
+
+    /// Log the heads of requests and responses; `full` logs bodies too
+    #[arg(long, value_name = "full", num_args = 0..=1, require_equals = true, default_missing_value = "headers")]
+    http_debug: Option<String>,
+
+    /// Connect from these addresses, in turns: addresses, ranges `10.0.0.1-10.0.0.9`, networks
+    #[arg(long, value_name = "LIST")]
+    local_ips: Option<String>,
+
+    /// Resolve names by these rules: `policy=onlyIPv4`
+    #[arg(long, value_name = "RULES")]
+    dns: Option<String>,
+
     /// Read bodies of responses without keeping them
     #[arg(long)]
     discard_response_bodies: bool,
@@ -73,8 +93,24 @@ impl OptionFlags {
         set("blockHostnames", list(&self.block_hostnames));
         set("systemTags", self.system_tags.as_ref().map(|it| json!(it)));
         set("discardResponseBodies", on(self.discard_response_bodies));
+        let text = |text: &Option<String>| text.as_ref().map(|it| json!(it));
+        set("executionSegment", text(&self.execution_segment));
+        let sequence = text(&self.execution_segment_sequence);
+        set("executionSegmentSequence", sequence);
+        set("httpDebug", text(&self.http_debug));
+        set("localIPs", text(&self.local_ips));
+        set("dns", self.dns.as_deref().map(dns));
         options
     }
+}
+
+/// `ttl=5m,select=random,policy=onlyIPv4` as a script would write it.
+fn dns(rules: &str) -> Value {
+    let pairs = rules.split(',').map(|rule| {
+        let (key, value) = rule.split_once('=').unwrap_or((rule, ""));
+        (key.trim().to_owned(), json!(value.trim()))
+    });
+    Value::Object(pairs.collect())
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,10 +119,12 @@ enum Form {
     Switch,
     Text,
     List,
+    /// Those of `--dns`.
+    Rules,
 }
 
 /// Variables of the environment with the options that they set.
-const VARIABLES: [(&str, &str, Form); 22] = [
+const VARIABLES: [(&str, &str, Form); 25] = [
     ("K6_BATCH", "batch", Form::Number),
     ("K6_BATCH_PER_HOST", "batchPerHost", Form::Number),
     ("K6_BLACKLIST_IPS", "blacklistIPs", Form::List),
@@ -121,6 +159,9 @@ const VARIABLES: [(&str, &str, Form); 22] = [
         "noVUConnectionReuse",
         Form::Switch,
     ),
+    ("K6_HTTP_DEBUG", "httpDebug", Form::Text),
+    ("K6_LOCAL_IPS", "localIPs", Form::Text),
+    ("K6_DNS", "dns", Form::Rules),
     ("K6_RPS", "rps", Form::Number),
     ("K6_SETUP_TIMEOUT", "setupTimeout", Form::Text),
     ("K6_SUMMARY_TIME_UNIT", "summaryTimeUnit", Form::Text),
@@ -158,6 +199,7 @@ pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Map<S
                 _ => json!(text),
             },
             Form::Text => json!(text),
+            Form::Rules => dns(&text),
             Form::List => json!(text.split(',').map(str::trim).collect::<Vec<_>>()),
         };
         options.insert(key.to_owned(), value);

@@ -1,0 +1,251 @@
+//! Where samples of a script go (`--out`), and the lines of its console (`--console-output`).
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use plimsoll_client::ProxyRules;
+use plimsoll_k6::{SampleFormat, SampleOutput, SeriesOutput, SeriesValue};
+use plimsoll_model::Clock as _;
+use plimsoll_report::push::Point;
+use plimsoll_script::Level;
+use plimsoll_wire::SystemClock;
+
+use crate::commands::load::push::{Destination, Push};
+use crate::problem::Problem;
+
+/// What series are handed to, and what sends them.
+pub(super) type Sending = (SeriesOutput, Rc<RefCell<Push>>);
+
+/// As of k6.
+const PROMETHEUS: &str = "http://localhost:9090/api/v1/write";
+const OTLP: &str = "http://localhost:4318";
+
+/// Everything that `--out` names.
+pub(super) struct Outputs {
+    pub(super) files: Vec<SampleOutput>,
+    destinations: Vec<Destination>,
+    trend_stats: Vec<String>,
+}
+
+impl Outputs {
+    /// Opens the files and checks the addresses.
+    ///
+    /// - `variable`: the value of a variable of the environment.
+    pub(super) fn open(
+        outputs: &[String],
+        variable: impl Fn(&str) -> Option<String>,
+        proxies: &ProxyRules,
+    ) -> Result<Self, Problem> {
+        let wrong = |message: String| Problem::with("--out", message);
+        let mut files = Vec::new();
+        let mut destinations = Vec::new();
+        for output in outputs {
+            let (name, target) = match output.split_once('=') {
+                Some((name, target)) => (name, Some(target)),
+                None => (output.as_str(), None),
+            };
+            let database = |is_otlp, names: [&str; 3], default: &str| {
+                let [url, headers, headers_too] = names;
+                let url = target.map(str::to_owned).or_else(|| variable(url));
+                let url = url.unwrap_or_else(|| default.to_owned());
+                let given = variable(headers).or_else(|| variable(headers_too));
+                let headers = header_fields(headers, &given.unwrap_or_default())?;
+                Destination::of_script(is_otlp, "--out", &url, headers, proxies.clone())
+            };
+            match name {
+                "json" => files.push(file(SampleFormat::Json, target)?),
+                "csv" => files.push(file(SampleFormat::Csv, target)?),
+                "prometheus-rw" | "experimental-prometheus-rw" => {
+                    let names = [
+                        "K6_PROMETHEUS_RW_SERVER_URL",
+                        "K6_PROMETHEUS_RW_HTTP_HEADERS",
+                        "K6_PROMETHEUS_RW_HEADERS",
+                    ];
+                    destinations.push(database(false, names, PROMETHEUS)?);
+                }
+                "otlp" | "opentelemetry" | "experimental-opentelemetry" => {
+                    let names = [
+                        "K6_OTEL_HTTP_EXPORTER_URL",
+                        "K6_OTEL_HEADERS",
+                        "OTEL_EXPORTER_OTLP_HEADERS",
+                    ];
+                    destinations.push(database(true, names, OTLP)?);
+                }
+                other => {
+                    return Err(wrong(format!(
+                        "`{other}` is not supported; use json=FILE, csv=FILE, prometheus-rw=URL or otlp=URL"
+                    )));
+                }
+            }
+        }
+        let stats = variable("K6_PROMETHEUS_RW_TREND_STATS");
+        let stats = stats.unwrap_or_else(|| "p(99)".to_owned());
+        Ok(Self {
+            files,
+            destinations,
+            trend_stats: stats.split(',').map(|it| it.trim().to_owned()).collect(),
+        })
+    }
+
+    /// Starts sending to databases; nothing without any.
+    pub(super) fn push(&mut self) -> Result<Option<Sending>, Problem> {
+        if self.destinations.is_empty() {
+            return Ok(None);
+        }
+        let destinations = std::mem::take(&mut self.destinations);
+        let push = Push::start(destinations, "", "");
+        let push = push.map_err(|error| Problem::with("--out", error.to_string()))?;
+        let push = Rc::new(RefCell::new(push));
+        let sending = Rc::clone(&push);
+        let output = SeriesOutput {
+            trend_stats: std::mem::take(&mut self.trend_stats),
+            send: Box::new(move |values| sending.borrow_mut().add(&points(values))),
+        };
+        if let Some(stat) = output.unknown_stat() {
+            let message = format!("`{stat}` is not one of avg, min, med, max, count and p(N)");
+            return Err(Problem::with("K6_PROMETHEUS_RW_TREND_STATS", message));
+        }
+        Ok(Some((output, push)))
+    }
+}
+
+fn points(values: Vec<SeriesValue>) -> Vec<Point> {
+    let at = SystemClock.wall();
+    let point = |value: SeriesValue| Point {
+        prefix: "k6",
+        name: value.name.into(),
+        help: "",
+        labels: value
+            .labels
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect(),
+        at,
+        value: value.value,
+    };
+    values.into_iter().map(point).collect()
+}
+
+/// `name:value,other:value`, or with `=` as OpenTelemetry has it.
+fn header_fields(variable: &str, text: &str) -> Result<Vec<(String, String)>, Problem> {
+    let parts = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+    let fields = parts.map(|part| {
+        let pair = part.split_once([':', '=']);
+        let pair = pair.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+        pair.ok_or_else(|| Problem::with(variable, format!("`{part}` is not name:value")))
+    });
+    fields.collect()
+}
+
+fn file(format: SampleFormat, path: Option<&str>) -> Result<SampleOutput, Problem> {
+    let path = path.unwrap_or(match format {
+        SampleFormat::Json => "-",
+        SampleFormat::Csv => "file.csv",
+    });
+    let extension = Path::new(path).extension();
+    let is_compressed = extension.is_some_and(|it| it.eq_ignore_ascii_case("gz"));
+    let writer: Box<dyn io::Write> = if path == "-" {
+        Box::new(io::BufWriter::new(io::stdout()))
+    } else {
+        let file = fs::File::create(path)
+            .map_err(|error| Problem::with("--out", format!("cannot write {path}: {error}")))?;
+        if is_compressed {
+            Box::new(Compressed(Some(GzEncoder::new(
+                io::BufWriter::new(file),
+                Compression::fast(),
+            ))))
+        } else {
+            Box::new(io::BufWriter::new(file))
+        }
+    };
+    Ok(SampleOutput {
+        name: path.to_owned(),
+        format,
+        writer,
+    })
+}
+
+/// A compressed file that is complete once it is flushed, which happens at the end of the run.
+struct Compressed(Option<GzEncoder<io::BufWriter<fs::File>>>);
+
+impl io::Write for Compressed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Some(encoder) => encoder.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.take() {
+            Some(encoder) => encoder.finish()?.flush(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file for the lines that a script prints, in the format of k6's log.
+#[derive(Debug)]
+pub(super) struct ConsoleFile(Mutex<fs::File>);
+
+impl ConsoleFile {
+    pub(super) fn create(path: &Path) -> Result<Self, Problem> {
+        let file = fs::File::create(path).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Problem::with("--console-output", message)
+        })?;
+        Ok(Self(Mutex::new(file)))
+    }
+
+    /// Appends a line; gives what the system says against it.
+    pub(super) fn write(&self, level: Level, text: &str) -> io::Result<()> {
+        let level = match level {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        };
+        let time = humantime::format_rfc3339_seconds(SystemClock.wall());
+        let line = format!(
+            "time=\"{time}\" level={level} msg={} source=console\n",
+            quoted(text)
+        );
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes())
+    }
+}
+
+/// A value of a log in `key=value` form: bare if it has plain characters only.
+fn quoted(text: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._/@^+".contains(it);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("{text:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_variables_are_pairs() {
+        let fields = header_fields("X", "a: b, c=d,").unwrap();
+        let expected = [("a", "b"), ("c", "d")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(fields, expected);
+        assert!(header_fields("X", "a").is_err());
+    }
+
+    #[test]
+    fn values_with_spaces_are_quoted() {
+        assert_eq!(quoted("plain/1.0"), "plain/1.0");
+        assert_eq!(quoted("a \"b\"\n"), r#""a \"b\"\n""#);
+        assert_eq!(quoted(""), "\"\"");
+    }
+}
