@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use plimsoll_client::{Endpoint, NoProxy, Proxy, ResolveOverride};
 use plimsoll_load::StatusSet;
+use plimsoll_load::scenario::Segment;
 use plimsoll_model::{parse_byte_size, parse_duration, parse_rate};
 
 fuzz_target!(|text: &str| {
@@ -20,6 +21,14 @@ fuzz_target!(|text: &str| {
     if let Ok(set) = StatusSet::parse(text) {
         assert!((100..=999).any(|status| set.contains(status)));
         assert!(!set.contains(99) && !set.contains(1000));
+    }
+    let (segment, sequence) = text.split_once(' ').unwrap_or((text, ""));
+    if let Ok(segment) = Segment::new(segment, sequence) {
+        let share = segment.share(1000);
+        assert!(share <= 1000);
+        assert!((0..share).all(|own| segment.of_run(own) < 1000));
+        let (again, all) = segment.texts();
+        assert_eq!(Segment::new(again, all).as_ref(), Ok(&segment));
     }
     if let Ok(given) = text.parse::<ResolveOverride>() {
         assert!(!given.addresses().is_empty());

@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME`: a benchmark of bench/, by `plimsoll compare` and nothing else.
 
+mod monitor;
 mod network;
 mod peers;
 mod plan;
@@ -20,12 +21,13 @@ use crate::{Failure, Outcome};
 use network::Network;
 use plan::{Case, Plan};
 
-pub(crate) use self::peers::K6;
+pub(crate) use self::monitor::{GATUS, go};
+pub(crate) use self::peers::k6 as install_k6;
 
 /// Which benchmark, and how
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// bench/NAME.toml
+    /// bench/NAME.toml, or `monitor`: checks beside Gatus and `blackbox_exporter`
     name: String,
 
     /// Install the programs that it compares with
@@ -43,6 +45,9 @@ pub(crate) struct Arguments {
 
 /// Runs the task; fails if a limit of the plan is not met.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    if arguments.name == "monitor" {
+        return monitor::run(root, arguments);
+    }
     let plan = Plan::read(&root.join("bench"), &arguments.name)?;
     let bench = Bench::prepare(root, &plan, arguments)?;
     let mut results = Vec::new();
@@ -80,7 +85,7 @@ struct Bench<'a> {
     /// The server's files; removed with the value.
     directory: PathBuf,
     /// The first is that of the URL; the others are for servers that need more.
-    ports: [u16; 3],
+    ports: [u16; 6],
     /// Where the operands run, if the system permits one of their own.
     network: Option<Network>,
     /// What runs through all trials; stopped with the value.
@@ -251,13 +256,16 @@ impl<'a> Bench<'a> {
         ]
     }
 
-    /// `{dir}`, `{release}` and `{port}` to `{port3}` are ours to fill in; the rest is compare's.
+    /// `{dir}`, `{release}` and `{port}` to `{port6}` are ours to fill in; the rest is compare's.
     fn filled(&self, text: &str) -> String {
-        text.replace("{dir}", &self.directory.to_string_lossy())
+        let text = text
+            .replace("{dir}", &self.directory.to_string_lossy())
             .replace("{release}", &self.release.to_string_lossy())
-            .replace("{port}", &self.ports[0].to_string())
-            .replace("{port2}", &self.ports[1].to_string())
-            .replace("{port3}", &self.ports[2].to_string())
+            .replace("{port}", &self.ports[0].to_string());
+        let others = (2..).zip(&self.ports[1..]);
+        others.fold(text, |text, (number, port)| {
+            text.replace(&format!("{{port{number}}}"), &port.to_string())
+        })
     }
 
     fn search_path(&self) -> Result<std::ffi::OsString, Failure> {

@@ -7,6 +7,8 @@
 
 mod compare;
 
+mod examples;
+
 mod run;
 
 use std::fs;
@@ -18,7 +20,7 @@ use clap::{Args, Subcommand};
 
 use self::compare::differences;
 use self::run::Run;
-use crate::bench::{K6, target_directory};
+use crate::bench::{install_k6, target_directory};
 use crate::packages;
 use crate::server::Server;
 use crate::step::{self, cargo};
@@ -48,6 +50,10 @@ enum Program {
         /// Test this program instead of building one
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
+
+        /// Run these scripts of others instead, such as k6's `examples`, once each; only exit codes and exceptions are compared
+        #[arg(long, value_name = "DIR")]
+        examples: Option<PathBuf>,
     },
 }
 
@@ -55,6 +61,8 @@ enum Program {
 #[derive(Debug, Clone, Default)]
 struct Case {
     name: String,
+    /// `js` or `ts`.
+    extension: String,
     text: String,
     exit: i32,
     flags: Vec<String>,
@@ -66,17 +74,22 @@ struct Case {
 
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
-    let Program::K6 { names, k6, program } = &arguments.program;
+    let Program::K6 {
+        names,
+        k6,
+        program,
+        examples,
+    } = &arguments.program;
     let target = target_directory(root)?;
-    let k6 = match k6 {
-        Some(k6) => k6.clone(),
-        None => packages::find("k6", &[target.join("peers/bin")]).ok_or_else(|| {
-            let folder = target.join("peers/bin");
-            format!(
-                "k6 is not installed; with Go: GOBIN={} go install go.k6.io/k6/v2@{K6}",
-                folder.display()
-            )
-        })?,
+    let k6 = if let Some(k6) = k6 {
+        k6.clone()
+    } else {
+        let peers = target.join("peers");
+        let find = || packages::find("k6", &[peers.join("bin")]);
+        if find().is_none() {
+            install_k6(root, &peers)?;
+        }
+        find().ok_or("k6 cannot be built without Go; name one that exists by --k6")?
     };
     let program = if let Some(program) = program {
         program.clone()
@@ -90,6 +103,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
             .map_err(|error| format!("{}: {error}", path.display()))
     };
     let (k6, program) = (absolute(k6)?, absolute(program)?);
+    if let Some(folder) = examples {
+        return examples::run(&absolute(folder.clone())?, &program, &k6);
+    }
     let cases = cases(&root.join(SCRIPTS), names)?;
     let directory = target.join(format!("conformance-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
@@ -159,9 +175,10 @@ fn cases(folder: &Path, names: &[String]) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_none_or(|it| it != "js") {
+        let extension = path.extension().and_then(|it| it.to_str());
+        let Some(extension) = extension.filter(|it| matches!(*it, "js" | "ts")) else {
             continue;
-        }
+        };
         let name = path
             .file_stem()
             .unwrap_or_default()
@@ -171,7 +188,10 @@ fn cases(folder: &Path, names: &[String]) -> Result<Vec<Case>, Failure> {
             continue;
         }
         let text = fs::read_to_string(&path).map_err(unreadable)?;
-        cases.push(case(name, text)?);
+        cases.push(Case {
+            extension: extension.to_owned(),
+            ..case(name, text)?
+        });
     }
     cases.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(cases)

@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, bench, agree, planted, sources, h2spec, smuggling, wiremock, conformance, idle, cost, outside, words.
+//! Development tasks: test, ci, tidy, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -10,17 +10,23 @@
 )]
 
 mod agree;
+mod autobahn;
+mod axe;
 mod bench;
 mod chaos_table;
 mod ci;
 mod conformance;
 mod cost;
+mod gatus;
+mod grpcio;
 mod h2spec;
 mod idle;
 mod outside;
 mod packages;
 mod planted;
+mod python;
 mod server;
+mod services;
 mod smuggling;
 mod sources;
 mod step;
@@ -50,10 +56,20 @@ enum Task {
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
+    /// PostgreSQL and ClickHouse for the monitor's store: install, up, down
+    Services(services::Arguments),
+    /// Gatus's examples loaded, and verdicts of its conditions compared with those of Gatus
+    Gatus,
+    /// Every page of the monitor by axe-core, light and dark
+    Axe,
     /// How often comments and documents use words of spoken language
     Words,
     /// The conformance suite of HTTP/2 against plimsoll up, in the clear and over TLS
     H2spec,
+    /// Autobahn's fuzzing client of WebSockets, directly and through the gateway: the same result
+    Autobahn(autobahn::Arguments),
+    /// A service of Python's grpcio and its client, directly and through the gateway: the same results
+    Grpcio,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
     Smuggling(smuggling::Arguments),
     /// Print CPU and memory per byte of hostile input for each parser and condition
@@ -95,7 +111,12 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&root, &arguments),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
+        Task::Services(arguments) => services::run(&root, &arguments),
+        Task::Gatus => gatus::run(&root),
+        Task::Axe => axe::run(&root),
         Task::Words => words::run(&root),
+        Task::Autobahn(arguments) => autobahn::run(&root, &arguments),
+        Task::Grpcio => grpcio::run(&root),
         Task::Smuggling(arguments) => smuggling::run(&root, &arguments),
         Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),

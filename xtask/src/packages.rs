@@ -83,13 +83,24 @@ pub(crate) const PYTHON: Package = Package {
     name: "python3-minimal",
 };
 
+pub(crate) const NPM: Package = Package {
+    program: "npm",
+    name: "npm",
+};
+
 /// Installs the packages whose programs are missing; does nothing if all are there.
 pub(crate) fn install(root: &Path, packages: &[Package]) -> Outcome {
-    let missing: Vec<&str> = packages
+    let missing: Vec<Package> = packages
         .iter()
         .filter(|package| find(package.program, &[]).is_none())
-        .map(|package| package.name)
+        .copied()
         .collect();
+    install_always(root, &missing)
+}
+
+/// Installs packages, whether or not their programs are there.
+pub(crate) fn install_always(root: &Path, packages: &[Package]) -> Outcome {
+    let missing: Vec<&str> = packages.iter().map(|package| package.name).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,9 +1,12 @@
 //! Servers that tasks start.
 
+use std::net::TcpStream;
 use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
 
-use crate::Failure;
 use crate::step;
+use crate::{Failure, Outcome};
 
 /// A process that is stopped with the value.
 pub(crate) struct Server(pub(crate) Child);
@@ -24,4 +27,15 @@ impl Drop for Server {
         self.0.kill().ok();
         self.0.wait().ok();
     }
+}
+
+/// Waits until a server listens on a port, for half a minute at most.
+pub(crate) fn wait_for(port: u16) -> Outcome {
+    for _ in 0..300 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(());
+        }
+        thread::park_timeout(Duration::from_millis(100));
+    }
+    Err(format!("no server listens on port {port}").into())
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::packages::{self, Package};
 use crate::step;
-use crate::{Outcome, bench, chaos_table};
+use crate::{Outcome, bench, chaos_table, services};
 
 /// What is tested
 #[derive(Debug, Default, Args)]
@@ -38,6 +38,7 @@ const NEEDED: [Package; 11] = [
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     packages::install(root, &NEEDED)?;
+    services::install(root)?;
     let mut command = step::cargo(&["test", "--locked"]);
     if arguments.packages.is_empty() {
         command.arg("--workspace");

@@ -57,7 +57,7 @@ const CRATES: [Crate; 4] = [
 ];
 
 /// The version of k6 that is measured and compared with.
-pub(crate) const K6: &str = "v2.2.0";
+const K6: &str = "v2.2.0";
 const WIREMOCK: &str = "3.13.1";
 const MOCKOON: &str = "9.9.0";
 
@@ -103,7 +103,7 @@ impl Crate {
 }
 
 /// Built as a dependency of a throw-away module: `go install` refuses the path of version 2.
-fn k6(root: &Path, peers: &Path) -> Outcome {
+pub(crate) fn k6(root: &Path, peers: &Path) -> Outcome {
     if packages::find("go", &[]).is_none() {
         println!("no Go: k6 is left out");
         return Ok(());

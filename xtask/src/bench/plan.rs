@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::Failure;
 
-/// One benchmark. In commands `{dir}`, `{release}` and `{port}` to `{port3}` are filled in by the task, and
+/// One benchmark. In commands `{dir}`, `{release}` and `{port}` to `{port6}` are filled in by the task, and
 /// `{seconds}`, `{connections}` and `{url}` by `plimsoll compare`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -98,7 +98,7 @@ fn perform(
     directory: &Path,
 ) -> Result<(Option<i32>, String, Value), Failure> {
     fs::create_dir_all(directory).map_err(|error| error.to_string())?;
-    let script = directory.join(format!("{}.js", case.name));
+    let script = directory.join(format!("{}.{}", case.name, case.extension));
     let summary = directory.join("summary.json");
     let mut text = case.text.clone();
     if !text.contains("handleSummary") {
