@@ -39,7 +39,8 @@ const NEEDED: [Package; 11] = [
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     packages::install(root, &NEEDED)?;
     services::install(root)?;
-    let mut command = step::cargo(&["test", "--locked"]);
+    // All failures of a run are reported, not those of the first crate that has one.
+    let mut command = step::cargo(&["test", "--locked", "--no-fail-fast"]);
     if arguments.packages.is_empty() {
         command.arg("--workspace");
     }
