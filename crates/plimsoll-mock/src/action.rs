@@ -56,7 +56,7 @@ impl Action for Mock {
         }
         let mut view = RequestView::of(request);
         view.strip(&self.0.prefix);
-        let (answer, by) = worker.answer(&view);
+        let (answer, by) = worker.answer(&view, worker.matched(&view));
         match self.0.shared.journal() {
             None => answer,
             Some(journal) => journal.note(KeptRequest::of(request), worker.answered_by(by), answer),
@@ -98,18 +98,15 @@ impl Inner {
                 let answer = refused(&worker, &kept, refusal);
                 self.noted(kept, || AnsweredBy::Refusal, answer)
             } else {
-                let mut request = kept.view();
-                request.strip(&self.prefix);
+                let matched = worker.matched_off_worker(&kept, &self.prefix).await;
                 if let Some(text) = mistake(&kept)
-                    && !worker.reads_text(&request)
+                    && !worker.reads_text(&matched)
                 {
-                    drop(request);
                     let answer = refused(&worker, &kept, (StatusCode::BAD_REQUEST, text));
                     let noted = self.noted(kept, || AnsweredBy::Refusal, answer);
                     return outcome(noted).await;
                 }
-                let (answer, by) = worker.answer(&request);
-                drop(request);
+                let (answer, by) = worker.answer(&kept.below(&self.prefix), matched);
                 self.noted(kept, || worker.answered_by(by), answer)
             };
             outcome(answer).await

@@ -153,6 +153,17 @@ impl Condition {
         }
     }
 
+    /// Whether it parses content as XML, which may take many times longer than other conditions.
+    pub(crate) fn reads_xml(&self) -> bool {
+        match self {
+            Self::XPath(..) | Self::EqualXml(_) => true,
+            Self::Part(test) => test.conditions.iter().any(Self::reads_xml),
+            Self::All(conditions) | Self::Any(conditions) => conditions.iter().any(Self::reads_xml),
+            Self::Not(condition) => condition.reads_xml(),
+            _ => false,
+        }
+    }
+
     /// Whether a request meets it; not if that takes more than its limits.
     #[inline]
     pub fn is_met_by(&self, request: &RequestView<'_>) -> bool {

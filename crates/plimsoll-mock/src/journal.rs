@@ -99,7 +99,7 @@ impl Journal {
     /// Notes a request, and the status of its answer once there is one.
     pub(crate) fn note(&self, mut request: KeptRequest, by: AnsweredBy, answer: Answer) -> Answer {
         if let AnsweredBy::Rule(rule) | AnsweredBy::Session(rule, _) = &by {
-            rule.hits.fetch_add(1, Ordering::Relaxed);
+            rule.state.hit();
         }
         let length = request.body.len();
         if length > LONGEST_CONTENT {

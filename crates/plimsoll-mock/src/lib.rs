@@ -120,5 +120,5 @@ pub use crate::folder::Folder;
 pub use crate::kind::KIND;
 pub use crate::plan::MockPlan;
 pub use crate::request::{KeptRequest, RequestView};
-pub use crate::rules::{Rule, RuleSet};
+pub use crate::rules::{Rule, RuleSet, RuleState};
 pub use crate::shared::Shared;

@@ -362,6 +362,13 @@ impl KeptRequest {
             parsed: Parsed::default(),
         }
     }
+
+    /// The same below a prefix of the path, which has no slash at its end.
+    pub(crate) fn below(&self, prefix: &str) -> RequestView<'_> {
+        let mut request = self.view();
+        request.strip(prefix);
+        request
+    }
 }
 
 /// The values of one name.

@@ -4,11 +4,12 @@ mod affix;
 
 mod index;
 
+mod state;
+
 mod strategy;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -22,6 +23,7 @@ use crate::request::RequestView;
 use crate::states::{Scenario, SessionsFull};
 
 pub use self::index::{Lookup, RuleIndex};
+pub use self::state::RuleState;
 pub use self::strategy::{Strategy, Tiebreaker};
 
 use self::strategy::{Rotations, random, weighted};
@@ -38,8 +40,6 @@ pub struct Rule {
     pub source: serde_json::Value,
     /// The mapping of WireMock that it was made of, complete with its id; absent if it was not.
     pub mapping: Option<Arc<serde_json::Value>>,
-    /// How often it has answered since the journal was last emptied; not counted without one.
-    pub hits: AtomicU64,
     /// All of these must be met; the one of the path comes first.
     pub conditions: Vec<Condition>,
     /// The higher, the sooner, if the strategy looks at it.
@@ -50,14 +50,14 @@ pub struct Rule {
     pub replies: Vec<Arc<Reply>>,
     /// Whether it begins anew after the last one, instead of staying there.
     pub repeats: bool,
-    /// How often it has answered.
-    pub turns: AtomicUsize,
     /// The scenario that it asks for or changes, if there is one.
     pub scenario: Option<Scenario>,
     /// Whether it counts the requests that it answers in its scenario.
     pub counts: bool,
     /// The state that a scenario goes to when it answers, and the one that it must be in still.
     pub next: Option<(Scenario, Option<String>, String)>,
+    /// Its counters.
+    pub state: RuleState,
 }
 
 impl Rule {
@@ -68,16 +68,15 @@ impl Rule {
             key: String::new(),
             source: serde_json::Value::Null,
             mapping: None,
-            hits: AtomicU64::new(0),
             conditions,
             priority: 0,
             weight: 1,
             replies: vec![Arc::new(reply)],
             repeats: false,
-            turns: AtomicUsize::new(0),
             scenario: None,
             counts: false,
             next: None,
+            state: RuleState::default(),
         }
     }
 
@@ -88,7 +87,7 @@ impl Rule {
         if count == 1 {
             return 0;
         }
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        let turn = self.state.take_turn();
         if self.repeats {
             turn % count
         } else {

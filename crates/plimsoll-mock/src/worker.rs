@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use plimsoll_server::{Answer, Response, ResponseBody};
+use tokio::sync::Semaphore;
 
 use crate::collection;
 use crate::condition::Condition;
@@ -16,7 +17,7 @@ use crate::nearness::{findings, near_misses};
 use crate::plan::MockPlan;
 use crate::ready::{self, Ready};
 use crate::reply::{RECORDS, ReplyCall, ReplyContext};
-use crate::request::RequestView;
+use crate::request::{KeptRequest, RequestView};
 use crate::script::Scripts;
 use crate::shared::Shared;
 use crate::sharing::{Allowed, Sharing};
@@ -30,10 +31,29 @@ pub(crate) struct Worker {
     /// By set, rule and turn: responses that are always the same.
     ready: Vec<Vec<Vec<Option<Ready>>>>,
     context: Rc<ReplyContext>,
+    /// Whether a condition parses content as XML.
+    reads_xml: bool,
+    evaluations: Arc<Semaphore>,
 }
 
 /// With more rules than these it is not looked which one came nearest.
 const MOST_COMPARED: usize = 256;
+
+/// From this length of content on, conditions on XML are evaluated on another thread. A request may take a million steps of
+/// XPath, tens of milliseconds; shorter content reaches a small part of that, and the change of threads would cost it more.
+const LONG_XML: usize = 1024;
+
+/// Evaluations at once, of one worker; further requests wait.
+const MOST_EVALUATIONS: usize = 2;
+
+/// The rule that a request matches.
+#[derive(Debug, Default)]
+pub(crate) struct Matched {
+    /// The numbers of its set and itself.
+    rule: Option<(usize, usize)>,
+    /// The text of [`nearest_rule`], where it was found beside the rule.
+    nearest: Option<String>,
+}
 
 /// Which reply of which rule.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +84,8 @@ impl Worker {
             });
             replies.collect()
         });
+        let mut rules = plan.sets.iter().flat_map(|set| set.rules());
+        let reads_xml = rules.any(|rule| rule.conditions.iter().any(Condition::reads_xml));
         let scripts = Scripts::new(plan.states.store.clone(), shared.notices());
         Self {
             epoch,
@@ -73,6 +95,8 @@ impl Worker {
                 Files::new(plan.roots()),
                 scripts,
             )),
+            reads_xml,
+            evaluations: Arc::new(Semaphore::new(MOST_EVALUATIONS)),
             plan,
         }
     }
@@ -89,20 +113,54 @@ impl Worker {
         self.plan.body_limit
     }
 
-    /// Whether the rule that answers a request looks at its content as text.
-    pub(crate) fn reads_text(&self, request: &RequestView<'_>) -> bool {
-        let rule = self.plan.sets.iter().find_map(|set| {
-            let mut rules = set.rules().iter();
-            rules.find(|rule| set.covers(&request.path) && rule.is_met_by(request))
+    /// The rule that answers a request, found on this thread.
+    #[inline]
+    pub(crate) fn matched(&self, request: &RequestView<'_>) -> Matched {
+        Matched {
+            rule: self.plan.find(request),
+            nearest: None,
+        }
+    }
+
+    /// The same; on another thread where conditions may take long on this content.
+    ///
+    /// - `prefix`: what the path begins with, without a slash at its end.
+    pub(crate) async fn matched_off_worker(&self, kept: &KeptRequest, prefix: &str) -> Matched {
+        if !self.reads_xml || kept.body.len() < LONG_XML {
+            return self.matched(&kept.below(prefix));
+        }
+        // Closed by none.
+        let Ok(permit) = Arc::clone(&self.evaluations).acquire_owned().await else {
+            return self.matched(&kept.below(prefix));
+        };
+        let (plan, kept, prefix) = (Arc::clone(&self.plan), kept.clone(), prefix.to_owned());
+        let matching = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let request = kept.below(&prefix);
+            let rule = plan.find(&request);
+            let nearest = rule.is_none().then(|| nearest_rule(&plan, &request));
+            Matched { rule, nearest }
         });
-        rule.is_some_and(|rule| rule.conditions.iter().any(Condition::reads_text))
+        matching.await.unwrap_or_default()
+    }
+
+    /// Whether the rule that answers a request looks at its content as text.
+    pub(crate) fn reads_text(&self, matched: &Matched) -> bool {
+        matched.rule.is_some_and(|(set, number)| {
+            let rule = &self.plan.sets[set].rules()[number];
+            rule.conditions.iter().any(Condition::reads_text)
+        })
     }
 
     /// The answer to a request, and the part of the plan that gives it.
     #[inline]
-    pub(crate) fn answer(self: &Rc<Self>, request: &RequestView<'_>) -> (Answer, By) {
+    pub(crate) fn answer(
+        self: &Rc<Self>,
+        request: &RequestView<'_>,
+        matched: Matched,
+    ) -> (Answer, By) {
         let allowed = self.sharing().allows(request);
-        if let Some((set, number)) = self.plan.find(request) {
+        if let Some((set, number)) = matched.rule {
             let rule = &self.plan.sets[set].rules()[number];
             if let Err(error) = rule.advance(request) {
                 return (self.no_room(error, &allowed), By::Rule(set, number));
@@ -130,7 +188,10 @@ impl Worker {
         let response = documents.find_map(|(at, document)| Some((at, document.answer(request)?)));
         match response {
             Some((at, response)) => (self.by_collection(response, allowed), By::Document(at)),
-            None => (self.by_folder(request, allowed), By::Folder),
+            None => (
+                self.by_folder(request, matched.nearest, allowed),
+                By::Folder,
+            ),
         }
     }
 
@@ -220,12 +281,21 @@ impl Worker {
     }
 
     /// The answer with a file of the folder.
-    fn by_folder(self: &Rc<Self>, request: &RequestView<'_>, allowed: Allowed) -> Answer {
+    ///
+    /// - `nearest`: the text for a request that nothing answers, if it is known.
+    fn by_folder(
+        self: &Rc<Self>,
+        request: &RequestView<'_>,
+        nearest: Option<String>,
+        allowed: Allowed,
+    ) -> Answer {
         if self.plan.folder.is_none() {
-            return Answer::now(self.unmatched(request, &allowed));
+            return Answer::now(self.unmatched(request, nearest, &allowed));
         }
         let epoch = match self.context.files.known(&request.path) {
-            CacheLookup::Answer(None) => return Answer::now(self.unmatched(request, &allowed)),
+            CacheLookup::Answer(None) => {
+                return Answer::now(self.unmatched(request, nearest, &allowed));
+            }
             CacheLookup::Answer(answer) => {
                 return Answer::now(self.context.or_missing(answer.as_deref(), &allowed));
             }
@@ -254,29 +324,107 @@ impl Worker {
                 sharing,
                 &allowed,
             );
-            answer.unwrap_or_else(|| worker.unmatched(&kept.view(), &allowed))
+            answer.unwrap_or_else(|| worker.unmatched(&kept.view(), nearest, &allowed))
         })
     }
 
-    /// The response where nothing matches: names the nearest rule, and where it differs.
-    fn unmatched(&self, request: &RequestView<'_>, allowed: &Allowed) -> Response {
-        let count: usize = self.plan.sets.iter().map(|set| set.rules().len()).sum();
-        if count == 0 || count > MOST_COMPARED {
+    /// The response where nothing matches.
+    ///
+    /// - `nearest`: the text of [`nearest_rule`], if it is known.
+    fn unmatched(
+        &self,
+        request: &RequestView<'_>,
+        nearest: Option<String>,
+        allowed: &Allowed,
+    ) -> Response {
+        let text = nearest.unwrap_or_else(|| nearest_rule(&self.plan, request));
+        if text.is_empty() {
             return self.context.missing(allowed);
         }
-        let mut text = format!("no rule matches {} {:?}\n", request.method, request.path);
-        if let Some(miss) = near_misses(&self.plan, request, 1).first() {
-            let findings = findings(miss.set, miss.rule, request);
-            if let Some(unmet) = findings.iter().find(|it| !it.is_met) {
-                let (name, found) = (&miss.rule.key, &unmet.found);
-                writeln!(
-                    text,
-                    "nearest is rule {name}: {}, found {found}",
-                    unmet.condition
-                )
-                .expect("texts take everything");
-            }
-        }
         self.context.text(StatusCode::NOT_FOUND, text, allowed)
+    }
+}
+
+/// The content of a 404: the rule that came nearest, and where it differs; empty where there are no rules, or too many.
+fn nearest_rule(plan: &MockPlan, request: &RequestView<'_>) -> String {
+    let count: usize = plan.sets.iter().map(|set| set.rules().len()).sum();
+    if count == 0 || count > MOST_COMPARED {
+        return String::new();
+    }
+    let mut text = format!("no rule matches {} {:?}\n", request.method, request.path);
+    if let Some(miss) = near_misses(plan, request, 1).first() {
+        let findings = findings(miss.set, miss.rule, request);
+        if let Some(unmet) = findings.iter().find(|it| !it.is_met) {
+            let (name, found) = (&miss.rule.key, &unmet.found);
+            writeln!(
+                text,
+                "nearest is rule {name}: {}, found {found}",
+                unmet.condition
+            )
+            .expect("texts take everything");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::path::Path;
+    use std::pin::Pin;
+    use std::sync::mpsc;
+    use std::task::Poll;
+
+    use super::*;
+    use crate::config;
+
+    const RULES: &str = r#"
+        [[rules]]
+        when.request = { method = "POST", body.xpath = { "//b" = "1" } }
+        respond.text = "found"
+    "#;
+
+    fn posted(content: String) -> KeptRequest {
+        let mut request = KeptRequest::made("POST", "/");
+        request.body = content.into();
+        request
+    }
+
+    async fn polled_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+        poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+    }
+
+    /// The only other thread is taken: what does not wait for it is evaluated on the worker.
+    #[test]
+    fn long_xml_is_evaluated_on_another_thread() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let plan = MockPlan::of_sets(vec![config::parse(RULES, Path::new(".")).unwrap()]);
+            let worker = Worker::new(&Shared::fixed(plan));
+            let (release, taken) = mpsc::channel::<()>();
+            let other = tokio::task::spawn_blocking(move || taken.recv().ok());
+
+            let short = posted("<a><b>1</b></a>".to_owned());
+            let mut matching = Box::pin(worker.matched_off_worker(&short, ""));
+            let Poll::Ready(matched) = polled_once(matching.as_mut()).await else {
+                panic!("short content waits");
+            };
+            assert_eq!(matched.rule, Some((0, 0)));
+
+            let long = posted(format!("<a>{}<b>1</b></a>", " ".repeat(LONG_XML)));
+            let mut matching = Box::pin(worker.matched_off_worker(&long, ""));
+            assert!(polled_once(matching.as_mut()).await.is_pending());
+            drop(release);
+            other.await.unwrap();
+            assert_eq!(matching.await.rule, Some((0, 0)));
+
+            let other = posted(format!("<a>{}<b>2</b></a>", " ".repeat(LONG_XML)));
+            let matched = worker.matched_off_worker(&other, "").await;
+            assert_eq!(matched.rule, None);
+            assert!(matched.nearest.unwrap().contains("nearest is rule"));
+        });
     }
 }

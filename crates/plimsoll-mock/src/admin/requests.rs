@@ -44,7 +44,7 @@ impl AdminOfMock {
     pub(super) fn forget_hits(&self) {
         let (_, plan) = self.shared.plan();
         for rule in plan.sets.iter().flat_map(|set| set.rules()) {
-            rule.hits.store(0, std::sync::atomic::Ordering::Relaxed);
+            rule.state.forget_hits();
         }
     }
 

@@ -1,7 +1,5 @@
 //! Rules while the mock is served: listed, added, changed, removed, and as the files have them again.
 
-use std::sync::atomic::Ordering;
-
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -118,7 +116,7 @@ fn shown(set: &RuleSet, rule: &Rule, layers: &Layers) -> Value {
         "file": (!is_added).then(|| set.file.display().to_string()),
         "conditions": conditions,
         "replies": replies,
-        "hits": rule.hits.load(Ordering::Relaxed),
+        "hits": rule.state.hits(),
         "rule": rule.source,
     })
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -186,7 +185,7 @@ impl AdminOfMock {
         self.kept()?;
         let plan = self.shared.plan().1;
         let shown: Vec<_> = all(&plan)
-            .filter(|(rule, _)| rule.hits.load(Ordering::Relaxed) == 0)
+            .filter(|(rule, _)| rule.state.hits() == 0)
             .map(|(_, mapping)| &**mapping)
             .collect();
         let document = json!({ "mappings": shown, "meta": { "total": shown.len() } });
@@ -195,7 +194,7 @@ impl AdminOfMock {
 
     pub(super) fn remove_unmatched_mappings(&self) -> Result<AdminResponse, AdminResponse> {
         self.kept()?;
-        Ok(self.remove_mappings(|(rule, _)| rule.hits.load(Ordering::Relaxed) == 0))
+        Ok(self.remove_mappings(|(rule, _)| rule.state.hits() == 0))
     }
 
     /// Whether mappings answered is known only while requests are kept.
