@@ -1,16 +1,14 @@
-//! The thread that orders certificates when they are due, one after the other.
+//! The background task that orders certificates when they are due, one after the other.
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_model::document::with_causes;
 use plimsoll_model::{Certificate, Clock};
 use plimsoll_server::config::OcspPlan;
 use plimsoll_server::{AcmePlan, Challenges, Counters, Notices};
-use plimsoll_wire::SystemClock;
-use tokio::runtime::Builder;
+use plimsoll_wire::{Background, BackgroundTask, SystemClock};
 use tokio::sync::watch;
 
 use crate::acme::{OrderError, order};
@@ -28,19 +26,21 @@ pub struct Surroundings {
     pub counters: Arc<Counters>,
     /// Receives notices.
     pub notices: Notices,
+    /// Runs what orders and fetches.
+    pub background: Arc<Background>,
 }
 
-/// Keeps certificates current until it is dropped, which waits for nothing but the thread's end.
+/// Keeps certificates current until it is dropped.
 #[derive(Debug)]
 pub struct Keeper {
     surroundings: Surroundings,
-    thread: Option<Running>,
+    running: Option<Running>,
 }
 
 #[derive(Debug)]
 struct Running {
     wanted: watch::Sender<Wanted>,
-    thread: JoinHandle<()>,
+    _task: BackgroundTask,
 }
 
 /// What is to be kept.
@@ -56,11 +56,11 @@ pub(crate) struct Wanted {
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 
 impl Keeper {
-    /// One that has nothing to keep yet, and no thread.
+    /// One that has nothing to keep yet, and no task.
     pub fn new(surroundings: Surroundings) -> Self {
         Self {
             surroundings,
-            thread: None,
+            running: None,
         }
     }
 
@@ -68,10 +68,10 @@ impl Keeper {
     ///
     /// - `at_once`: what has failed is tried again now.
     pub fn keep(&mut self, acme: &[AcmePlan], ocsp: &[OcspPlan], at_once: bool) -> io::Result<()> {
-        if self.thread.is_none() && acme.is_empty() && ocsp.is_empty() {
+        if self.running.is_none() && acme.is_empty() && ocsp.is_empty() {
             return Ok(());
         }
-        let running = match self.thread.take() {
+        let running = match self.running.take() {
             Some(running) => running,
             None => Running::start(&self.surroundings)?,
         };
@@ -80,23 +80,13 @@ impl Keeper {
             wanted.ocsp = ocsp.to_vec();
             wanted.attempt += u64::from(at_once);
         });
-        self.thread = Some(running);
+        self.running = Some(running);
         Ok(())
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        if let Some(Running { wanted, thread }) = self.thread.take() {
-            drop(wanted);
-            thread.join().ok();
-        }
     }
 }
 
 impl Running {
     fn start(surroundings: &Surroundings) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
         let (wanted, wanted_changes) = watch::channel(Wanted::default());
         let keeping = Keeping {
             figures: surroundings.counters.figures(),
@@ -105,17 +95,16 @@ impl Running {
             attempt: 0,
         };
         let fetching = Fetching::new(surroundings);
-        let run = move || {
-            runtime.block_on(async {
-                tokio::join!(
-                    keeping.run(wanted_changes.clone()),
-                    fetching.run(wanted_changes.clone())
-                )
-            });
-        };
-        let builder = std::thread::Builder::new().name("certificates".to_owned());
-        let thread = builder.spawn(run)?;
-        Ok(Self { wanted, thread })
+        let task = surroundings.background.spawn(move || async move {
+            tokio::join!(
+                keeping.run(wanted_changes.clone()),
+                fetching.run(wanted_changes.clone())
+            );
+        })?;
+        Ok(Self {
+            wanted,
+            _task: task,
+        })
     }
 }
 

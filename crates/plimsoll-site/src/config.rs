@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::{HeaderValue, StatusCode};
 use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
 use plimsoll_server::{Action, Counters, MakeAction, WorkerContext};
+use plimsoll_wire::Background;
 use url::Url;
 
 use crate::changes::Changes;
@@ -15,7 +16,7 @@ use crate::directory::Directory;
 use crate::events::SiteEvent;
 use crate::figures::{Measured, SiteFigures};
 use crate::files::{CacheControl, Files, SitePlan, SiteState};
-use crate::links::{LinkPlace, LinkSource};
+use crate::links::{LinkLists, LinkPlace, LinkSource};
 use crate::live::Live;
 use crate::pack::Pack;
 use crate::resolve::TrailingSlash;
@@ -53,6 +54,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let site = Site {
         source,
         plan,
+        lists: lists(mounted),
         figures: mounted.is_measured.then(|| mounted.counters.figures()),
         live: live?.then(|| Arc::clone(mounted.counters)),
     };
@@ -64,6 +66,7 @@ pub fn directory(root: PathBuf, plan: SitePlan) -> Arc<MakeAction> {
     let site = Site {
         source: Source::Directory(root),
         plan,
+        lists: Arc::default(),
         figures: None,
         live: None,
     };
@@ -74,6 +77,8 @@ pub fn directory(root: PathBuf, plan: SitePlan) -> Arc<MakeAction> {
 struct Site {
     source: Source,
     plan: SitePlan,
+    /// Loads its lists of short links.
+    lists: Arc<LinkLists>,
     /// Where it counts, if anybody wants to know.
     figures: Option<Arc<SiteFigures>>,
     /// Pages load themselves again when something has changed, until these say that it is over.
@@ -120,9 +125,23 @@ impl Site {
         let live = live.map(|(counters, changes)| {
             Live::new(Arc::clone(changes), Arc::clone(counters), &self.plan.strip)
         });
-        let shared = SiteState::new(self.plan.clone(), fixed, self.figures.as_deref(), live);
+        let shared = SiteState::new(
+            self.plan.clone(),
+            fixed,
+            Arc::clone(&self.lists),
+            self.figures.as_deref(),
+            live,
+        );
         (Arc::new(shared), changes)
     }
+}
+
+/// The lists of all sites of a configuration, which survive its reloads.
+fn lists(mounted: &Mounted<'_>) -> Arc<LinkLists> {
+    let background = mounted.states.state("", Background::default);
+    mounted
+        .states
+        .state(LinkLists::IDENTITY, || LinkLists::new(background))
 }
 
 fn source(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Source> {

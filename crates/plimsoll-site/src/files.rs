@@ -19,7 +19,7 @@ use crate::cache::{Hit, PageCache};
 use crate::compression::Compressor;
 use crate::events::SiteEvent;
 use crate::figures::{SiteFigures, WorkerFigures};
-use crate::links::{LinkSource, Links};
+use crate::links::{LinkLists, LinkSource, Links};
 use crate::listing;
 use crate::live::Live;
 use crate::media;
@@ -108,6 +108,8 @@ pub(crate) struct SiteState {
     plan: SitePlan,
     rules: Option<RuleFiles>,
     links: Vec<Arc<Links>>,
+    /// Kept as long as the site is served, so that the next configuration finds the lists that are in use.
+    _lists: Arc<LinkLists>,
     live: Option<Arc<Live>>,
     pub(crate) compressor: Arc<Compressor>,
     /// The shortage of open files was reported.
@@ -116,11 +118,13 @@ pub(crate) struct SiteState {
 
 impl SiteState {
     /// - `fixed`: lines of aliases and URLs that never change.
+    /// - `lists`: where lists of short links are loaded.
     /// - `figures`: where the links are counted, if anybody wants to know.
     /// - `live`: reports changes to pages, if they are live.
     pub(crate) fn new(
         plan: SitePlan,
         fixed: &str,
+        lists: Arc<LinkLists>,
         figures: Option<&SiteFigures>,
         live: Option<Live>,
     ) -> Self {
@@ -129,7 +133,7 @@ impl SiteState {
             links.push(Links::fixed(fixed));
         }
         let notices = &plan.notices;
-        links.extend(plan.links.iter().map(|source| Links::of(source, notices)));
+        links.extend(plan.links.iter().map(|source| lists.links(source, notices)));
         if let Some(figures) = figures {
             figures.count_links(&links);
         }
@@ -138,6 +142,7 @@ impl SiteState {
                 .dialect
                 .map(|dialect| RuleFiles::new(dialect, notices.clone())),
             links,
+            _lists: lists,
             live: live.map(Arc::new),
             compressor: Arc::default(),
             told_shortage: AtomicBool::new(false),

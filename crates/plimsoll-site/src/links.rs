@@ -1,4 +1,4 @@
-//! Short links from a file or a URL, loaded by a thread of their own and again from time to time.
+//! Short links from a file or a URL, loaded by a background task and again from time to time.
 //!
 //! Requests only ever look at what was loaded: none of them causes a fetch. A list that cannot be had, or is
 //! none, leaves the last good one in place.
@@ -8,18 +8,16 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-use std::thread;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
 use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
 use plimsoll_formats::site::{Alias, Lenient, parse_aliases};
-use plimsoll_model::Clock;
 use plimsoll_server::Notices;
-use plimsoll_wire::SystemClock;
-use tokio::runtime::Runtime;
+use plimsoll_wire::{Background, BackgroundTask};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use url::Url;
 
 use crate::events::SiteEvent;
@@ -49,65 +47,91 @@ const LIMITS: FetchLimits = FetchLimits {
     redirects: 5,
 };
 
-/// How often the thread looks whether it is still wanted, and whether a file has changed.
+/// How often a file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A list is not requested more often, whatever is configured.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 /// Links that hold now.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Links {
     map: RwLock<Arc<HashMap<String, HeaderValue>>>,
-    wake: SyncSender<()>,
+    /// Has the list loaded again at once.
+    wake: Arc<Notify>,
+    /// What loads it, until it is dropped; nothing for a list that never changes.
+    task: OnceLock<BackgroundTask>,
 }
 
-/// Lists that are in use, so that a reload of the configuration goes on with what it has.
-static IN_USE: Mutex<Vec<(LinkSource, Weak<Links>)>> = Mutex::new(Vec::new());
+/// The lists that the sites of a server use: a reload of its configuration goes on with those that it has loaded.
+#[derive(Debug, Default)]
+pub(crate) struct LinkLists {
+    in_use: Mutex<Vec<(LinkSource, Weak<Links>)>>,
+    background: Arc<Background>,
+}
 
-impl Links {
+impl LinkLists {
+    /// One for all sites of a configuration.
+    pub(crate) const IDENTITY: &str = "short links";
+
+    /// The lists whose tasks run there.
+    pub(crate) fn new(background: Arc<Background>) -> Self {
+        Self {
+            in_use: Mutex::default(),
+            background,
+        }
+    }
+
     /// The links of `source`; if they are in use already, they are loaded again in a moment.
     ///
     /// - `notices`: receives what becomes of them, if they were not in use before.
-    pub(crate) fn of(source: &LinkSource, notices: &Notices) -> Arc<Self> {
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn links(&self, source: &LinkSource, notices: &Notices) -> Arc<Links> {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         in_use.retain(|(_, links)| links.strong_count() > 0);
         let known = in_use.iter().find(|(known, _)| known == source);
         if let Some(links) = known.and_then(|(_, links)| links.upgrade()) {
-            // If one is waiting to be heard already, that is enough.
-            links.wake.try_send(()).ok();
+            links.wake.notify_one();
             return links;
         }
-        let (wake, woken) = sync_channel(1);
-        let links = Arc::new(Self {
-            map: RwLock::default(),
-            wake,
-        });
+        let links = Arc::new(Links::default());
         in_use.push((source.clone(), Arc::downgrade(&links)));
         drop(in_use);
-        let links_weak = Arc::downgrade(&links);
-        let (source, of_thread) = (source.clone(), notices.clone());
-        let shown = source.place.to_string();
-        let thread = thread::Builder::new().name("site-links".to_owned());
-        if let Err(error) =
-            thread.spawn(move || Loader::new(source, of_thread).run(&links_weak, &woken))
+        let (links_weak, wake) = (Arc::downgrade(&links), Arc::clone(&links.wake));
+        let (source_of_task, notices_of_task) = (source.clone(), notices.clone());
+        match self
+            .background
+            .spawn(move || Loader::new(source_of_task, notices_of_task).run(links_weak, wake))
         {
-            let reason = format!("cannot start a thread: {error}");
-            let event = SiteEvent::LinksKept {
-                source: &shown,
-                reason: &reason,
-                links: 0,
-            };
-            notices.report(&event.into());
+            Ok(task) => drop(links.task.set(task)),
+            Err(error) => {
+                let reason = format!("cannot start a task: {error}");
+                let event = SiteEvent::LinksKept {
+                    source: &source.place.to_string(),
+                    reason: &reason,
+                    links: 0,
+                };
+                notices.report(&event.into());
+            }
         }
         links
     }
 
+    /// Has every list in use loaded again in a moment; how many there are.
+    ///
+    /// A list that is being loaded is loaded once more, however often this is called meanwhile.
+    pub(crate) fn refresh(&self) -> usize {
+        let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let lists = in_use.iter().filter_map(|(_, links)| links.upgrade());
+        lists.map(|list| list.wake.notify_one()).count()
+    }
+}
+
+impl Links {
     /// Those of a text; its mistakes were reported when it was packed.
     pub(crate) fn fixed(text: &str) -> Arc<Self> {
         Arc::new(Self {
             map: RwLock::new(Arc::new(map_of(parse_aliases(text)))),
-            wake: sync_channel(1).0,
+            ..Self::default()
         })
     }
 
@@ -149,20 +173,6 @@ impl std::fmt::Display for LinkPlace {
     }
 }
 
-/// Has every list in use requested again in a moment; how many there are.
-///
-/// A list that is being loaded is loaded once more, however often this is called meanwhile.
-pub(crate) fn refresh() -> usize {
-    let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-    let lists = in_use.iter().filter_map(|(_, links)| links.upgrade());
-    let lists: Vec<_> = lists.collect();
-    for list in &lists {
-        // If one is waiting to be heard already, that is enough.
-        list.wake.try_send(()).ok();
-    }
-    lists.len()
-}
-
 /// Loads a list once, waiting for it.
 ///
 /// Fails with what is wrong with the place, or with a list that has no entry.
@@ -171,7 +181,12 @@ pub fn load_links(place: &LinkPlace) -> Result<Lenient<Alias>, String> {
         place: place.clone(),
         refresh: Duration::MAX,
     };
-    match Loader::new(source, Notices::default()).load()? {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let mut loader = Loader::new(source, Notices::default());
+    match runtime.block_on(loader.load())? {
         Some(links) => Ok(links),
         None => Err("it is what it was".to_owned()),
     }
@@ -184,7 +199,7 @@ struct Loader {
     /// Of the list that was loaded last.
     tag: Option<String>,
     stamp: Option<(SystemTime, u64)>,
-    fetcher: Option<(Runtime, Fetcher)>,
+    fetcher: Option<Fetcher>,
     /// The error of the last attempt; the same is not reported twice.
     last_error: Option<String>,
 }
@@ -207,26 +222,29 @@ impl Loader {
         }
     }
 
-    fn run(mut self, links_weak: &Weak<Links>, woken: &Receiver<()>) {
-        let mut due = SystemClock.now();
-        let mut is_woken = false;
-        while let Some(links) = links_weak.upgrade() {
-            let is_file = matches!(self.source.place, LinkPlace::File(_));
-            if is_woken || is_file || SystemClock.now() >= due {
-                self.renew(&links);
-                due = SystemClock.now() + self.source.refresh;
-            }
+    /// Loads the list when it is due, and when it is woken. The links are not kept by what loads them.
+    async fn run(mut self, links: Weak<Links>, wake: Arc<Notify>) {
+        let patience = match self.source.place {
+            LinkPlace::File(_) => LOOK.min(self.source.refresh.max(SHORTEST)),
+            LinkPlace::Url(_) => self.source.refresh.max(SHORTEST),
+        };
+        loop {
+            let loaded = self.load().await;
+            let Some(links) = links.upgrade() else {
+                return;
+            };
+            self.adopt(loaded, &links);
             drop(links);
-            let patience = LOOK.min(self.source.refresh.max(SHORTEST));
-            is_woken = woken.recv_timeout(patience).is_ok();
+            // Both ways it is time.
+            timeout(patience, wake.notified()).await.ok();
         }
     }
 
     /// The list, unless it is what it was.
-    fn load(&mut self) -> Result<Option<Lenient<Alias>>, String> {
+    async fn load(&mut self) -> Result<Option<Lenient<Alias>>, String> {
         let loaded = match self.source.place.clone() {
             LinkPlace::File(path) => self.read(&path),
-            LinkPlace::Url(url) => self.fetch(&url),
+            LinkPlace::Url(url) => self.fetch(&url).await,
         };
         match loaded? {
             LoadOutcome::Same => Ok(None),
@@ -240,10 +258,10 @@ impl Loader {
         }
     }
 
-    fn renew(&mut self, links: &Links) {
+    /// Puts a loaded list in place, and reports it.
+    fn adopt(&mut self, loaded: Result<Option<Lenient<Alias>>, String>, links: &Links) {
         let shown = self.source.place.to_string();
-        let parsed = self.load();
-        let parsed = match parsed {
+        let parsed = match loaded {
             Ok(None) => return,
             Ok(Some(parsed)) => parsed,
             Err(reason) => {
@@ -295,17 +313,17 @@ impl Loader {
         text(bytes)
     }
 
-    fn fetch(&mut self, url: &Url) -> Result<LoadOutcome, String> {
-        let (runtime, fetcher) = match self.fetcher.take() {
+    async fn fetch(&mut self, url: &Url) -> Result<LoadOutcome, String> {
+        let fetcher = match self.fetcher.take() {
             Some(fetcher) => fetcher,
-            None => made()?,
+            None => Fetcher::new(LIMITS).map_err(|error| error.to_string())?,
         };
         let ask = Ask {
             known: self.tag.as_deref(),
             wants: None,
         };
-        let answer = runtime.block_on(fetcher.get(url, ask));
-        self.fetcher = Some((runtime, fetcher));
+        let answer = fetcher.get(url, ask).await;
+        self.fetcher = Some(fetcher);
         let answer = answer.map_err(|error| error.to_string())?;
         match answer.status {
             200 => {}
@@ -328,15 +346,6 @@ fn map_of(parsed: Lenient<Alias>) -> HashMap<String, HeaderValue> {
         Some((alias.name, url))
     });
     entries.collect()
-}
-
-fn made() -> Result<(Runtime, Fetcher), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
-    let fetcher = Fetcher::new(LIMITS).map_err(|error| error.to_string())?;
-    Ok((runtime, fetcher))
 }
 
 fn text(bytes: Vec<u8>) -> Result<LoadOutcome, String> {

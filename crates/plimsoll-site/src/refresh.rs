@@ -5,17 +5,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use plimsoll_server::{AdminMethod, AdminPath, Answer, Response, ResponseBody};
+use plimsoll_server::{AdminMethod, AdminPath, Answer, Response, ResponseBody, SharedStates};
 
-use crate::links;
+use crate::links::LinkLists;
 
 /// `POST /redirects/refresh` has every list of short links loaded again in a moment.
-pub fn refresh_path() -> AdminPath {
+///
+/// - `states`: of the configuration whose sites have the lists.
+pub fn refresh_path(states: &SharedStates) -> AdminPath {
+    let states = states.clone();
     AdminPath {
         path: "/redirects/refresh",
         method: AdminMethod::Post,
-        answer: Arc::new(|_| {
-            let text = format!("{{\"lists\":{}}}\n", links::refresh());
+        answer: Arc::new(move |_| {
+            let lists = states
+                .state(LinkLists::IDENTITY, LinkLists::default)
+                .refresh();
+            let text = format!("{{\"lists\":{lists}}}\n");
             Answer::now(
                 Response::new(StatusCode::ACCEPTED)
                     .with_field(CONTENT_TYPE, HeaderValue::from_static("application/json"))

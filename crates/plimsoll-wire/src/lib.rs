@@ -50,6 +50,8 @@ pub mod process;
 
 pub mod timer_slack;
 
+mod background;
+
 mod watched_files;
 
 mod folder_watch;
@@ -57,6 +59,7 @@ mod folder_watch;
 pub mod network;
 
 pub use crate::alarm::Alarm;
+pub use crate::background::{Background, BackgroundTask};
 pub use crate::clock::SystemClock;
 pub use crate::datagram::{DatagramBuffer, DatagramPath, DatagramSocket, EcnCodepoint};
 pub use crate::folder_watch::{FolderNews, FolderWatch};

@@ -21,7 +21,13 @@ impl Served {
         let text = "{\"key\": \"value\"},\n".repeat(20_000);
         fs::create_dir(root.path().join("deep")).unwrap();
         fs::write(root.path().join("deep/bigfile.json"), text).unwrap();
-        let shared = Arc::new(SiteState::new(SitePlan::default(), "", None, None));
+        let shared = Arc::new(SiteState::new(
+            SitePlan::default(),
+            "",
+            Arc::default(),
+            None,
+            None,
+        ));
         let (of_worker, directory) = (Arc::clone(&shared), root.path().to_owned());
         let changes = Changes::none();
         let action = move |_: &WorkerContext| {

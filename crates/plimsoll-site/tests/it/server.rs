@@ -51,7 +51,9 @@ impl Site {
         let counters = Arc::<Counters>::default();
         let mut compiler = Compiler::new(directory.path(), &counters);
         compiler.actions.push(plimsoll_site::FILES);
-        compiler.admin_paths.push(plimsoll_site::refresh_path());
+        compiler
+            .admin_paths
+            .push(plimsoll_site::refresh_path(&compiler.states));
         let plan = compiler.compile(&text).unwrap();
         let engine = Engine::start(&plan.engine, counters).unwrap();
         let bound = engine.bound(&plan.engine);

@@ -90,7 +90,7 @@ impl Brought {
             actions: vec![plimsoll_site::FILES],
             sections: Vec::new(),
             listens: Vec::new(),
-            admin_paths: vec![plimsoll_site::refresh_path()],
+            admin_paths: Vec::new(),
             keeper: None,
         }
     }
@@ -210,6 +210,8 @@ impl Configuration {
         compiler.listens = brought.listens;
         compiler.notices = Notices::new(report);
         compiler.admin_paths = brought.admin_paths;
+        let refresh = plimsoll_site::refresh_path(&compiler.states);
+        compiler.admin_paths.push(refresh);
         Self {
             source,
             compiler,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 #[cfg(feature = "serve")]
 use plimsoll_certificates::{Keeper, Surroundings};
 use plimsoll_server::config::{Compiler, ServerPlan};
+#[cfg(feature = "serve")]
+use plimsoll_wire::Background;
 
 /// Keeps certificates current until it is dropped.
 pub(super) trait KeepCertificates {
@@ -32,5 +34,6 @@ pub(super) fn keeper(compiler: &Compiler) -> Box<dyn KeepCertificates> {
         challenges: compiler.challenges.clone(),
         counters: Arc::clone(&compiler.counters),
         notices: compiler.notices.clone(),
+        background: compiler.states.state("", Background::default),
     }))
 }
