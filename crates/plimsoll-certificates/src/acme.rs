@@ -15,7 +15,7 @@ use plimsoll_model::Certificate;
 use plimsoll_server::{AcmePlan, ChallengeKind, Challenges};
 use plimsoll_wire::tls::{AwaitedCertificate, ServerTlsError, TlsChallengeError};
 
-use crate::store::{StoreError, Written};
+use crate::store::{StoreError, TemporaryFile};
 use crate::transport::{self, Transport};
 
 /// For one request.
@@ -144,7 +144,7 @@ async fn issue(
     drop(proofs);
     let key = order.finalize().await?;
     let chain = order.poll_certificate(&POLLING).await?;
-    let written = Written::new(&plan.file, format!("{key}{chain}"))?;
+    let written = TemporaryFile::new(&plan.file, format!("{key}{chain}"))?;
     let issued = AwaitedCertificate {
         names: plan.names.clone(),
         file: written.path().to_owned(),

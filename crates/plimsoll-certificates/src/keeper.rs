@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::acme::{OrderError, order};
 use crate::events::CertificateEvent;
 use crate::figures::AcmeFigures;
-use crate::kept::Kept;
+use crate::kept::CertificateState;
 use crate::responses::Fetching;
 
 /// What a keeper works with.
@@ -39,13 +39,13 @@ pub struct Keeper {
 
 #[derive(Debug)]
 struct Running {
-    wanted: watch::Sender<Wanted>,
+    wanted: watch::Sender<KeptPlans>,
     _task: BackgroundTask,
 }
 
 /// What is to be kept.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct KeptPlans {
     pub(crate) acme: Vec<AcmePlan>,
     pub(crate) ocsp: Vec<OcspPlan>,
     /// Raised each time that what failed is to be tried at once.
@@ -87,7 +87,7 @@ impl Keeper {
 
 impl Running {
     fn start(surroundings: &Surroundings) -> io::Result<Self> {
-        let (wanted, wanted_changes) = watch::channel(Wanted::default());
+        let (wanted, wanted_changes) = watch::channel(KeptPlans::default());
         let keeping = Keeping {
             figures: surroundings.counters.figures(),
             surroundings: surroundings.clone(),
@@ -112,12 +112,12 @@ impl Running {
 struct Keeping {
     surroundings: Surroundings,
     figures: Arc<AcmeFigures>,
-    kept: Vec<Kept>,
+    kept: Vec<CertificateState>,
     attempt: u64,
 }
 
 impl Keeping {
-    async fn run(mut self, mut wanted_changes: watch::Receiver<Wanted>) {
+    async fn run(mut self, mut wanted_changes: watch::Receiver<KeptPlans>) {
         wanted_changes.mark_changed();
         while let Ok(has_changed) = wanted_changes.has_changed() {
             if has_changed {
@@ -142,7 +142,7 @@ impl Keeping {
     }
 
     /// Keeps what is wanted; what is known of it is not forgotten.
-    fn adopt(&mut self, wanted: Wanted) {
+    fn adopt(&mut self, wanted: KeptPlans) {
         let now = SystemClock.wall();
         let mut before = std::mem::take(&mut self.kept);
         let at_once = wanted.attempt > self.attempt;
@@ -153,7 +153,7 @@ impl Keeping {
                 before.swap_remove(known)
             } else {
                 let found = self.found(&plan);
-                Kept::new(plan, found.as_ref(), now, fastrand::f64())
+                CertificateState::new(plan, found.as_ref(), now, fastrand::f64())
             };
             if at_once {
                 kept.try_again(now);
@@ -222,7 +222,7 @@ impl Keeping {
 /// Until something is due, or until something else or nothing is wanted any more.
 pub(crate) async fn until_due(
     due: Option<SystemTime>,
-    wanted_changes: &mut watch::Receiver<Wanted>,
+    wanted_changes: &mut watch::Receiver<KeptPlans>,
 ) {
     let now = SystemClock.wall();
     let until = |due: SystemTime| due.duration_since(now).unwrap_or_default();
@@ -238,6 +238,6 @@ pub(crate) async fn until_due(
 }
 
 /// Until no certificate is wanted any more.
-pub(crate) async fn ended(mut wanted_changes: watch::Receiver<Wanted>) {
+pub(crate) async fn ended(mut wanted_changes: watch::Receiver<KeptPlans>) {
     while wanted_changes.changed().await.is_ok() {}
 }

@@ -10,7 +10,7 @@ use crate::schedule::{pause, renewal};
 
 /// A certificate, what is known of it, and when it is ordered next.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CertificateState {
     pub(crate) plan: AcmePlan,
     /// Until when that holds which is there.
     pub(crate) expires: Option<SystemTime>,
@@ -22,7 +22,7 @@ pub(crate) struct Kept {
 /// Orders of one certificate are at least so far apart, whatever its dates say.
 const LEAST: Duration = Duration::from_secs(1);
 
-impl Kept {
+impl CertificateState {
     /// - `found`: what is in the file.
     /// - `chance`: from 0 to 1.
     pub(crate) fn new(
@@ -123,7 +123,7 @@ mod tests {
     fn what_is_there_is_kept_unless_its_names_are_others() {
         let now = SystemTime::UNIX_EPOCH + 1000 * DAY;
         let found = certificate(&["A.example", "::1"], now);
-        let due = |names: &[&str], found| Kept::new(plan(names), found, now, 0.0).due;
+        let due = |names: &[&str], found| CertificateState::new(plan(names), found, now, 0.0).due;
         assert_eq!(due(&["a.example"], Some(&found)), now + 60 * DAY);
         assert_eq!(due(&["0::1", "a.example"], Some(&found)), now + 60 * DAY);
         assert_eq!(due(&["a.example", "b.example"], Some(&found)), now);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn failures_are_forgotten_once_a_certificate_comes() {
         let now = SystemTime::UNIX_EPOCH + 1000 * DAY;
-        let mut kept = Kept::new(plan(&["a.example"]), None, now, 0.5);
+        let mut kept = CertificateState::new(plan(&["a.example"]), None, now, 0.5);
         assert_eq!(kept.failed(now, 0.5), Duration::from_mins(2));
         assert_eq!(kept.failed(now, 0.5), Duration::from_mins(4));
         assert_eq!(kept.due, now + Duration::from_mins(4));

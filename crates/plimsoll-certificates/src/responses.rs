@@ -16,9 +16,9 @@ use url::Url;
 
 use crate::events::CertificateEvent;
 use crate::figures::OcspFigures;
-use crate::keeper::{Surroundings, Wanted, ended, until_due};
+use crate::keeper::{KeptPlans, Surroundings, ended, until_due};
 use crate::schedule::{pause, refresh};
-use crate::store::{StoreError, Written};
+use crate::store::{StoreError, TemporaryFile};
 
 /// For one response.
 const LIMITS: FetchLimits = FetchLimits {
@@ -78,7 +78,7 @@ impl Fetching {
         }
     }
 
-    pub(crate) async fn run(mut self, mut wanted_changes: watch::Receiver<Wanted>) {
+    pub(crate) async fn run(mut self, mut wanted_changes: watch::Receiver<KeptPlans>) {
         wanted_changes.mark_changed();
         while let Ok(has_changed) = wanted_changes.has_changed() {
             if has_changed {
@@ -101,7 +101,7 @@ impl Fetching {
     }
 
     /// Keeps what is wanted; a certificate that has changed needs a new response.
-    fn adopt(&mut self, wanted: Wanted) {
+    fn adopt(&mut self, wanted: KeptPlans) {
         let now = SystemClock.wall();
         let at_once = wanted.attempt > self.attempt;
         self.attempt = wanted.attempt;
@@ -227,6 +227,6 @@ async fn fetch(plan: &OcspPlan, question: &OcspQuestion) -> Result<OcspResponse,
         return Err(ResponseError::Status(responder.to_owned(), answer.status));
     }
     let response = question.answer(&answer.content, SystemClock.wall())?;
-    Written::new(&plan.file, &response.der)?.keep()?;
+    TemporaryFile::new(&plan.file, &response.der)?.keep()?;
     Ok(response)
 }

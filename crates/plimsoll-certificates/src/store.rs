@@ -16,12 +16,12 @@ pub(crate) struct StoreError {
 
 /// A file that is written and not yet in its place.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct TemporaryFile {
     at: PathBuf,
     place: PathBuf,
 }
 
-impl Written {
+impl TemporaryFile {
     /// Writes `content` beside `place`, readable by its owner alone, in a folder that is made if it is not there.
     pub(crate) fn new(place: &Path, content: impl AsRef<[u8]>) -> Result<Self, StoreError> {
         let folder = folder_of(place);
@@ -102,11 +102,11 @@ mod tests {
         assert_eq!(read(&place).unwrap(), None);
         fs::create_dir_all(folder.path().join("a/b")).unwrap();
         fs::write(folder.path().join("a/b/account.json.new"), "left behind").unwrap();
-        let written = Written::new(&place, "one").unwrap();
+        let written = TemporaryFile::new(&place, "one").unwrap();
         assert_eq!(read(&place).unwrap(), None);
         assert_eq!(read(written.path()).unwrap().unwrap(), "one");
         written.keep().unwrap();
-        Written::new(&place, "two").unwrap().keep().unwrap();
+        TemporaryFile::new(&place, "two").unwrap().keep().unwrap();
         assert_eq!(read(&place).unwrap().unwrap(), "two");
         let mode = fs::metadata(&place).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_reported_with_its_place() {
-        let error = Written::new(Path::new("/dev/null/account.json"), "").unwrap_err();
+        let error = TemporaryFile::new(Path::new("/dev/null/account.json"), "").unwrap_err();
         assert_eq!(error.to_string(), "cannot make `/dev/null`");
     }
 }

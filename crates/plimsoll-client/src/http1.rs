@@ -21,7 +21,7 @@ use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(crate) use self::deadline::Deadline;
-pub use self::reading::Opened;
+pub use self::reading::BegunExchange;
 use crate::Request;
 use crate::stream::may_have_answered;
 use crate::timing::Timing;

@@ -62,7 +62,7 @@ pub use crate::content_coding::{Compressor, ContentCoding, encoded};
 pub use crate::credentials::basic_authorization;
 pub use crate::decode::{DecodeError, DecodeLimits, Decoder};
 pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
-pub use crate::http1::{Completed, Http1, Incomplete, Opened, Opening, ReadBuffer};
+pub use crate::http1::{BegunExchange, Completed, Http1, Incomplete, Opening, ReadBuffer};
 pub use crate::http2::{Driven, Http2, ResponseParts, Responses, require_http2};
 pub use crate::http3::{
     Http3, Http3Connection, Http3Parts, Http3Request, QuicConfig, QuicError, QuicOptions,

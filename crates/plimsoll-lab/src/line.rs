@@ -40,7 +40,7 @@ pub use crate::line::outcome::{Line, Window};
 pub use crate::line::plan::LinePlan;
 pub use crate::line::run::{Event, LineError, line};
 pub use crate::line::search::{
-    Ended, Purpose, SearchOutcome, SearchPlan, WindowOutcome, WindowPlan, search,
+    Purpose, SearchEnd, SearchOutcome, SearchPlan, WindowOutcome, WindowPlan, search,
 };
 pub use crate::line::text::to_text;
 pub use crate::line::usl::{Usl, fit_usl};

@@ -51,7 +51,7 @@ const NEVER: Duration = Duration::from_hours(24 * 365);
 
 /// State that the virtual users of one worker share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct WorkerState {
     pub(crate) plan: Rc<RunPlan>,
     pub(crate) connector: Connector,
     pub(crate) buffer: ReadBuffer,
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
 /// user a connection, and a target that redirects to ever new hosts must not use ever more memory.
 const MOST_FOUND: usize = 1_000;
 
-impl Shared {
+impl WorkerState {
     /// Redirects have led nowhere yet.
     pub(crate) fn new(
         plan: &Rc<RunPlan>,

@@ -17,7 +17,7 @@ use crate::recorder::Interval;
 /// Every threshold of a run, and what is needed of its past.
 #[derive(Debug)]
 pub(crate) struct Judge {
-    watched: Vec<Watched>,
+    watched: Vec<ThresholdWatch>,
     /// Past seconds, as many as the longest stretch needs.
     seconds: VecDeque<Second>,
     longest: Duration,
@@ -34,7 +34,7 @@ pub(crate) struct Judge {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct ThresholdWatch {
     threshold: Threshold,
     worst: Option<(f64, Duration)>,
     ended_run: bool,
@@ -58,7 +58,7 @@ impl Judge {
         Self {
             watched: thresholds
                 .iter()
-                .map(|threshold| Watched {
+                .map(|threshold| ThresholdWatch {
                     threshold: threshold.clone(),
                     worst: None,
                     ended_run: false,

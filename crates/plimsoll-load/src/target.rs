@@ -19,7 +19,7 @@ mod contract;
 pub use pid::Pid;
 pub use sampler::{Sampler, Samples};
 pub use spawned::{NotReady, Readiness, Spawned, SpawnedPlan};
-pub use tree::{AttachError, Ended, ProcessTree};
+pub use tree::{AttachError, ProcessTree, TargetEnded};
 
 /// Processes on this machine that answer the requests of a run.
 pub trait Target: Send + std::fmt::Debug {

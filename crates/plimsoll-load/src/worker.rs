@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use crate::Ramp;
 use crate::coalescing::Coalescing;
 use crate::collector::Published;
-use crate::driver::{Driver as _, Http1Driver, Http2Driver, Http3Driver, Shared, Tasks};
+use crate::driver::{Driver as _, Http1Driver, Http2Driver, Http3Driver, Tasks, WorkerState};
 use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plan::{HttpPlan, Pacing, RunPlan, Spacing, WorkloadPlan};
 use crate::progress::{Interrupt, Progress, ProgressReport};
@@ -227,7 +227,7 @@ impl Worker {
     fn start_drivers<W: HttpWorkload>(
         &self,
         http: HttpPlan,
-        make: &dyn Fn(&Rc<Shared>, usize) -> W,
+        make: &dyn Fn(&Rc<WorkerState>, usize) -> W,
         tasks: &mut Tasks,
     ) {
         for seat in self.seats() {
@@ -243,7 +243,7 @@ impl Worker {
     /// The connections of this worker.
     fn seats(&self) -> impl Iterator<Item = Seat<'_>> {
         let plan = &self.plan;
-        let shared = Rc::new(Shared::new(
+        let shared = Rc::new(WorkerState::new(
             plan,
             Connector::new(Arc::clone(&plan.connect)),
             SharedSource::new(plan, self.share),
@@ -363,7 +363,7 @@ impl Worker {
 /// A connection of a worker, from which its driver takes what its virtual users share.
 pub(crate) struct Seat<'a> {
     worker: &'a Worker,
-    shared: Rc<Shared>,
+    shared: Rc<WorkerState>,
     /// Its number among those of the worker.
     number: usize,
     /// Its number in the run.
@@ -373,7 +373,7 @@ pub(crate) struct Seat<'a> {
 
 impl Seat<'_> {
     /// State that the virtual users of the worker share.
-    pub(crate) fn shared(&self) -> &Rc<Shared> {
+    pub(crate) fn shared(&self) -> &Rc<WorkerState> {
         &self.shared
     }
 

@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use plimsoll_server::{Action, Answer, BodyError, Outcome, Request, RequestBody};
 
 use crate::journal::AnsweredBy;
-use crate::ready::Ready;
+use crate::ready::PreparedResponse;
 use crate::request::{KeptRequest, RequestView};
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -133,7 +133,7 @@ async fn outcome(answer: Answer) -> Outcome {
 fn refused(worker: &Worker, kept: &KeptRequest, (status, text): (StatusCode, String)) -> Answer {
     let sharing = worker.sharing();
     let allowed = sharing.allows(&kept.view());
-    Answer::now(Ready::text(sharing, status, text).response(sharing, &allowed))
+    Answer::now(PreparedResponse::text(sharing, status, text).response(sharing, &allowed))
 }
 
 fn too_long(limit: u64) -> (StatusCode, String) {

@@ -21,7 +21,7 @@ use crate::request::RequestView;
 
 pub use self::database::CollectionError;
 pub(crate) use self::database::MOST_BYTES;
-pub(crate) use self::persist::Written;
+pub(crate) use self::persist::DatabaseVersion;
 
 use self::database::{
     Database, Full, MOST_OBJECTS, Object, Snapshot, Table, Tables, find, key, length, next_id,
@@ -59,7 +59,7 @@ pub(crate) struct StoredResponse {
     pub(crate) fields: Vec<(HeaderName, HeaderValue)>,
     pub(crate) content: Bytes,
     /// The change to write to disk before the response is sent.
-    pub(crate) written: Option<Written>,
+    pub(crate) written: Option<DatabaseVersion>,
 }
 
 /// The part of a collection that a path names.

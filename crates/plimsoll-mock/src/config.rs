@@ -51,7 +51,7 @@ use crate::states::States;
 
 use self::set::Gathered;
 
-pub(crate) use self::added::Place;
+pub(crate) use self::added::Insertion;
 pub use self::root::{Listener, TlsListener};
 
 /// A problem in one of several files.

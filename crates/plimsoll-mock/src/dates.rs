@@ -94,8 +94,8 @@ pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
     let mut text = String::new();
     for piece in pieces(pattern) {
         match piece {
-            Piece::Text(literal) => text.push_str(&literal),
-            Piece::Field(letter, count) => {
+            PatternPart::Text(literal) => text.push_str(&literal),
+            PatternPart::Field(letter, count) => {
                 push(&mut text, time, letter, count).ok_or_else(|| {
                     format!("`{letter}` of the date format `{pattern}` is not known here")
                 })?;
@@ -106,13 +106,13 @@ pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
 }
 
 /// A part of a pattern.
-enum Piece {
+enum PatternPart {
     Text(String),
     /// A letter and how often it stands there.
     Field(char, usize),
 }
 
-fn pieces(pattern: &str) -> Vec<Piece> {
+fn pieces(pattern: &str) -> Vec<PatternPart> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut letters = pattern.chars().peekable();
@@ -136,16 +136,16 @@ fn pieces(pattern: &str) -> Vec<Piece> {
             continue;
         }
         if !text.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut text)));
+            pieces.push(PatternPart::Text(std::mem::take(&mut text)));
         }
         let mut count = 1;
         while letters.next_if_eq(&letter).is_some() {
             count += 1;
         }
-        pieces.push(Piece::Field(letter, count));
+        pieces.push(PatternPart::Field(letter, count));
     }
     if !text.is_empty() {
-        pieces.push(Piece::Text(text));
+        pieces.push(PatternPart::Text(text));
     }
     pieces
 }

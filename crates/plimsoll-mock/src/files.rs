@@ -13,7 +13,7 @@ use plimsoll_server::{Response, ResponseBody};
 use plimsoll_wire::{FolderNews, FolderWatch};
 
 use crate::folder::contents::{self, Contents, ContentsError};
-use crate::ready::{self, Ready};
+use crate::ready::{self, PreparedResponse};
 use crate::reply::without_empty_type;
 use crate::sharing::{Allowed, Sharing};
 
@@ -38,7 +38,7 @@ pub(crate) struct Files(Rc<RefCell<FileCache>>);
 #[derive(Debug)]
 struct FileCache {
     watch: FolderWatch,
-    answers: HashMap<Box<str>, Option<Rc<Ready>>>,
+    answers: HashMap<Box<str>, Option<Rc<PreparedResponse>>>,
     bytes: usize,
     /// How often everything was forgotten.
     epoch: u64,
@@ -48,7 +48,7 @@ struct FileCache {
 #[derive(Debug)]
 pub(crate) enum CacheLookup {
     /// This is it; without one there is no such file.
-    Answer(Option<Rc<Ready>>),
+    Answer(Option<Rc<PreparedResponse>>),
     /// It is to be loaded, and belongs to this epoch.
     No(u64),
 }
@@ -113,11 +113,16 @@ impl Files {
             LoadedFile::Missing => None,
             LoadedFile::Whole(contents) => {
                 let fields = typed(contents.media_type);
-                Some(Ready::new(sharing, status, fields, contents.bytes))
+                Some(PreparedResponse::new(
+                    sharing,
+                    status,
+                    fields,
+                    contents.bytes,
+                ))
             }
             LoadedFile::Wrong(message) => {
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
-                Some(Ready::text(sharing, status, message + "\n"))
+                Some(PreparedResponse::text(sharing, status, message + "\n"))
             }
             LoadedFile::Long(file) => {
                 let fields = typed(file.media_type());
@@ -145,7 +150,7 @@ impl FileCache {
         self.epoch += 1;
     }
 
-    fn keep(&mut self, key: &str, epoch: u64, answer: Option<Rc<Ready>>) {
+    fn keep(&mut self, key: &str, epoch: u64, answer: Option<Rc<PreparedResponse>>) {
         self.look();
         let length = answer.as_ref().map_or(0, |ready| ready.length()) + key.len();
         // Files whose changes are not watched are forgotten by `look` each time.

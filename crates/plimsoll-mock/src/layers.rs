@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_model::document::ConfigProblem;
 use serde_json::Value;
 
-use crate::config::Place;
+use crate::config::Insertion;
 use crate::folder::Folder;
 use crate::plan::MockPlan;
 use crate::rules::{Rule, RuleSet, Strategy, Tiebreaker};
@@ -153,7 +153,7 @@ impl Layers {
             None if self.is_removed(key) => return Err(unknown()),
             None => {
                 let set = self.in_files(key).ok_or_else(unknown)?;
-                Place::in_set(set, &self.files.states)
+                Insertion::in_set(set, &self.files.states)
             }
         };
         let rule = place.rule(json).map_err(ChangeError::Wrong)?;
@@ -210,8 +210,8 @@ impl Layers {
     }
 
     /// Where rules that are added stand.
-    pub(crate) fn place(&self) -> Place {
-        Place::alone(self.root(), &self.files.states)
+    pub(crate) fn place(&self) -> Insertion {
+        Insertion::alone(self.root(), &self.files.states)
     }
 
     /// The folder for files of added rules: that of the first set, or the served one.

@@ -11,14 +11,14 @@ use crate::sharing::{Allowed, Sharing};
 
 /// A whole response, prepared for everybody; for a page that sends credentials it is made anew.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct PreparedResponse {
     status: StatusCode,
     fields: Vec<(HeaderName, HeaderValue)>,
     content: Bytes,
     prepared: Rc<Prepared>,
 }
 
-impl Ready {
+impl PreparedResponse {
     /// Makes one.
     pub(crate) fn new(
         sharing: &Sharing,

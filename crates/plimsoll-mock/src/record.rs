@@ -34,13 +34,13 @@ pub struct Recorder {
     pub(crate) upstream: Arc<Upstream>,
     folder: PathBuf,
     notices: Notices,
-    kept: Mutex<Kept>,
+    kept: Mutex<RecordedRequest>,
     /// Taken before `kept`.
     store: Mutex<Store>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RecordedRequest {
     /// Those that have not been written.
     exchanges: Vec<KeptExchange>,
     /// How many there were in all.

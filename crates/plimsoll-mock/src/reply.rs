@@ -37,7 +37,7 @@ use crate::fault::Fault;
 use crate::grpc::GrpcReply;
 use crate::pace::Pace;
 use crate::proxy::Upstream;
-use crate::ready::Ready;
+use crate::ready::PreparedResponse;
 use crate::request::RequestView;
 use crate::script::Script;
 use crate::sharing::Sharing;
@@ -104,7 +104,7 @@ pub(crate) trait Respond {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer;
 
     /// The response, if it is the same for every request.
-    fn constant(&self, _reply: &Reply, _sharing: &Sharing) -> Option<Ready> {
+    fn constant(&self, _reply: &Reply, _sharing: &Sharing) -> Option<PreparedResponse> {
         None
     }
 
@@ -142,7 +142,7 @@ impl Reply {
     }
 
     /// The response, if it is the same for every request.
-    pub(crate) fn constant(&self, sharing: &Sharing) -> Option<Ready> {
+    pub(crate) fn constant(&self, sharing: &Sharing) -> Option<PreparedResponse> {
         if self.fault.is_some() || self.pace.is_some() || !self.written_fields.is_empty() {
             return None;
         }

@@ -51,7 +51,7 @@ impl Dialect {
 /// A text with places of ours.
 #[derive(Debug, Clone)]
 struct Places {
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePart>,
     form: Form,
     chance: Chance,
 }
@@ -68,7 +68,7 @@ pub enum Form {
 }
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     /// And whether it stands in a string of JSON.
     Value(Source, bool),
@@ -144,15 +144,15 @@ impl Written {
                 Part::Text(bytes) => {
                     let text = String::from_utf8_lossy(bytes).into_owned();
                     is_in_string = ends_in_string(&text, is_in_string);
-                    Piece::Text(text)
+                    TemplatePart::Text(text)
                 }
-                Part::Variable(name) => Piece::Value(source(name, names)?, is_in_string),
+                Part::Variable(name) => TemplatePart::Value(source(name, names)?, is_in_string),
                 Part::Generator(generator) => {
                     let first = match generator {
                         Generator::Counter { first, .. } => *first,
                         _ => 0,
                     };
-                    Piece::Generated(generator.clone(), Arc::new(AtomicU64::new(first)))
+                    TemplatePart::Generated(generator.clone(), Arc::new(AtomicU64::new(first)))
                 }
             });
         }
@@ -211,11 +211,11 @@ impl Places {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(written) => text.push_str(written),
-                Piece::Generated(generator, counter) => {
+                TemplatePart::Text(written) => text.push_str(written),
+                TemplatePart::Generated(generator, counter) => {
                     text.push_str(&self.chance.with(|rng| generated(generator, counter, rng)));
                 }
-                Piece::Value(source, is_in_string) => {
+                TemplatePart::Value(source, is_in_string) => {
                     let value = self.chance.with(|rng| source.value(request, rng));
                     push(&mut text, self.form, value, *is_in_string);
                 }
@@ -226,7 +226,7 @@ impl Places {
 
     fn with_numbers(&self) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text,
+            TemplatePart::Text(text) => text,
             _ => "0",
         });
         pieces.collect()

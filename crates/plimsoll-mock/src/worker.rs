@@ -15,7 +15,7 @@ use crate::files::{self, CacheLookup, Files, LoadedFile};
 use crate::journal::AnsweredBy;
 use crate::nearness::{findings, near_misses};
 use crate::plan::MockPlan;
-use crate::ready::{self, Ready};
+use crate::ready::{self, PreparedResponse};
 use crate::reply::{RECORDS, ReplyCall, ReplyContext};
 use crate::request::{KeptRequest, RequestView};
 use crate::script::Scripts;
@@ -29,7 +29,7 @@ pub(crate) struct Worker {
     epoch: u64,
     plan: Arc<MockPlan>,
     /// By set, rule and turn: responses that are always the same.
-    ready: Vec<Vec<Vec<Option<Ready>>>>,
+    ready: Vec<Vec<Vec<Option<PreparedResponse>>>>,
     context: Rc<ReplyContext>,
     /// Whether a condition parses content as XML.
     reads_xml: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Matched {
 
 /// Which reply of which rule.
 #[derive(Debug, Clone, Copy)]
-struct Chosen {
+struct ReplyNumber {
     set: usize,
     rule: usize,
     turn: usize,
@@ -65,7 +65,7 @@ struct Chosen {
 
 /// The part of the plan that answers a request, by its numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum By {
+pub(crate) enum Responder {
     Preflight,
     Rule(usize, usize),
     Collection(usize),
@@ -158,39 +158,48 @@ impl Worker {
         self: &Rc<Self>,
         request: &RequestView<'_>,
         matched: Matched,
-    ) -> (Answer, By) {
+    ) -> (Answer, Responder) {
         let allowed = self.sharing().allows(request);
         if let Some((set, number)) = matched.rule {
             let rule = &self.plan.sets[set].rules()[number];
             if let Err(error) = rule.advance(request) {
-                return (self.no_room(error, &allowed), By::Rule(set, number));
+                return (self.no_room(error, &allowed), Responder::Rule(set, number));
             }
-            let chosen = Chosen {
+            let chosen = ReplyNumber {
                 set,
                 rule: number,
                 turn: rule.turn(),
             };
             return (
                 self.by_rule(chosen, request, allowed),
-                By::Rule(set, number),
+                Responder::Rule(set, number),
             );
         }
         if request.method == "OPTIONS" && !self.has_own_options(request) {
-            return (Answer::now(self.sharing().options(request)), By::Preflight);
+            return (
+                Answer::now(self.sharing().options(request)),
+                Responder::Preflight,
+            );
         }
         let mut collections = self.plan.collections.iter().enumerate();
         let response =
             collections.find_map(|(at, collection)| Some((at, collection.answer(request)?)));
         if let Some((at, response)) = response {
-            return (self.by_collection(response, allowed), By::Collection(at));
+            return (
+                self.by_collection(response, allowed),
+                Responder::Collection(at),
+            );
         }
         let mut documents = self.plan.openapi.iter().enumerate();
         let response = documents.find_map(|(at, document)| Some((at, document.answer(request)?)));
         match response {
-            Some((at, response)) => (self.by_collection(response, allowed), By::Document(at)),
+            Some((at, response)) => (
+                self.by_collection(response, allowed),
+                Responder::Document(at),
+            ),
             None => (
                 self.by_folder(request, matched.nearest, allowed),
-                By::Folder,
+                Responder::Folder,
             ),
         }
     }
@@ -203,22 +212,22 @@ impl Worker {
     }
 
     /// The same for those who look at it later, when there may be another plan.
-    pub(crate) fn answered_by(&self, by: By) -> AnsweredBy {
+    pub(crate) fn answered_by(&self, by: Responder) -> AnsweredBy {
         match by {
-            By::Preflight => AnsweredBy::Preflight,
-            By::Rule(set, number) => {
+            Responder::Preflight => AnsweredBy::Preflight,
+            Responder::Rule(set, number) => {
                 let rule = Arc::clone(&self.plan.sets[set].rules()[number]);
                 match self.context.take_session() {
                     Some(session) => AnsweredBy::Session(rule, session),
                     None => AnsweredBy::Rule(rule),
                 }
             }
-            By::Collection(at) => {
+            Responder::Collection(at) => {
                 AnsweredBy::Collection(self.plan.collections[at].path().to_owned())
             }
-            By::Document(at) => AnsweredBy::Document(Arc::clone(&self.plan.openapi[at])),
-            By::Folder if self.plan.folder.is_none() => AnsweredBy::Nothing,
-            By::Folder => AnsweredBy::Folder,
+            Responder::Document(at) => AnsweredBy::Document(Arc::clone(&self.plan.openapi[at])),
+            Responder::Folder if self.plan.folder.is_none() => AnsweredBy::Nothing,
+            Responder::Folder => AnsweredBy::Folder,
         }
     }
 
@@ -258,7 +267,7 @@ impl Worker {
     }
 
     #[inline]
-    fn by_rule(&self, chosen: Chosen, request: &RequestView<'_>, allowed: Allowed) -> Answer {
+    fn by_rule(&self, chosen: ReplyNumber, request: &RequestView<'_>, allowed: Allowed) -> Answer {
         self.context.take_session();
         let rule = &self.plan.sets[chosen.set].rules()[chosen.rule];
         let reply = &rule.replies[chosen.turn];

@@ -36,10 +36,10 @@ pub use self::plan::{EnginePlan, Http3Plan, ListenerPlan, Serves};
 
 pub(crate) use self::plan::Key;
 
-use self::binding::{Binding, PerWorker, Taken};
+use self::binding::{Binding, InheritedSockets, PerWorker};
 use crate::engine::address::Address;
 use crate::engine::admission::Admission;
-use crate::engine::handover::{HandedOver, Held};
+use crate::engine::handover::{HandedOver, OfferedSockets};
 use crate::engine::limits::Limits;
 use crate::engine::listener::Transport;
 use crate::engine::run::{Command, Update};
@@ -84,7 +84,7 @@ pub struct Engine {
     /// The files of sockets, removed with their values.
     files: HashMap<Key, UnixFile>,
     /// Every listening socket once more, for the process that takes over.
-    held: HashMap<Key, Held>,
+    held: HashMap<Key, OfferedSockets>,
     threads: usize,
     pin: bool,
 }
@@ -259,7 +259,7 @@ impl Engine {
                 let found = taken.iter().position(|it| it.is_for(key));
                 found.map(|at| taken.swap_remove(at))
             };
-            let taken = Taken {
+            let taken = InheritedSockets {
                 own: take(&key).filter(|_| known.is_none()),
                 quic: take(&quic_key).filter(|_| adds_quic),
             };

@@ -77,7 +77,7 @@ impl Middleware {
             action = Rc::new(rate_limit::Limited::new(Arc::clone(limit), action));
         }
         if let Some(cors) = &self.cors {
-            action = Rc::new(cors::Shared::new(Arc::clone(cors), action));
+            action = Rc::new(cors::CorsLayer::new(Arc::clone(cors), action));
         }
         if let Some(headers) = &self.security_headers {
             action = Rc::new(security::Secured::new(Arc::clone(headers), action));
@@ -89,7 +89,7 @@ impl Middleware {
             action = Rc::new(trace::Traced::new(trace, action));
         }
         if let Some(ids) = &self.request_id {
-            action = Rc::new(request_id::Named::new(Arc::clone(ids), action));
+            action = Rc::new(request_id::RequestId::new(Arc::clone(ids), action));
         }
         action
     }

@@ -168,14 +168,14 @@ impl Worker {
 
 /// A connection's place: gives back what it held when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionGuard {
     pub(crate) worker: Rc<Worker>,
     address: IpAddr,
     number: usize,
     id: u64,
 }
 
-impl Place {
+impl ConnectionGuard {
     /// For a connection that was admitted.
     pub(crate) fn new(worker: Rc<Worker>, address: IpAddr) -> Self {
         worker.counters.accepted();
@@ -226,7 +226,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.worker.counters.panicked();

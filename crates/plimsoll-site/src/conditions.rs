@@ -20,7 +20,7 @@ pub(crate) struct Conditions<'a> {
 
 /// The outcome of the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum ConditionOutcome {
     /// The answer is what it would be without them.
     Holds,
     /// 304
@@ -48,28 +48,28 @@ impl Conditions<'_> {
     }
 
     /// In the order of section 13.2.2, for GET and HEAD.
-    pub(crate) fn judge(&self, content: Validators<'_>) -> Judged {
+    pub(crate) fn judge(&self, content: Validators<'_>) -> ConditionOutcome {
         if let Some(list) = self.if_match {
             if !lists(list, content.tag, Comparison::Strong) {
-                return Judged::Failed;
+                return ConditionOutcome::Failed;
             }
         } else if let Some(date) = self.if_unmodified_since
             && let (Some(date), Some(modified)) = (seconds(date), content.modified)
             && modified > date
         {
-            return Judged::Failed;
+            return ConditionOutcome::Failed;
         }
         if let Some(list) = self.if_none_match {
             if lists(list, content.tag, Comparison::Weak) {
-                return Judged::NotModified;
+                return ConditionOutcome::NotModified;
             }
         } else if let Some(date) = self.if_modified_since
             && let (Some(date), Some(modified)) = (seconds(date), content.modified)
             && modified <= date
         {
-            return Judged::NotModified;
+            return ConditionOutcome::NotModified;
         }
-        Judged::Holds
+        ConditionOutcome::Holds
     }
 
     /// Whether a range may be sent (section 13.1.5).
@@ -169,7 +169,7 @@ mod tests {
     const SAME: &[u8] = b"Sun, 06 Nov 1994 08:49:37 GMT";
     const OLDER: &[u8] = b"Sun, 06 Nov 1994 08:49:36 GMT";
 
-    fn judge(conditions: Conditions<'_>, is_weak: bool) -> Judged {
+    fn judge(conditions: Conditions<'_>, is_weak: bool) -> ConditionOutcome {
         let tag = Tag {
             is_weak,
             opaque: "a,b".to_owned(),
@@ -203,9 +203,9 @@ mod tests {
                 ..Conditions::default()
             };
             let expected = if weak {
-                Judged::NotModified
+                ConditionOutcome::NotModified
             } else {
-                Judged::Holds
+                ConditionOutcome::Holds
             };
             assert_eq!(judge(none, false), expected, "{list:?}");
             let any = Conditions {
@@ -213,9 +213,9 @@ mod tests {
                 ..Conditions::default()
             };
             let expected = if strong {
-                Judged::Holds
+                ConditionOutcome::Holds
             } else {
-                Judged::Failed
+                ConditionOutcome::Failed
             };
             assert_eq!(judge(any, false), expected, "{list:?}");
         }
@@ -223,7 +223,7 @@ mod tests {
             if_match: Some(b"\"a,b\""),
             ..Conditions::default()
         };
-        assert_eq!(judge(any, true), Judged::Failed);
+        assert_eq!(judge(any, true), ConditionOutcome::Failed);
     }
 
     #[test]
@@ -233,12 +233,15 @@ mod tests {
             ..Conditions::default()
         };
         for (value, expected) in [
-            (SAME, Judged::NotModified),
-            (b"Sunday, 06-Nov-94 08:49:37 GMT", Judged::NotModified),
-            (b"Sun Nov  6 08:49:37 1994", Judged::NotModified),
-            (OLDER, Judged::Holds),
-            (b"yesterday", Judged::Holds),
-            (b"\xff", Judged::Holds),
+            (SAME, ConditionOutcome::NotModified),
+            (
+                b"Sunday, 06-Nov-94 08:49:37 GMT",
+                ConditionOutcome::NotModified,
+            ),
+            (b"Sun Nov  6 08:49:37 1994", ConditionOutcome::NotModified),
+            (OLDER, ConditionOutcome::Holds),
+            (b"yesterday", ConditionOutcome::Holds),
+            (b"\xff", ConditionOutcome::Holds),
         ] {
             assert_eq!(judge(since(value), true), expected, "{value:?}");
         }
@@ -247,19 +250,19 @@ mod tests {
             if_none_match: Some(b"\"x\""),
             ..since(SAME)
         };
-        assert_eq!(judge(both, true), Judged::Holds);
+        assert_eq!(judge(both, true), ConditionOutcome::Holds);
         let until = |value| Conditions {
             if_unmodified_since: Some(value),
             ..Conditions::default()
         };
-        assert_eq!(judge(until(SAME), true), Judged::Holds);
-        assert_eq!(judge(until(OLDER), true), Judged::Failed);
-        assert_eq!(judge(until(b"x"), true), Judged::Holds);
+        assert_eq!(judge(until(SAME), true), ConditionOutcome::Holds);
+        assert_eq!(judge(until(OLDER), true), ConditionOutcome::Failed);
+        assert_eq!(judge(until(b"x"), true), ConditionOutcome::Holds);
         let both = Conditions {
             if_match: Some(b"*"),
             ..until(OLDER)
         };
-        assert_eq!(judge(both, true), Judged::Holds);
+        assert_eq!(judge(both, true), ConditionOutcome::Holds);
     }
 
     #[test]

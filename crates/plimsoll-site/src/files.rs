@@ -23,7 +23,7 @@ use crate::links::{LinkLists, LinkSource, Links};
 use crate::listing;
 use crate::live::Live;
 use crate::media;
-use crate::page::{Page, Parts};
+use crate::page::{Page, PageParts};
 use crate::path::{PathError, SitePath};
 use crate::resolve::{Layout, NOT_FOUND, Resolved, not_found_page};
 use crate::rule_files::{self, RuleFiles};
@@ -404,7 +404,7 @@ impl Files {
             content = live.injected(&fields, &file.part);
             copies.clear();
         }
-        let parts = Parts {
+        let parts = PageParts {
             path,
             file,
             copies,

@@ -23,9 +23,9 @@ use plimsoll_server::{
 };
 
 use crate::compression::{Compressor, Forms};
-use crate::conditions::{Conditions, Judged, Validators, http_date};
+use crate::conditions::{ConditionOutcome, Conditions, Validators, http_date};
 use crate::media;
-use crate::ranges::Wanted;
+use crate::ranges::RequestedRanges;
 use crate::tree::{SiteFile, StoredCopy, Tag};
 
 /// Content up to this length, in bytes, is kept in memory; longer content stays in its file, whence the kernel
@@ -105,7 +105,7 @@ impl Drop for Charge {
 }
 
 /// The parts of a page.
-pub(crate) struct Parts {
+pub(crate) struct PageParts {
     /// Of the file in its tree.
     pub(crate) path: String,
     pub(crate) file: SiteFile,
@@ -125,8 +125,8 @@ pub(crate) struct Parts {
 
 impl Page {
     /// Fails where the file cannot be read.
-    pub(crate) fn load(parts: Parts, ledger: &Ledger) -> io::Result<Self> {
-        let Parts {
+    pub(crate) fn load(parts: PageParts, ledger: &Ledger) -> io::Result<Self> {
+        let PageParts {
             path,
             file,
             mut copies,
@@ -282,9 +282,9 @@ impl Page {
         let fields = fields_of_form(&self.fields, &tag, Some(coding));
         if self.status == StatusCode::OK && !request.is_plain() {
             match request.conditions.judge(self.validators(&tag)) {
-                Judged::NotModified => return not_modified(fields),
-                Judged::Failed => return unexpected(),
-                Judged::Holds => {}
+                ConditionOutcome::NotModified => return not_modified(fields),
+                ConditionOutcome::Failed => return unexpected(),
+                ConditionOutcome::Holds => {}
             }
         }
         built(self.status, &fields).with_body(ResponseBody::Stream(Box::pin(Unmade)))
@@ -304,9 +304,9 @@ impl Page {
         }
         let validators = self.validators(&variant.tag);
         match request.conditions.judge(validators) {
-            Judged::NotModified => return Rc::clone(&variant.not_modified).into(),
-            Judged::Failed => return unexpected(),
-            Judged::Holds => {}
+            ConditionOutcome::NotModified => return Rc::clone(&variant.not_modified).into(),
+            ConditionOutcome::Failed => return unexpected(),
+            ConditionOutcome::Holds => {}
         }
         let Some(range) = request.range else {
             return Rc::clone(&variant.whole).into();
@@ -315,16 +315,16 @@ impl Page {
             return Rc::clone(&variant.whole).into();
         }
         let length = variant.content.length();
-        match Wanted::parse(range, length) {
-            Wanted::Whole => Rc::clone(&variant.whole).into(),
-            Wanted::Nothing => {
+        match RequestedRanges::parse(range, length) {
+            RequestedRanges::Whole => Rc::clone(&variant.whole).into(),
+            RequestedRanges::Nothing => {
                 let text = "the content has none of that range\n";
                 let range = HeaderValue::from_str(&format!("bytes */{length}"));
                 let range = range.expect("digits are allowed in a field");
                 Response::text(StatusCode::RANGE_NOT_SATISFIABLE, text)
                     .with_field(CONTENT_RANGE, range)
             }
-            Wanted::Parts(parts) => self.partial(variant, &parts),
+            RequestedRanges::Parts(parts) => self.partial(variant, &parts),
         }
     }
 

@@ -8,7 +8,7 @@ const MOST: usize = 64;
 
 /// The ranges of a `range` field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RequestedRanges {
     /// The whole: there is no such field, or none that is understood.
     Whole,
     /// These parts, none of them empty; those that touch are one, the others in the order of the request.
@@ -17,7 +17,7 @@ pub(crate) enum Wanted {
     Nothing,
 }
 
-impl Wanted {
+impl RequestedRanges {
     /// - `field`: its value.
     /// - `length`: of the content.
     pub(crate) fn parse(field: &[u8], length: u64) -> Self {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_requested() {
-        use Wanted::{Nothing, Parts, Whole};
+        use RequestedRanges::{Nothing, Parts, Whole};
 
         let part = |from, to| {
             Parts(Vec::from([Range {
@@ -163,11 +163,15 @@ mod tests {
             ("bytes=0-99999999999999999999999", part(0, 10000)),
             ("bytes=99999999999999999999999-", Nothing),
         ] {
-            assert_eq!(Wanted::parse(field.as_bytes(), 10000), expected, "{field}");
+            assert_eq!(
+                RequestedRanges::parse(field.as_bytes(), 10000),
+                expected,
+                "{field}"
+            );
         }
-        assert_eq!(Wanted::parse(b"bytes=0-5", 0), Whole);
+        assert_eq!(RequestedRanges::parse(b"bytes=0-5", 0), Whole);
         let many = format!("bytes={}", vec!["1-2"; 1000].join(","));
-        assert_eq!(Wanted::parse(many.as_bytes(), 10000), Whole);
+        assert_eq!(RequestedRanges::parse(many.as_bytes(), 10000), Whole);
     }
 
     proptest! {
@@ -179,10 +183,10 @@ mod tests {
             let specs: Vec<_> = pairs.iter().map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))).collect();
             let field = format!("bytes={}", specs.join(","));
             let wanted = |byte: u64| pairs.iter().any(|(a, b)| (a.min(b)..=a.max(b)).contains(&&byte));
-            match Wanted::parse(field.as_bytes(), length) {
-                Wanted::Whole => prop_assert!((0..length).all(wanted)),
-                Wanted::Nothing => prop_assert!(!(0..length).any(wanted)),
-                Wanted::Parts(parts) => {
+            match RequestedRanges::parse(field.as_bytes(), length) {
+                RequestedRanges::Whole => prop_assert!((0..length).all(wanted)),
+                RequestedRanges::Nothing => prop_assert!(!(0..length).any(wanted)),
+                RequestedRanges::Parts(parts) => {
                     for byte in 0..length {
                         let holding = parts.iter().filter(|part| part.contains(&byte)).count();
                         prop_assert_eq!(holding, usize::from(wanted(byte)));
@@ -194,7 +198,7 @@ mod tests {
 
         #[test]
         fn nothing_panics(field in proptest::collection::vec(any::<u8>(), 0..40), length in any::<u64>()) {
-            Wanted::parse(&field, length);
+            RequestedRanges::parse(&field, length);
         }
     }
 }

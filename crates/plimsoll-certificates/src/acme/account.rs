@@ -6,7 +6,7 @@ use instant_acme::{Account, AccountBuilder, AccountCredentials, ExternalAccountK
 use plimsoll_server::AcmeAccount;
 
 use crate::acme::OrderError;
-use crate::store::{Written, read};
+use crate::store::{TemporaryFile, read};
 use crate::transport::Transport;
 
 /// The account that is kept, or a new one, which is kept from now on.
@@ -44,6 +44,6 @@ async fn create(plan: &AcmeAccount, builder: AccountBuilder) -> Result<Account, 
     let (account, credentials) = creating.await?;
     let text = serde_json::to_string(&credentials)
         .map_err(|error| OrderError::Account(plan.file.display().to_string(), error))?;
-    Written::new(&plan.file, &text)?.keep()?;
+    TemporaryFile::new(&plan.file, &text)?.keep()?;
     Ok(account)
 }

@@ -30,9 +30,9 @@ use crate::{
 /// Nothing is sent or received unless [`drive`](Self::drive) is polled beside the checks, on the same
 /// thread. Clones share the connections.
 #[derive(Clone)]
-pub struct SharedConnections(Rc<Shared>);
+pub struct SharedConnections(Rc<ConnectionSet>);
 
-struct Shared {
+struct ConnectionSet {
     endpoint: Endpoint,
     settings: h2::Settings,
     most: usize,
@@ -69,7 +69,7 @@ struct Seat {
 }
 
 /// A connection with room for one more exchange.
-pub(super) struct Place {
+pub(super) struct Slot {
     lane: Rc<RefCell<Lane>>,
     /// Of opening it, if that was done for this place.
     pub(super) phases: Phases,
@@ -86,7 +86,7 @@ impl SharedConnections {
     /// - `settings`: of each; `streams` is how many checks it may carry at a time, as far as the peer
     ///   allows it.
     pub fn new(endpoint: Endpoint, most: usize, settings: h2::Settings) -> Self {
-        Self(Rc::new(Shared {
+        Self(Rc::new(ConnectionSet {
             endpoint,
             settings,
             most: most.max(1),
@@ -121,12 +121,12 @@ impl SharedConnections {
         connector: &Connector,
         deadline: Instant,
         clock: &impl Clock,
-    ) -> Result<Place, (Failure, Phases)> {
+    ) -> Result<Slot, (Failure, Phases)> {
         let mut has_waited = false;
         loop {
             if let Some(lane) = self.0.lane_with_room() {
                 let reused = lane.borrow().has_carried;
-                return Ok(Place {
+                return Ok(Slot {
                     lane,
                     phases: Phases::default(),
                     reused,
@@ -137,7 +137,7 @@ impl SharedConnections {
                 return self.open_one(connector, clock, has_waited).await;
             }
             has_waited = true;
-            let _waiting = Counted::new(&self.0.waiting);
+            let _waiting = WaiterCount::new(&self.0.waiting);
             let wait = tokio::time::timeout_at(deadline.into(), self.0.room.notified());
             if wait.await.is_err() {
                 let failure = Failure::new(Phase::Blocked, FailureKind::Timeout)
@@ -152,7 +152,7 @@ impl SharedConnections {
         connector: &Connector,
         clock: &impl Clock,
         has_waited: bool,
-    ) -> Result<Place, (Failure, Phases)> {
+    ) -> Result<Slot, (Failure, Phases)> {
         let opening = Opening::new(&self.0);
         let connecting = Box::pin(connector.connect(&self.0.endpoint, clock));
         let connection = connecting
@@ -164,7 +164,7 @@ impl SharedConnections {
         let lane = Rc::new(RefCell::new(lane));
         self.0.lanes.borrow_mut().push(Rc::clone(&lane));
         drop(opening);
-        Ok(Place {
+        Ok(Slot {
             lane,
             phases,
             reused: false,
@@ -177,7 +177,7 @@ impl SharedConnections {
     /// - `observer`: is away while the exchange is under way, and back when this is done or dropped.
     pub(super) async fn exchange(
         &self,
-        place: &Place,
+        place: &Slot,
         request: &h2::EncodedRequest,
         begun: Instant,
         deadline: Instant,
@@ -219,7 +219,7 @@ impl fmt::Debug for SharedConnections {
     }
 }
 
-impl Place {
+impl Slot {
     /// Whether no time went by on the way to it.
     pub(super) fn is_immediate(&self) -> bool {
         self.reused && !self.has_waited
@@ -236,7 +236,7 @@ impl Place {
     }
 }
 
-impl Shared {
+impl ConnectionSet {
     /// The connection with the fewest exchanges under way, of those that can carry one more.
     fn lane_with_room(&self) -> Option<Rc<RefCell<Lane>>> {
         let lanes = self.lanes.borrow();
@@ -387,7 +387,7 @@ impl Responses for Seats {
 
 /// A check that waits for its exchange; dropped before the end, it gives the exchange up.
 struct Seated<'a> {
-    shared: &'a Shared,
+    shared: &'a ConnectionSet,
     lane: &'a RefCell<Lane>,
     token: u32,
     observer: &'a mut Observer,
@@ -406,16 +406,16 @@ impl Drop for Seated<'_> {
 }
 
 /// Counts somebody for as long as it lives.
-struct Counted<'a>(&'a Cell<usize>);
+struct WaiterCount<'a>(&'a Cell<usize>);
 
-impl<'a> Counted<'a> {
+impl<'a> WaiterCount<'a> {
     fn new(count: &'a Cell<usize>) -> Self {
         count.set(count.get() + 1);
         Self(count)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for WaiterCount<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -423,15 +423,15 @@ impl Drop for Counted<'_> {
 
 /// A connection that is being opened; whatever becomes of it, the driver looks who can go on.
 struct Opening<'a> {
-    shared: &'a Shared,
-    _counted: Counted<'a>,
+    shared: &'a ConnectionSet,
+    _counted: WaiterCount<'a>,
 }
 
 impl<'a> Opening<'a> {
-    fn new(shared: &'a Shared) -> Self {
+    fn new(shared: &'a ConnectionSet) -> Self {
         Self {
             shared,
-            _counted: Counted::new(&shared.opening),
+            _counted: WaiterCount::new(&shared.opening),
         }
     }
 }

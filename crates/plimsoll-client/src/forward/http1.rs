@@ -19,9 +19,9 @@ use plimsoll_wire::{poll_recv_spare, tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::head::{Fields, Head, ResponseHead};
-use super::pool::{Destination, Place};
+use super::pool::{ConnectionGuard, Destination};
 use super::upgraded::Upgraded;
-use super::upload::{Piece, Upload};
+use super::upload::{BodyPart, Upload};
 use crate::stream::may_have_answered;
 use crate::timing::Timing;
 use crate::{Completed, Incomplete, ReadBuffer, Stream};
@@ -141,7 +141,7 @@ impl Http1Connection {
 /// One request and its response.
 pub(super) struct Http1Exchange<B> {
     /// Gone once the connection went back to the pool, or was upgraded.
-    place: Option<Place>,
+    place: Option<ConnectionGuard>,
     upload: Upload<B>,
     /// The line end behind a long chunk is due.
     owes_line_end: bool,
@@ -211,7 +211,7 @@ fn owned(head: &h1::ResponseHead<'_>) -> Option<ResponseHead> {
 impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> Http1Exchange<B> {
     /// Stages the head; it is written with the first poll.
     pub(super) fn begin(
-        mut place: Place,
+        mut place: ConnectionGuard,
         head: &Head<'_>,
         body: B,
         begun: Instant,
@@ -334,7 +334,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
 
     /// Takes the connection over behind a response that made a tunnel of it.
     pub(super) fn upgrade(mut self) -> Option<Upgraded> {
-        let is_tunnel = |place: &Place| {
+        let is_tunnel = |place: &ConnectionGuard| {
             place
                 .connection()
                 .is_some_and(|connection| connection.decoder.is_tunnel())
@@ -416,7 +416,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
         let status = self
             .place
             .as_ref()
-            .and_then(Place::connection)
+            .and_then(ConnectionGuard::connection)
             .map_or(0, |connection| connection.decoder.status());
         self.outcome = Some(Ok(Completed {
             status,
@@ -427,7 +427,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             reusable: is_clean,
             surplus: false,
         }));
-        let is_tunnel = |place: &mut Place| {
+        let is_tunnel = |place: &mut ConnectionGuard| {
             let connection = place.connection();
             !connection.is_some_and(|connection| connection.decoder.is_tunnel())
         };
@@ -474,7 +474,7 @@ struct End {
 
 /// Reads once and decodes.
 fn poll_read(
-    place: &mut Place,
+    place: &mut ConnectionGuard,
     progress: &mut Progress,
     inbox: &mut Inbox,
     context: &mut Context<'_>,
@@ -583,15 +583,15 @@ fn stage<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpi
             Poll::Pending => return Ok(true),
         };
         match piece {
-            Piece::Data(data) => {
+            BodyPart::Data(data) => {
                 connection.stage(data, is_chunked);
                 *owes_line_end = is_chunked && !connection.chunk.is_empty();
             }
-            Piece::Trailers(trailers) => {
+            BodyPart::Trailers(trailers) => {
                 last_chunk(&mut connection.out, &lines(&trailers));
                 *is_ended = true;
             }
-            Piece::End => {
+            BodyPart::End => {
                 if is_chunked {
                     last_chunk(&mut connection.out, b"");
                 }

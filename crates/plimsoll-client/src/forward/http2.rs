@@ -22,7 +22,7 @@ use plimsoll_wire::h2::{self, ErrorCode, FieldWriter, StreamedRequest};
 use super::head::{Fields, Head, ResponseHead};
 use super::pool::{Destination, SharedClock};
 use super::upgraded::Upgraded;
-use super::upload::{Piece, Upload};
+use super::upload::{BodyPart, Upload};
 use crate::{Completed, Driven, Http2, Incomplete, ReadBuffer, Responses, Stream};
 
 /// A connection that carries many exchanges.
@@ -721,9 +721,9 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             if self.chunk.is_empty() {
                 match self.upload.poll_piece(context) {
                     Poll::Pending => return Ok(()),
-                    Poll::Ready(Ok(Piece::Data(data))) => self.chunk = data,
-                    Poll::Ready(Ok(Piece::End)) => {}
-                    Poll::Ready(Ok(Piece::Trailers(trailers))) => {
+                    Poll::Ready(Ok(BodyPart::Data(data))) => self.chunk = data,
+                    Poll::Ready(Ok(BodyPart::End)) => {}
+                    Poll::Ready(Ok(BodyPart::Trailers(trailers))) => {
                         let state = &mut *connection.state.borrow_mut();
                         state.http.send_trailers(token, |writer| {
                             for (name, value) in super::allowed_trailers(&trailers) {

@@ -27,7 +27,7 @@ pub(super) use self::tunnel::Http3Tunnel;
 
 use super::head::{Fields, Head, ResponseHead};
 use super::pool::Destination;
-use super::upload::{Piece, Upload};
+use super::upload::{BodyPart, Upload};
 use crate::http3::{Http3, Length, Receiver};
 use crate::timing::Timing;
 use crate::{Completed, Incomplete};
@@ -491,13 +491,13 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
 /// Sends one part of a body, and the end behind the last one.
 fn transfer(
     mut sending: Box<Sending>,
-    piece: Piece,
+    piece: BodyPart,
 ) -> Job<(Box<Sending>, Result<(), StreamError>)> {
     Box::pin(async move {
         let result = match piece {
-            Piece::Data(data) => sending.stream.send_data(data).await,
-            Piece::End => finish(&mut sending).await,
-            Piece::Trailers(trailers) => {
+            BodyPart::Data(data) => sending.stream.send_data(data).await,
+            BodyPart::End => finish(&mut sending).await,
+            BodyPart::Trailers(trailers) => {
                 let mut allowed = HeaderMap::new();
                 for (name, value) in super::allowed_trailers(&trailers) {
                     if let Ok(name) = HeaderName::from_bytes(name)

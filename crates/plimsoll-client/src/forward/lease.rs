@@ -16,7 +16,7 @@ use super::head::Head;
 use super::http1::Http1Exchange;
 use super::http2::{Http2Connection, Http2Exchange, Reservation};
 use super::http3::{Http3Exchange, QuicPlace};
-use super::pool::{Destination, Place};
+use super::pool::{ConnectionGuard, Destination};
 use crate::Stream;
 
 /// A connection, or a place on one, for one exchange. Goes back to the pool when it is dropped.
@@ -28,13 +28,13 @@ pub struct Lease {
 }
 
 enum Kind {
-    Http1(Place),
+    Http1(ConnectionGuard),
     Http2(Reservation),
     Http3(QuicPlace),
 }
 
 impl Lease {
-    pub(super) fn http1(place: Place, at: Instant) -> Self {
+    pub(super) fn http1(place: ConnectionGuard, at: Instant) -> Self {
         Self {
             kind: Kind::Http1(place),
             phases: Phases::default(),

@@ -504,7 +504,7 @@ impl Destination {
         } else {
             self.waiters.borrow_mut().push_front(Rc::clone(&waiter));
         }
-        let mut waiting = Waiting {
+        let mut waiting = WaiterGuard {
             destination: self,
             waiter,
             is_done: false,
@@ -563,8 +563,8 @@ impl Destination {
         self.call();
     }
 
-    fn place(self: &Rc<Self>, connection: Box<Http1Connection>) -> Place {
-        Place {
+    fn place(self: &Rc<Self>, connection: Box<Http1Connection>) -> ConnectionGuard {
+        ConnectionGuard {
             destination: Rc::clone(self),
             connection: Some(connection),
             is_begun: false,
@@ -687,13 +687,13 @@ impl Waiter {
 }
 
 /// A caller that waits; if it gives up, the next one is called in its place.
-struct Waiting<'a> {
+struct WaiterGuard<'a> {
     destination: &'a Destination,
     waiter: Rc<Waiter>,
     is_done: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         if self.is_done {
             return;
@@ -739,14 +739,14 @@ impl Drop for Attempt<'_> {
 }
 
 /// An HTTP/1 connection in use, and its place among the connections of its destination.
-pub(super) struct Place {
+pub(super) struct ConnectionGuard {
     destination: Rc<Destination>,
     connection: Option<Box<Http1Connection>>,
     /// An exchange has begun; before that the connection is as good as it was.
     is_begun: bool,
 }
 
-impl Place {
+impl ConnectionGuard {
     pub(super) fn destination(&self) -> &Rc<Destination> {
         &self.destination
     }
@@ -776,7 +776,7 @@ impl Place {
 }
 
 /// A connection without an exchange goes back to the pool, any other is closed.
-impl Drop for Place {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else {
             return;

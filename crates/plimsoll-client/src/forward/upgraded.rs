@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::http2::Http2Connection;
 use super::http3::Http3Tunnel;
-use super::pool::{Destination, Place};
+use super::pool::{ConnectionGuard, Destination};
 
 /// A byte stream in both directions. Dropping it closes the connection or resets the stream.
 pub struct Upgraded {
@@ -22,7 +22,7 @@ pub struct Upgraded {
 }
 
 enum Kind {
-    Http1(Place),
+    Http1(ConnectionGuard),
     Http2(Tunnel),
     Http3(Box<Http3Tunnel>),
 }
@@ -43,7 +43,7 @@ impl Drop for Tunnel {
 }
 
 impl Upgraded {
-    pub(super) fn http1(place: Place, surplus: Bytes) -> Self {
+    pub(super) fn http1(place: ConnectionGuard, surplus: Bytes) -> Self {
         Self {
             surplus,
             kind: Kind::Http1(place),

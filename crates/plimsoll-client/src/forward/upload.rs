@@ -33,7 +33,7 @@ pub(super) struct Upload<B> {
 
 /// A part of a body.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum BodyPart {
     /// Content, never empty.
     Data(Bytes),
     Trailers(HeaderMap),
@@ -104,9 +104,12 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
     }
 
     /// The next part; must not be called behind the end.
-    pub(super) fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Piece, Failure>> {
+    pub(super) fn poll_piece(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<BodyPart, Failure>> {
         if self.is_done {
-            return Poll::Ready(Ok(Piece::End));
+            return Poll::Ready(Ok(BodyPart::End));
         }
         if let Some(sleep) = &mut self.waiting {
             ready!(sleep.as_mut().poll(context));
@@ -117,7 +120,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
             let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else {
                 self.is_done = true;
                 return Poll::Ready(if self.left == 0 {
-                    Ok(Piece::End)
+                    Ok(BodyPart::End)
                 } else {
                     Err(broken("is shorter than announced"))
                 });
@@ -137,14 +140,14 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
                         && (self.keeps_trailers || self.length == BodyLength::Chunked)
                     {
                         self.is_done = true;
-                        return Poll::Ready(Ok(Piece::Trailers(trailers)));
+                        return Poll::Ready(Ok(BodyPart::Trailers(trailers)));
                     }
                 }
             }
         }
     }
 
-    fn counted(&mut self, data: Bytes) -> Result<Piece, Failure> {
+    fn counted(&mut self, data: Bytes) -> Result<BodyPart, Failure> {
         if let BodyLength::Known(_) = self.length {
             let Some(left) = self.left.checked_sub(data.len() as u64) else {
                 self.is_done = true;
@@ -153,7 +156,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
             self.left = left;
             self.is_done = left == 0 && (!self.keeps_trailers || self.body.is_end_stream());
         }
-        Ok(Piece::Data(data))
+        Ok(BodyPart::Data(data))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{Opening, Request};
 
 /// An exchange whose response has begun.
 #[derive(Debug)]
-pub struct Opened {
+pub struct BegunExchange {
     progress: Progress,
     /// How it stood then.
     pub opening: Opening,
@@ -22,7 +22,7 @@ pub struct Opened {
     completed: Option<Completed>,
 }
 
-impl Opened {
+impl BegunExchange {
     /// Bytes sent and received until now.
     pub fn traffic(&self) -> (u64, u64) {
         (self.progress.written as u64, self.progress.received)
@@ -42,7 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         buffer: &ReadBuffer,
         sink: &mut K,
         clock: &C,
-    ) -> Result<Opened, Incomplete> {
+    ) -> Result<BegunExchange, Incomplete> {
         self.decoder.begin(request.is_head());
         let mut progress = Progress::new(begun);
         let completed = poll_fn(|context| {
@@ -56,7 +56,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         .await?;
         let done = completed.map_or_else(|| clock.now(), |completed| completed.done);
         let stood = self.complete(&progress, done, false);
-        Ok(Opened {
+        Ok(BegunExchange {
             opening: Opening {
                 status: stood.status,
                 phases: stood.phases,
@@ -73,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
     /// - `deadline`: when to give up, if at all.
     pub async fn follow<K: ResponseSink, C: Clock>(
         &mut self,
-        opened: &mut Opened,
+        opened: &mut BegunExchange,
         request: &Request,
         deadline: Option<Instant>,
         buffer: &ReadBuffer,

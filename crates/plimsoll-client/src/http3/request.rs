@@ -10,11 +10,11 @@ use plimsoll_wire::h2::EncodedRequest;
 /// One whole request; clones share it.
 #[derive(Debug, Clone)]
 pub struct Http3Request {
-    parts: Arc<Parts>,
+    parts: Arc<RequestParts>,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct RequestParts {
     method: Method,
     uri: Uri,
     fields: HeaderMap,
@@ -42,7 +42,7 @@ impl Http3Request {
             }
         }
         Some(Self {
-            parts: Arc::new(Parts {
+            parts: Arc::new(RequestParts {
                 method,
                 uri: uri.build().ok()?,
                 fields,

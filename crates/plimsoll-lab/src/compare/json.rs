@@ -32,7 +32,7 @@ struct Document<'a> {
     seconds: u32,
     connections: u32,
     operands_are: &'static str,
-    order: Vec<Place>,
+    order: Vec<RankedOperand>,
     operands: Vec<Operand<'a>>,
     pairs: Vec<Pair>,
     conditions: Machine<'a>,
@@ -45,7 +45,7 @@ struct Bounds {
 }
 
 #[derive(Serialize)]
-struct Place {
+struct RankedOperand {
     operand: usize,
     round: Option<u32>,
 }
@@ -161,7 +161,7 @@ impl<'a> Document<'a> {
             order: comparison
                 .order
                 .iter()
-                .map(|turn| Place {
+                .map(|turn| RankedOperand {
                     operand: turn.operand,
                     round: turn.round,
                 })

@@ -3,7 +3,7 @@
 use plimsoll_model::{ByteSize, grouped, three_figures};
 
 use super::outcome::{Line, Window};
-use super::search::Ended;
+use super::search::SearchEnd;
 use crate::statistics::median;
 
 /// Stands where there is nothing to show.
@@ -18,7 +18,7 @@ pub(super) struct Shown {
 
 /// The line in the digits that its interval, or without one its precision, supports.
 pub(super) fn shown(line: &Line) -> Option<Shown> {
-    let Ended::Line(boundary) = line.found.ended else {
+    let SearchEnd::Line(boundary) = line.found.ended else {
         return None;
     };
     let half = match (boundary.low, boundary.high) {
@@ -56,7 +56,7 @@ pub(super) fn sentence(line: &Line) -> String {
         |held| format!("every window held up to {}/s", rate(held)),
     );
     match found.ended {
-        Ended::Line(_) => match (found.confirmed, line.confirm.is_zero()) {
+        SearchEnd::Line(_) => match (found.confirmed, line.confirm.is_zero()) {
             (Some(confirmed), _) => format!(
                 "{up_to}; a window of {:?} held at {}/s",
                 line.confirm,
@@ -65,13 +65,15 @@ pub(super) fn sentence(line: &Line) -> String {
             (None, true) => up_to,
             (None, false) => format!("{up_to}; no window of {:?} held there", line.confirm),
         },
-        Ended::Generator { rate: at } => format!(
+        SearchEnd::Generator { rate: at } => format!(
             "the generator was the limit at {}/s, so the line is not known; {up_to}",
             rate(at)
         ),
-        Ended::Interrupted => format!("{up_to}; interrupted before the line was found"),
-        Ended::Most => format!("{up_to}, the highest rate that was allowed; the line is above it"),
-        Ended::Nothing { lowest } => {
+        SearchEnd::Interrupted => format!("{up_to}; interrupted before the line was found"),
+        SearchEnd::Most => {
+            format!("{up_to}, the highest rate that was allowed; the line is above it")
+        }
+        SearchEnd::Nothing { lowest } => {
             format!("no line: even {}/s broke", rate(lowest))
         }
     }

@@ -7,7 +7,7 @@ use plimsoll_report::plot::{Axis, Line as PlotLine, Plot, escaped};
 
 use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
 use super::outcome::{Line, Window};
-use super::search::Ended;
+use super::search::SearchEnd;
 use crate::pages::{write_cards, write_conditions, write_marks};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
@@ -64,7 +64,7 @@ fn head(page: &mut String, line: &Line, title: &str) {
         escaped(&sentence(line)),
     )
     .expect(IN_MEMORY);
-    if let Ended::Generator { .. } = line.found.ended {
+    if let SearchEnd::Generator { .. } = line.found.ended {
         page.push_str(
             "<p class=\"mark limit\">The generator was the limit: the target may carry more.</p>",
         );
@@ -102,7 +102,7 @@ fn cards(page: &mut String, line: &Line) {
 /// The interval, to be shaded.
 fn interval(line: &Line) -> Vec<(f64, f64)> {
     match line.found.ended {
-        Ended::Line(boundary) => boundary.low.zip(boundary.high).into_iter().collect(),
+        SearchEnd::Line(boundary) => boundary.low.zip(boundary.high).into_iter().collect(),
         _ => Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use plimsoll_report::ConditionsDocument;
 use serde::Serialize;
 
 use super::outcome::{Line, Window};
-use super::search::Ended;
+use super::search::SearchEnd;
 
 /// Name and major version of the document.
 pub const SCHEMA: &str = "plimsoll.line/1";
@@ -102,11 +102,11 @@ struct Objective<'a> {
 impl<'a> Document<'a> {
     fn new(line: &'a Line) -> Self {
         let (ended, boundary, at) = match line.found.ended {
-            Ended::Line(boundary) => ("line", Some(boundary), None),
-            Ended::Generator { rate } => ("generator", None, Some(rate)),
-            Ended::Interrupted => ("interrupted", None, None),
-            Ended::Most => ("highest-rate-held", None, None),
-            Ended::Nothing { lowest } => ("nothing-held", None, Some(lowest)),
+            SearchEnd::Line(boundary) => ("line", Some(boundary), None),
+            SearchEnd::Generator { rate } => ("generator", None, Some(rate)),
+            SearchEnd::Interrupted => ("interrupted", None, None),
+            SearchEnd::Most => ("highest-rate-held", None, None),
+            SearchEnd::Nothing { lowest } => ("nothing-held", None, Some(lowest)),
         };
         Self {
             schema: SCHEMA,

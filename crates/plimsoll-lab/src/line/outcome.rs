@@ -7,7 +7,7 @@ use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit, counte
 use super::growth::grows;
 use super::knee::{Operating, knee};
 use super::plan::LinePlan;
-use super::search::{Ended, Purpose, SearchOutcome, WindowOutcome, WindowPlan};
+use super::search::{Purpose, SearchEnd, SearchOutcome, WindowOutcome, WindowPlan};
 use super::usl::{Usl, fit_usl};
 use crate::wording::without_figures;
 
@@ -245,7 +245,7 @@ impl Line {
         let mut warnings = Vec::new();
         let limited = |window: &&Window| !window.seen.held && window.seen.generator_limited;
         let limited = self.windows.iter().filter(limited).count();
-        if limited > 0 && matches!(self.found.ended, Ended::Line(_)) {
+        if limited > 0 && matches!(self.found.ended, SearchEnd::Line(_)) {
             let windows = counted(limited as u64, "window");
             warnings.push(format!(
                 "the generator was at its limit in {windows} that broke; those of the rounds \
@@ -272,7 +272,7 @@ impl Line {
                 plimsoll_model::grouped(*gap)
             ));
         }
-        if self.found.connections_full && matches!(self.found.ended, Ended::Line(_)) {
+        if self.found.connections_full && matches!(self.found.ended, SearchEnd::Line(_)) {
             warnings.push(format!(
                 "all {} connections were in use where windows broke: with more (-c) the target may \
                  carry more",

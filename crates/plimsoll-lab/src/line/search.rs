@@ -87,7 +87,7 @@ pub struct WindowOutcome {
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ended {
+pub enum SearchEnd {
     /// The line was found.
     Line(Boundary),
     /// The generator cannot make more load than the target carries.
@@ -110,7 +110,7 @@ pub enum Ended {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOutcome {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SearchEnd,
     /// The highest rate at which, as at every lower one, every window held that counts.
     pub held_up_to: Option<f64>,
     /// The rate at which a long window held, if one was made and did.
@@ -136,7 +136,7 @@ impl SearchOutcome {
             .iter()
             .filter(|(planned, held)| *held && planned.rate < broken);
         Self {
-            ended: Ended::Interrupted,
+            ended: SearchEnd::Interrupted,
             held_up_to: held.map(|(planned, _)| planned.rate).reduce(f64::max),
             confirmed: None,
             gaps: Vec::new(),
@@ -192,17 +192,19 @@ pub fn search<E>(
         };
         let (low, ceiling) = searcher.bisect(low, ceiling)?;
         if let Ceiling::Generator(rate) = ceiling {
-            break (Ended::Generator { rate }, Some(low));
+            break (SearchEnd::Generator { rate }, Some(low));
         }
         match searcher.rounds(low, ceiling.rate())? {
             Rounds::Generator(rate) => {
-                break (Ended::Generator { rate }, searcher.highest_held(rate));
+                break (SearchEnd::Generator { rate }, searcher.highest_held(rate));
             }
-            Rounds::Boundary(boundary, held_up_to) => break (Ended::Line(boundary), held_up_to),
+            Rounds::Boundary(boundary, held_up_to) => {
+                break (SearchEnd::Line(boundary), held_up_to);
+            }
             // A wrong turn is taken back, but not for ever.
             Rounds::Open(open, boundary, held_up_to) if restarts == RESTARTS => {
                 gaps.extend(open.gap());
-                break (Ended::Line(boundary), held_up_to);
+                break (SearchEnd::Line(boundary), held_up_to);
             }
             Rounds::Open(open, ..) => {
                 restarts += 1;
@@ -215,7 +217,7 @@ pub fn search<E>(
         }
     };
     let (mut ended, mut held_up_to, mut confirmed) = (ended, held_up_to, None);
-    if let (Ended::Line(boundary), Some(held), true) = (&mut ended, held_up_to, plan.confirms) {
+    if let (SearchEnd::Line(boundary), Some(held), true) = (&mut ended, held_up_to, plan.confirms) {
         (held_up_to, confirmed) = searcher.confirm(boundary, held)?;
     }
     Ok(SearchOutcome {
@@ -264,7 +266,7 @@ impl Ceiling {
 
 enum Bracket {
     Between(f64, Ceiling),
-    Ended(Ended),
+    Ended(SearchEnd),
 }
 
 enum Rounds {
@@ -304,7 +306,9 @@ impl<E> Searcher<'_, E> {
         }
         loop {
             let ceiling = match self.decide(rate, Purpose::Bracket)? {
-                Opinion::Held if rate >= self.plan.most => return Ok(Bracket::Ended(Ended::Most)),
+                Opinion::Held if rate >= self.plan.most => {
+                    return Ok(Bracket::Ended(SearchEnd::Most));
+                }
                 Opinion::Held => {
                     low = Some(rate);
                     rate = (rate * 2.0).min(self.plan.most);
@@ -335,7 +339,7 @@ impl<E> Searcher<'_, E> {
             }
             high = rate;
         }
-        Ok(Bracket::Ended(Ended::Nothing { lowest: high }))
+        Ok(Bracket::Ended(SearchEnd::Nothing { lowest: high }))
     }
 
     /// Halves the bracket, by ratio, until its ends are two steps of the rounds apart.

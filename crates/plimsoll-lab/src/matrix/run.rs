@@ -77,7 +77,7 @@ pub fn run(
         .iter()
         .any(super::plan::SizePlan::is_limited)
         .then(|| Groups::find(Path::new("/"), options.cgroup.as_deref()));
-    let groups = Held::new(groups);
+    let groups = GroupParent::new(groups);
     let refused: HashMap<Cell, String> = cells(plan)
         .into_iter()
         .filter_map(|cell| Some((cell, cannot(plan, cell, &machine, &groups)?)))
@@ -132,12 +132,12 @@ pub fn run(
 
 /// Where groups can be made, or why they cannot.
 #[derive(Debug)]
-struct Held {
+struct GroupParent {
     found: Option<Groups>,
     error: Option<GroupError>,
 }
 
-impl Held {
+impl GroupParent {
     fn new(groups: Option<Result<Groups, GroupError>>) -> Self {
         match groups {
             None => Self {
@@ -157,7 +157,12 @@ impl Held {
 }
 
 /// Why the machine cannot hold a cell; `None` if it can.
-fn cannot(plan: &MatrixPlan, cell: Cell, machine: &Conditions, groups: &Held) -> Option<String> {
+fn cannot(
+    plan: &MatrixPlan,
+    cell: Cell,
+    machine: &Conditions,
+    groups: &GroupParent,
+) -> Option<String> {
     let size = &plan.sizes[cell.size];
     let connections = size
         .connections

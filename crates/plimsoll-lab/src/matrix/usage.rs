@@ -70,7 +70,7 @@ pub(super) fn saturated(sides: &[&Usage], cores: f64) -> Vec<String> {
 
 /// A side that is observed.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct ObservedSide {
     name: String,
     allowed_cores: f64,
     tree: ProcessTree,
@@ -88,7 +88,7 @@ struct Reading {
     threads: HashMap<u32, CpuTime>,
 }
 
-impl Watched {
+impl ObservedSide {
     pub(super) fn new(name: String, allowed_cores: f64, tree: ProcessTree) -> Self {
         Self {
             name,
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_process_that_burns_is_seen_to() {
         let tree = ProcessTree::generator().unwrap();
-        let mut watched = Watched::new("target".to_owned(), 1.0, tree);
+        let mut watched = ObservedSide::new("target".to_owned(), 1.0, tree);
         watched.begin();
         let begun = SystemClock.now();
         let mut sum = 0_u64;

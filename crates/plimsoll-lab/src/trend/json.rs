@@ -19,7 +19,7 @@ pub fn to_json(trend: &Trend) -> String {
             .names
             .iter()
             .zip(&trend.started)
-            .map(|(name, started)| Named { name, started })
+            .map(|(name, started)| MetricStep { name, started })
             .collect(),
         figures: trend
             .series
@@ -52,12 +52,12 @@ struct Document<'a> {
     level: f64,
     shuffles: u32,
     seed: u64,
-    results: Vec<Named<'a>>,
+    results: Vec<MetricStep<'a>>,
     figures: Vec<Course<'a>>,
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct MetricStep<'a> {
     name: &'a str,
     started: &'a str,
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request, SessionPlan};
 use plimsoll_lab::line::{
-    Ended, Line, LineError, LinePlan, SCHEMA, SearchPlan, line, parse_objective, to_html, to_json,
-    to_text,
+    Line, LineError, LinePlan, SCHEMA, SearchEnd, SearchPlan, line, parse_objective, to_html,
+    to_json, to_text,
 };
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{
@@ -117,7 +117,7 @@ fn a_limit_of_600_per_second_is_found_within_five_percent() {
     let origin = limited();
     let plan = plan(&origin.url("/"), &["errors<1%"]);
     let line = found(&plan);
-    let Ended::Line(boundary) = line.found.ended else {
+    let SearchEnd::Line(boundary) = line.found.ended else {
         panic!("{}", to_text(&line));
     };
     // 1 % of errors is allowed.
@@ -182,7 +182,7 @@ fn a_queue_that_grows_is_a_break() {
     plan.confirm = Duration::from_secs(3);
     plan.run.sample_every = Duration::from_millis(20);
     let line = found(&plan);
-    let Ended::Line(boundary) = line.found.ended else {
+    let SearchEnd::Line(boundary) = line.found.ended else {
         panic!("{}", to_text(&line));
     };
     // A window of a second shows a rise from 3 requests on, 1 % of the rate.
@@ -207,7 +207,7 @@ fn what_never_holds_has_no_line() {
     plan.warm_up = Duration::ZERO;
     let line = found(&plan);
     assert!(
-        matches!(line.found.ended, Ended::Nothing { .. }),
+        matches!(line.found.ended, SearchEnd::Nothing { .. }),
         "{:?}",
         line.found
     );

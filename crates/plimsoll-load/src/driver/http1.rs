@@ -8,8 +8,8 @@ use plimsoll_client::{ConnectFailure, Http1, Stream};
 use plimsoll_model::{Clock, Exchange, Phases, Protocol, Retry};
 use plimsoll_wire::SystemClock;
 
-use super::outlasting::{OutlastingParts, Parts, Turn};
-use super::{Driver, Shared, Tasks, begin};
+use super::outlasting::{OutlastingParts, PartSink, Turn};
+use super::{Driver, Tasks, WorkerState, begin};
 use crate::back_off::BackOff;
 use crate::pace::{Finished, Start};
 use crate::user::{Recorder, VirtualUser, live};
@@ -43,7 +43,7 @@ impl Driver for Http1Driver {
 }
 
 struct Http1User<W> {
-    shared: Rc<Shared>,
+    shared: Rc<WorkerState>,
     /// One per endpoint, as far as they are open.
     connections: Vec<Option<Open>>,
     workload: W,
@@ -85,7 +85,7 @@ impl<W: HttpWorkload> VirtualUser for Http1User<W> {
                     .expect("it was just connected");
                 let begun = open.idle_since.max(exchange.done);
                 let (request, reader) = self.workload.request();
-                let mut parts = Parts(reader);
+                let mut parts = PartSink(reader);
                 let result = open
                     .http
                     .exchange(request, begun, deadline, buffer, &mut parts, clock);
@@ -225,7 +225,7 @@ impl<W: HttpWorkload> Http1User<W> {
 }
 
 /// Opens a connection.
-async fn open(shared: &Shared, endpoint: usize) -> Result<(Open, Phases), ConnectFailure> {
+async fn open(shared: &WorkerState, endpoint: usize) -> Result<(Open, Phases), ConnectFailure> {
     let plan = &shared.plan;
     let endpoint = shared.endpoint(endpoint);
     let connection = shared.connector.connect(&endpoint, &SystemClock).await?;

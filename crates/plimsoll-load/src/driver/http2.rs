@@ -24,7 +24,7 @@ use plimsoll_wire::h2::Settings;
 use self::link::{Connecting, Link, Open};
 use self::place::StreamSlot;
 use self::taking::{News, Taking};
-use super::{Driver, Shared, Tasks};
+use super::{Driver, Tasks, WorkerState};
 use crate::back_off::BackOff;
 use crate::coalescing::Coalescing;
 use crate::pace::{Finished, StreamPacer};
@@ -79,7 +79,7 @@ impl Driver for Http2Driver {
 
 /// Makes the exchanges of one connection, and of those that replace it.
 struct StreamsUser<W> {
-    shared: Rc<Shared>,
+    shared: Rc<WorkerState>,
     pacer: StreamPacer,
     places: Vec<StreamSlot<W>>,
     /// Places in play: one until a server has announced how many it allows.

@@ -9,8 +9,8 @@ use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase, Phases, Proto
 use plimsoll_wire::SystemClock;
 use tokio::sync::OnceCell;
 
-use super::outlasting::{OutlastingParts, Parts, Turn};
-use super::{Driver, MOST_ATTEMPTS, NEVER, Shared, Tasks, begin};
+use super::outlasting::{OutlastingParts, PartSink, Turn};
+use super::{Driver, MOST_ATTEMPTS, NEVER, Tasks, WorkerState, begin};
 use crate::back_off::BackOff;
 use crate::pace::{Finished, Start};
 use crate::plan::Http3Plan;
@@ -52,7 +52,7 @@ impl Driver for Http3Driver {
 
 /// The virtual user of one stream.
 struct QuicUser<W> {
-    shared: Rc<Shared>,
+    shared: Rc<WorkerState>,
     connection: Rc<QuicConnection>,
     workload: W,
 }
@@ -285,7 +285,7 @@ impl<W: HttpWorkload> QuicUser<W> {
         let Some(request) = request.http3() else {
             return not_encoded();
         };
-        let mut parts = Parts(reader);
+        let mut parts = PartSink(reader);
         let http = &mut open.http;
         let exchanging = http.exchange(&request, begun, deadline, &mut parts, &SystemClock);
         exchanging.await.into()

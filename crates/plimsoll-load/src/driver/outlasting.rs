@@ -14,9 +14,9 @@ use crate::pace::Gate;
 use crate::workload::{Head, ResponseReader};
 
 /// Hands the parts of a response to its reader, over HTTP/1 or HTTP/3.
-pub(super) struct Parts<'a, R>(pub(super) &'a mut R);
+pub(super) struct PartSink<'a, R>(pub(super) &'a mut R);
 
-impl<R: ResponseReader> ResponseSink for Parts<'_, R> {
+impl<R: ResponseReader> ResponseSink for PartSink<'_, R> {
     #[inline]
     fn wants_head(&self) -> bool {
         self.0.wants_head()
@@ -33,7 +33,7 @@ impl<R: ResponseReader> ResponseSink for Parts<'_, R> {
     }
 }
 
-impl<R: ResponseReader> Http3Parts for Parts<'_, R> {
+impl<R: ResponseReader> Http3Parts for PartSink<'_, R> {
     #[inline]
     fn head(&mut self, status: u16, fields: &HeaderMap) {
         self.0.head(Head::Http3(status, fields));

@@ -77,10 +77,10 @@ pub enum TemplateProblem {
 
 /// A text with places, taken apart.
 #[derive(Debug, Clone, Default)]
-struct Text(Vec<Piece>);
+struct Text(Vec<TemplatePart>);
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum TemplatePart {
     Fixed(Box<[u8]>),
     Column { feeder: usize, column: usize },
     Generated(Generator),
@@ -129,7 +129,7 @@ impl RequestTemplate {
         if !headers.iter().any(|(name, _)| is_host(name)) {
             fields.push((
                 "host".to_owned(),
-                Text(vec![Piece::Fixed(host.as_bytes().into())]),
+                Text(vec![TemplatePart::Fixed(host.as_bytes().into())]),
             ));
         }
         for (name, value) in headers {
@@ -142,10 +142,10 @@ impl RequestTemplate {
         }
         let mut target = Text::compile(target, feeders)?;
         for piece in &mut target.0 {
-            if let Piece::Fixed(text) = piece {
+            if let TemplatePart::Fixed(text) = piece {
                 let mut encoded = Vec::new();
                 push_encoded(text, &mut encoded);
-                *piece = Piece::Fixed(encoded.into());
+                *piece = TemplatePart::Fixed(encoded.into());
             }
         }
         let body = body.map(|body| Text::compile(body, feeders)).transpose()?;
@@ -172,11 +172,11 @@ impl RequestTemplate {
     /// - `feeders`: those that it was compiled with.
     pub(crate) fn shown_target(&self, feeders: &[Feeder]) -> String {
         let pieces = self.target.0.iter().map(|piece| match piece {
-            Piece::Fixed(text) => String::from_utf8_lossy(text).into_owned(),
-            Piece::Column { feeder, column } => {
+            TemplatePart::Fixed(text) => String::from_utf8_lossy(text).into_owned(),
+            TemplatePart::Column { feeder, column } => {
                 format!("{{{{{}}}}}", feeders[*feeder].table.columns()[*column])
             }
-            Piece::Generated(generator) => format!("{{{{{generator}}}}}"),
+            TemplatePart::Generated(generator) => format!("{{{{{generator}}}}}"),
         });
         pieces.collect()
     }
@@ -328,14 +328,14 @@ impl RequestTemplate {
 impl Text {
     fn compile(template: &Template, feeders: &[Feeder]) -> Result<Self, MissingVariable> {
         let pieces = template.parts().iter().map(|part| match part {
-            Part::Text(text) => Ok(Piece::Fixed(text.as_slice().into())),
-            Part::Generator(generator) => Ok(Piece::Generated(generator.clone())),
+            Part::Text(text) => Ok(TemplatePart::Fixed(text.as_slice().into())),
+            Part::Generator(generator) => Ok(TemplatePart::Generated(generator.clone())),
             Part::Variable(name) => feeders
                 .iter()
                 .enumerate()
                 .find_map(|(feeder, from)| {
                     let column = from.table.column(name)?;
-                    Some(Piece::Column { feeder, column })
+                    Some(TemplatePart::Column { feeder, column })
                 })
                 .ok_or_else(|| MissingVariable::Unknown(name.clone())),
         });
@@ -343,29 +343,29 @@ impl Text {
     }
 
     fn uses(&self, feeder: usize) -> bool {
-        self.0
-            .iter()
-            .any(|piece| matches!(piece, Piece::Column { feeder: used, .. } if *used == feeder))
+        self.0.iter().any(
+            |piece| matches!(piece, TemplatePart::Column { feeder: used, .. } if *used == feeder),
+        )
     }
 
     fn needs_clock(&self) -> bool {
         self.0
             .iter()
-            .any(|piece| matches!(piece, Piece::Generated(generator) if generate::needs_clock(generator)))
+            .any(|piece| matches!(piece, TemplatePart::Generated(generator) if generate::needs_clock(generator)))
     }
 
     /// No value may end the field and begin another one (RFC 9110, section 5.5).
     fn check_for_field(&self, header: &str, feeders: &[Feeder]) -> Result<(), TemplateProblem> {
         for piece in &self.0 {
             match piece {
-                Piece::Generated(Generator::Choice(texts)) => {
+                TemplatePart::Generated(Generator::Choice(texts)) => {
                     if texts.iter().any(|text| has_control(text)) {
                         return Err(HeadError::Value(header.to_owned()).into());
                     }
                 }
                 // Fixed text is checked with the whole, and other generators write nothing of the kind.
-                Piece::Fixed(_) | Piece::Generated(_) => {}
-                Piece::Column { feeder, column } => {
+                TemplatePart::Fixed(_) | TemplatePart::Generated(_) => {}
+                TemplatePart::Column { feeder, column } => {
                     let Feeder { name, table, .. } = &feeders[*feeder];
                     if let Some(row) = table.values(*column).position(has_control) {
                         return Err(TemplateProblem::Value {
@@ -389,13 +389,13 @@ impl Text {
         };
         for piece in &self.0 {
             match piece {
-                Piece::Generated(Generator::Choice(texts)) => {
+                TemplatePart::Generated(Generator::Choice(texts)) => {
                     if let Some(text) = texts.iter().find(|text| !is_part(text)) {
                         return Err(h2::HeadError::Authority((*text).clone()).into());
                     }
                 }
-                Piece::Fixed(_) | Piece::Generated(_) => {}
-                Piece::Column { feeder, column } => {
+                TemplatePart::Fixed(_) | TemplatePart::Generated(_) => {}
+                TemplatePart::Column { feeder, column } => {
                     let Feeder { name, table, .. } = &feeders[*feeder];
                     if let Some(row) = table.values(*column).position(|value| !is_part(value)) {
                         return Err(TemplateProblem::Authority {
@@ -412,17 +412,21 @@ impl Text {
 
     /// Whether it is always the same.
     fn is_fixed(&self) -> bool {
-        self.0.iter().all(|piece| matches!(piece, Piece::Fixed(_)))
+        self.0
+            .iter()
+            .all(|piece| matches!(piece, TemplatePart::Fixed(_)))
     }
 
     fn write(&self, values: &mut Values<'_>, out: &mut Vec<u8>) {
         for piece in &self.0 {
             match piece {
-                Piece::Fixed(text) => out.extend_from_slice(text),
-                Piece::Column { feeder, column } => {
+                TemplatePart::Fixed(text) => out.extend_from_slice(text),
+                TemplatePart::Column { feeder, column } => {
                     out.extend_from_slice(values.of(*feeder, *column));
                 }
-                Piece::Generated(generator) => generate::write(generator, &mut values.entropy, out),
+                TemplatePart::Generated(generator) => {
+                    generate::write(generator, &mut values.entropy, out)
+                }
             }
         }
     }
@@ -444,9 +448,11 @@ impl Text {
     fn write_encoded(&self, values: &mut Values<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) {
         for piece in &self.0 {
             match piece {
-                Piece::Fixed(text) => out.extend_from_slice(text),
-                Piece::Column { feeder, column } => push_encoded(values.of(*feeder, *column), out),
-                Piece::Generated(generator) => {
+                TemplatePart::Fixed(text) => out.extend_from_slice(text),
+                TemplatePart::Column { feeder, column } => {
+                    push_encoded(values.of(*feeder, *column), out)
+                }
+                TemplatePart::Generated(generator) => {
                     scratch.value.clear();
                     generate::write(generator, &mut values.entropy, &mut scratch.value);
                     push_encoded(&scratch.value, out);

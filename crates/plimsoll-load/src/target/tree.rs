@@ -49,7 +49,7 @@ pub enum AttachError {
 /// Every process of the tree has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("process {pid} and its children have ended")]
-pub struct Ended {
+pub struct TargetEnded {
     /// The process that was at the root of the tree.
     pub pid: u32,
 }
@@ -80,7 +80,7 @@ impl ProcessTree {
     ///   copied into the sample.
     ///
     /// Descriptors of a process that may not be read count as none.
-    pub fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, Ended> {
+    pub fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, TargetEnded> {
         self.inner.sample(at, completed)
     }
 
@@ -88,13 +88,13 @@ impl ProcessTree {
     ///
     /// Of a program that serves by a single thread this shows that it is at its limit although cores
     /// are idle.
-    pub fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, Ended> {
+    pub fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, TargetEnded> {
         self.inner.threads()
     }
 
     /// The sum, over the processes that run now, of the largest resident memory that each has ever
     /// had, in bytes: at least what the tree held at its peak, as far as they still run.
-    pub fn peak_memory_bytes(&mut self) -> Result<u64, Ended> {
+    pub fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {
         self.inner.peak_memory_bytes()
     }
 }

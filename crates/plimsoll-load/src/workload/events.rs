@@ -11,7 +11,7 @@ use plimsoll_wire::sse::{Decoder, Event, EventSink, Limits, MEDIA_TYPE, is_event
 
 use super::{Concluded, Head, HttpWorkload, Response, ResponseReader};
 use crate::back_off::BackOff;
-use crate::driver::Shared;
+use crate::driver::WorkerState;
 use crate::pace::{Gate, Start};
 use crate::source::RequestSource;
 use crate::user::Recorder;
@@ -22,7 +22,7 @@ const MOST_OF_TYPE: usize = 100;
 /// Opens streams of events, one after the other.
 #[derive(Debug)]
 pub(crate) struct EventStreams {
-    shared: Rc<Shared>,
+    shared: Rc<WorkerState>,
     source: RequestSource,
     /// The request with the ID of the last event.
     dressed: Option<Request>,
@@ -31,7 +31,7 @@ pub(crate) struct EventStreams {
 
 impl EventStreams {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: &Rc<Shared>, limits: Limits, index: usize) -> Self {
+    pub(crate) fn new(shared: &Rc<WorkerState>, limits: Limits, index: usize) -> Self {
         let plan = &shared.plan;
         let seed = plan.seed.wrapping_add(index as u64);
         let (gate, recorder) = (Rc::clone(&shared.gate), Rc::clone(&shared.recorder));
@@ -316,7 +316,7 @@ impl ResponseReader for EventStream {
         if is_counted {
             self.recorder.traffic(now, sent, received);
         }
-        let mut counted = Counted::default();
+        let mut counted = EventCount::default();
         let result = self.decoder.decode(piece, &mut counted);
         if counted.0 > 0 {
             self.has_events = true;
@@ -367,9 +367,9 @@ fn another_type(content_type: &[u8]) -> Failure {
 
 /// How many events a piece brought.
 #[derive(Debug, Default)]
-struct Counted(u64);
+struct EventCount(u64);
 
-impl EventSink for Counted {
+impl EventSink for EventCount {
     fn event(&mut self, _event: Event<'_>) {
         self.0 += 1;
     }

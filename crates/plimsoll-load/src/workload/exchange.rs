@@ -15,7 +15,7 @@ use plimsoll_wire::h1::ResponseSink as _;
 use super::decoding::Decoding;
 use super::redirects::RedirectChain;
 use super::{Concluded, Head, HttpWorkload, Response, ResponseReader};
-use crate::driver::Shared;
+use crate::driver::WorkerState;
 use crate::pace::Start;
 use crate::plan::ResponsePlan;
 use crate::source::RequestSource;
@@ -29,7 +29,7 @@ pub(crate) struct PlainExchange {
 
 impl PlainExchange {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: &Rc<Shared>, responses: &ResponsePlan, index: usize) -> Self {
+    pub(crate) fn new(shared: &Rc<WorkerState>, responses: &ResponsePlan, index: usize) -> Self {
         Self {
             requests: Requests::new(shared, index),
             reader: PlainReader::new(shared, responses),
@@ -92,7 +92,7 @@ impl HttpWorkload for PlainExchange {
 /// The requests of one virtual user, with what their session adds to them.
 #[derive(Debug)]
 pub(super) struct Requests {
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<WorkerState>,
     source: RequestSource,
     /// The request under way, if it differs from the planned one.
     dressed: Option<Request>,
@@ -102,7 +102,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(super) fn new(shared: &Rc<Shared>, index: usize) -> Self {
+    pub(super) fn new(shared: &Rc<WorkerState>, index: usize) -> Self {
         Self {
             source: RequestSource::new(Rc::clone(&shared.source), &shared.plan, index),
             dressed: None,
@@ -254,7 +254,7 @@ impl Requests {
 /// Reads responses for the session, for redirects and for conditions.
 #[derive(Debug)]
 pub(crate) struct PlainReader {
-    shared: Rc<Shared>,
+    shared: Rc<WorkerState>,
     /// The state that the user keeps.
     session: Option<Box<Session>>,
     observer: Option<Observer>,
@@ -267,7 +267,7 @@ pub(crate) struct PlainReader {
 }
 
 impl PlainReader {
-    pub(super) fn new(shared: &Rc<Shared>, responses: &ResponsePlan) -> Self {
+    pub(super) fn new(shared: &Rc<WorkerState>, responses: &ResponsePlan) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
         let chain = |limit| Box::new(RedirectChain::new(limit));
@@ -349,7 +349,7 @@ impl ResponseReader for PlainReader {
 /// - `is_foreign`: whether to ignore what the server demands to be logged in.
 fn learn(
     session: &mut Session,
-    shared: &Shared,
+    shared: &WorkerState,
     endpoint: usize,
     head: Head<'_>,
     is_foreign: bool,

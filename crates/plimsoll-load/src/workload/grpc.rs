@@ -10,7 +10,7 @@ use plimsoll_wire::h2::hpack::Fields;
 
 use super::exchange::{PlainReader, Requests};
 use super::{Concluded, Head, HttpWorkload, Response, ResponseReader};
-use crate::driver::Shared;
+use crate::driver::WorkerState;
 use crate::pace::Start;
 use crate::plan::{GrpcPlan, ResponsePlan};
 
@@ -25,7 +25,7 @@ pub(crate) struct GrpcCalls {
 
 impl GrpcCalls {
     /// - `index`: the user's number in the run; users begin at different requests.
-    pub(crate) fn new(shared: &Rc<Shared>, plan: GrpcPlan, index: usize) -> Self {
+    pub(crate) fn new(shared: &Rc<WorkerState>, plan: GrpcPlan, index: usize) -> Self {
         Self {
             requests: Requests::new(shared, index),
             reader: GrpcReader {

@@ -4,7 +4,7 @@ use plimsoll_client::{Endpoint, Redirects, Request};
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 
 use super::Head;
-use crate::driver::Shared;
+use crate::driver::WorkerState;
 
 /// The requests of one exchange that redirects led to.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl RedirectChain {
     /// - `endpoint`: the position of the endpoint that responded.
     pub(super) fn follow(
         &mut self,
-        shared: &Shared,
+        shared: &WorkerState,
         planned: &Request,
         endpoint: usize,
         status: u16,

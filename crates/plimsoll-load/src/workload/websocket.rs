@@ -17,7 +17,7 @@ use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
 
 use crate::back_off::BackOff;
-use crate::driver::{Shared, Tasks, begin};
+use crate::driver::{Tasks, WorkerState, begin};
 use crate::pace::{Finished, Pacer, Start};
 use crate::plan::{RunPlan, WebSocketPlan};
 use crate::user::Recorder;
@@ -47,7 +47,7 @@ pub(crate) fn start(seat: &Seat<'_>, plan: &WebSocketPlan, tasks: &mut Tasks) {
 /// Makes round trips on a connection for each planned URL, in turn.
 #[derive(Debug)]
 struct WebSocketSession {
-    shared: Rc<Shared>,
+    shared: Rc<WorkerState>,
     plan: WebSocketPlan,
     /// One per planned request, as far as they are open.
     connections: Vec<Option<Open>>,
@@ -67,7 +67,12 @@ struct Open {
 
 impl WebSocketSession {
     /// - `index`: the user's number in the run; users begin at different requests.
-    fn new(shared: &Rc<Shared>, plan: &WebSocketPlan, opener: &Rc<Opener>, index: usize) -> Self {
+    fn new(
+        shared: &Rc<WorkerState>,
+        plan: &WebSocketPlan,
+        opener: &Rc<Opener>,
+        index: usize,
+    ) -> Self {
         let requests = &shared.plan.requests;
         Self {
             connections: requests.iter().map(|_| None).collect(),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::persist::{Keeper, Written};
+use super::persist::{DatabaseVersion, Keeper};
 
 /// Objects of one list: filters and sorting read all of them for each request.
 pub(super) const MOST_OBJECTS: usize = 100_000;
@@ -161,7 +161,7 @@ impl Database {
     }
 
     /// Notes a change, and what is to be written of it.
-    pub(super) fn changed(&self, tables: &mut Tables) -> Option<Written> {
+    pub(super) fn changed(&self, tables: &mut Tables) -> Option<DatabaseVersion> {
         tables.version += 1;
         let keeper = self.keeper.as_ref()?;
         Some(keeper.written(Snapshot {

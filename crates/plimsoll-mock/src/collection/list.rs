@@ -111,12 +111,12 @@ impl Page {
 
 /// Conditions on objects: of several values for one key, one must be equal.
 struct Filters<'p> {
-    by_name: Vec<(&'p str, Vec<Wanted<'p>>)>,
+    by_name: Vec<(&'p str, Vec<Comparand<'p>>)>,
     search: Vec<String>,
 }
 
 /// A value to compare with.
-struct Wanted<'p> {
+struct Comparand<'p> {
     text: &'p str,
     number: Option<f64>,
     /// Of `_like`, if it is a regular expression.
@@ -145,7 +145,7 @@ impl<'p> Filters<'p> {
                     .build()
                     .ok()
             });
-            let wanted = Wanted {
+            let wanted = Comparand {
                 text: value,
                 number: value.parse().ok(),
                 pattern: pattern.flatten(),
@@ -171,7 +171,7 @@ impl<'p> Filters<'p> {
     }
 }
 
-fn is_accepted(object: &Object, name: &str, wanted: &[Wanted<'_>]) -> bool {
+fn is_accepted(object: &Object, name: &str, wanted: &[Comparand<'_>]) -> bool {
     let suffixed = COMPARISONS
         .iter()
         .find_map(|(suffix, comparison)| Some((name.strip_suffix(suffix)?, *comparison)));
@@ -193,7 +193,7 @@ fn is_accepted(object: &Object, name: &str, wanted: &[Wanted<'_>]) -> bool {
     }
 }
 
-fn is_met(value: &Value, comparison: Comparison, wanted: &Wanted<'_>) -> bool {
+fn is_met(value: &Value, comparison: Comparison, wanted: &Comparand<'_>) -> bool {
     let is_equal = |wanted: &str| match (value, wanted.parse::<f64>()) {
         // 1 and 1.0 are one number.
         (Value::Number(number), Ok(wanted)) => number.as_f64() == Some(wanted),

@@ -17,7 +17,7 @@ pub(super) struct Keeper {
 
 /// A version of a database that is to be written.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct DatabaseVersion {
     file: Arc<PathBuf>,
     last: Arc<Mutex<u64>>,
     snapshot: Snapshot,
@@ -31,8 +31,8 @@ impl Keeper {
         }
     }
 
-    pub(super) fn written(&self, snapshot: Snapshot) -> Written {
-        Written {
+    pub(super) fn written(&self, snapshot: Snapshot) -> DatabaseVersion {
+        DatabaseVersion {
             file: Arc::clone(&self.file),
             last: Arc::clone(&self.written),
             snapshot,
@@ -40,7 +40,7 @@ impl Keeper {
     }
 }
 
-impl Written {
+impl DatabaseVersion {
     /// Writes it, unless a later version was written already: the file holds one version or another, whole. Blocks.
     pub(crate) fn write(&self) -> io::Result<()> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,13 +16,13 @@ use crate::states::States;
 
 /// Where a rule is to have its place.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Insertion {
     prefix: Option<String>,
     origin: Origin,
     states: States,
 }
 
-impl Place {
+impl Insertion {
     /// Beside the rules of a set.
     pub(crate) fn in_set(set: &RuleSet, states: &States) -> Self {
         Self {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_reported_by_their_keys() {
-        let place = Place::alone(None, &States::default());
+        let place = Insertion::alone(None, &States::default());
         let wrong =
             json!({ "when": { "request": { "url_paht": "/a" } }, "respond": { "status": 20 } });
         let problems = place.rule(&wrong).unwrap_err();

@@ -7,13 +7,13 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-use super::{MONTHS, Piece, pieces};
+use super::{MONTHS, PatternPart, pieces};
 
 /// Whether texts can be read by a pattern.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
-    let is_known = |piece: &Piece| match piece {
-        Piece::Text(_) => true,
-        Piece::Field(letter, _) => "yuMLdHhmsSaEzVZXx".contains(*letter),
+    let is_known = |piece: &PatternPart| match piece {
+        PatternPart::Text(_) => true,
+        PatternPart::Field(letter, _) => "yuMLdHhmsSaEzVZXx".contains(*letter),
     };
     matches!(pattern, "epoch" | "unix") || pieces(pattern).iter().all(is_known)
 }
@@ -32,8 +32,8 @@ pub(crate) fn parsed_by(text: &str, pattern: &str) -> Option<Zoned> {
             let mut rest = text;
             while let Some(piece) = pieces.next() {
                 rest = match piece {
-                    Piece::Text(literal) => rest.strip_prefix(literal.as_str())?,
-                    Piece::Field(letter, count) => {
+                    PatternPart::Text(literal) => rest.strip_prefix(literal.as_str())?,
+                    PatternPart::Field(letter, count) => {
                         let digits = digits(*count, &mut pieces);
                         found.take(*letter, digits, rest)?
                     }
@@ -49,9 +49,9 @@ pub(crate) fn parsed_by(text: &str, pattern: &str) -> Option<Zoned> {
 }
 
 /// The most digits that a field may have: as many as letters if digits of another field follow.
-fn digits(count: usize, behind: &mut Peekable<Iter<'_, Piece>>) -> usize {
+fn digits(count: usize, behind: &mut Peekable<Iter<'_, PatternPart>>) -> usize {
     match behind.peek() {
-        Some(Piece::Field(letter, width)) if is_number(*letter, *width) => count,
+        Some(PatternPart::Field(letter, width)) if is_number(*letter, *width) => count,
         _ => count.max(9),
     }
 }

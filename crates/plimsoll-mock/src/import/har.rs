@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_formats::har::parse_recording;
 use plimsoll_formats::{Place, Remark};
 
-use super::recorded::{Asking, Exchanges, FieldValue, RecordedReply};
+use super::recorded::{Exchanges, FieldValue, RecordedReply, RequestParts};
 use super::redact::Redaction;
 use super::{FileRemark, Importer, about, body};
 
@@ -41,7 +41,7 @@ impl Importer {
                 body: exchange.body.into(),
                 announced: None,
             };
-            let asking = Asking::of(
+            let asking = RequestParts::of(
                 &exchange.method,
                 &exchange.target,
                 exchange.request_kind.as_deref(),

@@ -51,13 +51,13 @@ pub(crate) type WriteContent<'w> =
 /// Exchanges by their request.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
-    order: Vec<Asking>,
-    replies: HashMap<Asking, Vec<RecordedReply>>,
+    order: Vec<RequestParts>,
+    replies: HashMap<RequestParts, Vec<RecordedReply>>,
 }
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Asking {
+pub(crate) struct RequestParts {
     method: String,
     path: String,
     /// In their order; secret ones without their values.
@@ -87,7 +87,7 @@ const ANYTHING: &str = "${json-unit.ignore}";
 impl Exchanges {
     /// Adds an exchange behind those before it.
     ///
-    pub(crate) fn push(&mut self, asking: Asking, reply: RecordedReply) {
+    pub(crate) fn push(&mut self, asking: RequestParts, reply: RecordedReply) {
         let replies = self.replies.entry(asking.clone()).or_default();
         if replies.is_empty() {
             self.order.push(asking);
@@ -120,7 +120,7 @@ impl Exchanges {
     }
 }
 
-impl Asking {
+impl RequestParts {
     /// - `target`: path and query, as they were sent.
     /// - `kind`: the media type of the content.
     pub(crate) fn of(
@@ -198,7 +198,7 @@ impl Asking {
     }
 }
 
-fn when(asking: &Asking) -> When {
+fn when(asking: &RequestParts) -> When {
     let mut when = When::new();
     when.ask(&["url_path"], asking.path.as_str());
     when.ask(&["method"], asking.method.as_str());

@@ -37,7 +37,7 @@ fn rule(path: &str) -> Value {
 }
 
 fn added(path: &str) -> Rule {
-    Place::alone(None, &States::default())
+    Insertion::alone(None, &States::default())
         .rule(&rule(path))
         .unwrap()
 }

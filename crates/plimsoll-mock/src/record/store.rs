@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::{KeptExchange, RecorderError};
 use crate::import::body;
 use crate::import::entry::{Entry, Table};
-use crate::import::recorded::{Asking, RecordedReply, reply};
+use crate::import::recorded::{RecordedReply, RequestParts, reply};
 use crate::import::redact::Redaction;
 
 /// Longer content, in bytes, has a file of its own: rules stay readable up to about twenty lines of JSON.
@@ -41,8 +41,8 @@ pub(super) struct Store {
     folder: PathBuf,
     redaction: Redaction,
     /// In the order of their first requests.
-    order: Vec<Asking>,
-    rules: HashMap<Asking, Recorded>,
+    order: Vec<RequestParts>,
+    rules: HashMap<RequestParts, Recorded>,
     /// The names of contents.
     names: HashSet<String>,
     /// Bytes of the file of rules; absent before it is there.
@@ -87,7 +87,7 @@ impl Store {
 
     /// Takes an exchange, and writes its content if that has a separate file; it is not taken if that fails.
     pub(super) fn add(&mut self, exchange: &KeptExchange) -> io::Result<()> {
-        let asking = Asking::of(
+        let asking = RequestParts::of(
             &exchange.method,
             &exchange.target,
             exchange.asked_kind.as_deref(),
@@ -175,7 +175,7 @@ impl Store {
     }
 
     /// The table of a response, whose content may have become a file.
-    fn table(&mut self, asking: &Asking, given: &RecordedReply) -> io::Result<Table> {
+    fn table(&mut self, asking: &RequestParts, given: &RecordedReply) -> io::Result<Table> {
         let mut failed = None;
         let (folder, names) = (&self.folder, &mut self.names);
         let table = reply(

@@ -9,7 +9,7 @@ use super::{Reply, ReplyCall, Respond, with_media_type};
 use crate::content::Content;
 use crate::fault::{Fault, WholeResponse};
 use crate::pace::{Pace, Paced};
-use crate::ready::{self, Ready};
+use crate::ready::{self, PreparedResponse};
 use crate::sharing::{Allowed, Sharing};
 
 impl Respond for Content {
@@ -34,14 +34,19 @@ impl Respond for Content {
         call.then(async move { outcome(context.sharing(), &allowed, whole, fault, pace) })
     }
 
-    fn constant(&self, reply: &Reply, sharing: &Sharing) -> Option<Ready> {
+    fn constant(&self, reply: &Reply, sharing: &Sharing) -> Option<PreparedResponse> {
         let content = match self {
             Self::Empty => Bytes::new(),
             Self::Bytes(_, bytes) => bytes.clone(),
             Self::Written(..) => return None,
         };
         let fields = with_media_type(reply.fields.clone(), self.media_type());
-        Some(Ready::new(sharing, reply.status(), fields, content))
+        Some(PreparedResponse::new(
+            sharing,
+            reply.status(),
+            fields,
+            content,
+        ))
     }
 
     fn summary(&self, status: StatusCode) -> String {

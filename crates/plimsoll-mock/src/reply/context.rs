@@ -10,7 +10,7 @@ use plimsoll_server::{Alarms, Response};
 
 use crate::files::Files;
 use crate::proxy::{Upstream, UpstreamPool};
-use crate::ready::Ready;
+use crate::ready::PreparedResponse;
 use crate::script::Scripts;
 use crate::sharing::{Allowed, Sharing};
 use crate::websocket::Session;
@@ -22,7 +22,7 @@ pub(crate) struct ReplyContext {
     pub(crate) files: Files,
     pub(super) scripts: Scripts,
     pub(super) alarms: Alarms,
-    missing: Ready,
+    missing: PreparedResponse,
     /// Connections to real servers.
     pools: RefCell<Vec<(Arc<Upstream>, Rc<UpstreamPool>)>>,
     /// The WebSocket that was agreed last, until the journal takes it.
@@ -36,7 +36,12 @@ impl ReplyContext {
             files,
             scripts,
             alarms: Alarms::default(),
-            missing: Ready::new(&sharing, StatusCode::NOT_FOUND, Vec::new(), Bytes::new()),
+            missing: PreparedResponse::new(
+                &sharing,
+                StatusCode::NOT_FOUND,
+                Vec::new(),
+                Bytes::new(),
+            ),
             pools: RefCell::default(),
             session: RefCell::default(),
             sharing,
@@ -76,11 +81,15 @@ impl ReplyContext {
         text: impl Into<String>,
         allowed: &Allowed,
     ) -> Response {
-        Ready::text(&self.sharing, status, text).response(&self.sharing, allowed)
+        PreparedResponse::text(&self.sharing, status, text).response(&self.sharing, allowed)
     }
 
     /// A cached response, or an empty 404.
-    pub(crate) fn or_missing(&self, ready: Option<&Ready>, allowed: &Allowed) -> Response {
+    pub(crate) fn or_missing(
+        &self,
+        ready: Option<&PreparedResponse>,
+        allowed: &Allowed,
+    ) -> Response {
         let ready = ready.unwrap_or(&self.missing);
         ready.response(&self.sharing, allowed)
     }

@@ -34,7 +34,7 @@ pub(crate) struct Scripts {
 
 /// A request that a thread has been handed.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct ScriptCall {
     lane: Rc<Lane>,
     reply: Receiver<Result<ScriptAnswer, Refusal>>,
     script: Arc<Script>,
@@ -59,7 +59,7 @@ impl Scripts {
         request: &RequestView<'_>,
         chance: &Chance,
         state: Option<String>,
-    ) -> Result<Asking, Refusal> {
+    ) -> Result<ScriptCall, Refusal> {
         let lane = self.lane()?;
         let (sender, reply) = oneshot::channel();
         let job = Job {
@@ -72,7 +72,7 @@ impl Scripts {
             let text = format!("{WAITING} requests wait for scripts already\n");
             (StatusCode::SERVICE_UNAVAILABLE, text)
         })?;
-        Ok(Asking {
+        Ok(ScriptCall {
             lane,
             reply,
             script: Arc::clone(script),
@@ -80,7 +80,7 @@ impl Scripts {
     }
 
     /// The answer, or why there is none.
-    pub(crate) async fn answer(&self, mut asking: Asking) -> Result<ScriptAnswer, Refusal> {
+    pub(crate) async fn answer(&self, mut asking: ScriptCall) -> Result<ScriptAnswer, Refusal> {
         loop {
             match timeout(LOOK, &mut asking.reply).await {
                 Ok(Ok(answer)) => return answer,

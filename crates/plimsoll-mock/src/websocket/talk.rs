@@ -65,12 +65,12 @@ struct Talk {
     decoder: Decoder,
     heard: ReceivedEvents,
     /// Frames to send, by their time.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingMessage>,
     waiting_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingMessage {
     at: Instant,
     frame: OutgoingFrame,
 }
@@ -242,7 +242,7 @@ impl Talk {
                 }
                 MessageContent::Close(code, reason) => OutgoingFrame::Close(*code, reason.clone()),
             };
-            frames.push(Waiting { at, frame });
+            frames.push(PendingMessage { at, frame });
         }
         drop(request);
         for waiting in frames {

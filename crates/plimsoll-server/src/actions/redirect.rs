@@ -12,11 +12,11 @@ use crate::message::response::{Response, ResponseBody};
 #[derive(Debug, Clone)]
 pub struct Redirect {
     status: StatusCode,
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     /// Without the port.
     Host,
@@ -55,11 +55,11 @@ impl Redirect {
         let mut rest = to;
         while let Some((text, after)) = rest.split_once('{') {
             let (place, after) = after.split_once('}').ok_or(RedirectError::Brace)?;
-            pieces.push(Piece::Text(text.to_owned()));
+            pieces.push(TemplatePart::Text(text.to_owned()));
             pieces.push(match place {
-                "host" => Piece::Host,
-                "path" => Piece::Path,
-                "query" => Piece::Query,
+                "host" => TemplatePart::Host,
+                "path" => TemplatePart::Path,
+                "query" => TemplatePart::Query,
                 other => return Err(RedirectError::Place(other.to_owned())),
             });
             rest = after;
@@ -67,7 +67,7 @@ impl Redirect {
         if rest.contains('}') {
             return Err(RedirectError::Brace);
         }
-        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.push(TemplatePart::Text(rest.to_owned()));
         Ok(Self {
             status: StatusCode::from_u16(status).map_err(|_| RedirectError::Status(status))?,
             pieces,
@@ -78,21 +78,21 @@ impl Redirect {
         let mut location = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => location.push_str(text),
-                Piece::Host => location.push_str(request.host()),
+                TemplatePart::Text(text) => location.push_str(text),
+                TemplatePart::Host => location.push_str(request.host()),
                 // Where it is the whole of the location, two slashes would name another host.
-                Piece::Path if location.is_empty() => {
+                TemplatePart::Path if location.is_empty() => {
                     location.push('/');
                     location.push_str(request.path.trim_start_matches('/'));
                 }
-                Piece::Path => {
+                TemplatePart::Path => {
                     // That of `OPTIONS *` would otherwise become a part of the host.
                     if !request.path.starts_with('/') {
                         location.push('/');
                     }
                     location.push_str(request.path);
                 }
-                Piece::Query => {
+                TemplatePart::Query => {
                     if let Some(query) = request.query {
                         location.push('?');
                         location.push_str(query);

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use plimsoll_wire::steer_by_connection_id;
 
 use crate::engine::address::Address;
-use crate::engine::handover::{HandedOver, Held, spread};
+use crate::engine::handover::{HandedOver, OfferedSockets, spread};
 use crate::engine::inherited::Inherited;
 use crate::engine::listener::{Sockets, Transport};
 use crate::engine::plan::ListenerPlan;
@@ -17,7 +17,7 @@ use crate::engine::unix_socket::UnixFile;
 pub(super) type PerWorker = Vec<Vec<Socket>>;
 
 /// The sockets that another process has handed over for one listener.
-pub(super) struct Taken {
+pub(super) struct InheritedSockets {
     pub(super) own: Option<HandedOver>,
     pub(super) quic: Option<HandedOver>,
 }
@@ -26,9 +26,9 @@ pub(super) struct Taken {
 pub(super) struct Binding {
     pub(super) address: Address,
     pub(super) sockets: PerWorker,
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<OfferedSockets>,
     pub(super) quic: PerWorker,
-    pub(super) quic_held: Option<Held>,
+    pub(super) quic_held: Option<OfferedSockets>,
     pub(super) file: Option<UnixFile>,
 }
 
@@ -44,7 +44,7 @@ impl Binding {
         adds_quic: bool,
         count: usize,
         inherited: &Inherited,
-        taken: Taken,
+        taken: InheritedSockets,
     ) -> io::Result<Self> {
         let nothing = || (0..count).map(|_| Vec::new()).collect::<PerWorker>();
         let mut binding = Self {
@@ -140,7 +140,7 @@ impl Binding {
     /// Has the workers read these sockets.
     fn hold(&mut self, sockets: Vec<OwnedFd>, count: usize) -> io::Result<()> {
         self.sockets = spread(&sockets, count)?;
-        self.held = Some(Held {
+        self.held = Some(OfferedSockets {
             first: 0,
             active: sockets.len(),
             sockets,
@@ -169,13 +169,17 @@ impl Binding {
 }
 
 /// Has the workers read `count` of these sockets from `first` on, and the kernel hand them what is theirs.
-fn steered(sockets: Vec<OwnedFd>, first: usize, count: usize) -> io::Result<(PerWorker, Held)> {
+fn steered(
+    sockets: Vec<OwnedFd>,
+    first: usize,
+    count: usize,
+) -> io::Result<(PerWorker, OfferedSockets)> {
     let own = sockets.get(first..first + count).unwrap_or_default();
     let per_worker = spread(own, count)?;
     if let Some(socket) = own.first() {
         steer_by_connection_id(socket, first, count)?;
     }
-    let held = Held {
+    let held = OfferedSockets {
         sockets,
         first,
         active: count,

@@ -37,13 +37,13 @@ impl HandedOver {
 
 /// The sockets of a listener, for as long as the engine has it.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct OfferedSockets {
     pub(super) sockets: Vec<OwnedFd>,
     pub(super) first: usize,
     pub(super) active: usize,
 }
 
-impl Held {
+impl OfferedSockets {
     /// The sockets that another process gets.
     pub(super) fn handed_over(&self, key: &Key, bound: &Address) -> io::Result<HandedOver> {
         let sockets = self.sockets.iter().map(OwnedFd::try_clone);

@@ -5,7 +5,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 use crate::observe::counters::Cut;
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 
 /// Bytes that are looked at at a time.
 const LOOK: usize = 256;
@@ -13,7 +13,7 @@ const LOOK: usize = 256;
 /// Reads the header of `stream` and nothing behind it; both ends of the client's connection, where it names them.
 pub(crate) async fn ends(
     stream: &mut TcpStream,
-    place: &Place,
+    place: &ConnectionGuard,
 ) -> Result<Option<ProxiedEnds>, Cut> {
     let timeout = place.worker.limits().header_timeout;
     tokio::time::timeout(timeout, header(stream))

@@ -34,7 +34,7 @@ use crate::protocol::http2;
 use crate::protocol::http3::listener::{self, AltSvc, QuicListener, port_of};
 use crate::protocol::stream::Stream;
 use crate::worker::context::{Tasks, WorkerContext};
-use crate::worker::{Place, Service, Worker};
+use crate::worker::{ConnectionGuard, Service, Worker};
 
 /// Commands of the engine to a worker.
 #[expect(
@@ -132,7 +132,7 @@ struct Listeners {
 }
 
 struct Listening {
-    served: Served,
+    served: ListenerService,
     proxied_by: Rc<Proxies>,
     is_last: bool,
     stop: watch::Sender<bool>,
@@ -143,7 +143,7 @@ struct Listening {
 type Proxies = RefCell<Vec<IpNet>>;
 
 /// The service of a listener; shared with its connections where a reload reaches them.
-enum Served {
+enum ListenerService {
     Http(Rc<Service>),
     /// Beside a listener for HTTP, whose service it shares.
     Quic(Rc<QuicListener>),
@@ -160,7 +160,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn take(&self, stream: Connected, place: Place, ends: Ends) {
+    fn take(&self, stream: Connected, place: ConnectionGuard, ends: Ends) {
         let handler = Rc::clone(&self.handler.borrow());
         let acceptor = self.tls.borrow().clone();
         match (acceptor, stream) {
@@ -264,7 +264,7 @@ impl Listeners {
                     http2: (*http2).into(),
                     http3: RefCell::default(),
                 });
-                let served = Served::Http(Rc::clone(&service));
+                let served = ListenerService::Http(Rc::clone(&service));
                 let taking = move |stream, place, ends| take_http(&service, stream, place, ends);
                 (
                     served,
@@ -279,7 +279,7 @@ impl Listeners {
                 let serving = Rc::clone(&streams);
                 let taking = move |stream, place, ends| serving.take(stream, place, ends);
                 (
-                    Served::Stream(streams),
+                    ListenerService::Stream(streams),
                     accept_all(sockets, &worker, &proxies, &stopped, taking)?,
                 )
             }
@@ -296,7 +296,7 @@ impl Listeners {
                 let listener = Rc::new(QuicListener::new(quic, number));
                 let serve = listener::http3(service);
                 let running = Rc::clone(&listener).run(socket, worker, serve, stopped);
-                (Served::Quic(listener), vec![spawn_local(running)])
+                (ListenerService::Quic(listener), vec![spawn_local(running)])
             }
             Serves::Quic(plan) => {
                 let socket = only_udp(sockets)?;
@@ -308,7 +308,7 @@ impl Listeners {
                 let serve = layer4::serve_quic(&handler);
                 let running = Rc::clone(&listener).run(socket, worker, serve, stopped);
                 (
-                    Served::RawQuic(listener, handler),
+                    ListenerService::RawQuic(listener, handler),
                     vec![spawn_local(running)],
                 )
             }
@@ -316,7 +316,10 @@ impl Listeners {
                 let socket = only_udp(sockets)?;
                 let listener = DatagramListener::new(socket, worker, handler(context))?;
                 let running = Rc::clone(&listener).run(stopped);
-                (Served::Datagram(listener), vec![spawn_local(running)])
+                (
+                    ListenerService::Datagram(listener),
+                    vec![spawn_local(running)],
+                )
             }
             Serves::Http { http3: None, .. } => {
                 return Err(io::Error::other("the socket is of another kind"));
@@ -336,8 +339,11 @@ impl Listeners {
         let key = (Transport::Tcp, address.clone(), *nth);
         let listening = self.listening.get(&key)?;
         match &listening.served {
-            Served::Http(service) => Some(Rc::clone(service)),
-            Served::Quic(_) | Served::RawQuic(..) | Served::Stream(_) | Served::Datagram(_) => None,
+            ListenerService::Http(service) => Some(Rc::clone(service)),
+            ListenerService::Quic(_)
+            | ListenerService::RawQuic(..)
+            | ListenerService::Stream(_)
+            | ListenerService::Datagram(_) => None,
         }
     }
 
@@ -350,7 +356,7 @@ impl Listeners {
         listening.proxied_by.replace(update.proxied_by);
         match (&listening.served, update.serves, update.quic) {
             (
-                Served::Http(service),
+                ListenerService::Http(service),
                 Serves::Http {
                     action,
                     tls,
@@ -368,7 +374,7 @@ impl Listeners {
                 Ok(())
             }
             (
-                Served::Quic(listener),
+                ListenerService::Quic(listener),
                 Serves::Http {
                     http3: Some(http3), ..
                 },
@@ -380,17 +386,17 @@ impl Listeners {
                 }
                 Ok(())
             }
-            (Served::Stream(streams), Serves::Stream { handler, tls }, _) => {
+            (ListenerService::Stream(streams), Serves::Stream { handler, tls }, _) => {
                 streams.handler.replace(handler(context));
                 streams.tls.replace(tls.map(TlsAcceptor::from));
                 Ok(())
             }
-            (Served::RawQuic(listener, serving), Serves::Quic(plan), Some(quic)) => {
+            (ListenerService::RawQuic(listener, serving), Serves::Quic(plan), Some(quic)) => {
                 listener.replace(quic);
                 serving.replace((plan.handler)(context));
                 Ok(())
             }
-            (Served::Datagram(listener), Serves::Datagram(handler), _) => {
+            (ListenerService::Datagram(listener), Serves::Datagram(handler), _) => {
                 listener.replace(handler(context));
                 Ok(())
             }
@@ -498,7 +504,7 @@ fn accept_all(
     worker: &Rc<Worker>,
     proxies: &Rc<Proxies>,
     stopped: &watch::Receiver<bool>,
-    take: impl Fn(Connected, Place, Ends) + 'static,
+    take: impl Fn(Connected, ConnectionGuard, Ends) + 'static,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let take = Rc::new(take);
     let listeners = sockets.into_iter().map(Acceptor::new);
@@ -526,7 +532,7 @@ async fn accept(
     worker: Rc<Worker>,
     proxies: Rc<Proxies>,
     mut stopped: watch::Receiver<bool>,
-    take: Rc<impl Fn(Connected, Place, Ends) + 'static>,
+    take: Rc<impl Fn(Connected, ConnectionGuard, Ends) + 'static>,
 ) {
     loop {
         // Connections that wait to be accepted come before the end.
@@ -554,7 +560,7 @@ async fn accept(
                         .admit(peer.ip(), limits.connections, most_of_address);
                 match admitted {
                     Ok(()) => {
-                        let place = Place::new(Rc::clone(&worker), peer.ip());
+                        let place = ConnectionGuard::new(Rc::clone(&worker), peer.ip());
                         match stream {
                             Connected::Tcp(stream) if is_proxied => {
                                 spawn_local(take_proxied(stream, place, ends, Rc::clone(&take)));
@@ -583,9 +589,9 @@ fn is_within(networks: &[IpNet], peer: SocketAddr) -> bool {
 /// Hands a connection on as that of the client its proxy names.
 async fn take_proxied(
     mut stream: TcpStream,
-    mut place: Place,
+    mut place: ConnectionGuard,
     ends: Ends,
-    take: Rc<impl Fn(Connected, Place, Ends)>,
+    take: Rc<impl Fn(Connected, ConnectionGuard, Ends)>,
 ) {
     let named = proxied::ends(&mut stream, &place).await;
     let moved = named.and_then(|named| {
@@ -606,7 +612,7 @@ fn is_shortage(error: &io::Error) -> bool {
     FailureKind::from_io(error) == FailureKind::ResourceLimit
 }
 
-fn take_http(service: &Rc<Service>, stream: Connected, place: Place, ends: Ends) {
+fn take_http(service: &Rc<Service>, stream: Connected, place: ConnectionGuard, ends: Ends) {
     let service = Rc::clone(service);
     let acceptor = service.tls.borrow().clone();
     match (acceptor, stream) {
@@ -646,7 +652,7 @@ async fn take_https(
     acceptor: TlsAcceptor,
     service: Rc<Service>,
     stream: TcpStream,
-    place: Place,
+    place: ConnectionGuard,
     ends: Ends,
 ) {
     let timeout = place.worker.limits().handshake_timeout;
@@ -683,7 +689,7 @@ async fn take_https(
 async fn handshake(
     acceptor: &TlsAcceptor,
     stream: TcpStream,
-    place: &Place,
+    place: &ConnectionGuard,
 ) -> Option<TlsStream<TcpStream>> {
     let timeout = place.worker.limits().handshake_timeout;
     let cut = match tokio::time::timeout(timeout, acceptor.accept(stream)).await {

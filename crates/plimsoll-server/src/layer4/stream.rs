@@ -13,7 +13,7 @@ use crate::action::LocalFuture;
 use crate::message::connection::ConnectionInfo;
 use crate::observe::counters::Cut;
 use crate::protocol::stream::Stream;
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 use crate::worker::context::WorkerContext;
 use crate::worker::drain::DrainSignal;
 use crate::worker::timer::Timer;
@@ -83,7 +83,7 @@ const MOST_FIRST_BYTES: usize = 64 * 1024;
 pub(crate) async fn take(
     handler: Rc<dyn StreamHandler>,
     stream: Stream,
-    place: Place,
+    place: ConnectionGuard,
     connection: Rc<ConnectionInfo>,
 ) {
     let mut first = Inspecting {
@@ -130,7 +130,7 @@ impl Inspecting {
     async fn decide(
         &mut self,
         handler: &dyn StreamHandler,
-        place: &Place,
+        place: &ConnectionGuard,
     ) -> Result<ServeStream, Option<Cut>> {
         let worker = &place.worker;
         let deadline = worker.clock.now() + worker.limits().header_timeout;
@@ -172,7 +172,7 @@ impl Inspecting {
         }
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, place: &Place) -> Poll<Waited> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, place: &ConnectionGuard) -> Poll<Waited> {
         let memory = &mut *place.worker.memory.borrow_mut();
         let room = MOST_FIRST_BYTES - self.bytes.len();
         let room = room.min(memory.input.len());

@@ -7,7 +7,7 @@ use plimsoll_wire::ProxiedEnds;
 use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
 
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 
 /// A connection from a client; the same for all its requests.
 #[derive(Debug, Clone)]
@@ -24,7 +24,11 @@ pub struct ConnectionInfo {
 
 impl ConnectionInfo {
     /// - `local`: the address of the socket.
-    pub(crate) fn of_quic(quic: &quinn::Connection, place: &Place, local: SocketAddr) -> Self {
+    pub(crate) fn of_quic(
+        quic: &quinn::Connection,
+        place: &ConnectionGuard,
+        local: SocketAddr,
+    ) -> Self {
         Self {
             id: place.id(),
             peer: quic.remote_address(),
@@ -95,7 +99,7 @@ pub(crate) struct Ends {
 
 impl Ends {
     /// The properties of the connection that has `place`, for its requests.
-    pub(crate) fn info(self, place: &Place, tls: Option<TlsInfo>) -> Rc<ConnectionInfo> {
+    pub(crate) fn info(self, place: &ConnectionGuard, tls: Option<TlsInfo>) -> Rc<ConnectionInfo> {
         Rc::new(ConnectionInfo {
             id: place.id(),
             peer: self.peer,

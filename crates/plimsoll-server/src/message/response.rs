@@ -75,7 +75,7 @@ pub struct Prepared {
     /// Status line and fields of HTTP/1, without the empty line.
     pub(crate) lines: Vec<u8>,
     pub(crate) fields: HeaderMap,
-    pub(crate) content: Whole,
+    pub(crate) content: WholeContent,
 }
 
 impl Prepared {
@@ -92,12 +92,12 @@ impl Prepared {
 
 /// Content that is there as a whole.
 #[derive(Debug, Clone)]
-pub(crate) enum Whole {
+pub(crate) enum WholeContent {
     Bytes(Bytes),
     File(FilePart),
 }
 
-impl Whole {
+impl WholeContent {
     /// Bytes of it.
     pub(crate) fn length(&self) -> u64 {
         match self {
@@ -107,11 +107,11 @@ impl Whole {
     }
 }
 
-impl From<Whole> for ResponseBody {
-    fn from(whole: Whole) -> Self {
+impl From<WholeContent> for ResponseBody {
+    fn from(whole: WholeContent) -> Self {
         match whole {
-            Whole::Bytes(bytes) => Self::Bytes(bytes),
-            Whole::File(part) => Self::File(part),
+            WholeContent::Bytes(bytes) => Self::Bytes(bytes),
+            WholeContent::File(part) => Self::File(part),
         }
     }
 }
@@ -351,10 +351,10 @@ impl Response {
         built.spread();
         let announced = built.content.announced(built.status, false);
         let content = match std::mem::take(&mut built.content) {
-            ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
-            ResponseBody::File(part) => Whole::File(part),
+            ResponseBody::Bytes(bytes) => WholeContent::Bytes(bytes),
+            ResponseBody::File(part) => WholeContent::File(part),
             ResponseBody::Empty | ResponseBody::Announced(_) | ResponseBody::Stream(_) => {
-                Whole::Bytes(Bytes::new())
+                WholeContent::Bytes(Bytes::new())
             }
         };
         let mut fields = std::mem::take(&mut built.fields);

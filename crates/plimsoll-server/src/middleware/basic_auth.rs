@@ -154,7 +154,7 @@ impl BasicAuth {
 
     /// Whether the password is that of the name; nothing if too many checks wait.
     async fn check(&self, name: &str, password: Vec<u8>) -> Option<bool> {
-        let waiting = Waiting::new(&self.waiting)?;
+        let waiting = WaiterGuard::new(&self.waiting)?;
         let permit = Arc::clone(&self.checks).acquire_owned().await.ok()?;
         drop(waiting);
         let known = self.users.get(name);
@@ -177,16 +177,16 @@ impl BasicAuth {
 }
 
 /// A place among those that wait.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaiterGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaiterGuard<'a> {
     fn new(waiting: &'a AtomicUsize) -> Option<Self> {
         let place = Self(waiting);
         (waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(place)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

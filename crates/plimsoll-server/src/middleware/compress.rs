@@ -27,7 +27,7 @@ use plimsoll_wire::http::FieldList;
 use crate::action::{Action, Answer};
 use crate::message::request::Request;
 use crate::message::response::{
-    Built, Kind, Prepared, Response, ResponseBody, StreamError, Whole, has_content,
+    Built, Kind, Prepared, Response, ResponseBody, StreamError, WholeContent, has_content,
 };
 use crate::middleware::compress::encoder::Encoder;
 
@@ -221,7 +221,7 @@ fn compressed(
                 content: prepared.body(),
             };
             let content = match &prepared.content {
-                Whole::Bytes(bytes) if kept.borrow().len() < MOST_KEPT => bytes,
+                WholeContent::Bytes(bytes) if kept.borrow().len() < MOST_KEPT => bytes,
                 _ => return encoded(coding, is_head, built),
             };
             let ready = whole(coding, built, content).prepare();

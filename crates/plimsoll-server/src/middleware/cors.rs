@@ -42,13 +42,13 @@ pub enum Origins {
     Only(Vec<String>),
 }
 
-/// Answers preflights, and says which origins may read what others answer.
-pub(super) struct Shared {
+/// Answers preflight requests, and allows origins to read the responses of the inner action.
+pub(super) struct CorsLayer {
     cors: Arc<Cors>,
     inner: Rc<dyn Action>,
 }
 
-impl Shared {
+impl CorsLayer {
     pub(super) fn new(cors: Arc<Cors>, inner: Rc<dyn Action>) -> Self {
         Self { cors, inner }
     }
@@ -119,7 +119,7 @@ fn allow(cors: &Cors, mut response: Response, allowed: Option<HeaderValue>) -> R
     response
 }
 
-impl Action for Shared {
+impl Action for CorsLayer {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let origin = request.header(ORIGIN.as_str());
         let allowed = self.allowed(origin);

@@ -20,13 +20,13 @@ pub struct RequestIds {
 }
 
 /// Gives every request an id and sends it to the client.
-pub(super) struct Named {
+pub(super) struct RequestId {
     ids: Arc<RequestIds>,
     random: RefCell<fastrand::Rng>,
     inner: Rc<dyn Action>,
 }
 
-impl Named {
+impl RequestId {
     pub(super) fn new(ids: Arc<RequestIds>, inner: Rc<dyn Action>) -> Self {
         Self {
             ids,
@@ -58,7 +58,7 @@ fn plain(given: &[u8]) -> Option<&str> {
     std::str::from_utf8(given).ok().filter(|_| is_plain)
 }
 
-impl Action for Named {
+impl Action for RequestId {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let id = self.name(request);
         let Ok(value) = HeaderValue::from_str(&id) else {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use plimsoll_model::Clock;
 
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 
 /// How many streams have a task, and when a request was last under way.
 #[derive(Debug)]
@@ -43,11 +43,11 @@ impl Activity {
 #[derive(Debug)]
 pub(crate) struct Busy {
     activity: Rc<Activity>,
-    pub(crate) place: Rc<Place>,
+    pub(crate) place: Rc<ConnectionGuard>,
 }
 
 impl Busy {
-    pub(crate) fn new(activity: &Rc<Activity>, place: &Rc<Place>) -> Self {
+    pub(crate) fn new(activity: &Rc<Activity>, place: &Rc<ConnectionGuard>) -> Self {
         activity.tasks.set(activity.tasks.get() + 1);
         Self {
             activity: Rc::clone(activity),

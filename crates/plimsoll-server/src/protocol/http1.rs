@@ -46,7 +46,7 @@ use crate::protocol::http3::listener::AltSvc;
 use crate::protocol::pace::Pace;
 use crate::protocol::stream::Stream;
 use crate::worker::timer::Timer;
-use crate::worker::{Memory, Place, Service};
+use crate::worker::{ConnectionGuard, Memory, Service};
 
 /// Answers that are gathered before they are sent.
 const MOST_GATHERED: usize = 64 * 1024;
@@ -64,7 +64,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) async fn serve(
     stream: Stream,
     service: Rc<Service>,
-    place: Place,
+    place: ConnectionGuard,
     info: Rc<ConnectionInfo>,
 ) {
     let mut connection = Http1::new(stream, service, place, info);
@@ -101,7 +101,7 @@ pub(crate) async fn serve(
 struct Http1 {
     stream: Stream,
     service: Rc<Service>,
-    place: Place,
+    place: ConnectionGuard,
     info: Rc<ConnectionInfo>,
     limits: Rc<Limits>,
     decoder: RequestDecoder,
@@ -216,7 +216,12 @@ impl RequestTraits {
 }
 
 impl Http1 {
-    fn new(stream: Stream, service: Rc<Service>, place: Place, info: Rc<ConnectionInfo>) -> Self {
+    fn new(
+        stream: Stream,
+        service: Rc<Service>,
+        place: ConnectionGuard,
+        info: Rc<ConnectionInfo>,
+    ) -> Self {
         let worker = &place.worker;
         let now = worker.clock.now();
         let limits = worker.limits();

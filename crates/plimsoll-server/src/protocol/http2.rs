@@ -38,13 +38,13 @@ use crate::protocol::http2::tap::{Tap, TapState};
 use crate::protocol::http3::listener::AltSvc;
 use crate::protocol::stream::Stream;
 use crate::worker::timer::Timer;
-use crate::worker::{Place, Service};
+use crate::worker::{ConnectionGuard, Service};
 
 /// Serves `stream` until either side closes it.
 pub(crate) async fn serve(
     stream: Stream,
     service: Rc<Service>,
-    place: Place,
+    place: ConnectionGuard,
     info: Rc<ConnectionInfo>,
 ) {
     let limits = place.worker.limits();
@@ -122,7 +122,7 @@ struct Http2 {
     connection: Connection<Tap, Bytes>,
     tap: Rc<TapState>,
     service: Rc<Service>,
-    place: Rc<Place>,
+    place: Rc<ConnectionGuard>,
     info: Rc<ConnectionInfo>,
     scheme: Scheme,
     limits: Rc<Limits>,

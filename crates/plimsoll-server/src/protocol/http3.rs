@@ -37,7 +37,7 @@ use crate::message::connection::ConnectionInfo;
 use crate::observe::counters::Cut;
 use crate::protocol::activity::{Activity, Busy};
 use crate::worker::timer::Timer;
-use crate::worker::{LAST_CALL, Place, Service};
+use crate::worker::{ConnectionGuard, LAST_CALL, Service};
 
 /// Requests that a client may still begin when it gets the first GOAWAY: more than can be under way.
 const SOME_MORE: usize = 100_000;
@@ -55,7 +55,7 @@ const NOTICE: Duration = Duration::from_secs(1);
 pub(crate) async fn serve(
     quic: quinn::Connection,
     service: Rc<Service>,
-    place: Place,
+    place: ConnectionGuard,
     local: SocketAddr,
 ) {
     let info = Rc::new(ConnectionInfo::of_quic(&quic, &place, local));
@@ -115,7 +115,7 @@ struct Http3 {
     info: Rc<ConnectionInfo>,
     tap: Rc<Tap>,
     service: Rc<Service>,
-    place: Rc<Place>,
+    place: Rc<ConnectionGuard>,
     limits: Rc<Limits>,
     activity: Rc<Activity>,
     timer: Timer,

@@ -15,19 +15,19 @@ const MOST_ALARMS: usize = 256;
 
 /// The alarms of one worker.
 #[derive(Debug, Clone, Default)]
-pub struct Alarms(Rc<RefCell<Kept>>);
+pub struct Alarms(Rc<RefCell<IdleTimers>>);
 
 /// Timers that wake no connection now, and how many there are in all.
 #[derive(Debug, Default)]
-struct Kept {
+struct IdleTimers {
     idle: Vec<Alarm>,
     made: usize,
 }
 
 /// Makes room for another alarm, unless this one is kept.
-struct Taken(Rc<RefCell<Kept>>);
+struct AlarmGuard(Rc<RefCell<IdleTimers>>);
 
-impl Drop for Taken {
+impl Drop for AlarmGuard {
     fn drop(&mut self) {
         self.0.borrow_mut().made -= 1;
     }
@@ -50,7 +50,7 @@ impl Alarms {
             let Some(mut alarm) = alarm else {
                 return tokio::time::sleep(time).await;
             };
-            let taken = Taken(kept);
+            let taken = AlarmGuard(kept);
             if alarm.until(now + time, now).await.is_ok() {
                 let mut kept = taken.0.borrow_mut();
                 kept.idle.push(alarm);
@@ -60,7 +60,7 @@ impl Alarms {
     }
 }
 
-impl Kept {
+impl IdleTimers {
     fn take(&mut self) -> Option<Alarm> {
         if let Some(alarm) = self.idle.pop() {
             return Some(alarm);

@@ -76,7 +76,7 @@ enum State {
 
 /// The next piece of the input of [`ChunkedDecoder::decode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum ChunkedPart {
     /// So many bytes of framing to skip; the input is used up.
     Framing,
     /// Content at this range of the input; call again with what follows.
@@ -149,7 +149,7 @@ impl ChunkedDecoder {
     }
 
     /// Takes framing up to the next content, or all of `input`.
-    pub(crate) fn decode(&mut self, input: &[u8]) -> Result<Piece, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8]) -> Result<ChunkedPart, DecodeError> {
         let mut at = 0;
         while at < input.len() {
             if let State::Data { left } = self.state {
@@ -164,7 +164,7 @@ impl ChunkedDecoder {
                     reason = "no more than the length of the input"
                 )]
                 let end = at + taken as usize;
-                return Ok(Piece::Content { start: at, end });
+                return Ok(ChunkedPart::Content { start: at, end });
             }
             let byte = input[at];
             let was = self.state;
@@ -174,10 +174,10 @@ impl ChunkedDecoder {
                 self.trailers.push(byte);
             }
             if self.state == State::Done {
-                return Ok(Piece::End { consumed: at });
+                return Ok(ChunkedPart::End { consumed: at });
             }
         }
-        Ok(Piece::Framing)
+        Ok(ChunkedPart::Framing)
     }
 
     #[expect(
@@ -357,12 +357,14 @@ mod tests {
         let mut content = Vec::new();
         loop {
             match decoder.decode(input)? {
-                Piece::Framing => return Ok((content, false, 0)),
-                Piece::Content { start, end } => {
+                ChunkedPart::Framing => return Ok((content, false, 0)),
+                ChunkedPart::Content { start, end } => {
                     content.extend_from_slice(&input[start..end]);
                     input = &input[end..];
                 }
-                Piece::End { consumed } => return Ok((content, true, input.len() - consumed)),
+                ChunkedPart::End { consumed } => {
+                    return Ok((content, true, input.len() - consumed));
+                }
             }
         }
     }

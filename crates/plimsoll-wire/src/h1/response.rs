@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use httparse::Header;
 
-use crate::h1::chunked::Piece;
+use crate::h1::chunked::ChunkedPart;
 use crate::h1::framing::{Framing, TransferEncoding};
 use crate::h1::known_head::HeadFacts;
 use crate::h1::{ChunkedDecoder, DecodeError, KnownHead};
@@ -492,12 +492,12 @@ impl ResponseDecoder {
         let mut at = 0;
         while let State::Chunked(chunked) = &mut self.state {
             match chunked.decode(&input[at..])? {
-                Piece::Framing => return Ok(input.len()),
-                Piece::Content { start, end } => {
+                ChunkedPart::Framing => return Ok(input.len()),
+                ChunkedPart::Content { start, end } => {
                     self.content(&input[at + start..at + end], sink)?;
                     at += end;
                 }
-                Piece::End { consumed } => {
+                ChunkedPart::End { consumed } => {
                     let trailers = chunked.take_trailers();
                     self.state = State::Complete;
                     at += consumed;

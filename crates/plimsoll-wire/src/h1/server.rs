@@ -16,7 +16,7 @@ use httparse::Header;
 
 use crate::decimal::decimal;
 use crate::h1::DecodeError;
-use crate::h1::chunked::{ChunkedDecoder, Piece};
+use crate::h1::chunked::{ChunkedDecoder, ChunkedPart};
 use crate::h1::framing::elements;
 use crate::h1::server::diagnosis::diagnose;
 use crate::h1::server::target::Authority;
@@ -307,15 +307,15 @@ impl RequestDecoder {
                 decoder,
                 content_bytes,
             } => match decoder.decode(input) {
-                Ok(Piece::Framing) => BodyStep::NeedMore,
-                Ok(Piece::Content { start, end }) => {
+                Ok(ChunkedPart::Framing) => BodyStep::NeedMore,
+                Ok(ChunkedPart::Content { start, end }) => {
                     *content_bytes += (end - start) as u64;
                     if *content_bytes > self.limits.body_bytes {
                         return Err(RequestError::BodyTooLarge);
                     }
                     BodyStep::Content(start..end)
                 }
-                Ok(Piece::End { consumed }) => BodyStep::End(consumed),
+                Ok(ChunkedPart::End { consumed }) => BodyStep::End(consumed),
                 Err(DecodeError::ChunkOverhead { .. }) => return Err(RequestError::ChunkOverhead),
                 Err(_) => return Err(decoder.refusal()),
             },

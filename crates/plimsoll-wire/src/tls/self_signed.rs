@@ -7,15 +7,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// A certificate and its key, made here and kept in memory.
 #[derive(Debug, Clone)]
-pub struct SelfSigned(Arc<Parts>);
+pub struct SelfSigned(Arc<KeyAndCertificate>);
 
-struct Parts {
+struct KeyAndCertificate {
     names: Vec<String>,
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for KeyAndCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Parts")
             .field("names", &self.names)
@@ -43,7 +43,7 @@ impl SelfSigned {
                 .push(DnType::CommonName, "plimsoll self-signed");
             let key = KeyPair::generate()?;
             let certificate = params.self_signed(&key)?;
-            Ok(Parts {
+            Ok(KeyAndCertificate {
                 names: names.to_vec(),
                 certificate: certificate.der().clone(),
                 key: PrivatePkcs8KeyDer::from(key.serialize_der()),

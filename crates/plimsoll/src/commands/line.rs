@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_lab::line::{
-    Ended, Event, Line, LineError, LinePlan, SearchPlan, Window, line, parse_objective, to_html,
-    to_json, to_text,
+    Event, Line, LineError, LinePlan, SearchEnd, SearchPlan, Window, line, parse_objective,
+    to_html, to_json, to_text,
 };
 use plimsoll_load::Spacing;
 use plimsoll_model::{Rate, Threshold, grouped, parse_duration, parse_rate};
@@ -324,10 +324,10 @@ fn failed(error: &LineError) -> Failed {
 
 fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
     let reached = match line.found.ended {
-        Ended::Line(boundary) => boundary.rate,
-        Ended::Nothing { .. } => return Ok(Exit::Objective),
-        Ended::Interrupted => return Ok(Exit::Interrupted),
-        Ended::Generator { .. } | Ended::Most => line.found.held_up_to.unwrap_or(0.0),
+        SearchEnd::Line(boundary) => boundary.rate,
+        SearchEnd::Nothing { .. } => return Ok(Exit::Objective),
+        SearchEnd::Interrupted => return Ok(Exit::Interrupted),
+        SearchEnd::Generator { .. } | SearchEnd::Most => line.found.held_up_to.unwrap_or(0.0),
     };
     match at_least {
         Some(at_least) if reached < at_least.per_second() => Err(Failed {

@@ -8,7 +8,7 @@ use bytes::{Buf as _, Bytes};
 use h3::error::StreamError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Job, Piece, QuicPlace, Receiving, Sending, transfer};
+use super::{BodyPart, Job, QuicPlace, Receiving, Sending, transfer};
 
 /// Bytes that are written at a time.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -57,12 +57,12 @@ impl Http3Tunnel {
     }
 
     /// Begins a write, whose end the next one waits for.
-    fn poll_begin(&mut self, piece: Piece, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_begin(&mut self, piece: BodyPart, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let sending = ready!(self.poll_idle(context))?;
         if sending.is_finished {
             self.send = Send::Idle(sending);
             return Poll::Ready(match piece {
-                Piece::End => Ok(()),
+                BodyPart::End => Ok(()),
                 _ => Err(io::ErrorKind::BrokenPipe.into()),
             });
         }
@@ -114,7 +114,7 @@ impl AsyncWrite for Http3Tunnel {
         }
         let piece = Bytes::copy_from_slice(&bytes[..bytes.len().min(PIECE_BYTES)]);
         let length = piece.len();
-        let begun = self.get_mut().poll_begin(Piece::Data(piece), context);
+        let begun = self.get_mut().poll_begin(BodyPart::Data(piece), context);
         begun.map_ok(|()| length)
     }
 
@@ -127,7 +127,7 @@ impl AsyncWrite for Http3Tunnel {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let tunnel = self.get_mut();
-        ready!(tunnel.poll_begin(Piece::End, context))?;
+        ready!(tunnel.poll_begin(BodyPart::End, context))?;
         // Nothing may poll it again behind this.
         Pin::new(tunnel).poll_flush(context)
     }

@@ -79,7 +79,7 @@ fn find(
 
 fn line(found: &SearchOutcome) -> Boundary {
     match found.ended {
-        Ended::Line(boundary) => boundary,
+        SearchEnd::Line(boundary) => boundary,
         other => panic!("no line: {other:?}"),
     }
 }
@@ -215,7 +215,7 @@ fn a_generator_that_can_no_more_ends_it() {
         generator_limited: planned.rate > 18_000.0,
         connections_full: false,
     });
-    let Ended::Generator { rate } = found.ended else {
+    let SearchEnd::Generator { rate } = found.ended else {
         panic!("{found:?}")
     };
     near(rate, 20_000.0, 0.05);
@@ -276,7 +276,7 @@ fn what_was_found_before_an_interruption_is_kept() {
         (planned, held)
     };
     let found = SearchOutcome::so_far(&[window(1.0, true), window(2.0, true), window(4.0, false)]);
-    assert_eq!(found.ended, Ended::Interrupted);
+    assert_eq!(found.ended, SearchEnd::Interrupted);
     assert_eq!((found.held_up_to, found.connections), (Some(2.0), 8));
     let found = SearchOutcome::so_far(&[window(1.0, false), window(2.0, true)]);
     assert_eq!(found.held_up_to, None);
@@ -289,13 +289,13 @@ fn the_ends_of_the_range() {
         ..plan()
     };
     let (found, windows) = find(&most, |_| seen(true));
-    assert_eq!(found.ended, Ended::Most);
+    assert_eq!(found.ended, SearchEnd::Most);
     assert_eq!(found.held_up_to, Some(1_000.0));
     assert!(windows.iter().all(|planned| planned.rate <= 1_000.0));
 
     let (found, _) = find(&plan(), |_| seen(false));
     assert!(
-        matches!(found.ended, Ended::Nothing { lowest } if lowest < 1.0),
+        matches!(found.ended, SearchEnd::Nothing { lowest } if lowest < 1.0),
         "{found:?}"
     );
     assert_eq!(found.held_up_to, None);

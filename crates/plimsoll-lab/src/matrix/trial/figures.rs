@@ -8,7 +8,7 @@ use super::TrialError;
 use super::sides::{Side, Sides};
 use crate::counts;
 use crate::matrix::plan::Limited;
-use crate::matrix::usage::{Usage, Watched, saturated};
+use crate::matrix::usage::{ObservedSide, Usage, saturated};
 
 /// The figures of a load, seen from all sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Figures {
             )));
         }
         let own = OwnSummary::of(output);
-        let usage = |side: &Side| side.watched.as_ref().and_then(Watched::usage);
+        let usage = |side: &Side| side.watched.as_ref().and_then(ObservedSide::usage);
         let target = sides.target.as_ref().and_then(usage);
         let upstreams: Vec<Usage> = sides.upstreams.iter().filter_map(usage).collect();
         let used: Vec<&Usage> = generator.iter().chain(&target).chain(&upstreams).collect();

@@ -14,7 +14,7 @@ use super::{Bench, TrialError};
 use crate::cgroup::Group;
 use crate::command::Command;
 use crate::matrix::plan::{LoadPlan, Loader};
-use crate::matrix::usage::{Usage, Watched};
+use crate::matrix::usage::{ObservedSide, Usage};
 use crate::plans::fill;
 use crate::server::on_own_lines;
 
@@ -117,7 +117,7 @@ impl Generator<'_> {
         let mut generator = command
             .tree()
             .ok()
-            .map(|tree: ProcessTree| Watched::new("generator".to_owned(), allowed, tree));
+            .map(|tree: ProcessTree| ObservedSide::new("generator".to_owned(), allowed, tree));
         let limit = before + window * 2 + Duration::from_secs(30);
         let mut next = [before, before + window.mul_f64(OBSERVED)].into_iter();
         let mut due = next.next();
@@ -131,7 +131,7 @@ impl Generator<'_> {
                     length: clock.now().saturating_duration_since(begun),
                     output: command.stdout(),
                     complaint: on_own_lines(&command.complaint()),
-                    generator: generator.as_ref().and_then(Watched::usage),
+                    generator: generator.as_ref().and_then(ObservedSide::usage),
                 });
             }
             finished.map_err(|error| {
@@ -141,15 +141,15 @@ impl Generator<'_> {
                 return Err(TrialError::Interrupted);
             }
             let elapsed = clock.now().saturating_duration_since(begun);
-            let mut look: fn(&mut Watched) = |watched| {
+            let mut look: fn(&mut ObservedSide) = |watched| {
                 watched.look();
             };
             if due.is_some_and(|due| elapsed >= due) {
                 due = next.next();
                 look = if due.is_some() {
-                    Watched::begin
+                    ObservedSide::begin
                 } else {
-                    Watched::end
+                    ObservedSide::end
                 };
             }
             sides.each(look);

@@ -10,7 +10,7 @@ use plimsoll_wire::process::Finished;
 use super::{Bench, Outcome, TrialError};
 use crate::cgroup::Group;
 use crate::matrix::plan::{Limited, SizePlan};
-use crate::matrix::usage::Watched;
+use crate::matrix::usage::ObservedSide;
 use crate::plans::{ProcessPlan, TargetPlan, fill, parse_url};
 use crate::server::{self, Running};
 
@@ -27,7 +27,7 @@ pub(super) struct Sides<'a> {
 
 pub(super) struct Side {
     running: Running,
-    pub(super) watched: Option<Watched>,
+    pub(super) watched: Option<ObservedSide>,
 }
 
 impl Sides<'_> {
@@ -79,7 +79,7 @@ impl Sides<'_> {
         let tree = running.take_tree();
         Ok(Side {
             running,
-            watched: tree.map(|tree| Watched::new(name, allowed, tree)),
+            watched: tree.map(|tree| ObservedSide::new(name, allowed, tree)),
         })
     }
 
@@ -93,7 +93,7 @@ impl Sides<'_> {
         cpus.unwrap_or(f64::INFINITY).min(bound as f64)
     }
 
-    pub(super) fn each(&mut self, mut look: impl FnMut(&mut Watched)) {
+    pub(super) fn each(&mut self, mut look: impl FnMut(&mut ObservedSide)) {
         let sides = self.upstreams.iter_mut().chain(&mut self.target);
         for watched in sides.filter_map(|side| side.watched.as_mut()) {
             look(watched);
@@ -139,13 +139,13 @@ impl Sides<'_> {
         Some(Outcome::Killed {
             who: who.to_owned(),
             after_us: u64::try_from(after.as_micros()).unwrap_or(u64::MAX),
-            peak_memory_bytes: watched.map_or(0, Watched::peak_memory_bytes),
+            peak_memory_bytes: watched.map_or(0, ObservedSide::peak_memory_bytes),
         })
     }
 }
 
 impl Side {
     fn name(&self) -> &str {
-        self.watched.as_ref().map_or("target", Watched::name)
+        self.watched.as_ref().map_or("target", ObservedSide::name)
     }
 }

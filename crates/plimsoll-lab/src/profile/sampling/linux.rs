@@ -85,7 +85,7 @@ struct Sampling<'a> {
     /// Cleared once the kernel has refused to show its own functions.
     with_kernel: bool,
     call_graphs: HashMap<u32, CallGraph>,
-    threads: BTreeMap<(u32, u32), Watched>,
+    threads: BTreeMap<(u32, u32), ProcessEvents>,
     unwatched: BTreeSet<(u32, u32)>,
     /// Why the first one is not watched.
     refusal: Option<ProfileError>,
@@ -98,7 +98,7 @@ struct Sampling<'a> {
 }
 
 #[derive(Default)]
-struct Watched {
+struct ProcessEvents {
     /// None once the thread has ended.
     sampler: Option<Sampler>,
     name: String,

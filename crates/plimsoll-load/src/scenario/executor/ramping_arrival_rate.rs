@@ -14,7 +14,7 @@ const ROUNDING: Duration = Duration::from_micros(1);
 /// run ends before that arrival: its clock starts before the virtual users do, that of the arrivals after them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RampingArrivalRate {
-    pieces: Vec<Piece>,
+    pieces: Vec<RampStage>,
     end: Duration,
     /// Virtual users at the start.
     pub pre_allocated_vus: u32,
@@ -24,7 +24,7 @@ pub struct RampingArrivalRate {
 
 /// A stage with what came before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Piece {
+struct RampStage {
     /// Seconds from the start of the scenario.
     start: f64,
     seconds: f64,
@@ -54,7 +54,7 @@ impl RampingArrivalRate {
             let to = per_second(stage.target);
             let seconds = stage.duration.as_secs_f64();
             let after = before + f64::midpoint(from, to) * seconds;
-            pieces.push(Piece {
+            pieces.push(RampStage {
                 start: end.as_secs_f64(),
                 seconds,
                 from,
@@ -93,7 +93,7 @@ impl RampingArrivalRate {
     }
 }
 
-impl Piece {
+impl RampStage {
     /// Seconds from its start until the area under it is `area`: the positive root of
     /// `area = from·t + (to − from)·t² / (2·seconds)`, in the form that does not cancel.
     fn seconds_to(&self, area: f64) -> f64 {

@@ -10,7 +10,7 @@ use plimsoll_model::{CpuTime, Memory, ResourceSample};
 use procfs::process::{Process, Stat};
 use procfs::{ProcError, ProcResult};
 
-use super::{AttachError, Ended};
+use super::{AttachError, TargetEnded};
 
 /// Up to so many threads, the children of each are read at every sample; a child belongs to the
 /// thread that forked it.
@@ -93,7 +93,11 @@ impl Tree {
         })
     }
 
-    pub(super) fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, Ended> {
+    pub(super) fn sample(
+        &mut self,
+        at: Duration,
+        completed: u64,
+    ) -> Result<ResourceSample, TargetEnded> {
         self.refresh()?;
         let mut sample = ResourceSample {
             at,
@@ -113,13 +117,13 @@ impl Tree {
         Ok(sample)
     }
 
-    pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, Ended> {
+    pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {
         self.refresh()?;
         let live = self.members.iter().filter(|member| !member.zombie);
         Ok(live.map(Member::peak_memory_bytes).sum())
     }
 
-    pub(super) fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, Ended> {
+    pub(super) fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, TargetEnded> {
         self.refresh()?;
         let mut threads = HashMap::new();
         for member in self.members.iter().filter(|member| !member.zombie) {
@@ -137,14 +141,14 @@ impl Tree {
     }
 
     /// Follows the tree to where it is now.
-    fn refresh(&mut self) -> Result<(), Ended> {
+    fn refresh(&mut self) -> Result<(), TargetEnded> {
         if self.descendants {
             self.discover();
         }
         self.samples += 1;
         self.read();
         if self.members.iter().all(|member| member.zombie) {
-            return Err(Ended {
+            return Err(TargetEnded {
                 pid: self.root.unsigned_abs(),
             });
         }

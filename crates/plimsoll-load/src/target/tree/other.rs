@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_model::{CpuTime, ResourceSample};
 
-use super::{AttachError, Ended};
+use super::{AttachError, TargetEnded};
 
 /// Never made here: [`Tree::attach`] always fails.
 #[derive(Debug)]
@@ -21,15 +21,15 @@ impl Tree {
         &mut self,
         _at: Duration,
         _completed: u64,
-    ) -> Result<ResourceSample, Ended> {
+    ) -> Result<ResourceSample, TargetEnded> {
         match self.0 {}
     }
 
-    pub(super) fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, Ended> {
+    pub(super) fn threads(&mut self) -> Result<HashMap<u32, CpuTime>, TargetEnded> {
         match self.0 {}
     }
 
-    pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, Ended> {
+    pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {
         match self.0 {}
     }
 }

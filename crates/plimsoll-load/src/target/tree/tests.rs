@@ -184,5 +184,5 @@ fn a_tree_that_ends_says_so() {
     let mut tree = ProcessTree::attach(pid).unwrap();
     now(&mut tree);
     process.stop(LONG);
-    assert_eq!(tree.sample(LONG, 0), Err(Ended { pid }));
+    assert_eq!(tree.sample(LONG, 0), Err(TargetEnded { pid }));
 }

@@ -16,7 +16,7 @@ use plimsoll_wire::{SystemClock, ws};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::no_upgrade;
-use crate::driver::Shared;
+use crate::driver::WorkerState;
 use crate::plan::{HttpPlan, RunPlan};
 use crate::user::Recorder;
 
@@ -88,7 +88,7 @@ impl Opener {
     /// Opens a WebSocket, and adds its phases and its peer to `exchange`. The handshake counts as part of `connect`.
     pub(super) async fn open(
         &self,
-        shared: &Shared,
+        shared: &WorkerState,
         opening: Opening,
         recorder: &Recorder,
         exchange: &mut Exchange,
@@ -116,7 +116,7 @@ impl Opener {
 
 /// A WebSocket on a connection of its own.
 async fn connection(
-    shared: &Shared,
+    shared: &WorkerState,
     endpoint: usize,
     upgrade: &Upgrade,
     opening: Opening,

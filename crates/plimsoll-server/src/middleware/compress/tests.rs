@@ -65,8 +65,8 @@ fn fields(response: &Response) -> &HeaderMap {
 fn bytes(response: &Response) -> Option<&Bytes> {
     match &response.0 {
         Kind::Prepared(prepared) => match &prepared.content {
-            Whole::Bytes(bytes) => Some(bytes),
-            Whole::File(_) => None,
+            WholeContent::Bytes(bytes) => Some(bytes),
+            WholeContent::File(_) => None,
         },
         Kind::Built(built) => match &built.content {
             ResponseBody::Bytes(bytes) => Some(bytes),

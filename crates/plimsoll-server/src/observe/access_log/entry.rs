@@ -195,7 +195,7 @@ impl Entry {
             Kind::Built(mut built) => {
                 match std::mem::take(&mut built.content) {
                     ResponseBody::Stream(inner) if has_content => {
-                        let counted = Counted { inner, entry: self };
+                        let counted = CountedBody { inner, entry: self };
                         built.content = ResponseBody::Stream(Box::pin(counted));
                     }
                     content => {
@@ -248,12 +248,12 @@ impl Drop for Entry {
 }
 
 /// Content whose bytes are counted.
-struct Counted {
+struct CountedBody {
     inner: Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
     entry: Entry,
 }
 
-impl Body for Counted {
+impl Body for CountedBody {
     type Data = Bytes;
     type Error = StreamError;
 

@@ -11,14 +11,14 @@ use crate::observe::counters::Counters;
 const GATHER: Duration = Duration::from_millis(100);
 
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingLines>,
     changed: Condvar,
     most_bytes: usize,
     counters: Arc<Counters>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingLines {
     /// Whole lines.
     lines: Vec<u8>,
     must_reopen: bool,
@@ -90,7 +90,7 @@ impl Queue {
 
     /// Takes what waits into `batch` once there is something to do; whether to open anew, and to end.
     fn wait(&self, batch: &mut Vec<u8>) -> (bool, bool) {
-        let is_urgent = |waiting: &Waiting| {
+        let is_urgent = |waiting: &WaitingLines| {
             waiting.must_reopen || waiting.is_over || waiting.lines.len() >= self.most_bytes / 2
         };
         let waiting = self
@@ -107,7 +107,7 @@ impl Queue {
         (std::mem::take(&mut waiting.must_reopen), waiting.is_over)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_model::Clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::protocol::stream::Stream;
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 use crate::worker::timer::Timer;
 
 /// How long, and for how much, the rest of what a client sends is read after the last response, so that
@@ -18,7 +18,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 1 << 20;
 
 /// Reads what the client still sends, within bounds, so that it comes to read the response.
-pub(super) async fn linger(mut stream: Stream, place: &Place) {
+pub(super) async fn linger(mut stream: Stream, place: &ConnectionGuard) {
     let worker = &place.worker;
     let until = worker.clock.now() + LINGER;
     let mut timer = Timer::new(until);

@@ -9,7 +9,7 @@ use plimsoll_wire::poll_send_file;
 use tokio::io::AsyncWrite;
 
 use crate::message::file::FilePart;
-use crate::message::response::Whole;
+use crate::message::response::WholeContent;
 use crate::protocol::stream::Stream;
 
 /// Capacity that an idle connection may keep.
@@ -69,12 +69,12 @@ impl Output {
     }
 
     /// Sends `content` after everything else.
-    pub(super) fn tail(&mut self, content: Whole) {
+    pub(super) fn tail(&mut self, content: WholeContent) {
         debug_assert!(!self.has_tail(), "there is one tail at a time");
         match content {
-            Whole::Bytes(bytes) => self.tail = bytes,
-            Whole::File(part) if part.is_empty() => {}
-            Whole::File(part) => {
+            WholeContent::Bytes(bytes) => self.tail = bytes,
+            WholeContent::File(part) if part.is_empty() => {}
+            WholeContent::File(part) => {
                 self.file = Some(Box::new(FileTail {
                     part,
                     by_pieces: false,

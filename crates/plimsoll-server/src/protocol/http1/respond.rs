@@ -9,7 +9,7 @@ use super::{End, Http1, LARGE, Next, RequestTraits};
 use crate::action::{Outcome, Refusal};
 use crate::message::request::{Content, Version};
 use crate::message::response::{
-    Kind, Response, ResponseBody, Whole, has_content, tunnel_status, write_built_fields,
+    Kind, Response, ResponseBody, WholeContent, has_content, tunnel_status, write_built_fields,
 };
 
 impl Http1 {
@@ -85,10 +85,10 @@ impl Http1 {
                 let status = checked(built.status);
                 let announced = built.content.announced(status, request.is_head);
                 let whole = match built.content {
-                    ResponseBody::Bytes(bytes) => Whole::Bytes(bytes),
-                    ResponseBody::File(part) => Whole::File(part),
+                    ResponseBody::Bytes(bytes) => WholeContent::Bytes(bytes),
+                    ResponseBody::File(part) => WholeContent::File(part),
                     ResponseBody::Empty | ResponseBody::Announced(_) | ResponseBody::Stream(_) => {
-                        Whole::Bytes(Bytes::new())
+                        WholeContent::Bytes(Bytes::new())
                     }
                 };
                 let mut fields = built.fields;
@@ -115,7 +115,7 @@ impl Http1 {
             return;
         }
         match whole {
-            Whole::Bytes(bytes) if bytes.len() < LARGE => out.extend_from_slice(&bytes),
+            WholeContent::Bytes(bytes) if bytes.len() < LARGE => out.extend_from_slice(&bytes),
             whole => self.output.tail(whole),
         }
     }

@@ -19,7 +19,7 @@ use crate::protocol::pace::{Pace, sooner};
 use crate::worker::timer::Timer;
 
 /// The outcome of waiting for content.
-enum Piece {
+enum ContentPart {
     Data(Bytes),
     /// There is no more, or the stream is broken.
     End,
@@ -50,7 +50,7 @@ pub(super) async fn hand_over(
     let end = loop {
         let piece = poll_fn(|cx| {
             if sender.is_abandoned() {
-                return Poll::Ready(Piece::Abandoned);
+                return Poll::Ready(ContentPart::Abandoned);
             }
             if sender.poll_room(cx).is_pending() {
                 pace.rest();
@@ -59,9 +59,9 @@ pub(super) async fn hand_over(
             }
             if let Poll::Ready(piece) = stream.poll_data(cx) {
                 return Poll::Ready(match piece {
-                    Some(Ok(piece)) => Piece::Data(piece),
-                    Some(Err(_)) => Piece::Broken,
-                    None => Piece::End,
+                    Some(Ok(piece)) => ContentPart::Data(piece),
+                    Some(Err(_)) => ContentPart::Broken,
+                    None => ContentPart::End,
                 });
             }
             if sender.poll_wanted(cx).is_pending() {
@@ -84,10 +84,10 @@ pub(super) async fn hand_over(
             );
             timer
                 .poll_passed(cx, deadline, &clock)
-                .map(|()| Piece::Late(cut))
+                .map(|()| ContentPart::Late(cut))
         });
         match piece.await {
-            Piece::Data(piece) => {
+            ContentPart::Data(piece) => {
                 // A client that sends content already needs no 100 (Continue).
                 asks = None;
                 since = None;
@@ -107,13 +107,13 @@ pub(super) async fn hand_over(
                 }
                 sender.push(piece);
             }
-            Piece::End => {
+            ContentPart::End => {
                 let trailers = poll_fn(|cx: &mut Context<'_>| stream.poll_trailers(cx)).await;
                 break trailers.map_err(|_| BodyError::Closed);
             }
-            Piece::Broken => break Err(BodyError::Closed),
-            Piece::Abandoned => return discard(stream, limits, busy).await,
-            Piece::Late(cut) => {
+            ContentPart::Broken => break Err(BodyError::Closed),
+            ContentPart::Abandoned => return discard(stream, limits, busy).await,
+            ContentPart::Late(cut) => {
                 busy.place.worker.counters.cut(cut);
                 break Err(BodyError::Closed);
             }

@@ -26,16 +26,16 @@ use crate::protocol::activity::Busy;
 use crate::protocol::http3::listener::AltSvc;
 use crate::protocol::pace::{Pace, sooner};
 use crate::protocol::stream::Stream;
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 use crate::worker::timer::Timer;
 
 /// Content of a response that comes in pieces.
 type StreamBody = Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>;
 
 /// Content that is there as a whole.
-struct Whole(Option<Bytes>);
+struct WholeBody(Option<Bytes>);
 
-impl Body for Whole {
+impl Body for WholeBody {
     type Data = Bytes;
     type Error = StreamError;
 
@@ -50,7 +50,7 @@ impl Body for Whole {
 /// Sends the response of one stream.
 pub(super) struct Responder {
     pub(super) respond: SendResponse<Bytes>,
-    pub(super) place: Rc<Place>,
+    pub(super) place: Rc<ConnectionGuard>,
     pub(super) is_head: bool,
     pub(super) date: HeaderValue,
     /// Where HTTP/3 is spoken.
@@ -100,7 +100,7 @@ impl Responder {
                     return None;
                 }
                 // A client whose window has no room is waited for, but not for ever.
-                Some((self, Box::pin(Whole(Some(bytes))), stream))
+                Some((self, Box::pin(WholeBody(Some(bytes))), stream))
             }
             ResponseBody::File(part) => Some((self, Box::pin(part), stream)),
             ResponseBody::Stream(body) => Some((self, body, stream)),

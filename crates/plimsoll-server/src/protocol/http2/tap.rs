@@ -22,7 +22,7 @@ use self::frames::{FrameHeader, Frames};
 use crate::engine::limits::FloodLimits;
 use crate::observe::counters::{Cut, ResetSide};
 use crate::protocol::stream::Stream;
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 
 /// The length of a counting window, approximately.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ pub(super) struct Tap {
 
 /// State that the connection and its tap share.
 pub(super) struct TapState {
-    place: Rc<Place>,
+    place: Rc<ConnectionGuard>,
     limits: FloodLimits,
     tripped: Cell<Option<Cut>>,
     /// Why the `h2` crate gave the client up.
@@ -129,7 +129,11 @@ impl TapState {
 
 impl Tap {
     /// - `now`: when the connection begins.
-    pub(super) fn new(stream: Stream, place: Rc<Place>, now: Instant) -> (Self, Rc<TapState>) {
+    pub(super) fn new(
+        stream: Stream,
+        place: Rc<ConnectionGuard>,
+        now: Instant,
+    ) -> (Self, Rc<TapState>) {
         let limits = place.worker.limits().http2.floods;
         let state = Rc::new(TapState {
             place,

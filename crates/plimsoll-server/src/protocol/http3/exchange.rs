@@ -36,14 +36,14 @@ use crate::protocol::activity::Busy;
 use crate::protocol::head;
 use crate::protocol::pace::{Pace, sooner};
 use crate::protocol::stream::Stream;
-use crate::worker::{Place, Service};
+use crate::worker::{ConnectionGuard, Service};
 
 /// Bytes that are handed to QUIC at a time.
 const PIECE: usize = 64 * 1024;
 
 /// Serves one request.
 pub(super) struct Exchange {
-    pub(super) place: Rc<Place>,
+    pub(super) place: Rc<ConnectionGuard>,
     pub(super) service: Rc<Service>,
     pub(super) limits: Rc<Limits>,
     pub(super) tap: Rc<Tap>,
@@ -55,7 +55,7 @@ pub(super) struct Exchange {
 type Sending = RequestStream<Sender, Bytes>;
 
 /// Nothing more can be sent on the stream.
-struct Gone;
+struct StreamClosed;
 
 impl Exchange {
     pub(super) async fn run(self, resolver: RequestResolver<Transport, Bytes>) {
@@ -102,7 +102,7 @@ impl Exchange {
                 let drain = self.place.worker.drain.clone();
                 self.unless_reset(take_over(stream, drain)).await;
             }
-            Err(Gone) => {}
+            Err(StreamClosed) => {}
         }
         drop(self.busy);
     }
@@ -159,7 +159,7 @@ impl Exchange {
         content: &Content,
         sending: &mut Sending,
         reading: &mut Reading,
-    ) -> Result<Option<TakeOver>, Gone> {
+    ) -> Result<Option<TakeOver>, StreamClosed> {
         let is_head = parts.method == Method::HEAD;
         let authority = match head::checked(parts, &self.limits.request) {
             Ok(checked) => checked.authority,
@@ -228,7 +228,7 @@ impl Exchange {
             }
             Outcome::Upgrade(..) | Outcome::Raw(_) => {
                 sending.stop_stream(Code::H3_VERSION_FALLBACK);
-                Err(Gone)
+                Err(StreamClosed)
             }
         }
     }
@@ -239,7 +239,7 @@ impl Exchange {
         response: Response,
         content: &Content,
         sending: &mut Sending,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), StreamClosed> {
         let status = tunnel_status(response.status());
         let mut fields = response.framed(false).fields;
         // 200 alone means that the server has understood (RFC 8441, section 5; RFC 9220, section 3).
@@ -279,7 +279,7 @@ impl Exchange {
         content: &Content,
         sending: &mut Sending,
         reading: &mut Reading,
-    ) -> Result<Outcome, Gone> {
+    ) -> Result<Outcome, StreamClosed> {
         let counters = &self.place.worker.counters;
         loop {
             let waited = poll_fn(|cx| {
@@ -294,7 +294,9 @@ impl Exchange {
                     }
                 }
                 // The client has gone, and what would have been the answer with it.
-                self.stream.poll_over(cx, &self.tap).map(|()| Err(Gone))
+                self.stream
+                    .poll_over(cx, &self.tap)
+                    .map(|()| Err(StreamClosed))
             });
             if let Some(outcome) = waited.await? {
                 return Ok(outcome);
@@ -305,7 +307,11 @@ impl Exchange {
         }
     }
 
-    async fn send_interims(&self, interims: &Interims, sending: &mut Sending) -> Result<(), Gone> {
+    async fn send_interims(
+        &self,
+        interims: &Interims,
+        sending: &mut Sending,
+    ) -> Result<(), StreamClosed> {
         while let Some(interim) = interims.pop() {
             let interim = interim.into_response();
             self.within(&mut Pace::default(), sending.send_response(interim))
@@ -321,7 +327,7 @@ impl Exchange {
         content_read: &Content,
         sending: &mut Sending,
         reading: &mut Reading,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), StreamClosed> {
         let Framed {
             status,
             mut fields,
@@ -355,7 +361,7 @@ impl Exchange {
                 }
             }
         }
-        sending.finish().await.map_err(|_| Gone)
+        sending.finish().await.map_err(|_| StreamClosed)
     }
 
     /// Sends content as it comes, and its trailer fields.
@@ -367,7 +373,7 @@ impl Exchange {
         pace: &mut Pace,
         sending: &mut Sending,
         reading: &mut Reading,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), StreamClosed> {
         let mut left = length;
         let counters = &self.place.worker.counters;
         loop {
@@ -376,7 +382,9 @@ impl Exchange {
                     return Poll::Ready(Ok(frame));
                 }
                 reading.hand_over(cx, content_read, &self.limits, counters);
-                self.stream.poll_over(cx, &self.tap).map(|()| Err(Gone))
+                self.stream
+                    .poll_over(cx, &self.tap)
+                    .map(|()| Err(StreamClosed))
             });
             let Some(frame) = frame.await? else {
                 break;
@@ -412,9 +420,9 @@ impl Exchange {
         clippy::unused_self,
         reason = "it is what an exchange does, as the others are"
     )]
-    fn break_off(&self, sending: &mut Sending) -> Result<(), Gone> {
+    fn break_off(&self, sending: &mut Sending) -> Result<(), StreamClosed> {
         sending.stop_stream(Code::H3_INTERNAL_ERROR);
-        Err(Gone)
+        Err(StreamClosed)
     }
 
     async fn send(
@@ -422,7 +430,7 @@ impl Exchange {
         mut bytes: Bytes,
         pace: &mut Pace,
         sending: &mut Sending,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), StreamClosed> {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(PIECE));
             let length = piece.len();
@@ -441,7 +449,7 @@ impl Exchange {
         &self,
         pace: &mut Pace,
         sending: impl Future<Output = Result<(), StreamError>>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), StreamClosed> {
         let now = self.place.worker.clock.now();
         let limits = &self.limits;
         let (deadline, cut) = sooner(
@@ -451,9 +459,9 @@ impl Exchange {
         );
         let Ok(sent) = timeout_at(deadline.into(), sending).await else {
             self.place.worker.counters.cut(cut);
-            return Err(Gone);
+            return Err(StreamClosed);
         };
-        sent.map_err(|_| Gone)
+        sent.map_err(|_| StreamClosed)
     }
 
     /// Lets the client finish its request, within bounds, and waits until it has all of the response.

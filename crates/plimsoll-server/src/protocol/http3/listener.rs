@@ -30,7 +30,7 @@ use crate::engine::limits::Limits;
 use crate::layer4::QuicPlan;
 use crate::message::connection::NOWHERE;
 use crate::observe::counters::Cut;
-use crate::worker::{Place, Service, Worker};
+use crate::worker::{ConnectionGuard, Service, Worker};
 
 /// Streams that a client may open besides requests: control, those of QPACK, and some that mean nothing (RFC 9114,
 /// section 6.2.3).
@@ -101,7 +101,8 @@ pub(crate) fn raw_config(plan: &QuicPlan) -> Result<ServerConfig, NoTls13> {
 }
 
 /// What becomes of a connection behind its handshake, with the local address of the socket.
-pub(crate) type Serve = Rc<dyn Fn(quinn::Connection, Place, SocketAddr) -> LocalFuture<()>>;
+pub(crate) type Serve =
+    Rc<dyn Fn(quinn::Connection, ConnectionGuard, SocketAddr) -> LocalFuture<()>>;
 
 /// HTTP/3 by `service`.
 pub(crate) fn http3(service: Rc<Service>) -> Serve {
@@ -235,7 +236,7 @@ async fn accept(
         );
         match admitted {
             Ok(()) => {
-                let place = Place::new(Rc::clone(&worker), peer.ip());
+                let place = ConnectionGuard::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
                 spawn_local(take(incoming, handshake, Rc::clone(&serve), place, local));
             }
@@ -267,7 +268,7 @@ async fn take(
     incoming: Incoming,
     handshake: Handshake,
     serve: Serve,
-    place: Place,
+    place: ConnectionGuard,
     local: SocketAddr,
 ) {
     let limit = place.worker.limits().handshake_timeout;

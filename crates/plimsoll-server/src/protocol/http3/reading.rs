@@ -43,7 +43,7 @@ pub(super) struct Reading {
 }
 
 /// A piece of the body.
-enum Piece {
+enum BodyPart {
     Data(Bytes),
     End(Option<HeaderMap>),
     Broken(BodyError),
@@ -131,13 +131,13 @@ impl Reading {
                 return;
             }
             match self.poll_piece(cx) {
-                Poll::Ready(Piece::Data(piece)) => sender.push(piece),
-                Poll::Ready(Piece::End(trailers)) => {
+                Poll::Ready(BodyPart::Data(piece)) => sender.push(piece),
+                Poll::Ready(BodyPart::End(trailers)) => {
                     sender.end(Ok(trailers));
                     *source = ContentSource::None;
                     return;
                 }
-                Poll::Ready(Piece::Broken(error)) => {
+                Poll::Ready(BodyPart::Broken(error)) => {
                     if error == BodyError::Refused {
                         counters.refused(RequestError::BodyTooLarge);
                     }
@@ -176,7 +176,7 @@ impl Reading {
     ) -> Poll<()> {
         while !self.is_over {
             match self.poll_piece(cx) {
-                Poll::Ready(Piece::Data(piece)) => match left.checked_sub(piece.len() as u64) {
+                Poll::Ready(BodyPart::Data(piece)) => match left.checked_sub(piece.len() as u64) {
                     Some(rest) => *left = rest,
                     None => self.stop(Code::H3_NO_ERROR),
                 },
@@ -218,7 +218,7 @@ impl Reading {
         timer.poll_passed(cx, deadline, &self.clock).map(|()| cut)
     }
 
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<BodyPart> {
         let read = match self.first.take() {
             Some(piece) => Ok(Some(piece)),
             None => ready!(self.stream.poll_recv_data(cx))
@@ -236,16 +236,16 @@ impl Reading {
                 match (self.left.checked_sub(length), announced) {
                     (Some(left), None) => {
                         self.left = left;
-                        Piece::Data(piece)
+                        BodyPart::Data(piece)
                     }
                     (Some(left), Some(Some(rest))) => {
                         (self.left, self.announced) = (left, Some(rest));
-                        Piece::Data(piece)
+                        BodyPart::Data(piece)
                     }
                     (Some(_), Some(None)) => self.malformed(),
                     (None, _) => {
                         self.stop(Code::H3_NO_ERROR);
-                        Piece::Broken(BodyError::Refused)
+                        BodyPart::Broken(BodyError::Refused)
                     }
                 }
             }
@@ -253,7 +253,7 @@ impl Reading {
             Ok(None) => match ready!(self.stream.poll_recv_trailers(cx)) {
                 Ok(trailers) => {
                     self.is_over = true;
-                    Piece::End(trailers)
+                    BodyPart::End(trailers)
                 }
                 Err(_) => self.broken(),
             },
@@ -261,14 +261,14 @@ impl Reading {
         })
     }
 
-    fn broken(&mut self) -> Piece {
+    fn broken(&mut self) -> BodyPart {
         self.is_over = true;
-        Piece::Broken(BodyError::Closed)
+        BodyPart::Broken(BodyError::Closed)
     }
 
     /// Content of another length than was announced (RFC 9114, section 4.1.2).
-    fn malformed(&mut self) -> Piece {
+    fn malformed(&mut self) -> BodyPart {
         self.stop(Code::H3_MESSAGE_ERROR);
-        Piece::Broken(BodyError::Closed)
+        BodyPart::Broken(BodyError::Closed)
     }
 }

@@ -11,7 +11,7 @@ use plimsoll_model::Clock;
 use crate::engine::limits::Http3Limits;
 use crate::observe::counters::{Cut, ResetSide};
 use crate::protocol::http3::transport::StreamState;
-use crate::worker::Place;
+use crate::worker::ConnectionGuard;
 
 /// The length of a counting window, approximately.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const EMPTY_PER_REQUEST: u32 = 2;
 
 /// Reports of the streams of a connection.
 pub(super) struct Tap {
-    place: Rc<Place>,
+    place: Rc<ConnectionGuard>,
     limits: Http3Limits,
     counts: Cell<Counts>,
     tripped: Cell<Option<(Cut, Code)>>,
@@ -56,7 +56,7 @@ impl Counts {
 }
 
 impl Tap {
-    pub(super) fn new(place: Rc<Place>) -> Self {
+    pub(super) fn new(place: Rc<ConnectionGuard>) -> Self {
         Self {
             limits: place.worker.limits().http3,
             counts: Cell::new(Counts::since(place.worker.clock.now())),
