@@ -22,7 +22,7 @@ use plimsoll_mock::condition::Condition;
 use plimsoll_mock::condition::text::{TextOperator, TextTest};
 use plimsoll_mock::reply::Reply;
 use plimsoll_mock::rules::Strategy;
-use plimsoll_mock::{KeptRequest, Mock, Rule, RuleSet, Shared, config};
+use plimsoll_mock::{KeptRequest, Mock, Rule, RuleSet, SharedMock, config};
 use plimsoll_model::Clock as _;
 use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves, WorkerContext};
 use plimsoll_wire::SystemClock;
@@ -119,7 +119,7 @@ fn serve(folder: &tempfile::TempDir) -> Engine {
     fs::write(path("rules.toml"), RULES).unwrap();
     let root = "[service]\nrule_sets = [\"rules.toml\"]\nfallback_respond_dir = \"files\"\n";
     fs::write(path("apimock.toml"), root).unwrap();
-    let shared = Shared::fixed(config::load(&path("apimock.toml")).unwrap());
+    let shared = SharedMock::fixed(config::load(&path("apimock.toml")).unwrap());
     let action =
         move |_: &WorkerContext| Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -13,7 +13,7 @@ use plimsoll_server::{Action, Answer, BodyError, Outcome, Request, RequestBody};
 use crate::journal::AnsweredBy;
 use crate::ready::PreparedResponse;
 use crate::request::{KeptRequest, RequestView};
-use crate::shared::Shared;
+use crate::shared::SharedMock;
 use crate::worker::Worker;
 
 /// A mock on one worker.
@@ -22,7 +22,7 @@ pub struct Mock(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    shared: Arc<SharedMock>,
     /// The prefix of the paths that it answers, without a slash at its end.
     prefix: String,
     worker: RefCell<Rc<Worker>>,
@@ -32,7 +32,7 @@ impl Mock {
     /// Answers by what is shared.
     ///
     /// - `prefix`: of the paths that it answers; `/` for all.
-    pub fn new(shared: Arc<Shared>, prefix: &str) -> Self {
+    pub fn new(shared: Arc<SharedMock>, prefix: &str) -> Self {
         let worker = RefCell::new(Rc::new(Worker::new(&shared)));
         Self(Rc::new(Inner {
             shared,

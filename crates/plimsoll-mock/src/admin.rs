@@ -27,7 +27,7 @@ use plimsoll_wire::SystemClock;
 use serde_json::{Value, json};
 
 use crate::action::collected;
-use crate::shared::Shared;
+use crate::shared::SharedMock;
 
 use self::call::{AdminResponse, Call};
 
@@ -46,12 +46,12 @@ const MOST_CONTENT: u64 = 8 << 20;
 /// The admin API of one mock.
 #[derive(Debug, Clone)]
 pub(crate) struct AdminOfMock {
-    shared: Arc<Shared>,
+    shared: Arc<SharedMock>,
     started: SystemTime,
 }
 
 impl AdminOfMock {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<SharedMock>) -> Self {
         Self {
             shared,
             started: SystemClock.wall(),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::HeaderValue;
 
 use crate::request::RequestView;
-use crate::template::Written;
+use crate::template::TextTemplate;
 
 /// Content with its media type.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub enum Content {
     /// The same bytes for every request.
     Bytes(HeaderValue, Bytes),
     /// A template, filled for each request.
-    Written(HeaderValue, Written),
+    TextTemplate(HeaderValue, TextTemplate),
 }
 
 impl Content {
@@ -24,7 +24,7 @@ impl Content {
         match self {
             Self::Empty => Bytes::new(),
             Self::Bytes(_, bytes) => bytes.clone(),
-            Self::Written(_, written) => Bytes::from(written.fill(request)),
+            Self::TextTemplate(_, written) => Bytes::from(written.fill(request)),
         }
     }
 
@@ -32,7 +32,7 @@ impl Content {
     pub(crate) fn media_type(&self) -> Option<&HeaderValue> {
         match self {
             Self::Empty => None,
-            Self::Bytes(media_type, _) | Self::Written(media_type, _) => Some(media_type),
+            Self::Bytes(media_type, _) | Self::TextTemplate(media_type, _) => Some(media_type),
         }
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_server::StreamError;
 use tokio::time::Sleep;
 
 use crate::request::RequestView;
-use crate::template::Written;
+use crate::template::TextTemplate;
 
 /// Events, one after the other.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub enum EventData {
     /// This.
     Always(String),
     /// This, made for each request.
-    Written(Written),
+    TextTemplate(TextTemplate),
 }
 
 impl EventScript {
@@ -47,7 +47,7 @@ impl EventScript {
         let events = self.events.iter().map(|event| {
             let text = match &event.data {
                 EventData::Always(data) => encoded(&event.fields, data),
-                EventData::Written(written) => encoded(&event.fields, &written.fill(request)),
+                EventData::TextTemplate(written) => encoded(&event.fields, &written.fill(request)),
             };
             (event.after, Bytes::from(text))
         });

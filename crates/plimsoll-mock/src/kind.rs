@@ -15,7 +15,7 @@ use crate::journal::{ENTRIES, Journal};
 use crate::plan::MockPlan;
 use crate::proxy::Upstream;
 use crate::record::{self, Record, Recorder};
-use crate::shared::Shared;
+use crate::shared::SharedMock;
 use crate::states::States;
 
 /// The action of mocks, for those who compile configurations.
@@ -40,7 +40,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
                 .map_err(|error| format!("cannot serve {}: {error}", path.display()));
             let mut plan = MockPlan::of_folder(value.check(folder)?);
             plan.sharing.is_on = cors.unwrap_or(true);
-            Some(Shared::fixed(plan))
+            Some(SharedMock::fixed(plan))
         }),
         (None, Some(_)) if cors.is_some() => {
             table.wrong("`cors` is of a `dir` only", None);
@@ -50,7 +50,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             let path = mounted.directory.join(path);
             let identity = format!("{} {}", mounted.identity, path.display());
             let states = mounted.states.state(&identity, States::default);
-            match Shared::of_file_with(&path, mounted.notices, states) {
+            match SharedMock::of_file_with(&path, mounted.notices, states) {
                 Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {

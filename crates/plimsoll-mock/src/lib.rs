@@ -1,7 +1,7 @@
 //! The mock server: folders and rules that answer requests.
 //!
 //! A [`MockPlan`] says what is answered: [`RuleSet`]s, which are tried in order, and a [`Folder`] for what no rule
-//! answers. [`config::load`] makes one of files, [`Shared`] holds the one that answers now, and [`Mock`] is the
+//! answers. [`config::load`] makes one of files, [`SharedMock`] holds the one that answers now, and [`Mock`] is the
 //! action of one worker over it. [`KIND`] is how `plimsoll up` knows it.
 //!
 //! Nothing here listens or prints; problems and changes are values.
@@ -121,4 +121,4 @@ pub use crate::kind::KIND;
 pub use crate::plan::MockPlan;
 pub use crate::request::{KeptRequest, RequestView};
 pub use crate::rules::{Rule, RuleSet, RuleState};
-pub use crate::shared::Shared;
+pub use crate::shared::SharedMock;

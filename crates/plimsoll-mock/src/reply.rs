@@ -41,7 +41,7 @@ use crate::ready::PreparedResponse;
 use crate::request::RequestView;
 use crate::script::Script;
 use crate::sharing::Sharing;
-use crate::template::{Chance, Written};
+use crate::template::{Chance, TextTemplate};
 use crate::websocket::Conversation;
 
 pub use self::announced::Announced;
@@ -60,7 +60,7 @@ pub struct Reply {
     /// Where its content comes from.
     pub kind: ReplyKind,
     /// Fields whose values are made for each request.
-    pub written_fields: Vec<(HeaderName, Written)>,
+    pub written_fields: Vec<(HeaderName, TextTemplate)>,
     /// How long the response is held back.
     pub delay: Delay,
     /// Source of random values.

@@ -18,7 +18,7 @@ use crate::states::States;
 
 /// One mock, shared by all that serve it.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedMock {
     plan: Mutex<Arc<MockPlan>>,
     epoch: AtomicU64,
     /// The parts of the plan; locked before `plan`.
@@ -33,7 +33,7 @@ pub struct Shared {
 /// before a user has switched windows.
 const LOOK: Duration = Duration::from_millis(200);
 
-impl Shared {
+impl SharedMock {
     /// A mock whose plan does not change.
     pub fn fixed(plan: MockPlan) -> Arc<Self> {
         let states = Arc::new(plan.states.clone());
@@ -147,7 +147,7 @@ fn load(file: &Path, states: &States) -> Result<(MockPlan, WatchedFiles), Vec<Fi
 }
 
 /// Loads the file again when it has changed and settled, until nothing uses the mock any more.
-fn look(shared: &Weak<Shared>, file: &Path, notices: &Notices, mut watched: WatchedFiles) {
+fn look(shared: &Weak<SharedMock>, file: &Path, notices: &Notices, mut watched: WatchedFiles) {
     loop {
         thread::park_timeout(LOOK);
         let Some(shared) = shared.upgrade() else {

@@ -19,7 +19,7 @@ use crate::request::{RequestView, values};
 
 /// Text with places, ready to be filled.
 #[derive(Debug, Clone)]
-pub struct Written(Filler);
+pub struct TextTemplate(Filler);
 
 #[derive(Debug, Clone)]
 enum Filler {
@@ -126,7 +126,7 @@ impl Chance {
 #[error("{0}")]
 pub struct PlaceError(String);
 
-impl Written {
+impl TextTemplate {
     /// Finds the places of a text.
     ///
     /// - `names`: of segments of the path, with their numbers, for `request.path.NAME`.
@@ -412,7 +412,7 @@ pub(crate) fn uuid(rng: &mut Rng) -> String {
 }
 
 /// How its places are written.
-impl fmt::Display for Written {
+impl fmt::Display for TextTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.with_numbers())
     }
@@ -432,7 +432,7 @@ mod tests {
         request.body =
             bytes::Bytes::from_static(b"{\"user\":{\"name\":\"A\\nB\",\"age\":3},\"tags\":[1]}");
         let names = [("id".to_owned(), 1)];
-        let written = Written::new(text, form, Chance::new(Some(seed)), &names);
+        let written = TextTemplate::new(text, form, Chance::new(Some(seed)), &names);
         written
             .unwrap_or_else(|error| panic!("{error}"))
             .fill(&request.view())
@@ -477,7 +477,8 @@ mod tests {
         assert_ne!(filled(text, Form::Text, 7), filled(text, Form::Text, 8));
         let id = filled("{{$uuid}}", Form::Text, 1);
         assert_eq!((id.len(), id.as_bytes()[14]), (36, b'4'));
-        let written = Written::new("{{$counter(5, 2)}}", Form::Text, Chance::Free, &[]).unwrap();
+        let written =
+            TextTemplate::new("{{$counter(5, 2)}}", Form::Text, Chance::Free, &[]).unwrap();
         let request = KeptRequest::made("GET", "/");
         let counted: Vec<_> = (0..3).map(|_| written.fill(&request.view())).collect();
         assert_eq!(counted, ["5", "7", "9"]);
@@ -493,7 +494,7 @@ mod tests {
             "{{$uid}}",
         ] {
             assert!(
-                Written::new(text, Form::Text, Chance::Free, &[]).is_err(),
+                TextTemplate::new(text, Form::Text, Chance::Free, &[]).is_err(),
                 "{text}"
             );
         }

@@ -19,7 +19,7 @@ use crate::ready::{self, PreparedResponse};
 use crate::reply::{RECORDS, ReplyCall, ReplyContext};
 use crate::request::{KeptRequest, RequestView};
 use crate::script::Scripts;
-use crate::shared::Shared;
+use crate::shared::SharedMock;
 use crate::sharing::{Allowed, Sharing};
 use crate::states::SessionsFull;
 
@@ -74,7 +74,7 @@ pub(crate) enum Responder {
 }
 
 impl Worker {
-    pub(crate) fn new(shared: &Shared) -> Self {
+    pub(crate) fn new(shared: &SharedMock) -> Self {
         let (epoch, plan) = shared.plan();
         let sets = plan.sets.iter().map(|set| {
             let rules = set.rules().iter();
@@ -412,7 +412,7 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let plan = MockPlan::of_sets(vec![config::parse(RULES, Path::new(".")).unwrap()]);
-            let worker = Worker::new(&Shared::fixed(plan));
+            let worker = Worker::new(&SharedMock::fixed(plan));
             let (release, taken) = mpsc::channel::<()>();
             let other = tokio::task::spawn_blocking(move || taken.recv().ok());
 

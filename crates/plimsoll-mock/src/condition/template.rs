@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::field::FieldTest;
 use crate::request::RequestView;
-use crate::template::Written;
+use crate::template::TextTemplate;
 
 /// A test of what a template comes to for a request.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct TemplateTest {
     /// As it was written.
     pub text: String,
     /// The template.
-    pub written: Written,
+    pub written: TextTemplate,
     /// The expected text.
     pub expected: Expected,
 }
@@ -23,7 +23,7 @@ pub enum Expected {
     /// It meets a test.
     Test(FieldTest),
     /// It is equal to what another template comes to.
-    Same(String, Written),
+    Same(String, TextTemplate),
 }
 
 impl TemplateTest {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::events::{EventData, EventScript, ScriptedEvent};
-use crate::template::Written;
+use crate::template::TextTemplate;
 
 /// The script of `events` and `repeat`.
 ///
@@ -13,7 +13,7 @@ use crate::template::Written;
 pub(super) fn compile(
     value: Value<'_>,
     table: &mut Table<'_>,
-    written: &dyn Fn(&Value<'_>, &str) -> Option<Option<Written>>,
+    written: &dyn Fn(&Value<'_>, &str) -> Option<Option<TextTemplate>>,
 ) -> Option<EventScript> {
     let rounds = match table.take("repeat") {
         None => Some(Some(1)),
@@ -46,7 +46,7 @@ pub(super) fn compile(
 
 fn event(
     mut table: Table<'_>,
-    written: &dyn Fn(&Value<'_>, &str) -> Option<Option<Written>>,
+    written: &dyn Fn(&Value<'_>, &str) -> Option<Option<TextTemplate>>,
 ) -> Option<ScriptedEvent> {
     let after = table.duration("after");
     let has_after = table.was_given("after");
@@ -83,7 +83,7 @@ fn event(
     let value = data?;
     let text = as_text(&value)?;
     let data = match written(&value, text)? {
-        Some(written) => EventData::Written(written),
+        Some(written) => EventData::TextTemplate(written),
         None => EventData::Always(text.to_owned()),
     };
     is_whole.then_some(())?;

@@ -26,7 +26,7 @@ use crate::fault::Fault;
 use crate::folder::contents;
 use crate::pace::Pace;
 use crate::reply::{Announced, RECORDS, Reply, ReplyFile, ReplyKind};
-use crate::template::{Chance, Dialect, Form, Written};
+use crate::template::{Chance, Dialect, Form, TextTemplate};
 
 /// The names of segments of the path, with their numbers.
 type Names = [(String, usize)];
@@ -150,7 +150,9 @@ fn one(
             for value in value.elements() {
                 match field(&name, value, &making) {
                     Some((name, Field::Always(value))) => fields.push((name, value)),
-                    Some((name, Field::Written(written))) => written_fields.push((name, written)),
+                    Some((name, Field::TextTemplate(written))) => {
+                        written_fields.push((name, written))
+                    }
                     None => is_whole = false,
                 }
             }
@@ -161,7 +163,7 @@ fn one(
     if let Some(value) = table.take("redirect") {
         match location(&value, &making) {
             Some(Field::Always(value)) => fields.push((LOCATION, value)),
-            Some(Field::Written(written)) => written_fields.push((LOCATION, written)),
+            Some(Field::TextTemplate(written)) => written_fields.push((LOCATION, written)),
             None => is_whole = false,
         }
         status = status.or(Some(StatusCode::FOUND));
@@ -375,7 +377,7 @@ fn pace(table: &mut Table<'_>) -> Option<Pace> {
 /// The value of a field.
 enum Field {
     Always(HeaderValue),
-    Written(Written),
+    TextTemplate(TextTemplate),
 }
 
 fn field(name: &str, value: Value<'_>, making: &Making<'_>) -> Option<(HeaderName, Field)> {
@@ -416,16 +418,16 @@ fn latin1(value: Value<'_>) -> Option<Field> {
 fn location(value: &Value<'_>, making: &Making<'_>) -> Option<Field> {
     let text = as_text(value)?;
     if making.has_places(text) {
-        return written(value, text, Form::Field, making).map(Field::Written);
+        return written(value, text, Form::Field, making).map(Field::TextTemplate);
     }
     let text = HeaderValue::from_bytes(text.as_bytes());
     let text = text.map_err(|_| "contains a control character");
     value.check(text).map(Field::Always)
 }
 
-fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<Written> {
+fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<TextTemplate> {
     value.check(match making.places {
-        Places::Foreign(dialect) => Written::foreign(
+        Places::Foreign(dialect) => TextTemplate::foreign(
             text,
             dialect,
             form,
@@ -433,7 +435,7 @@ fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Op
             making.names,
             &making.data,
         ),
-        _ => Written::new(text, form, making.chance.clone(), making.names),
+        _ => TextTemplate::new(text, form, making.chance.clone(), making.names),
     })
 }
 
@@ -492,7 +494,7 @@ pub(super) fn text(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     if making.has_places(text) {
         let written = written(value, text, Form::Text, making)?;
-        return Some(Content::Written(kind, written));
+        return Some(Content::TextTemplate(kind, written));
     }
     Some(Content::Bytes(
         kind,
@@ -520,7 +522,7 @@ pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     if making.has_places(text) {
         let written = written(value, text, Form::Json, making)?;
         if matches!(making.places, Places::Foreign(_)) {
-            return Some(Content::Written(kind, written));
+            return Some(Content::TextTemplate(kind, written));
         }
         let sample = written.with_numbers();
         let checked = serde_json::from_str::<serde::de::IgnoredAny>(&sample);
@@ -528,7 +530,7 @@ pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
             .check(checked.map_err(|error| {
                 format!("is no JSON, even with numbers in its places: {error}")
             }))?;
-        return Some(Content::Written(kind, written));
+        return Some(Content::TextTemplate(kind, written));
     }
     // Valid JSON is sent as it was written.
     let json = if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {

@@ -6,7 +6,7 @@ use super::set::Context;
 use super::when::field_of;
 use crate::condition::Condition;
 use crate::condition::template::{Expected, TemplateTest};
-use crate::template::{Chance, Dialect, Form, Written};
+use crate::template::{Chance, Dialect, Form, TextTemplate};
 
 /// A table, or a list of tables of which each is one condition; nothing if one is wrong.
 pub(super) fn tests(value: Value<'_>, context: &Context) -> Option<Vec<Condition>> {
@@ -35,9 +35,9 @@ fn test(mut table: Table<'_>, context: &Context) -> Option<TemplateTest> {
         let text = as_text(value)?;
         let chance = Chance::default();
         let written = match dialect {
-            None => Written::new(text, Form::Text, chance, &[]),
+            None => TextTemplate::new(text, Form::Text, chance, &[]),
             Some(dialect) => {
-                Written::foreign(text, dialect, Form::Text, &chance, &[], &context.data)
+                TextTemplate::foreign(text, dialect, Form::Text, &chance, &[], &context.data)
             }
         };
         Some((text.to_owned(), value.check(written)?))

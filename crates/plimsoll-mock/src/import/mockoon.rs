@@ -18,7 +18,7 @@ use super::when::{When, bare_test, test};
 use super::{FileRemark, Importer, about, body, inside, is_about_connection};
 use crate::collection::{Collection, CollectionOptions, MOST_BYTES};
 use crate::request::KeptRequest;
-use crate::template::{Chance, Dialect, Form, Written};
+use crate::template::{Chance, Dialect, Form, TextTemplate};
 
 impl Importer {
     /// The routes of an environment.
@@ -135,7 +135,7 @@ fn filled(bucket: &DataBucket) -> Result<String, String> {
     }
     let (chance, data) = (Chance::default(), Arc::default());
     let dialect = Dialect::Mockoon;
-    let written = Written::foreign(&bucket.value, dialect, Form::Text, &chance, &[], &data);
+    let written = TextTemplate::foreign(&bucket.value, dialect, Form::Text, &chance, &[], &data);
     let written = written.map_err(|error| error.to_string())?;
     Ok(written.fill(&KeptRequest::made("GET", "/").view()))
 }

@@ -38,7 +38,7 @@ impl Respond for Content {
         let content = match self {
             Self::Empty => Bytes::new(),
             Self::Bytes(_, bytes) => bytes.clone(),
-            Self::Written(..) => return None,
+            Self::TextTemplate(..) => return None,
         };
         let fields = with_media_type(reply.fields.clone(), self.media_type());
         Some(PreparedResponse::new(
@@ -56,7 +56,7 @@ impl Respond for Content {
             Self::Bytes(media_type, bytes) => {
                 format!("{status}, {} bytes of {}", bytes.len(), shown(media_type))
             }
-            Self::Written(media_type, _) => {
+            Self::TextTemplate(media_type, _) => {
                 format!("{status}, {} made for the request", shown(media_type))
             }
         }

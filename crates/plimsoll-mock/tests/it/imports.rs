@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_mock::Shared;
+use plimsoll_mock::SharedMock;
 use plimsoll_server::Notices;
 use plimsoll_testkit::eventually;
 
@@ -14,7 +14,7 @@ fn example(name: &str) -> PathBuf {
 }
 
 fn served(name: &str) -> Served {
-    let shared = Shared::of_file(&example(name), &Notices::default())
+    let shared = SharedMock::of_file(&example(name), &Notices::default())
         .unwrap_or_else(|errors| panic!("{errors:?}"));
     Served::start(tempfile::tempdir().unwrap(), shared)
 }
@@ -85,7 +85,7 @@ fn a_changed_document_answers_anew() {
         )
     };
     std::fs::write(&path, document("one")).unwrap();
-    let shared = Shared::of_file(&path, &Notices::default()).unwrap();
+    let shared = SharedMock::of_file(&path, &Notices::default()).unwrap();
     let served = Served::start(folder, shared);
     assert_eq!(served.get("/a").text(), "one");
     std::fs::write(&path, document("another")).unwrap();

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_mock::{Folder, Mock, MockPlan, Shared};
+use plimsoll_mock::{Folder, Mock, MockPlan, SharedMock};
 use plimsoll_server::{
     Action, Counters, Engine, EnginePlan, ListenerPlan, MakeAction, Notices, Serves, WorkerContext,
 };
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A folder of files, served.
 pub(crate) struct Served {
     pub(crate) folder: TempDir,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedMock>,
     engine: Engine,
 }
 
@@ -47,7 +47,7 @@ impl Answer {
     }
 }
 
-pub(crate) fn make(shared: &Arc<Shared>) -> Arc<MakeAction> {
+pub(crate) fn make(shared: &Arc<SharedMock>) -> Arc<MakeAction> {
     let shared = Arc::clone(shared);
     Arc::new(move |_: &WorkerContext| {
         Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>
@@ -70,7 +70,7 @@ impl Served {
     pub(crate) fn folder(files: &[(&str, &str)]) -> Self {
         let folder = self::files(files);
         let plan = MockPlan::of_folder(Folder::new(folder.path()).unwrap());
-        Self::start(folder, Shared::fixed(plan))
+        Self::start(folder, SharedMock::fixed(plan))
     }
 
     /// The rules of `rules.toml`.
@@ -83,12 +83,12 @@ impl Served {
         let folder = self::files(files);
         let file = folder.path().join("rules.toml");
         fs::write(&file, rules).unwrap();
-        let shared = Shared::of_file(&file, &Notices::default())
+        let shared = SharedMock::of_file(&file, &Notices::default())
             .unwrap_or_else(|problems| panic!("{problems:?}"));
         Self::start(folder, shared)
     }
 
-    pub(crate) fn start(folder: TempDir, shared: Arc<Shared>) -> Self {
+    pub(crate) fn start(folder: TempDir, shared: Arc<SharedMock>) -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = ListenerPlan::new(address, Serves::clear(make(&shared)));
         let plan = EnginePlan::new(vec![listener]);

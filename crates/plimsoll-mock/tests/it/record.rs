@@ -95,7 +95,7 @@ fn a_server_that_breaks_off_before_its_head_is_reported_in_words() {
 fn played_back(recording: &Administered) -> crate::mock::Served {
     let file = recording.folder().join("recorded/apimock.toml");
     eventually(|| file.exists());
-    let shared = plimsoll_mock::Shared::of_file(&file, &plimsoll_server::Notices::default());
+    let shared = plimsoll_mock::SharedMock::of_file(&file, &plimsoll_server::Notices::default());
     let folder = tempfile::tempdir().unwrap();
     crate::mock::Served::start(folder, shared.unwrap_or_else(|it| panic!("{it:?}")))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use plimsoll_mock::{Shared, config};
+use plimsoll_mock::{SharedMock, config};
 use plimsoll_server::{Notices, Severity};
 use plimsoll_testkit::eventually;
 
@@ -109,7 +109,7 @@ fn mistakes_are_answered_and_reported() {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&reported);
     let notices = Notices::new(move |notice| hears.lock().unwrap().push(notice.clone()));
-    let shared = Shared::of_file(&file, &notices).unwrap();
+    let shared = SharedMock::of_file(&file, &notices).unwrap();
     let served = Served::start(folder, shared);
     assert_eq!(served.get("/users/1").status, 200);
     let answer = served.get("/users/2");
@@ -252,7 +252,7 @@ fn files_are_loaded_again_and_never_sent() {
         ("other.js", "1"),
     ]);
     let file = folder.path().join("apimock.toml");
-    let shared = Shared::of_file(&file, &Notices::default()).unwrap();
+    let shared = SharedMock::of_file(&file, &Notices::default()).unwrap();
     let served = Served::start(folder, shared);
     assert_eq!(served.get("/users/1").text(), "one");
     for (path, status) in [

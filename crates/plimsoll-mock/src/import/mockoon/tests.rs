@@ -145,7 +145,7 @@ fn templates_look_up_data() {
     let request = KeptRequest::made("GET", "/user");
     let (set, number) = file.plan.find(&request.view()).unwrap();
     let rule = &file.plan.sets[set].rules()[number];
-    let ReplyKind::Content(Content::Written(_, written)) = &rule.replies[0].kind else {
+    let ReplyKind::Content(Content::TextTemplate(_, written)) = &rule.replies[0].kind else {
         panic!("{rule:?}");
     };
     assert_eq!(written.fill(&request.view()), "Ann Ann 1 ");

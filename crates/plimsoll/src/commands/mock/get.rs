@@ -12,7 +12,7 @@ use std::time::Duration;
 use http_body_util::Full;
 use plimsoll_client::forward::{Head, Pool, PoolOptions, ResponseHead, Speaks};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, Incomplete};
-use plimsoll_mock::{KeptRequest, Mock, MockPlan, Shared};
+use plimsoll_mock::{KeptRequest, Mock, MockPlan, SharedMock};
 use plimsoll_server::{Action, Counters, Engine, EnginePlan, ListenerPlan, Serves, WorkerContext};
 use plimsoll_wire::h1::Limits;
 
@@ -141,7 +141,7 @@ fn answer(plan: MockPlan, request: &KeptRequest) -> Result<(Answer, Option<Strin
 
 /// The mock, on a port that the system chooses.
 fn served(plan: MockPlan) -> Result<Engine, Failed> {
-    let shared = Shared::fixed(plan);
+    let shared = SharedMock::fixed(plan);
     let make =
         move |_: &WorkerContext| Rc::new(Mock::new(Arc::clone(&shared), "/")) as Rc<dyn Action>;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
