@@ -130,13 +130,9 @@ fn routes() -> String {
 
 /// Runs the task; fails if a tool does not agree with us.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
-    packages::install(root, &[packages::WRK, packages::H2LOAD])?;
     let target = crate::bench::target_directory(root)?;
+    crate::bench::install_peers(root, &target.join("peers"), &["wrk", "h2load", "oha"])?;
     let peers = target.join("peers/bin");
-    if packages::find("oha", std::slice::from_ref(&peers)).is_none() {
-        let hint = "`cargo xtask bench load --quick --install-peers` installs it";
-        return Err(format!("`oha` is not installed; {hint}").into());
-    }
     step::run(
         root,
         &mut step::cargo(&["build", "--profile", "dist", "--locked", "-p", "plimsoll"]),

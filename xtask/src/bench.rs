@@ -22,7 +22,7 @@ use network::Network;
 use plan::{Case, Plan};
 
 pub(crate) use self::monitor::{GATUS, go};
-pub(crate) use self::peers::k6 as install_k6;
+pub(crate) use self::peers::{install as install_peers, k6 as install_k6};
 
 /// Which benchmark, and how
 #[derive(Debug, Args)]

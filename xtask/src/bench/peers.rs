@@ -62,7 +62,7 @@ const WIREMOCK: &str = "3.13.1";
 const MOCKOON: &str = "9.9.0";
 
 /// Installs those of `programs` that are missing and known: packages by apt, the rest into `peers`/bin.
-pub(super) fn install(root: &Path, peers: &Path, programs: &[&str]) -> Outcome {
+pub(crate) fn install(root: &Path, peers: &Path, programs: &[&str]) -> Outcome {
     let packages = PACKAGES.iter().copied();
     let wanted: Vec<_> = packages
         .filter(|package| programs.contains(&package.program))
