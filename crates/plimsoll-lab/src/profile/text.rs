@@ -13,7 +13,7 @@ use super::{FunctionShare, Nameless, Origin, Profile};
 pub fn table(profile: &Profile, most: usize, width: usize) -> String {
     let all = profile.samples();
     let mut text = format!(
-        "{} samples in {:.1} s, {} a second of processor time and thread\n",
+        "{} samples in {:.1} s, taken at {} Hz of CPU time per thread\n",
         grouped(all as f64),
         profile.duration.as_secs_f64(),
         profile.frequency,
@@ -22,7 +22,7 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
         let lost = grouped(profile.lost as f64);
         writeln!(
             text,
-            "{lost} more were lost: the machine was too busy to take them; a lower -F asks for fewer"
+            "{lost} samples were lost because the machine was too busy; lower the frequency (-F)"
         )
         .expect(IN_MEMORY);
     }
@@ -33,17 +33,17 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
             .as_deref()
             .unwrap_or("the reason is not known");
         let threads = counted(threads as u64, "thread");
-        writeln!(text, "{threads} could not be watched: {reason}").expect(IN_MEMORY);
+        writeln!(text, "{threads} could not be sampled: {reason}").expect(IN_MEMORY);
     }
     if !profile.has_kernel {
         let reason = profile
             .no_kernel
             .as_deref()
             .unwrap_or("the system does not permit it");
-        writeln!(text, "the kernel's functions are not in it: {reason}").expect(IN_MEMORY);
+        writeln!(text, "kernel functions are missing: {reason}").expect(IN_MEMORY);
     }
     if all == 0 {
-        text.push_str("nothing ran: an idle process has no profile\n");
+        text.push_str("no CPU time was used: an idle process has no profile\n");
         return text;
     }
     for nameless in profile.nameless() {
@@ -211,7 +211,7 @@ mod tests {
         };
         let text = table(&profile, 10, 80);
         assert!(
-            text.contains("3 threads could not be watched: no memory; raise"),
+            text.contains("3 threads could not be sampled: no memory; raise"),
             "{text}"
         );
         assert!(
