@@ -215,13 +215,13 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("not in it: kernel.perf_event_paranoid is 2"),
+            text.contains("kernel functions are missing: kernel.perf_event_paranoid is 2"),
             "{text}"
         );
     }
 
     #[test]
     fn an_idle_process_is_reported() {
-        assert!(table(&Profile::default(), 10, 80).contains("nothing ran"));
+        assert!(table(&Profile::default(), 10, 80).contains("no CPU time was used"));
     }
 }
