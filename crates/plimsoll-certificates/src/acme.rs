@@ -84,7 +84,7 @@ impl From<Error> for OrderError {
     }
 }
 
-/// What an authority says went wrong, with the parts that it is about.
+/// The problem document of an authority, with the names that it is about.
 fn problem_text(problem: &Problem) -> String {
     let one = |detail: Option<&str>, kind: Option<&str>| {
         let kind = kind.map(|kind| kind.trim_start_matches("urn:ietf:params:acme:error:"));
@@ -204,7 +204,7 @@ async fn prove(
     Ok(proofs)
 }
 
-/// What the authority says of the first name that it did not accept.
+/// The authority's reason against the first name that it did not accept.
 async fn why_refused(plan: &AcmePlan, order: &mut Order) -> OrderError {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {

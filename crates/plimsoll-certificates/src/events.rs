@@ -1,4 +1,4 @@
-//! What happens to certificates that a person should know.
+//! Events of certificates that a person should know.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -10,14 +10,14 @@ use plimsoll_server::{AcmePlan, Notice, Severity};
 pub(crate) enum CertificateEvent<'a> {
     /// There is a new one.
     Issued {
-        /// What was ordered.
+        /// The certificate.
         plan: &'a AcmePlan,
         /// Until when it holds.
         until: SystemTime,
     },
     /// An order has failed; what was there is kept.
     OrderFailed {
-        /// What was ordered.
+        /// The certificate.
         plan: &'a AcmePlan,
         /// Why.
         reason: &'a str,
@@ -26,9 +26,9 @@ pub(crate) enum CertificateEvent<'a> {
         /// When it is tried again.
         again: Duration,
     },
-    /// What is kept cannot be used, so it is ordered anew.
+    /// The kept certificate cannot be used, so it is ordered anew.
     Useless {
-        /// What is to be had.
+        /// The certificate.
         plan: &'a AcmePlan,
         /// Why.
         reason: &'a str,

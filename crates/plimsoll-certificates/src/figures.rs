@@ -1,4 +1,4 @@
-//! What is counted of certificates.
+//! Metrics of certificates.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

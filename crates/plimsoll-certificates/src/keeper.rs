@@ -17,7 +17,7 @@ use crate::figures::AcmeFigures;
 use crate::kept::CertificateState;
 use crate::responses::Fetching;
 
-/// What a keeper works with.
+/// The parts of a server that a keeper works with.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// Where challenges are answered.
@@ -43,7 +43,7 @@ struct Running {
     _task: BackgroundTask,
 }
 
-/// What is to be kept.
+/// The certificates and responses to keep.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeptPlans {
     pub(crate) acme: Vec<AcmePlan>,
@@ -108,7 +108,7 @@ impl Running {
     }
 }
 
-/// What the thread knows.
+/// State of the task.
 struct Keeping {
     surroundings: Surroundings,
     figures: Arc<AcmeFigures>,

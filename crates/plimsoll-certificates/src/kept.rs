@@ -61,7 +61,7 @@ impl CertificateState {
         pause
     }
 
-    /// What failed is tried at once.
+    /// A failed order is tried again at once.
     pub(crate) fn try_again(&mut self, now: SystemTime) {
         if self.failures > 0 {
             self.due = now;

@@ -49,7 +49,7 @@ enum ResponseError {
     Store(#[from] StoreError),
 }
 
-/// What fetches responses, one after the other.
+/// Fetches responses, one after the other.
 pub(crate) struct Fetching {
     figures: Arc<OcspFigures>,
     notices: Notices,

@@ -67,7 +67,7 @@ impl TemporaryFile {
     }
 }
 
-/// What a file says; nothing if it is not there.
+/// The content of a file; nothing if it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, StoreError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

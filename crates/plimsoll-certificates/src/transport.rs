@@ -33,7 +33,7 @@ pub(crate) enum TransportError {
         #[source]
         source: FetchError,
     },
-    /// What was answered is no response that can be looked at.
+    /// The answer is not a response that can be checked.
     #[error(transparent)]
     Response(#[from] http::Error),
     /// The task that makes the requests has ended.

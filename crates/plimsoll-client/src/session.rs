@@ -21,7 +21,7 @@ use crate::{Endpoint, Http3Parts, Request, ResponseParts};
 pub struct SessionPlan {
     /// Whether they keep cookies.
     pub cookies: bool,
-    /// Who logs in, by digest authentication.
+    /// Credentials for digest authentication.
     pub digest: Option<Arc<DigestLogin>>,
 }
 
@@ -187,11 +187,11 @@ impl Session {
 pub struct Learning<'a, C> {
     /// The session that learns from the response.
     pub session: &'a mut Session,
-    /// Who answers.
+    /// The origin of the response.
     pub endpoint: &'a Endpoint,
     /// Its position among all.
     pub position: usize,
-    /// Who else looks at the response.
+    /// A second observer of the response.
     pub observer: Option<&'a mut Observer>,
     /// The dates of cookies.
     pub clock: &'a C,

@@ -1,4 +1,4 @@
-//! Who makes the exchanges of a run: one per connection, each a task of its worker.
+//! Virtual users, which make the exchanges of a run: one per connection, each a task of its worker.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ pub struct MockPlan {
     pub openapi: Vec<Arc<OpenApi>>,
     /// The folder that responds where nothing else does.
     pub folder: Option<Folder>,
-    /// Who may read it.
+    /// The cross-origin permissions.
     pub sharing: Sharing,
     /// Bytes of content that a request may have.
     pub body_limit: u64,

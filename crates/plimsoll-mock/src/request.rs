@@ -33,7 +33,7 @@ pub struct RequestView<'a> {
     pub authority: &'a str,
     /// Whether it came over TLS.
     pub is_tls: bool,
-    /// Who sent it.
+    /// The sender.
     pub peer: SocketAddr,
     /// The whole content.
     pub body: &'a [u8],
@@ -300,7 +300,7 @@ pub struct KeptRequest {
     pub authority: String,
     /// Whether it came over TLS.
     pub is_tls: bool,
-    /// Who sent it.
+    /// The sender.
     pub peer: SocketAddr,
     /// Names and values of its header, in the order they came.
     pub fields: Vec<(String, Vec<u8>)>,

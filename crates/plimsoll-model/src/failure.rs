@@ -228,7 +228,7 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// Who is at fault.
+/// The side at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// This machine or this program.

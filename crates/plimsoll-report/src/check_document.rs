@@ -211,7 +211,7 @@ pub struct CheckFailureDocument {
     pub phase: String,
     /// The kind of failure.
     pub kind: String,
-    /// Who is at fault.
+    /// The side at fault.
     pub side: String,
     /// Whether the same request may be sent again.
     pub retry: String,

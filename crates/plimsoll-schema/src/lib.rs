@@ -18,12 +18,12 @@ pub struct JsonSchema(Box<Validator>);
 #[error("{0}")]
 pub struct JsonSchemaError(String);
 
-/// What is wrong with a value.
+/// A violation of the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Where, as a JSON pointer (RFC 6901) into the value.
     pub pointer: String,
-    /// What, in words.
+    /// The violation in words.
     pub message: String,
 }
 
@@ -55,7 +55,7 @@ impl JsonSchema {
         self.0.is_valid(value)
     }
 
-    /// What is wrong with `value`: the first `most` mistakes.
+    /// The violations of `value`: the first `most`.
     pub fn mistakes(&self, value: &Value, most: usize) -> Vec<Mistake> {
         let mistakes = self.0.iter_errors(value).take(most);
         let mistakes = mistakes.map(|error| Mistake {

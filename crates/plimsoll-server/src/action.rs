@@ -33,7 +33,7 @@ pub trait Action {
 /// A request that could not be read, or must not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// Who sent it.
+    /// The sender.
     pub peer: SocketAddr,
     /// The version of HTTP that it came by, so far as that is known.
     pub version: Version,

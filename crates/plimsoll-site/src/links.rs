@@ -59,7 +59,7 @@ pub(crate) struct Links {
     map: RwLock<Arc<HashMap<String, HeaderValue>>>,
     /// Has the list loaded again at once.
     wake: Arc<Notify>,
-    /// What loads it, until it is dropped; nothing for a list that never changes.
+    /// The task that loads it, until it is dropped; nothing for a list that never changes.
     task: OnceLock<BackgroundTask>,
 }
 

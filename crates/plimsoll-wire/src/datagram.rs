@@ -81,7 +81,7 @@ impl DatagramBuffer {
 /// Where a datagram is from and where it was sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramPath {
-    /// Who sent it.
+    /// The sender.
     pub peer: SocketAddr,
     /// The address that it was sent to, also where the socket is bound to every address.
     pub local: SocketAddr,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// All is well.
     Fine,
-    /// What was measured did not meet its objective.
+    /// The measurement did not meet its objective.
     Objective,
     /// The command line or a file is wrong.
     Usage,

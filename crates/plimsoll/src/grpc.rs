@@ -36,7 +36,7 @@ pub(crate) struct GrpcArgs {
 #[derive(Debug)]
 pub(crate) struct UnknownMethod {
     pub(crate) name: MethodName,
-    /// What all requests to the server carry.
+    /// Fields that all requests to the server carry.
     pub(crate) parts: RequestParts,
 }
 

@@ -131,7 +131,7 @@ fn serve_packed(packed: &PackedSite) -> ExitCode {
     }
 }
 
-/// What the program was started as.
+/// The name and form under which the program was started.
 fn own_name() -> Option<String> {
     let name = std::env::args_os().next()?;
     let name = Path::new(&name).file_name()?;

@@ -1,4 +1,4 @@
-//! What went wrong, for people: which flag, what about it, what to do.
+//! Problems as people read them: the flag, the reason, the fix.
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ pub(crate) struct Problem {
     /// The flag or file it is about.
     pub(crate) about: Option<String>,
     pub(crate) message: String,
-    /// What to do.
+    /// The fix.
     pub(crate) hint: Option<String>,
 }
 

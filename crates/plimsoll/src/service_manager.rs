@@ -1,4 +1,4 @@
-//! What systemd and its like agree on with the programs that they start: sockets that are handed over, and words about
+//! The protocol of systemd and similar service managers with the programs that they start: sockets that are handed over, and words about
 //! how the program does (`sd_listen_fds(3)`, `sd_notify(3)`).
 
 use std::io;

@@ -106,7 +106,7 @@ pub(crate) fn overwrite_line(line: &str) {
         .ok();
 }
 
-/// What goes on, in one line of standard error: on a terminal written over by what comes next, elsewhere a
+/// Progress in one line of standard error: on a terminal written over by what comes next, elsewhere a
 /// line for each thing that has ended.
 pub(crate) struct ProgressLine {
     is_terminal: bool,

@@ -16,7 +16,7 @@ pub struct CheckPlan {
     pub endpoint: Endpoint,
     /// The request.
     pub request: Request,
-    /// Who logs in once the server asks for digest authentication; the request is then made again within
+    /// Credentials for digest authentication, if the server asks for it; the request is then made again within
     /// the same exchange.
     pub digest: Option<Arc<DigestLogin>>,
     /// How the response is read as the answer to a call of gRPC, if the request is one, over HTTP/2.

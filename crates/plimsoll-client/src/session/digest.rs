@@ -4,7 +4,7 @@ use http_auth::digest::Qop;
 use http_auth::{DigestClient, PasswordParams, parse_challenges};
 use plimsoll_model::Secret;
 
-/// Who logs in.
+/// The user and password of digest authentication.
 #[derive(Debug, Clone)]
 pub struct DigestLogin {
     /// The user's name.

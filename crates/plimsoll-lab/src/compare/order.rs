@@ -1,4 +1,4 @@
-//! Who runs when: interleaved, so that what drifts on the machine meets every operand alike.
+//! The order of trials: interleaved, so that a drift of the machine meets every operand alike.
 
 /// One trial's place in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

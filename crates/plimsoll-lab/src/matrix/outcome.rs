@@ -132,7 +132,7 @@ impl Figure {
     }
 }
 
-/// Who is ahead in a row, by one figure.
+/// The target that is ahead in a row, by one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Winner {
     /// By which figure.
@@ -194,7 +194,7 @@ impl CellResult {
         self.measured().map(|figures| figures.errors).sum()
     }
 
-    /// Who was the limit in at least half of its measured trials.
+    /// The limiting side in at least half of its measured trials.
     pub fn limits(&self) -> Vec<String> {
         let mut seen: Vec<(String, usize)> = Vec::new();
         for name in self.measured().flat_map(|figures| &figures.saturated) {
@@ -380,7 +380,7 @@ impl Matrix {
         self.cells.iter().filter(in_row)
     }
 
-    /// Who is ahead in a row by `figure`; `None` unless two targets have it, and of the rate of an open
+    /// The target that is ahead in a row by `figure`; `None` unless two targets have it, and of the rate of an open
     /// loop.
     ///
     /// Cells whose figures are not the target's take part in the cost per request and in memory only.

@@ -73,13 +73,13 @@ pub struct SizePlan {
     pub cpus: Option<f64>,
     /// Bytes of memory, if they are bounded.
     pub memory_bytes: Option<u64>,
-    /// Who is bounded.
+    /// The bounded side.
     pub limited: Limited,
     /// Connections of every load within it.
     pub connections: Option<u32>,
 }
 
-/// Who is bounded by a size.
+/// The side that a size bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limited {
     /// The target, without its upstreams.

@@ -94,7 +94,7 @@ fn of_all(times: usize, all: usize) -> String {
     }
 }
 
-/// Who was the limit, or a dash.
+/// The limiting side, or a dash.
 pub(super) fn limit(result: &CellResult) -> String {
     let limits = result.limits();
     if limits.is_empty() {

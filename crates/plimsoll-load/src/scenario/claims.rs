@@ -1,4 +1,4 @@
-//! Who makes which iteration.
+//! The assignment of iterations to virtual users.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -29,7 +29,7 @@ use crate::states::States;
 /// Where client libraries look for it.
 pub(crate) const ROOT: &str = "/__admin";
 
-/// What was sent cannot be understood.
+/// The request body is malformed.
 const INVALID: u32 = 10;
 /// A scenario has no such state.
 const NO_STATE: u32 = 11;
@@ -116,7 +116,7 @@ impl AdminOfMock {
     }
 }
 
-/// What was sent, as JSON.
+/// The request body as JSON.
 fn json_of(call: &Call) -> Result<Value, AdminResponse> {
     serde_json::from_slice(&call.content).map_err(|error| unreadable(&error.to_string()))
 }

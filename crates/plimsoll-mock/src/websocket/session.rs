@@ -34,7 +34,7 @@ struct LoggedMessage {
     text: Option<String>,
 }
 
-/// Who has ended it, and how.
+/// The side that ended it, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     /// The client, by a close frame.

@@ -79,7 +79,7 @@ pub struct FailureDocument {
     pub kind: String,
     /// How often.
     pub count: u64,
-    /// Who is at fault in the first one: `ours`, `theirs`, `network`, `config`.
+    /// The side of the first one: `ours`, `theirs`, `network`, `config`.
     pub side: String,
     /// Whether the first one could be sent again: `never`, `safe`, `if-reused`.
     pub retry: String,

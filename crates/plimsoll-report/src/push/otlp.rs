@@ -109,7 +109,7 @@ struct PartialSuccess {
     error_message: String,
 }
 
-/// Who sends the metrics.
+/// The sender of the metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Otlp {
     /// The version of plimsoll.

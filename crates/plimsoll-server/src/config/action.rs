@@ -80,7 +80,7 @@ pub struct Listened<'a> {
     pub log: Option<&'a AccessLog>,
     /// Receives notices while it is served.
     pub notices: &'a Notices,
-    /// What ends TLS there, if the listener has `tls`; only for `tcp` and `quic`.
+    /// The TLS configuration, if the listener has `tls`; only for `tcp` and `quic`.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub(super) sections: &'a Sections,
 }

@@ -14,7 +14,7 @@ use crate::worker::context::WorkerContext;
 pub struct Datagram<'a> {
     /// The address that it was sent to.
     pub local: SocketAddr,
-    /// Who sent it.
+    /// The sender.
     pub peer: SocketAddr,
     /// Its ECN bits, unless they are zero (RFC 3168).
     pub ecn: Option<EcnCodepoint>,

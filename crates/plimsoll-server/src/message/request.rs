@@ -100,7 +100,7 @@ pub(crate) struct Notes {
     pub(crate) request_id: Option<Rc<str>>,
     /// The trace that it is a part of.
     pub(crate) trace: Option<TraceNote>,
-    /// Who it is from, by its credentials.
+    /// The user, by its credentials.
     pub(crate) user: Option<Rc<str>>,
     /// Where it was forwarded to.
     pub(crate) upstream: Option<UpstreamNote>,

@@ -20,7 +20,7 @@ use crate::action::{Action, Answer, Outcome};
 use crate::message::request::Request;
 use crate::message::response::Response;
 
-/// Who may come in.
+/// The accepted users.
 pub struct BasicAuth {
     challenge: HeaderValue,
     users: HashMap<String, PasswordHash>,

@@ -16,7 +16,7 @@ use crate::action::{Action, Answer};
 use crate::message::request::Request;
 use crate::message::response::Response;
 
-/// Who may read what.
+/// The cross-origin permissions of a route.
 #[derive(Debug, Clone)]
 pub struct Cors {
     /// Whose pages may.

@@ -136,7 +136,7 @@ impl Cut {
     }
 }
 
-/// Who reset a stream of HTTP/2 or HTTP/3.
+/// The side that reset a stream of HTTP/2 or HTTP/3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResetSide {
     /// The client.

@@ -77,7 +77,7 @@ pub struct ReceivedHead<'a> {
     pub is_persistent: bool,
     /// The client waits for `100 Continue` before it sends the content.
     pub expects_continue: bool,
-    /// What the client would like to speak instead, as `Upgrade` lists it; only if `Connection` names
+    /// The protocols that the client would rather speak, as `Upgrade` lists them; only if `Connection` names
     /// the field (RFC 9110, section 7.8).
     pub upgrade: Option<&'a [u8]>,
 }

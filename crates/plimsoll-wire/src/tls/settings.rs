@@ -46,7 +46,7 @@ pub enum Trust {
     Only(PathBuf),
     /// Those whose chain ends in a certificate of this text in PEM.
     OnlyText {
-        /// What messages name it.
+        /// The name of it in messages.
         name: String,
         /// One certificate or several.
         text: String,
@@ -68,7 +68,7 @@ pub struct IdentityFiles {
 /// A client certificate as texts in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityText {
-    /// What messages name it.
+    /// The name of it in messages.
     pub name: String,
     /// The certificate, then its intermediates.
     pub certificate: String,

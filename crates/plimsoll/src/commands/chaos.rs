@@ -246,7 +246,7 @@ fn target(
     Ok(Some(Box::new(target)))
 }
 
-/// What came of it.
+/// The outcome.
 struct Ran {
     address: SocketAddr,
     at: std::time::SystemTime,

@@ -116,7 +116,7 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     })
 }
 
-/// What the flags ask for.
+/// The check that the flags describe.
 struct Compiled {
     plan: CheckPlan,
     connect: Arc<ConnectPlan>,

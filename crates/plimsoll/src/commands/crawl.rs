@@ -123,7 +123,7 @@ fn start(given: &str) -> Result<Url, Failed> {
         .map_err(|error| Problem::with("URL", format!("`{text}` is no URL: {error}")).usage())
 }
 
-/// What answers, one a line.
+/// The URLs that respond, one a line.
 fn urls(crawled: &Crawled) -> String {
     let fine = crawled.found.iter().filter(|(_, url)| !url.is_broken());
     fine.fold(String::new(), |lines, (url, _)| lines + url + "\n")
@@ -160,7 +160,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failed> {
     })
 }
 
-/// What leads nowhere, each with the pages that link to it, and how much there was.
+/// Broken links, each with the pages that link to it, and the counts.
 fn report(crawled: &Crawled, most: usize) {
     let broken: Vec<_> = crawled
         .broken()

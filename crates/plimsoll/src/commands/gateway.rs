@@ -138,7 +138,7 @@ fn raw_listener(args: &Args) -> Option<String> {
     ))
 }
 
-/// What the flags mean, as an upstream and a route.
+/// The upstream and the route that the flags stand for.
 fn configuration(args: &Args) -> String {
     let UpstreamArgs {
         balance,

@@ -99,7 +99,7 @@ fn file_names(args: &Args) -> Vec<&'static str> {
     names
 }
 
-/// What the flags ask for, with a target that is ready for it.
+/// The plan that the flags describe, with a target that is ready for it.
 pub(crate) struct Prepared {
     pub(crate) compiled: Compiled,
     pub(crate) target: Option<Box<dyn Target>>,
@@ -172,7 +172,7 @@ fn measure(
     result.map_err(|error| failed(&error))
 }
 
-/// What is known of the conditions before a run.
+/// Conditions that are known before a run.
 pub(crate) fn facts(plan: &plimsoll_load::RunPlan, target: Option<&dyn Target>) -> RunFacts {
     RunFacts {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),

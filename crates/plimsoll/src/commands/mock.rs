@@ -155,7 +155,7 @@ fn route(action: &str, args: &Args) -> String {
     format!("[[route]]\nmock = {{ {action}{journal} }}")
 }
 
-/// What is to be served.
+/// The mock to serve.
 fn what(given: Option<&Path>) -> PathBuf {
     let file = Path::new(FILE);
     match given {

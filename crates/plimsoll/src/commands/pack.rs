@@ -140,7 +140,7 @@ fn links(places: &[String]) -> Result<(Vec<String>, String), Failed> {
     Ok((urls, lines))
 }
 
-/// What is packed into.
+/// The program that a site is packed into.
 fn program(given: Option<&Path>) -> Result<PathBuf, Failed> {
     if let Some(given) = given {
         return Ok(given.to_owned());

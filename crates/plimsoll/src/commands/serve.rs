@@ -131,7 +131,7 @@ fn run_for(args: &Args, stand_in: Option<StandIn>) -> Result<Exit, Failed> {
         .serve_preferring(&routes, &stand_in.preferred(), Brought::all())
 }
 
-/// What the flags mean, as a route.
+/// The route that the flags stand for.
 fn route(directory: Option<&Path>, site: &SiteArgs, is_live: bool) -> String {
     let root = directory.map(|directory| format!("root = {}", quoted_path(directory)));
     let mut keys: Vec<_> = root.into_iter().collect();

@@ -48,7 +48,7 @@ pub(crate) enum Source {
     CommandLine(String),
 }
 
-/// What other crates bring to a server.
+/// Actions, sections and paths that other crates add to a server.
 #[derive(Debug)]
 pub(crate) struct Brought {
     actions: Vec<ActionKind>,
@@ -84,7 +84,7 @@ impl Brought {
     #[cfg(not(feature = "serve"))]
     fn add_servers(&mut self) {}
 
-    /// What sites need, and nothing else: the program of packed ones consists of what can be reached from here.
+    /// The parts that sites need, and nothing else: the program of packed ones consists of what can be reached from here.
     pub(crate) fn for_sites() -> Self {
         Self {
             actions: vec![plimsoll_site::FILES],
@@ -617,7 +617,7 @@ impl Signals {
         })
     }
 
-    /// What is waited for, or nothing if the user does not want to wait for it.
+    /// The server to wait for; absent if the user does not want to wait.
     fn unless_signalled_again(&mut self, drained: oneshot::Receiver<Drained>) -> Option<Drained> {
         self.runtime.block_on(async {
             tokio::select! {

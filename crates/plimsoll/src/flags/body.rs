@@ -27,7 +27,7 @@ impl BodyArgs {
         self.data.is_some() || self.data_file.is_some()
     }
 
-    /// What `-d` was given.
+    /// Values of `-d`.
     pub(super) fn text(&self) -> Option<&str> {
         self.data.as_deref()
     }

@@ -113,7 +113,7 @@ pub(crate) struct ConnectionArgs {
     haproxy_clientip: Option<IpAddr>,
 }
 
-/// What `--haproxy-protocol` takes.
+/// Values of `--haproxy-protocol`.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum ProxyProtocolVersion {
     V1,

@@ -89,7 +89,7 @@ impl Problems {
         read.map_err(|error| format!("cannot read {}: {error}", path.display()))
     }
 
-    /// What was compiled, if there was no problem; it is absent only if there was one.
+    /// The compiled value; absent if there was a problem.
     pub(crate) fn unless_any<T>(self, compiled: Option<T>) -> Result<T, Failed> {
         match compiled {
             Some(compiled) if self.0.is_empty() => Ok(compiled),

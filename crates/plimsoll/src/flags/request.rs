@@ -104,7 +104,7 @@ impl From<Coding> for ContentCoding {
     }
 }
 
-/// What all requests of a command have in common.
+/// Parts that all requests of a command have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestParts {
     method: Option<String>,
@@ -124,7 +124,7 @@ pub(crate) struct RequestContent {
     pub(crate) method: String,
     pub(crate) headers: Vec<(String, Template)>,
     pub(crate) body: Option<Template>,
-    /// What the body is still to be compressed by, once its places are filled.
+    /// The coding by which the body is still to be compressed, once its places are filled.
     pub(crate) coding: Option<ContentCoding>,
 }
 
@@ -168,7 +168,7 @@ impl RequestArgs {
         self.location
     }
 
-    /// Who logs in by digest authentication.
+    /// The credentials for digest authentication.
     pub(crate) fn digest(&self, problems: &mut Problems) -> Option<Arc<DigestLogin>> {
         let text = self.digest.as_ref()?;
         let pair = text.split_once(':').ok_or("write it as `user:password`");
@@ -301,10 +301,10 @@ pub(crate) struct Way<'a> {
     pub(crate) protocol: Protocol,
 }
 
-/// What stands in a request on its way, beside the path.
+/// The parts of a request on its way, beside the path.
 #[derive(Debug)]
 pub(crate) struct OnTheWay {
-    /// What stands before the path in the request line.
+    /// Scheme and authority, where the request line has them before the path.
     pub(crate) form: String,
     pub(crate) headers: Vec<(String, Template)>,
 }
@@ -338,7 +338,7 @@ impl RequestParts {
         self.defaults.push(field);
     }
 
-    /// What flags give as the body.
+    /// The body that flags give.
     pub(crate) fn body(&self) -> Option<&Template> {
         self.body.as_ref()
     }
@@ -379,7 +379,7 @@ impl RequestParts {
         }
     }
 
-    /// What is sent to `url`: what flags give, then what a file gives, then defaults.
+    /// The request for `url`: from flags, then from a file, then from defaults.
     pub(crate) fn content(&self, url: &Endpoint, file: Option<&FileRequest>) -> RequestContent {
         let mut headers = self.headers.clone();
         let of_url = url.credentials().map(|(user, password)| {
@@ -469,7 +469,7 @@ impl RequestContent {
         })
     }
 
-    /// What the request carries on its `way`.
+    /// The parts that the request carries on its `way`.
     pub(crate) fn on_the_way(&self, url: &Endpoint, way: Way<'_>) -> Result<OnTheWay, String> {
         let mut headers = self.headers.clone();
         let form = match way.connect.request_form(url) {

@@ -1,6 +1,6 @@
-//! What becomes of responses.
+//! Handling of responses: redirects and decoding.
 
-/// What becomes of responses.
+/// Handling of responses.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Response")]
 pub(crate) struct ResponseArgs {

@@ -27,7 +27,7 @@ pub(super) fn all(plan: &MockPlan) -> impl Iterator<Item = (&Arc<Rule>, &Arc<Val
     rules.filter_map(|rule| Some((rule, rule.mapping.as_ref()?)))
 }
 
-/// What is wrong with an import of several, and what is to be done with those that are known.
+/// The problems of an import of several mappings, and the policy for keys that exist.
 struct Options {
     overwrites: bool,
     removes_others: bool,
@@ -220,7 +220,7 @@ impl AdminOfMock {
         Ok(self.remove_mappings(|(_, mapping)| has_metadata(mapping, &conditions)))
     }
 
-    /// What metadata must be: a pattern, as contents have them.
+    /// The pattern for metadata, in the form of those for contents.
     pub(super) fn conditions_on_metadata(
         &self,
         call: &Call,

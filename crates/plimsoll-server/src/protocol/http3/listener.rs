@@ -100,7 +100,7 @@ pub(crate) fn raw_config(plan: &QuicPlan) -> Result<ServerConfig, NoTls13> {
     Ok(config)
 }
 
-/// What becomes of a connection behind its handshake, with the local address of the socket.
+/// Serves a connection after its handshake, with the local address of the socket.
 pub(crate) type Serve =
     Rc<dyn Fn(quinn::Connection, ConnectionGuard, SocketAddr) -> LocalFuture<()>>;
 

@@ -172,7 +172,7 @@ pub(super) fn expanded(
 }
 
 impl Named {
-    /// What the operand is called in tables.
+    /// The operand's name in tables.
     ///
     /// - `label`: what it is called if no name was given.
     /// - `tools`: all that load it, if it is a URL.

@@ -25,7 +25,7 @@ use crate::flags::{Problems, Way, number};
 use crate::grpc::{self, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 
-/// What the machine and the environment add to the flags.
+/// Settings that the machine and the environment add to the flags.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     /// Cores that workers may use.
@@ -34,12 +34,12 @@ pub(super) struct Surroundings {
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// What the flags ask for.
+/// The plan that the flags describe.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) plan: RunPlan,
     pub(super) thresholds: Vec<Threshold>,
-    /// What a file of requests says and its requests do not carry.
+    /// Parts of a file of requests that its requests do not carry.
     pub(super) left_out: Vec<Problem>,
     /// Where figures are sent to.
     pub(super) destinations: Vec<Destination>,
@@ -282,7 +282,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What becomes of responses.
+    /// Handling of responses.
     fn responses(&self) -> ResponsePlan {
         let responses = &self.args.responses;
         let follows = self.args.request.follows_redirects();

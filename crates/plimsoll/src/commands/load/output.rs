@@ -1,4 +1,4 @@
-//! What `plimsoll load` shows while it runs and leaves behind when it is done.
+//! Output of `plimsoll load` while it runs and at its end.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -102,7 +102,7 @@ fn note(progress: &mut Progress, standing: &Standing<'_>) {
     progress.done = standing.counts.ok + standing.counts.failed;
 }
 
-/// What the run does, on one line.
+/// The run in one line.
 fn title(plan: &RunPlan) -> String {
     let first = &plan.requests[0];
     let rate = plan.average_rate().map_or(String::new(), |rate| {

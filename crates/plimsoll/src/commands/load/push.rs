@@ -42,7 +42,7 @@ const MOST_OF_REASON: usize = 200;
 
 const OTLP_PATH: &str = "/v1/metrics";
 
-/// What is spoken to a receiver.
+/// The protocol of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     Otlp,
@@ -196,7 +196,7 @@ impl Destination {
         RequestParts::post(self.headers.iter().cloned().chain(fields), body)
     }
 
-    /// What sends points, on a thread of its own.
+    /// The thread that sends points.
     fn fetcher(&self) -> Fetcher {
         let limits = FetchLimits {
             timeout: TIMEOUT,
@@ -296,7 +296,7 @@ struct Sender {
     thread: JoinHandle<Delivery>,
 }
 
-/// What became of the points of a receiver.
+/// The outcome of sending points to a receiver.
 #[derive(Debug, Default)]
 struct Delivery {
     refused: usize,

@@ -24,7 +24,7 @@ use plimsoll_model::{RequestNames, masked_text};
 /// Every request is held in memory.
 const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
 
-/// What was left out is named up to here; what follows is counted.
+/// Parts that were left out are named up to this number, and counted beyond.
 const MOST_NOTES: usize = 12;
 
 /// The requests of a run, as far as they are known without the connections.
@@ -33,16 +33,16 @@ pub(super) struct Described {
     requests: Vec<DescribedRequest>,
     pub(super) feeders: Vec<Feeder>,
     pub(super) pick: Pick,
-    /// What a file says and its requests do not carry.
+    /// Parts of a file that its requests do not carry.
     pub(super) left_out: Vec<Problem>,
-    /// What places in flags stand for, if there are any.
+    /// Values for places in flags, if there are any.
     places: Option<HashMap<String, Template>>,
 }
 
 /// A request, its variables filled in.
 #[derive(Debug)]
 struct DescribedRequest {
-    /// What problems with it are about.
+    /// The subject of problems with it.
     place: String,
     /// Its site, and its path if that is always the same.
     endpoint: Endpoint,

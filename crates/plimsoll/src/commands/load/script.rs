@@ -404,7 +404,7 @@ fn variable(name: &str) -> Option<String> {
     value.ok().filter(|value| !value.is_empty())
 }
 
-/// What flags say, and variables of the environment where there is no flag.
+/// The options of flags, and of variables of the environment where there is no flag.
 fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
     let mut all = options::of_environment(variable);
     all.extend(args.options.options());

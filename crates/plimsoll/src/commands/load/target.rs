@@ -1,4 +1,4 @@
-//! What the load is put on: something that runs, something to be started, or our own origin.
+//! The target of a run: a running process, a program to start, or our own origin.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;

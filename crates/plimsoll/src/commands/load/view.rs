@@ -1,4 +1,4 @@
-//! What a terminal shows while a run goes on.
+//! The terminal view of a run.
 //!
 //! [`View`] holds what is known and draws it; it knows no terminal and no run. [`Screen`] gives it
 //! one, on a thread of its own, and listens for keys.
@@ -36,7 +36,7 @@ const LOW: u16 = 9;
 /// Columns of one list of figures, beyond which it is not stretched.
 const WIDEST: usize = 28;
 
-/// What is known of a run that goes on.
+/// Figures of a run so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct View {
     title: String,
@@ -267,7 +267,7 @@ impl View {
             .collect()
     }
 
-    /// What went wrong first: it is not to be cut off if the statuses are many.
+    /// Failures first: they are not to be cut off if the statuses are many.
     fn response_lines(&self, width: usize) -> Vec<Line<'static>> {
         let counted = |name: &str, count: u64| entry(name, &grouped(count), width);
         let mut lines = vec![entry("in flight", &grouped(self.in_flight), width)];
@@ -329,7 +329,7 @@ fn push(past: &mut VecDeque<u64>, value: u64) {
     past.push_back(value);
 }
 
-/// What a figure was in each second.
+/// A figure in each second.
 struct Course<'a> {
     name: &'static str,
     past: &'a VecDeque<u64>,
@@ -417,7 +417,7 @@ pub(super) struct Screen {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the run and the thread that draws share.
+/// State that the run and the drawing thread share.
 struct ScreenState {
     view: Mutex<View>,
     /// Whether the view is another than the one that is seen.
@@ -502,7 +502,7 @@ fn show(mut terminal: DefaultTerminal, state: &ScreenState, interrupt: &Interrup
     }
 }
 
-/// What was typed at once, empty if nothing was within `patience`.
+/// The keys that were typed at once, empty if there was none within `patience`.
 ///
 /// Read here because crossterm, when the terminal is closed, tries to read for ever.
 fn typed(patience: Duration) -> io::Result<Vec<u8>> {

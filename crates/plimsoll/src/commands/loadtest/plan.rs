@@ -1,4 +1,4 @@
-//! What the workers of one process do, as the load engine takes it.
+//! The plan of one process's workers, as the load engine takes it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

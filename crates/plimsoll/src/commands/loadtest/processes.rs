@@ -20,7 +20,7 @@ use crate::commands::own_program;
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 
-/// What all processes found.
+/// The results of all processes together.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) found: LoadtestFound,

@@ -33,7 +33,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// What answers.
+    /// The rules and files that respond.
     pub(super) fn plan(&self) -> Result<MockPlan, Failed> {
         let what = what(self.what.as_deref());
         if !what.is_dir() {

@@ -83,7 +83,7 @@ impl Answer {
     }
 }
 
-/// What arrived of the response, and the failure if that is not all of it.
+/// The part of the response that arrived, and the failure if that is not all of it.
 fn answer(plan: MockPlan, request: &KeptRequest) -> Result<(Answer, Option<String>), Failed> {
     let engine = served(plan)?;
     let could_not_run = |error: &dyn std::error::Error| Problem::caused_by(error).could_not_run();

@@ -73,7 +73,7 @@ pub(super) fn read(path: &Path) -> Result<Imported, Failed> {
     })
 }
 
-/// What the rules do not carry.
+/// Parts of the file that the rules do not carry.
 pub(super) fn notes(imported: &Imported) -> Vec<Problem> {
     imported.left_out.iter().map(shown).collect()
 }

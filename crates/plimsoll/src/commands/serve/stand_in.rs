@@ -68,7 +68,7 @@ impl Original {
     }
 }
 
-/// What the variables of one of them ask for.
+/// The settings of the variables of one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StandIn {
     pub(crate) original: Original,

@@ -1,4 +1,4 @@
-//! What orders certificates, as something that a program may do without: that of packed sites holds none of it.
+//! The certificate keeper as a part that a program may leave out: packed sites do not have it.
 
 use std::io;
 #[cfg(feature = "serve")]

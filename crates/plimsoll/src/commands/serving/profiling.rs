@@ -116,7 +116,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// What `seconds=` of a query says.
+/// The value of `seconds=` in a query.
 fn seconds(query: &str) -> Option<u64> {
     let given = query
         .split('&')

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 /// How long the other process may take for its next message: the new one starts its workers meanwhile.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the new process begins with; the version of what follows.
+/// The first line of the new process; the version of what follows.
 const REQUEST: &[u8] = b"plimsoll takeover 1";
 
-/// What it reports once it serves.
+/// The line that it sends once it serves.
 const READY: &[u8] = b"ready";
 
 /// The running server, which still serves.

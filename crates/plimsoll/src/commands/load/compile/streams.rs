@@ -10,7 +10,7 @@ use crate::problem::Problem;
 /// RFC 9113, section 6.9.1.
 const MOST_WINDOW: u32 = (1 << 31) - 1;
 
-/// What a connection begins with; it cannot be taken back (RFC 9113, section 6.9.2).
+/// The window that a connection begins with; it cannot be taken back (RFC 9113, section 6.9.2).
 const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 
 impl Compiler<'_> {

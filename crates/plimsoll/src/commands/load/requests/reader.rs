@@ -12,10 +12,10 @@ use super::{DescribedRequest, fill, missing_variable, report, text_of};
 use crate::flags::Problems;
 use crate::problem::Problem;
 
-/// What requests are made of, and what was wrong with them.
+/// The sources of requests, and the problems with them.
 pub(super) struct Reader<'a> {
     pub(super) flag: &'static str,
-    /// What a path without a host stands behind.
+    /// The URL that a path without a host is relative to.
     pub(super) base: Option<Endpoint>,
     pub(super) feeders: &'a [Feeder],
     pub(super) variables: HashMap<String, Template>,

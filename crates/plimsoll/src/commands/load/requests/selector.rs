@@ -2,7 +2,7 @@
 
 use super::DescribedRequest;
 
-/// What requests of a file are chosen by.
+/// The selection among the requests of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Selector {
     key: Key,

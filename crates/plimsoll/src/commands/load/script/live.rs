@@ -1,4 +1,4 @@
-//! What a terminal shows while a script runs: how far it is, requests, and a bar for each scenario.
+//! The terminal view of a script: progress, requests, and a bar for each scenario.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};

@@ -19,7 +19,7 @@ use plimsoll_wire::SystemClock;
 use crate::commands::load::push::{Destination, Push};
 use crate::problem::Problem;
 
-/// What series are handed to, and what sends them.
+/// The receiver of series, and the thread that sends them.
 pub(super) type Sending = (SeriesOutput, Rc<RefCell<Push>>);
 
 /// As of k6.

@@ -11,7 +11,7 @@ use crate::flags::Problems;
 use crate::problem::Problem;
 use crate::terminal;
 
-/// What is shown of what the script does not carry.
+/// Parts that the script does not carry, as they are listed.
 const MOST_NOTES: usize = 10;
 
 /// Writes the script; a file that exists is never replaced.

@@ -1,4 +1,4 @@
-//! What a script costs the server (`load --pid`).
+//! The cost of a script for the server (`load --pid`).
 
 use std::fmt::Write as _;
 
