@@ -472,6 +472,7 @@ async fn announce(
 }
 
 fn worker_tls(config: &ClientConfig, full_handshakes: bool) -> TlsConnector {
+    // The default of rustls; one server name takes one of them.
     const SESSIONS: usize = 256;
     let mut config = config.clone();
     config.resumption = if full_handshakes {

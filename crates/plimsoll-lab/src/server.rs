@@ -154,6 +154,7 @@ pub(crate) fn start(
     url: &Url,
     interrupt: &Interrupt,
 ) -> Result<Running, ServerError> {
+    // Of one attempt; a server that is starting is asked again until its own limit.
     const ONE_ANSWER: Duration = Duration::from_secs(1);
 
     let command_line = masked_arguments(words.to_vec()).join(" ");

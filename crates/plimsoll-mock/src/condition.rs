@@ -395,6 +395,7 @@ fn shown(text: &str) -> String {
 
 /// Enough of a text to recognise it.
 fn cut(text: &str) -> String {
+    // Some two lines of a terminal.
     const LONGEST: usize = 200;
     let mut short: String = text.chars().take(LONGEST).collect();
     if short.len() < text.len() {

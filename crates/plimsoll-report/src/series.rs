@@ -42,6 +42,7 @@ pub(crate) fn course(
     })
 }
 
+/// A sample that is later than the end of its second by this still counts for it: a fifth of the time between two samples.
 const LATE: Duration = Duration::from_millis(20);
 
 const IN_MEMORY: &str = "writing to memory does not fail, and every row has the same columns";

@@ -93,6 +93,7 @@ pub const SCHEMA: &str = include_str!("../../../schemas/server.v1.json");
 /// A commented file to start from, as `plimsoll up --init` writes it.
 pub const STARTER: &str = include_str!("config/starter.toml");
 
+/// The default of `drain`: well within the 30 s that Kubernetes gives a process after SIGTERM.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Compiles files into plans.

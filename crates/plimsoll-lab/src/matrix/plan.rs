@@ -10,6 +10,8 @@ use plimsoll_wire::cores;
 use crate::cgroup::Allowance;
 use crate::plans::{Names, Placeholders, TargetPlan, fill, fixed, split, target};
 
+/// Warm-up, window and repeats of the gateway's source: 5 s until pools and caches are full, then 15 s, three times so
+/// that one outlier does not decide.
 const WARM_UP: Duration = Duration::from_secs(5);
 const WINDOW: Duration = Duration::from_secs(15);
 const REPEATS: usize = 3;

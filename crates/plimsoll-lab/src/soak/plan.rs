@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::plans::{Names, Placeholders, TargetPlan, fill, fixed, split, target, url};
 
+/// 80 samples: thirds of some 26 are what the verdict needs to tell a ramp from a climb.
 const DURATION: Duration = Duration::from_mins(20);
 const SAMPLE: Duration = Duration::from_secs(15);
 

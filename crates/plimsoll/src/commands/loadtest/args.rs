@@ -89,6 +89,7 @@ Examples:
   plimsoll loadtest -c 10000 -z 10s --netns
   plimsoll loadtest -c 200 -z 10s --disable-keepalive --json";
 
+/// The default of the source harness: no burst of SYNs meets a full backlog.
 const RAMP: Duration = Duration::from_secs(2);
 
 impl Args {

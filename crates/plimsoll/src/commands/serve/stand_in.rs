@@ -78,6 +78,7 @@ pub(crate) struct StandIn {
     metrics: SocketAddr,
 }
 
+/// The ports of the originals.
 const PORT: u16 = 8080;
 
 const METRICS_PORT: u16 = 8081;
