@@ -34,6 +34,8 @@ mod secrets;
 
 mod socket;
 
+mod event_stream;
+
 mod html;
 
 mod user;

@@ -16,6 +16,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::ProxyRules;
+use plimsoll_client::forward::Speaks;
 use plimsoll_load::scenario::{
     Claims, Registry, Scenario, ScenarioRun, Sinks, TestProgress, Workloads, run_scenarios,
 };
@@ -66,6 +67,8 @@ pub struct Invocation<'a> {
     pub workers: usize,
     /// The proxies.
     pub proxies: ProxyRules,
+    /// The version of HTTP that requests of `k6/http` are sent over; WebSockets and gRPC have their own.
+    pub speaks: Speaks,
     /// What `k6/secrets` has; log lines do not show the values.
     pub secrets: Secrets,
     /// Gets lines of the script and messages: the level, the text, and where it comes from, or nothing.

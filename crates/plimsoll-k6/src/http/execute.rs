@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http_body_util::Full;
-use plimsoll_client::forward::{Head, Lease, Pool, may_retry};
+use plimsoll_client::forward::{Destination, Head, Lease, Pool, Speaks, may_retry};
 use plimsoll_client::{
     DecodeLimits, Decoder, DigestAnswers, DigestLogin, Endpoint, Redirects, basic_authorization,
     is_idempotent,
@@ -33,14 +33,29 @@ const MOST_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Connections {
     pool: RefCell<Pool>,
+    speaks: Speaks,
 }
 
 impl Connections {
     /// - `pool`: that of the worker, whose connector, buffer and clock it uses.
-    pub(crate) fn new(pool: &Pool) -> Self {
+    /// - `speaks`: the version of HTTP of its connections.
+    pub(crate) fn new(pool: &Pool, speaks: Speaks) -> Self {
         Self {
             pool: RefCell::new(pool.sibling()),
+            speaks,
         }
+    }
+
+    /// Where requests to an endpoint go; fails where the version of HTTP needs TLS and the endpoint has none.
+    pub(crate) fn destination(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<Rc<Destination>, (u16, String)> {
+        if self.speaks == Speaks::Http3 && !endpoint.is_tls() {
+            let message = format!("HTTP/3 (--http3) needs an https:// URL, not {endpoint}");
+            return Err((1000, message));
+        }
+        Ok(self.pool.borrow().destination(endpoint))
     }
 
     /// Closes all of them.
@@ -270,7 +285,7 @@ impl Performing<'_> {
         let endpoint = Endpoint::try_from(url)
             .map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
         let endpoint = placed(self.user, url, endpoint, &mut authority)?;
-        let destination = self.user.connections.pool.borrow().destination(&endpoint);
+        let destination = self.user.connections.destination(&endpoint)?;
         let may_reuse = self.user.shared.options.reuses_connections;
         let mut is_fresh = !may_reuse || !is_idempotent(method);
         let result = loop {
@@ -445,11 +460,7 @@ impl Performing<'_> {
         let phases = *lease.phases();
         self.connected(&phases, blocked);
         self.current.peer = lease.peer();
-        self.current.protocol = match lease.protocol() {
-            Protocol::Http1 => "HTTP/1.1",
-            Protocol::Http2 => "HTTP/2.0",
-            _ => "HTTP/3.0",
-        };
+        self.current.protocol = protocol_name(lease.protocol());
         if let Some(session) = lease.tls_session() {
             self.current.tls_version = session.version.to_lowercase().replace("tls ", "tls");
             self.current.tls_cipher = session.cipher.unwrap_or_default().replace("TLS13_", "TLS_");
@@ -559,6 +570,15 @@ impl Performing<'_> {
             }
         }
         response
+    }
+}
+
+/// The value of `Response.proto` and of the tag `proto`.
+pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Http1 | Protocol::WebSocket => "HTTP/1.1",
+        Protocol::Http2 => "HTTP/2.0",
+        Protocol::Http3 => "HTTP/3.0",
     }
 }
 

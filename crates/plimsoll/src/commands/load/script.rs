@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgAction, ValueEnum};
 use plimsoll_client::ProxyRules;
+use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
     ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script, ScriptText,
     Secrets, SummaryMode, run,
@@ -116,6 +117,14 @@ pub(crate) struct ScriptArgs {
     /// Do not judge thresholds
     #[arg(long)]
     no_thresholds: bool,
+
+    /// Send requests over HTTP/2: by ALPN for https, with prior knowledge (h2c) for http
+    #[arg(long)]
+    http2: bool,
+
+    /// Send requests over HTTP/3 (https only)
+    #[arg(long, conflicts_with = "http2")]
+    http3: bool,
 
     /// Accept any certificate
     #[arg(long)]
@@ -277,6 +286,10 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         ProxyRules::from_variables(variables.map(|(name, value)| (name.as_str(), value.as_str())));
     let proxies =
         proxies.map_err(|error| other(Problem::with("environment", error.to_string())))?;
+    if args.http3 && proxies.proxies().next().is_some() {
+        let message = "does not go through a proxy; unset the *_PROXY variables";
+        return Err((Problem::with("--http3", message), K6ExitCode::InvalidConfig));
+    }
     let remote = remote::modules(args.module_lock.clone(), variable, proxies.clone());
     let remote = remote.map_err(|message| {
         let problem = Problem::with("--module-lock", message);
@@ -335,6 +348,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
         workers: args.threads.unwrap_or(cores),
         proxies,
+        speaks: speaks(args),
         secrets,
         log: Arc::new(move |level, text, source| match &console {
             // A disk that is full must not end the run.
@@ -452,6 +466,15 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
         trend_stats: args.summary_trend_stats.clone(),
         time_unit: args.summary_time_unit.clone(),
     })
+}
+
+/// The version of HTTP that flags name; without one, servers choose by ALPN.
+fn speaks(args: &ScriptArgs) -> Speaks {
+    match (args.http2, args.http3) {
+        (_, true) => Speaks::Http3,
+        (true, _) => Speaks::Http2,
+        _ => Speaks::Negotiated,
+    }
 }
 
 /// How much the summary shows, by the flag or the variable.
