@@ -84,6 +84,7 @@ pub fn run_once(
         }),
         samples: Vec::new().into(),
         series: None,
+        recording: None,
         on_progress: None,
         is_interrupted: &is_over,
     });

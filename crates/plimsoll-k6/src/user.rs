@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plimsoll_client::forward::{Pool, Speaks};
 use plimsoll_formats::grpc::Descriptors;
 use plimsoll_load::scenario::{
-    Abort, Claims, MetricId, Registry, Sinks, Tag, TestProgress, UserId,
+    Abort, Claims, ExchangeRecorder, MetricId, Registry, Sinks, Tag, TestProgress, UserId,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_script::{Host, Level};
@@ -275,6 +275,8 @@ impl SystemTags {
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerShare {
     pub(crate) sinks: Rc<RefCell<Sinks>>,
+    /// Where exchanges are recorded, if they are.
+    pub(crate) exchanges: Option<Rc<ExchangeRecorder>>,
     pub(crate) checks: Rc<RefCell<KnownChecks>>,
     pub(crate) pool: Pool,
     /// The version of HTTP of `pool`.
@@ -317,6 +319,8 @@ pub(crate) struct UserState {
     /// Those of the run, the scenario and the script.
     tags: RefCell<Vec<(String, String)>>,
     group: RefCell<String>,
+    /// Between the intended and the actual start of the iteration.
+    pub(crate) lateness: Cell<Duration>,
     sent: Cell<u64>,
     received: Cell<u64>,
     /// Whether its script has ended the run, by which its iteration is complete.
@@ -375,6 +379,7 @@ impl UserState {
             random: RefCell::new(fastrand::Rng::new()),
             tags: RefCell::new(tags),
             group: RefCell::new(group.to_owned()),
+            lateness: Cell::default(),
             sent: Cell::new(0),
             received: Cell::new(0),
             has_aborted: Cell::new(false),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_client::forward::{Pool, PoolOptions, Speaks};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, QuicConfig, QuicOptions};
-use plimsoll_load::scenario::Sinks;
+use plimsoll_load::scenario::{ExchangeRecorder, Sinks};
 use plimsoll_model::Secret;
 use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
 
@@ -118,12 +118,14 @@ impl Plans {
         &self,
         shared: &Arc<RunState>,
         sinks: &Rc<RefCell<Sinks>>,
+        exchanges: Option<&Rc<ExchangeRecorder>>,
     ) -> Vec<WorkerShare> {
         let checks = KnownChecks::new(shared.checks.clone());
         let checks = Rc::new(RefCell::new(checks));
         let options = &shared.options;
         let each = self.sources.iter().map(|plans| WorkerShare {
             sinks: Rc::clone(sinks),
+            exchanges: exchanges.cloned(),
             checks: Rc::clone(&checks),
             pool: pool(options, &plans.requests, self.speaks),
             speaks: self.speaks,
@@ -176,7 +178,7 @@ impl SecuredCalls {
 /// For the virtual users of setup, teardown and the summary.
 pub(super) fn share(shared: &Arc<RunState>, plans: &Plans) -> WorkerShare {
     let sinks = Rc::new(RefCell::new(Sinks::new(shared.registry.clone())));
-    let mut each = plans.shares(shared, &sinks);
+    let mut each = plans.shares(shared, &sinks, None);
     each.swap_remove(0)
 }
 

@@ -118,6 +118,7 @@ pub(crate) fn run_over(
         }),
         samples: Vec::new().into(),
         series: None,
+        recording: None,
         on_progress: None,
         is_interrupted,
     });

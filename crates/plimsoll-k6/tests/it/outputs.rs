@@ -73,6 +73,7 @@ fn every_sample_is_written_with_its_tags() {
         secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(|_, _, _| {}),
         series: None,
+        recording: None,
         on_progress: None,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),

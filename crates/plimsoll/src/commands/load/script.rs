@@ -10,6 +10,8 @@ mod recorded;
 
 mod remote;
 
+mod report;
+
 mod server;
 
 mod template;
@@ -27,9 +29,10 @@ use clap::{ArgAction, ValueEnum};
 use plimsoll_client::ProxyRules;
 use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script, ScriptText,
-    Secrets, SummaryMode, run,
+    ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script,
+    ScriptText, Secrets, SummaryMode, run,
 };
+use plimsoll_load::target::{Pid, Target};
 use plimsoll_model::{Clock as _, parse_duration};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -158,8 +161,8 @@ pub(crate) struct ScriptArgs {
     #[arg(short, long, value_name = "N", value_parser = number::count::<usize>(number::MOST_THREADS))]
     threads: Option<usize>,
 
-    /// Write every sample to a file or send series to a database, repeatable: `json=FILE`, `csv=FILE` (`-` is standard output; compressed
-    /// if the name ends in .gz), `prometheus-rw[=URL]`, `otlp[=URL]`
+    /// Write result files into the folder OUTPUT, every sample to a file, or send series to a database; repeatable: `DIR`, `json=FILE`,
+    /// `csv=FILE` (`-` is standard output; compressed if the name ends in .gz), `prometheus-rw[=URL]`, `otlp[=URL]`
     #[arg(short = 'o', long = "out", value_name = "OUTPUT")]
     outputs: Vec<String>,
 
@@ -336,6 +339,17 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     let show = |progress: &RunProgress| live.show(progress);
     let has_view = io::stderr().is_terminal() && !args.quiet && !args.no_tui;
     let server = args.pid.map(Server::attach).transpose().map_err(other)?;
+    let folder = outputs.folder.take();
+    let target = args.pid.filter(|_| folder.is_some()).map(Pid::new);
+    let target = target.transpose();
+    let target = target
+        .map_err(|error| other(Problem::caused_by(&error).about("--pid")))?
+        .map(|pid| Box::new(pid) as Box<dyn Target>);
+    let target = target.as_deref();
+    let recording = folder.as_ref().map(|_| ExchangeRecording {
+        target,
+        facts: report::facts(target),
+    });
     let invocation = Invocation {
         script,
         overrides: overrides(args).map_err(|problem| (problem, K6ExitCode::InvalidConfig))?,
@@ -355,6 +369,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
             Some(console) if source == "console" && console.write(level, text).is_ok() => {}
             _ => above.above(|| log(began, is_quiet, level, text, source)),
         }),
+        recording,
         on_progress: has_view.then_some(&show),
         samples: std::mem::take(&mut outputs.files).into(),
         series: series.map(RefCell::new),
@@ -375,6 +390,9 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
                 code = K6ExitCode::Other;
             }
         }
+    }
+    if let Some(folder) = &folder {
+        report::write(folder, &outcome).map_err(other)?;
     }
     if let Some(cost) = cost {
         terminal::print(&cost).map_err(|error| other(Problem::new(error.to_string())))?;
