@@ -6,6 +6,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use plimsoll_script::{Fiber, Resume, ScriptError, Step, Vm};
 use tokio::time::{Instant as Alarm, sleep, sleep_until};
 
+use crate::event_stream;
 use crate::grpc;
 use crate::http::{perform, perform_batch};
 use crate::socket;
@@ -69,6 +70,12 @@ async fn reply_to(user: &Rc<UserState>, call: Call) -> Reply {
         }
         Call::NextEvent(id, until) => {
             Reply::SocketEvent(Box::pin(socket::next(user, id, until)).await)
+        }
+        Call::OpenStream(request) => {
+            Reply::StreamOpened(Box::pin(event_stream::open(user, *request)).await)
+        }
+        Call::NextStreamEvent(id) => {
+            Reply::StreamEvent(Box::pin(event_stream::next(user, id)).await)
         }
         Call::GrpcConnect(client, target) => {
             Reply::GrpcConnected(Box::pin(client.connect(user, *target)).await)

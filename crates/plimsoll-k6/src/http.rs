@@ -10,7 +10,9 @@ mod request;
 
 mod response;
 
-pub(crate) use self::execute::{Connections, fields_of, perform, perform_batch, placed};
+pub(crate) use self::execute::{
+    Connections, fields_of, perform, perform_batch, placed, protocol_name,
+};
 pub(crate) use self::jar::{CookieOptions, Jars};
 pub(crate) use self::request::{HttpRequest, bytes_of, parse, texts};
-pub(crate) use self::response::{HttpResponse, Timings, canonical, to_parts};
+pub(crate) use self::response::{HttpResponse, Timings, canonical, shown, to_parts};

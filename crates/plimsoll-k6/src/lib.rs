@@ -34,6 +34,8 @@ mod secrets;
 
 mod socket;
 
+mod event_stream;
+
 mod html;
 
 mod user;
@@ -62,7 +64,7 @@ pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
 pub use crate::progress::{RunProgress, ScenarioStatus};
 pub use crate::recorded::script_of;
 pub use crate::remote::{Fetch, RemoteModules};
-pub use crate::run::{Invocation, Outcome, Output, run};
+pub use crate::run::{ExchangeRecording, Invocation, Outcome, Output, run};
 pub use crate::samples::{SampleFormat, SampleOutput};
 pub use crate::script::{LoadError, Script, ScriptText};
 pub use crate::secrets::Secrets;

@@ -47,6 +47,7 @@ built_in! {
     ws_ping Trend Time;
     ws_session_duration Trend Time;
     ws_connecting Trend Time;
+    sse_event Counter Default;
     grpc_req_duration Trend Time;
     grpc_streams Counter Default;
     grpc_streams_msgs_sent Counter Default;

@@ -4,6 +4,8 @@ mod codec;
 
 mod core;
 
+mod event_stream;
+
 mod execution;
 
 mod files;
@@ -115,9 +117,10 @@ type Add = for<'a, 'b> fn(&Adder<'a, 'b>) -> js::Result<()>;
 
 /// Native functions by the module that uses them. Each virtual user makes those of the modules that it imports: a function takes some
 /// 300 bytes.
-const GROUPS: [(&str, Add); 15] = [
+const GROUPS: [(&str, Add); 16] = [
     ("codec", codec::add),
     ("data", core::add_data),
+    ("event_stream", event_stream::add),
     ("execution", execution::add),
     ("files", files::add),
     ("grpc", grpc::add),

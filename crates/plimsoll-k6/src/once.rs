@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::ProxyRules;
+use plimsoll_client::forward::Speaks;
 use plimsoll_model::Clock as _;
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -68,6 +69,7 @@ pub fn run_once(
         terminals: (false, false),
         workers: 1,
         proxies,
+        speaks: Speaks::Negotiated,
         secrets: Secrets::default(),
         log: Arc::new(move |level, text, source| {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,6 +84,7 @@ pub fn run_once(
         }),
         samples: Vec::new().into(),
         series: None,
+        recording: None,
         on_progress: None,
         is_interrupted: &is_over,
     });

@@ -16,10 +16,14 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::ProxyRules;
+use plimsoll_client::forward::Speaks;
+use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::{
-    Claims, Registry, Scenario, ScenarioRun, Sinks, TestProgress, Workloads, run_scenarios,
+    Claims, Executor, Recorded, Recording, Registry, Scenario, ScenarioRun, ScenarioTick, Sinks,
+    TestProgress, Workloads, record_scenarios, run_scenarios,
 };
-use plimsoll_model::Clock as _;
+use plimsoll_load::target::Target;
+use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
 use plimsoll_script::{Level, ScriptError, Stacks};
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
@@ -66,6 +70,8 @@ pub struct Invocation<'a> {
     pub workers: usize,
     /// The proxies.
     pub proxies: ProxyRules,
+    /// The version of HTTP that requests of `k6/http` are sent over; WebSockets and gRPC have their own.
+    pub speaks: Speaks,
     /// What `k6/secrets` has; log lines do not show the values.
     pub secrets: Secrets,
     /// Gets lines of the script and messages: the level, the text, and where it comes from, or nothing.
@@ -74,11 +80,25 @@ pub struct Invocation<'a> {
     pub samples: RefCell<Vec<SampleOutput>>,
     /// Where series for databases are sent to.
     pub series: Option<RefCell<SeriesOutput>>,
+    /// What is recorded for result files; nothing if absent.
+    pub recording: Option<ExchangeRecording<'a>>,
     /// Gets how far the run is, once a second.
     pub on_progress: Option<&'a dyn Fn(&RunProgress)>,
     /// Whether a signal has come that ends the run.
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
+
+/// Settings of the record of a run.
+#[derive(Debug, Clone)]
+pub struct ExchangeRecording<'a> {
+    /// The processes that answer, if they are on this machine.
+    pub target: Option<&'a dyn Target>,
+    /// Facts that the caller knows.
+    pub facts: RunFacts,
+}
+
+/// How often processes are sampled, as by `plimsoll load URL`.
+const SAMPLE: Duration = Duration::from_millis(100);
 
 impl std::fmt::Debug for Invocation<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -109,6 +129,10 @@ pub struct Outcome {
     pub outputs: Vec<Output>,
     /// The summary in the shape of `--summary-export`, as JSON; `None` if there was no run.
     pub export: Option<String>,
+    /// The summary in the shape of `handleSummary()`, as JSON; `None` if there was no run.
+    pub data: Option<Value>,
+    /// Figures for result files, if there was a record.
+    pub recorded: Option<Box<Recorded>>,
     /// What is wrong, for the user; empty if nothing is.
     pub message: String,
 }
@@ -119,6 +143,8 @@ impl Outcome {
             exit,
             outputs: Vec::new(),
             export: None,
+            data: None,
+            recorded: None,
             message: message.into(),
         }
     }
@@ -310,8 +336,9 @@ impl<'a> Preparation<'a> {
             Err(exit) => (None, Some(exit)),
         };
         let began = SystemClock.now();
+        let mut recorded = None;
         let (mut total, mut error) = match failed {
-            None => self.iterations(data.clone(), &mut consumers),
+            None => self.iterations(data.clone(), &mut consumers, &mut recorded),
             // Without iterations there is a summary all the same.
             Some(_) => (Sinks::new(self.shared.registry.clone()), None),
         };
@@ -381,6 +408,8 @@ impl<'a> Preparation<'a> {
             exit: code,
             outputs,
             export: Some(export),
+            data: Some(summary),
+            recorded,
             message: error.unwrap_or_default(),
         }
     }
@@ -509,6 +538,7 @@ impl<'a> Preparation<'a> {
         &mut self,
         data: Option<Arc<str>>,
         consumers: &mut Consumers<'_>,
+        recorded: &mut Option<Box<Recorded>>,
     ) -> (Sinks, Option<String>) {
         let shared = Arc::clone(&self.shared);
         let options = &shared.options;
@@ -525,7 +555,8 @@ impl<'a> Preparation<'a> {
             .claims
             .iter()
             .map(|claims| claims.executor().most_vus() as usize);
-        let workers = self.invocation.workers.min(users.sum()).max(1);
+        let users: usize = users.sum();
+        let workers = self.invocation.workers.min(users).max(1);
         let run = ScenarioRun {
             scenarios,
             workers,
@@ -551,11 +582,28 @@ impl<'a> Preparation<'a> {
         };
         let is_interrupted = self.invocation.is_interrupted;
         let abort = Arc::clone(&shared.abort);
-        let result = run_scenarios(&run, &workloads, &mut |tick| ticks.tick(tick), &mut || {
+        let mut look = || {
             if is_interrupted() && !abort.is_aborted() {
                 abort.abort(SIGNAL);
             }
-        });
+        };
+        let mut on_tick = |tick: &ScenarioTick<'_>| ticks.tick(tick);
+        let result = match &self.invocation.recording {
+            None => run_scenarios(&run, &workloads, &mut on_tick, &mut look),
+            Some(recording) => {
+                let recording = Recording {
+                    load: load_shape(options, users, workers),
+                    target: recording.target,
+                    facts: recording.facts.clone(),
+                    sample_every: SAMPLE,
+                };
+                let made = record_scenarios(&run, &workloads, &mut on_tick, &mut look, recording);
+                made.map(|(sinks, made)| {
+                    *recorded = made.map(|made| Box::new(with_model(made)));
+                    sinks
+                })
+            }
+        };
         match result {
             Ok(total) => (total, None),
             Err(message) => (Sinks::new(shared.registry.clone()), Some(message)),
@@ -627,6 +675,47 @@ impl<'a> Preparation<'a> {
         let text = text.map_or_else(String::new, |text| format!("\n\n{text}\n\n"));
         Output::Stdout(text.into_bytes())
     }
+}
+
+/// The load as result files describe it.
+fn load_shape(options: &Options, users: usize, workers: usize) -> LoadShape {
+    let scenarios = options.scenarios.iter();
+    // The others end with their iterations, long before their limit.
+    let ends = scenarios.map(|scenario| match scenario.executor {
+        Executor::SharedIterations(_) | Executor::PerVuIterations(_) => None,
+        _ => Some(scenario.start_time + scenario.executor.end()),
+    });
+    let ends = ends.collect::<Option<Vec<_>>>();
+    LoadShape {
+        url: String::new(),
+        urls: 0,
+        method: String::new(),
+        expectations: Vec::new(),
+        fail_status: Some("not expected by the script".to_owned()),
+        model: LoadModel::Closed,
+        protocol: Protocol::Http1,
+        connections: users,
+        exchanges: ExchangeKind::Request,
+        streams: 1,
+        udp_payload: None,
+        workers,
+        duration: ends.and_then(|ends| ends.into_iter().max()),
+        requests: None,
+        warm_up: Duration::ZERO,
+    }
+}
+
+/// Where iterations have a schedule, requests arrive at the rate that they were begun at: how many an iteration makes is
+/// up to the script.
+fn with_model(mut recorded: Recorded) -> Recorded {
+    let summary = &mut recorded.summary;
+    if summary.latency.from_intended.is_some() && !summary.window.is_zero() {
+        let per_second = summary.counts.started as f64 / summary.window.as_secs_f64();
+        if let Some(rate) = Rate::new(per_second) {
+            summary.load.model = LoadModel::Open { rate };
+        }
+    }
+    recorded
 }
 
 /// When the run started, on the clock of the wall.

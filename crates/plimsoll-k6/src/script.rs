@@ -229,6 +229,8 @@ impl User {
         state.begin_iteration(iteration.in_scenario, iteration.of_user);
         self.deadline.set(Some(iteration.deadline));
         let began = SystemClock.now();
+        let late = began.saturating_duration_since(iteration.intended);
+        state.lateness.set(late);
         let result = self.run_once(iteration.of_user).await;
         self.deadline.set(None);
         let mut end = IterationEnd::Complete;

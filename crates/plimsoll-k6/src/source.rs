@@ -16,7 +16,7 @@ use crate::script::LIMITS;
 const LONGEST: u64 = 16 << 20;
 
 /// The modules of k6, with their sources.
-const MODULES: [(&str, &str); 26] = [
+const MODULES: [(&str, &str); 27] = [
     ("k6", include_str!("js/k6.js")),
     ("k6/http", include_str!("js/http.js")),
     ("k6/metrics", include_str!("js/metrics.js")),
@@ -31,6 +31,7 @@ const MODULES: [(&str, &str); 26] = [
         include_str!("js/websockets.js"),
     ),
     ("k6/secrets", include_str!("js/secrets.js")),
+    ("k6/x/sse", include_str!("js/sse.js")),
     ("k6/net/grpc", include_str!("js/grpc.js")),
     ("k6/html", include_str!("js/html.js")),
     ("k6/crypto", include_str!("js/crypto.js")),

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_client::forward::Pool;
+use plimsoll_client::forward::{Pool, Speaks};
 use plimsoll_formats::grpc::Descriptors;
 use plimsoll_load::scenario::{
-    Abort, Claims, MetricId, Registry, Sinks, Tag, TestProgress, UserId,
+    Abort, Claims, ExchangeRecorder, MetricId, Registry, Sinks, Tag, TestProgress, UserId,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_script::{Host, Level};
@@ -19,6 +19,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::checks::{Checks, KnownChecks, SEPARATOR};
 use crate::duration::millis;
+use crate::event_stream::{EventStreams, OpenedStream, StreamEvent};
 use crate::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
 use crate::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
 use crate::metrics::BuiltIn;
@@ -39,6 +40,10 @@ pub(crate) enum Call {
     OpenSocket(Box<HttpRequest>, String),
     /// What happens on a WebSocket, until then.
     NextEvent(u32, Option<Instant>),
+    /// A stream of server-sent events.
+    OpenStream(Box<HttpRequest>),
+    /// The next event of a stream, or its end.
+    NextStreamEvent(u32),
     GrpcConnect(Rc<GrpcClient>, Box<GrpcTarget>),
     GrpcInvoke(Rc<GrpcClient>, Box<GrpcRequest>),
     /// What happens on a stream of gRPC.
@@ -53,6 +58,8 @@ pub(crate) enum Reply {
     Responses(Vec<HttpResponse>),
     SocketOpened(Opened),
     SocketEvent(SocketEvent),
+    StreamOpened(OpenedStream),
+    StreamEvent(StreamEvent),
     GrpcConnected(Result<(), String>),
     GrpcResponse(Result<Box<GrpcResponse>, String>),
     GrpcEvent(GrpcEvent),
@@ -268,8 +275,12 @@ impl SystemTags {
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerShare {
     pub(crate) sinks: Rc<RefCell<Sinks>>,
+    /// Where exchanges are recorded, if they are.
+    pub(crate) exchanges: Option<Rc<ExchangeRecorder>>,
     pub(crate) checks: Rc<RefCell<KnownChecks>>,
     pub(crate) pool: Pool,
+    /// The version of HTTP of `pool`.
+    pub(crate) speaks: Speaks,
     /// Over HTTP/1 only.
     pub(crate) sockets: Pool,
     /// Over HTTP/2 only, for gRPC.
@@ -302,11 +313,14 @@ pub(crate) struct UserState {
     pub(crate) connections: Connections,
     pub(crate) jars: RefCell<Jars>,
     pub(crate) sockets: Sockets,
+    pub(crate) event_streams: EventStreams,
     pub(crate) grpc: Grpc,
     pub(crate) random: RefCell<fastrand::Rng>,
     /// Those of the run, the scenario and the script.
     tags: RefCell<Vec<(String, String)>>,
     group: RefCell<String>,
+    /// Between the intended and the actual start of the iteration.
+    pub(crate) lateness: Cell<Duration>,
     sent: Cell<u64>,
     received: Cell<u64>,
     /// Whether its script has ended the run, by which its iteration is complete.
@@ -357,13 +371,15 @@ impl UserState {
             id,
             number: id.map_or(0, |id| id.in_test),
             iteration: Cell::new((0, 0)),
-            connections: Connections::new(&worker.pool),
+            connections: Connections::new(&worker.pool, worker.speaks),
             jars: RefCell::default(),
             sockets: Sockets::default(),
+            event_streams: EventStreams::default(),
             grpc: Grpc::default(),
             random: RefCell::new(fastrand::Rng::new()),
             tags: RefCell::new(tags),
             group: RefCell::new(group.to_owned()),
+            lateness: Cell::default(),
             sent: Cell::new(0),
             received: Cell::new(0),
             has_aborted: Cell::new(false),
@@ -540,6 +556,7 @@ impl UserState {
         self.iteration.set((in_scenario, own));
         self.group.borrow_mut().clear();
         self.sockets.clear();
+        self.event_streams.clear();
         self.grpc.clear_streams();
         if self.shared.options.resets_cookies {
             self.jars.borrow_mut().reset();

@@ -1,5 +1,6 @@
 //! A load run from beginning to end.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -196,7 +197,11 @@ pub fn run(
     let before = Before::observe(SystemClock.wall());
     let crew = Crew::hire(plan, &watch.interrupt)?;
     let start = SystemClock.now();
-    let mut costs = Costs::start(plan, observation.target, &crew, start)?;
+    let window_start = start + plan.warm_up;
+    let mut due = vec![window_start];
+    due.extend(plan.stop.duration.map(|duration| window_start + duration));
+    let progress = crew.progress.clone();
+    let mut costs = Costs::start(observation.target, progress, start, plan.sample_every, due)?;
     crew.go(start);
     let mut collector = Collector::new(empty_interval(plan), plan.workers, plan.warm_up);
     let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
@@ -247,17 +252,16 @@ pub fn run(
         .fold(0.0, f64::max);
     let total = collector.finish();
     let conditions = before.after(observation.facts);
-    let mut summary = summarise(
-        plan,
-        total,
+    let measured = Measured {
         ticks,
         window,
-        busiest,
+        busiest_worker_percent: busiest,
         observed,
-        observation.target,
+        target: observation.target,
         conditions,
-        watch.interrupt.is_set(),
-    );
+        interrupted: watch.interrupt.is_set(),
+    };
+    let mut summary = summarise(plan, total, measured);
     summary.thresholds = judge.verdicts(&summary);
     let stream_limit = reports
         .iter()
@@ -396,7 +400,8 @@ impl Crew {
 }
 
 /// Samples of both sides at the ends of the measured window.
-struct Costs {
+#[derive(Debug)]
+pub(crate) struct Costs {
     sampler: Sampler,
     generator: Option<ProcessTree>,
     progress: Vec<Arc<Progress>>,
@@ -413,35 +418,37 @@ struct Mark {
 }
 
 /// Cost of the two sides.
-struct Observed {
+#[derive(Debug)]
+pub(crate) struct Observed {
     target: Option<(ResourceSample, ResourceSample)>,
     generator: Option<(ResourceSample, ResourceSample)>,
     samples: crate::target::Samples,
 }
 
 impl Costs {
-    fn start(
-        plan: &RunPlan,
+    /// - `progress`: the counters of each worker.
+    /// - `start`: of the run, from which samples are dated.
+    /// - `due`: when the measured window starts and, if that is known, ends.
+    pub(crate) fn start(
         target: Option<&dyn Target>,
-        crew: &Crew,
+        progress: Vec<Arc<Progress>>,
         start: Instant,
-    ) -> Result<Self, RunError> {
+        sample_every: Duration,
+        due: Vec<Instant>,
+    ) -> Result<Self, AttachError> {
         let tree = target.map(Target::tree).transpose()?;
-        let progress = crew.progress.clone();
+        let counters = progress.clone();
         let sampler = Sampler::start(
             tree,
             ProcessTree::generator().ok(),
             start,
-            plan.sample_every,
-            move || (responses(&progress), moment(&progress)),
+            sample_every,
+            move || (responses(&counters), moment(&counters)),
         );
-        let window_start = start + plan.warm_up;
-        let mut due = vec![window_start];
-        due.extend(plan.stop.duration.map(|duration| window_start + duration));
         Ok(Self {
             sampler,
             generator: ProcessTree::generator().ok(),
-            progress: crew.progress.clone(),
+            progress,
             start,
             due,
             marks: Vec::with_capacity(2),
@@ -453,7 +460,7 @@ impl Costs {
     }
 
     /// Samples both sides if a mark is due.
-    fn mark(&mut self, now: Instant) {
+    pub(crate) fn mark(&mut self, now: Instant) {
         if self.next_mark().is_some_and(|due| now >= due) {
             self.sample(now);
         }
@@ -479,7 +486,7 @@ impl Costs {
         });
     }
 
-    fn finish(mut self) -> Observed {
+    pub(crate) fn finish(mut self) -> Observed {
         // A run that ended before its time, or is bounded by a number, ends the window now.
         self.end(SystemClock.now());
         let (first, last) = (self.marks[0], self.marks[1]);
@@ -510,22 +517,18 @@ fn moment(progress: &[Arc<Progress>]) -> Moment {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts of one value")]
-fn summarise(
-    plan: &RunPlan,
-    mut total: Interval,
-    ticks: Vec<Tick>,
-    window: Duration,
-    busiest_worker_percent: f64,
-    observed: Observed,
-    target: Option<&dyn Target>,
-    conditions: plimsoll_model::Conditions,
-    interrupted: bool,
-) -> RunSummary {
-    total.counts.aborted = total.counts.started - total.counts.ok - total.counts.failed;
-    total
-        .failures
-        .sort_by_key(|failure| std::cmp::Reverse(failure.count));
+/// Everything beside the counts of the exchanges.
+pub(crate) struct Measured<'a> {
+    pub(crate) ticks: Vec<Tick>,
+    pub(crate) window: Duration,
+    pub(crate) busiest_worker_percent: f64,
+    pub(crate) observed: Observed,
+    pub(crate) target: Option<&'a dyn Target>,
+    pub(crate) conditions: plimsoll_model::Conditions,
+    pub(crate) interrupted: bool,
+}
+
+fn summarise(plan: &RunPlan, mut total: Interval, measured: Measured<'_>) -> RunSummary {
     let unmet = plan
         .expectations
         .conditions()
@@ -534,6 +537,47 @@ fn summarise(
         .filter(|(_, count)| **count > 0)
         .map(|(condition, count)| (condition.text().to_owned(), *count))
         .collect();
+    let requests = requests(plan, total.requests.take());
+    let (messages, decoded) = (total.messages, total.decoded);
+    let events = total.events.take();
+    RunSummary {
+        unmet,
+        requests,
+        messages: matches!(plan.workload, WorkloadPlan::WebSocket(_)).then_some(messages),
+        decoded: match &plan.workload {
+            WorkloadPlan::Requests(_, responses) => responses.decode.map(|_| decoded),
+            _ => None,
+        },
+        events: matches!(plan.workload, WorkloadPlan::Events(..)).then(|| {
+            let mut events = events.map_or_else(Default::default, |events| *events);
+            events
+                .failures
+                .sort_by_key(|failure| std::cmp::Reverse(failure.count));
+            events
+        }),
+        ..summary_of(shape(plan), total, measured)
+    }
+}
+
+/// The summary of what every kind of run has.
+pub(crate) fn summary_of(
+    load: LoadShape,
+    mut total: Interval,
+    measured: Measured<'_>,
+) -> RunSummary {
+    let Measured {
+        ticks,
+        window,
+        busiest_worker_percent,
+        observed,
+        target,
+        conditions,
+        interrupted,
+    } = measured;
+    total.counts.aborted = total.counts.started - total.counts.ok - total.counts.failed;
+    total
+        .failures
+        .sort_by_key(|failure| std::cmp::Reverse(failure.count));
     let latency = Latency {
         from_started: total.from_started.clone(),
         from_intended: total.from_intended.clone(),
@@ -573,34 +617,22 @@ fn summarise(
         server
     });
     RunSummary {
-        load: shape(plan),
+        load,
         window,
         counts: total.counts,
         statuses: total.statuses().collect(),
         grpc: total.grpc(),
         failures: std::mem::take(&mut total.failures),
-        unmet,
-        requests: requests(plan, total.requests.take()),
+        unmet: BTreeMap::new(),
+        requests: Vec::new(),
         thresholds: Vec::new(),
         bytes_sent: total.bytes_sent,
         bytes_received: total.bytes_received,
         bytes_in_window: total.bytes_in_window,
         connections_opened: total.connections_opened,
-        messages: matches!(plan.workload, WorkloadPlan::WebSocket(_)).then_some(total.messages),
-        decoded: match &plan.workload {
-            WorkloadPlan::Requests(_, responses) => responses.decode.map(|_| total.decoded),
-            _ => None,
-        },
-        events: matches!(plan.workload, WorkloadPlan::Events(..)).then(|| {
-            let mut events = total
-                .events
-                .take()
-                .map_or_else(Default::default, |events| *events);
-            events
-                .failures
-                .sort_by_key(|failure| std::cmp::Reverse(failure.count));
-            events
-        }),
+        messages: None,
+        decoded: None,
+        events: None,
         latency,
         phases: total.into_phases(),
         ticks,

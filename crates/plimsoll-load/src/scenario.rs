@@ -4,6 +4,7 @@
 //! - [`Workload`] is one virtual user: [`Workload::iterate`] is one iteration.
 //! - [`Sinks`] aggregate samples of tagged metrics; one per worker, merged once a second.
 //! - [`run_scenarios`] puts them together: worker threads with their virtual users, graceful stops, ticks.
+//! - [`record_scenarios`] also records the exchanges, for the result files that plain runs have.
 //!
 //! The names are those of k6. Nothing of this is on the path of a plain run.
 
@@ -19,18 +20,23 @@ mod segment;
 
 mod progress;
 
+mod exchanges;
+
 mod run;
 
 mod worker;
 
 pub use self::claims::{Claims, NextStart};
+pub use self::exchanges::{
+    ExchangeRecorder, ExchangeUnderWay, Recorded, RecordedRequest, Recording,
+};
 pub use self::executor::Executor;
 pub use self::metric::{
     Contains, Metric, MetricError, MetricId, MetricKind, Point, Points, Registry, SeriesId, Sink,
     Sinks, SubMetric, Tag,
 };
 pub use self::progress::{ScenarioProgress, TestProgress};
-pub use self::run::{Abort, Scenario, ScenarioRun, ScenarioTick, run_scenarios};
+pub use self::run::{Abort, Scenario, ScenarioRun, ScenarioTick, record_scenarios, run_scenarios};
 pub use self::segment::{Segment, SegmentError};
 pub use self::workload::{
     Iteration, IterationEnd, LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,

@@ -4,6 +4,7 @@ use plimsoll_model::RunSummary;
 
 use crate::document::ConditionsDocument;
 use crate::export::{Exporter, Html};
+use crate::plot::escaped;
 use crate::record::RunRecord;
 use crate::text::{Detail, Style};
 use crate::{SummaryDocument, latency_log, series_csv, text};
@@ -31,6 +32,9 @@ pub const NAMES: [&str; 6] = [
     CONDITIONS_JSON,
     REPORT_HTML,
 ];
+
+/// The data of `handleSummary()`, of runs of scripts.
+pub const SCRIPT_JSON: &str = "script.json";
 
 /// A flame graph of the measured window.
 pub const PROFILE_SVG: &str = "profile.svg";
@@ -68,12 +72,56 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
     ]
 }
 
+/// Before this, further sections of the page are added. Text on the page is escaped, so there is one footer.
+const FOOTER: &str = "<footer>";
+
+/// A table that the page of a run of a script has beside those of every run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtraTable {
+    /// Its title, plain text.
+    pub title: String,
+    /// The heads of its columns.
+    pub head: Vec<String>,
+    /// As many cells as `head` has.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The files of a script's run: those of every run, and its summary as JSON. Tables without rows are left out.
+///
+/// - `summary`: the data of `handleSummary()`.
+pub fn of_script(run: &RunSummary, tables: &[ExtraTable], summary: String) -> Vec<NamedFile> {
+    let mut sections = String::new();
+    for table in tables.iter().filter(|table| !table.rows.is_empty()) {
+        let cells = |cells: &[String], tag: &str| {
+            let cells = cells.iter();
+            let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
+            cells.collect::<String>()
+        };
+        let rows = table.rows.iter();
+        let rows = rows.map(|row| format!("<tr>{}</tr>", cells(row, "td")));
+        sections.push_str(&format!(
+            "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>\n",
+            escaped(&table.title),
+            cells(&table.head, "th"),
+            rows.collect::<String>()
+        ));
+    }
+    sections.push_str(FOOTER);
+    let mut files = of_run(run);
+    for (name, content) in &mut files {
+        if *name == REPORT_HTML {
+            let page = String::from_utf8_lossy(content).replacen(FOOTER, &sections, 1);
+            *content = page.into_bytes();
+        }
+    }
+    files.push((SCRIPT_JSON, summary.into_bytes()));
+    files
+}
+
 /// The same with the files of a profile, to which the page then has a link.
 ///
 /// - `profile`: some of [`PROFILE_NAMES`], or none.
 pub fn of_run_with(run: &RunSummary, profile: Vec<NamedFile>) -> Vec<NamedFile> {
-    const FOOTER: &str = "<footer>";
-
     let mut files = of_run(run);
     if profile.iter().any(|(name, _)| *name == PROFILE_SVG) {
         let link = format!(
@@ -82,7 +130,6 @@ pub fn of_run_with(run: &RunSummary, profile: Vec<NamedFile>) -> Vec<NamedFile> 
         );
         for (name, content) in &mut files {
             if *name == REPORT_HTML {
-                // Text on the page is escaped, so there is one footer.
                 let page = String::from_utf8_lossy(content).replacen(FOOTER, &link, 1);
                 *content = page.into_bytes();
             }
@@ -131,5 +178,26 @@ mod tests {
         assert_eq!(files.len(), NAMES.len() + 1);
         assert!(page(files).contains("<a href=\"profile.svg\">"));
         assert_eq!(page(of_run_with(&run, Vec::new())), page(of_run(&run)));
+    }
+
+    #[test]
+    fn the_page_of_a_script_has_its_tables() {
+        let (_, run) = fixture::all().remove(0);
+        let table = |title: &str, rows: &[[&str; 2]]| ExtraTable {
+            title: title.to_owned(),
+            head: vec!["check".to_owned(), "passed".to_owned()],
+            rows: rows
+                .iter()
+                .map(|row| row.map(str::to_owned).to_vec())
+                .collect(),
+        };
+        let tables = [table("Checks", &[["a < b", "3"]]), table("Nothing", &[])];
+        let files = of_script(&run, &tables, "{}".to_owned());
+        assert_eq!(files.len(), NAMES.len() + 1);
+        let (_, page) = files.iter().find(|(name, _)| *name == REPORT_HTML).unwrap();
+        let page = String::from_utf8_lossy(page);
+        assert!(page.contains("<h2>Checks</h2>"));
+        assert!(page.contains("<td>a &lt; b</td><td>3</td>"));
+        assert!(!page.contains("Nothing"));
     }
 }

@@ -14,6 +14,15 @@ pub(crate) struct Failed {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl Failed {
+    /// The first problem, for callers with exit codes of their own.
+    #[cfg(feature = "k6")]
+    pub(crate) fn into_first(self) -> Problem {
+        let mut problems = self.problems.into_iter();
+        problems.next().expect("there is at least one")
+    }
+}
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {

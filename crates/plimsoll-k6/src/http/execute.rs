@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http_body_util::Full;
-use plimsoll_client::forward::{Head, Lease, Pool, may_retry};
+use plimsoll_client::forward::{Destination, Head, Lease, Pool, Speaks, may_retry};
 use plimsoll_client::{
     DecodeLimits, Decoder, DigestAnswers, DigestLogin, Endpoint, Redirects, basic_authorization,
     is_idempotent,
 };
-use plimsoll_model::{Clock as _, Failure, Phase, Phases, Protocol};
+use plimsoll_load::scenario::{ExchangeUnderWay, RecordedRequest};
+use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 use tokio::sync::Semaphore;
@@ -33,14 +34,29 @@ const MOST_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Connections {
     pool: RefCell<Pool>,
+    speaks: Speaks,
 }
 
 impl Connections {
     /// - `pool`: that of the worker, whose connector, buffer and clock it uses.
-    pub(crate) fn new(pool: &Pool) -> Self {
+    /// - `speaks`: the version of HTTP of its connections.
+    pub(crate) fn new(pool: &Pool, speaks: Speaks) -> Self {
         Self {
             pool: RefCell::new(pool.sibling()),
+            speaks,
         }
+    }
+
+    /// Where requests to an endpoint go; fails where the version of HTTP needs TLS and the endpoint has none.
+    pub(crate) fn destination(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<Rc<Destination>, (u16, String)> {
+        if self.speaks == Speaks::Http3 && !endpoint.is_tls() {
+            let message = format!("HTTP/3 (--http3) needs an https:// URL, not {endpoint}");
+            return Err((1000, message));
+        }
+        Ok(self.pool.borrow().destination(endpoint))
     }
 
     /// Closes all of them.
@@ -176,6 +192,10 @@ struct Current {
     sent: u64,
     received: u64,
     is_challenge: bool,
+    /// Where the exchange is recorded, if it is.
+    under_way: Option<ExchangeUnderWay>,
+    phases: Phases,
+    failure: Option<Failure>,
 }
 
 /// A response that was read.
@@ -265,12 +285,13 @@ impl Performing<'_> {
             fields,
             cookies,
             began: Some(SystemClock.now()),
+            under_way: self.user.worker.exchanges.as_ref().map(|it| it.begin()),
             ..Current::default()
         };
         let endpoint = Endpoint::try_from(url)
             .map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
         let endpoint = placed(self.user, url, endpoint, &mut authority)?;
-        let destination = self.user.connections.pool.borrow().destination(&endpoint);
+        let destination = self.user.connections.destination(&endpoint)?;
         let may_reuse = self.user.shared.options.reuses_connections;
         let mut is_fresh = !may_reuse || !is_idempotent(method);
         let result = loop {
@@ -307,7 +328,11 @@ impl Performing<'_> {
                 }
             }
         };
-        result.map_err(|failure| error_code::of_failure(&failure))
+        result.map_err(|failure| {
+            let error = error_code::of_failure(&failure);
+            self.current.failure = Some(failure);
+            error
+        })
     }
 
     async fn read(
@@ -444,12 +469,13 @@ impl Performing<'_> {
     fn leased(&mut self, lease: &Lease, blocked: Duration) {
         let phases = *lease.phases();
         self.connected(&phases, blocked);
+        if let (Some(exchanges), Some(_)) =
+            (&self.user.worker.exchanges, phases.get(Phase::Connect))
+        {
+            exchanges.connection_opened();
+        }
         self.current.peer = lease.peer();
-        self.current.protocol = match lease.protocol() {
-            Protocol::Http1 => "HTTP/1.1",
-            Protocol::Http2 => "HTTP/2.0",
-            _ => "HTTP/3.0",
-        };
+        self.current.protocol = protocol_name(lease.protocol());
         if let Some(session) = lease.tls_session() {
             self.current.tls_version = session.version.to_lowercase().replace("tls ", "tls");
             self.current.tls_cipher = session.cipher.unwrap_or_default().replace("TLS13_", "TLS_");
@@ -457,6 +483,7 @@ impl Performing<'_> {
     }
 
     fn connected(&mut self, phases: &Phases, blocked: Duration) {
+        self.current.phases.add(phases);
         let of = |phase| phases.get(phase).unwrap_or_default();
         self.current.timings.blocked += blocked;
         self.current.timings.connecting = of(Phase::Connect);
@@ -464,6 +491,7 @@ impl Performing<'_> {
     }
 
     fn phases(&mut self, phases: &Phases) {
+        self.current.phases.add(phases);
         let of = |phase| phases.get(phase).unwrap_or_default();
         self.current.timings.sending = of(Phase::Send);
         self.current.timings.waiting = of(Phase::Wait);
@@ -501,9 +529,20 @@ impl Performing<'_> {
             let passed = passed.unwrap_or_default();
             self.current.timings.waiting = passed.saturating_sub(self.current.timings.blocked);
         }
+        let shown = shown(url);
+        if let Some(under_way) = self.current.under_way.take() {
+            let exchange = self.exchanged(status, error);
+            let is_expected = self.request.is_expected(status).unwrap_or(status < 400);
+            let request = RecordedRequest {
+                method: &self.current.method,
+                name: self.request.name.as_deref().unwrap_or(&shown),
+                is_expected: is_expected || self.current.is_challenge,
+            };
+            under_way.finish(&exchange, &request);
+        }
         self.user.measure_exchange(&Hop {
             request: &self.request,
-            url: &shown(url),
+            url: &shown,
             method: &self.current.method,
             status,
             timings: self.current.timings,
@@ -515,6 +554,41 @@ impl Performing<'_> {
             received: self.current.received,
             is_challenge: self.current.is_challenge,
         });
+    }
+
+    /// The exchange as result files count it.
+    fn exchanged(&mut self, status: u16, error: Option<&(u16, String)>) -> Exchange {
+        let now = SystemClock.now();
+        let started = self.current.began.unwrap_or(now);
+        let late = self.user.lateness.get();
+        let outcome = match (self.current.failure.take(), error) {
+            (Some(failure), _) => Err(failure),
+            (None, None) => Ok(status),
+            (None, Some((code, text))) => {
+                let (phase, kind) = match code {
+                    1050 => (Phase::Wait, FailureKind::Timeout),
+                    1701 => (Phase::Receive, FailureKind::Decode),
+                    1110 | 1111 => (Phase::Dns, FailureKind::Refused),
+                    _ => (Phase::Receive, FailureKind::ResourceLimit),
+                };
+                Err(Failure::new(phase, kind).because(text.clone()))
+            }
+        };
+        Exchange {
+            intended: started.checked_sub(late).unwrap_or(started),
+            started,
+            done: now,
+            phases: self.current.phases,
+            bytes_sent: self.current.sent,
+            bytes_received: self.current.received,
+            peer: self.current.peer,
+            protocol: match self.current.protocol {
+                "HTTP/2.0" => Protocol::Http2,
+                "HTTP/3.0" => Protocol::Http3,
+                _ => Protocol::Http1,
+            },
+            outcome,
+        }
     }
 
     fn into_response(self, url: String, outcome: Result<Received, (u16, String)>) -> HttpResponse {
@@ -559,6 +633,15 @@ impl Performing<'_> {
             }
         }
         response
+    }
+}
+
+/// The value of `Response.proto` and of the tag `proto`.
+pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Http1 | Protocol::WebSocket => "HTTP/1.1",
+        Protocol::Http2 => "HTTP/2.0",
+        Protocol::Http3 => "HTTP/3.0",
     }
 }
 

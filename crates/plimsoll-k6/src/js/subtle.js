@@ -7,7 +7,8 @@ const failure = (name, message) => Object.assign(new Error(message), { name });
 const HASHES = { "SHA-1": "sha1", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512" };
 const BLOCKS = { "SHA-1": 512, "SHA-256": 512, "SHA-384": 1024, "SHA-512": 1024 };
 const AES = ["AES-CBC", "AES-CTR", "AES-GCM"];
-const RSA = ["RSASSA-PKCS1-v1_5", "RSA-PSS"];
+const RSA = ["RSASSA-PKCS1-v1_5", "RSA-PSS", "RSA-OAEP"];
+const SIZES = { "P-256": 32, "P-384": 48, "P-521": 66 };
 const CURVES = ["ECDSA", "ECDH"];
 const SUPPORTED = [...AES, "HMAC", "PBKDF2", ...CURVES, ...RSA];
 
@@ -28,8 +29,8 @@ const algorithmOf = (given) => {
   return name;
 };
 const curveOf = (given) => {
-  if (given.namedCurve !== "P-256" && given.namedCurve !== "P-384") {
-    throw failure("NotSupportedError", `curve ${given.namedCurve} is not supported by plimsoll, which has P-256 and P-384`);
+  if (!Object.hasOwn(SIZES, given.namedCurve)) {
+    throw failure("NotSupportedError", `curve ${given.namedCurve} is not supported by plimsoll, which has ${Object.keys(SIZES).join(", ")}`);
   }
   return given.namedCurve;
 };
@@ -73,6 +74,7 @@ const USAGES = {
   ECDH: ["deriveKey", "deriveBits"],
   "RSASSA-PKCS1-v1_5": ["sign", "verify"],
   "RSA-PSS": ["sign", "verify"],
+  "RSA-OAEP": ["encrypt", "decrypt", "wrapKey", "unwrapKey"],
 };
 const usagesOf = (name, usages, type) => {
   const wrong = usages.find((usage) => !USAGES[name].includes(usage));
@@ -96,8 +98,9 @@ const hmacKey = (given, bytes, extractable, usages) => {
 const SPKI = {
   "P-256": "3059301306072a8648ce3d020106082a8648ce3d030107034200",
   "P-384": "3076301006072a8648ce3d020106052b81040022036200",
+  "P-521": "30819b301006072a8648ce3d020106052b8104002303818600",
 };
-const POINT = { "P-256": 65, "P-384": 97 };
+const POINT = { "P-256": 65, "P-384": 97, "P-521": 133 };
 const fromHex = (text) => new Uint8Array(text.match(/../g).map((pair) => Number.parseInt(pair, 16)));
 const publicKey = (curve, format, data) => {
   const bytes = new Uint8Array(data);
@@ -145,7 +148,6 @@ const rsaPkcs1Of = (spki) => {
 };
 const rsaImported = (name, format, data, given, extractable, usages) => {
   const hash = hashOf(given.hash);
-  if (hash === "SHA-1") throw failure("NotSupportedError", "RSA with SHA-1 is not supported by plimsoll");
   const isPrivate = format === "pkcs8" || (format === "jwk" && data?.d !== undefined);
   let bytes;
   if (format === "jwk") {
@@ -159,14 +161,47 @@ const rsaImported = (name, format, data, given, extractable, usages) => {
   else if (format === "pkcs8") bytes = new Uint8Array(bytesOf(data, "a key"));
   else throw failure("NotSupportedError", `keys of ${name} are imported as pkcs8, spki and jwk, not as ${format}`);
   bytes = Uint8Array.from(bytes).buffer;
-  const pkcs1 = new Uint8Array(isPrivate ? importedBy(() => native.rsaPublic(bytes)) : bytes);
-  const inner = element(pkcs1, 0x30).content;
-  const modulus = element(inner, 0x02);
-  const exponent = element(inner, 0x02, modulus.end).content;
-  const length = modulus.content.filter((byte, index) => index > 0 || byte !== 0).length * 8;
-  const algorithm = { name, hash: { name: hash }, modulusLength: length, publicExponent: exponent };
+  const algorithm = rsaAlgorithm(name, hash, isPrivate ? importedBy(() => native.rsaPublic(bytes)) : bytes);
   const type = isPrivate ? "private" : "public";
   return new CryptoKey(type, algorithm, extractable, usagesOf(name, usages, type), bytes);
+};
+const rsaAlgorithm = (name, hash, pkcs1) => {
+  const inner = element(new Uint8Array(pkcs1), 0x30).content;
+  const modulus = element(inner, 0x02);
+  const publicExponent = element(inner, 0x02, modulus.end).content;
+  const [first, ...rest] = modulus.content[0] === 0 ? modulus.content.slice(1) : modulus.content;
+  return { name, modulusLength: rest.length * 8 + 32 - Math.clz32(first), publicExponent, hash: { name: hash } };
+};
+const rsaGenerated = (name, given, extractable, usages) => {
+  usagesOf(name, usages, "private");
+  const hash = hashOf(given.hash);
+  const exponent = bytesOf(given.publicExponent, "publicExponent");
+  const pair = run(() => native.rsaGenerate(given.modulusLength, exponent));
+  const pkcs1 = native.rsaPublic(pair);
+  const algorithm = rsaAlgorithm(name, hash, pkcs1);
+  const only = (names) => usages.filter((it) => names.includes(it));
+  return {
+    privateKey: new CryptoKey("private", algorithm, extractable, only(["sign", "decrypt", "unwrapKey"]), pair),
+    publicKey: new CryptoKey("public", algorithm, true, only(["verify", "encrypt", "wrapKey"]), pkcs1),
+  };
+};
+// The integers of a sequence, from a position on.
+const integersOf = (sequence) => {
+  const found = [];
+  for (let at = 0; at < sequence.length; ) {
+    const { content, end } = element(sequence, 0x02, at);
+    found.push(content[0] === 0 ? content.slice(1) : content);
+    at = end;
+  }
+  return found;
+};
+const rsaNames = { "RSASSA-PKCS1-v1_5": "RS", "RSA-PSS": "PS", "RSA-OAEP": "RSA-OAEP" };
+const rsaJwk = (key, names, numbers) => {
+  const bits = key.algorithm.hash.name.slice(4);
+  const start = rsaNames[key.algorithm.name];
+  const alg = start !== "RSA-OAEP" ? `${start}${bits}` : bits === "1" ? start : `${start}-${bits}`;
+  const texts = names.map((name, index) => [name, codec.b64encode(Uint8Array.from(numbers[index]).buffer, "rawurl")]);
+  return { kty: "RSA", ...Object.fromEntries(texts), alg, ext: key.extractable, key_ops: [...key.usages] };
 };
 const rsaExported = (format, key, bytes) => {
   if (key.type === "public" && format === "spki") {
@@ -174,28 +209,28 @@ const rsaExported = (format, key, bytes) => {
   }
   if (key.type === "private" && format === "pkcs8") return bytes.slice(0);
   if (key.type === "public" && format === "jwk") {
-    const inner = element(new Uint8Array(bytes), 0x30).content;
-    const modulus = element(inner, 0x02);
-    const text = (content) => codec.b64encode(Uint8Array.from(content[0] === 0 ? content.slice(1) : content).buffer, "rawurl");
-    const alg = `${key.algorithm.name === "RSA-PSS" ? "PS" : "RS"}${key.algorithm.hash.name.slice(4)}`;
-    const e = element(inner, 0x02, modulus.end).content;
-    return { kty: "RSA", n: text(modulus.content), e: text(e), alg, ext: key.extractable, key_ops: [...key.usages] };
+    return rsaJwk(key, ["n", "e"], integersOf(element(new Uint8Array(bytes), 0x30).content));
+  }
+  if (key.type === "private" && format === "jwk") {
+    const outer = element(new Uint8Array(bytes), 0x30).content;
+    const algorithm = element(outer, 0x30, element(outer, 0x02).end);
+    const inner = element(element(outer, 0x04, algorithm.end).content, 0x30).content;
+    return rsaJwk(key, ["n", "e", "d", "p", "q", "dp", "dq", "qi"], integersOf(inner).slice(1));
   }
   throw failure("NotSupportedError", `a ${key.type} key of ${key.algorithm.name} is not exported as ${format}`);
 };
-const checkSalt = (given, key) => {
-  const hash = key.algorithm.hash.name;
-  const length = Number(hash.slice(4)) / 8;
-  if (key.algorithm.name === "RSA-PSS" && given.saltLength !== length) {
-    throw failure("NotSupportedError", `RSA-PSS with ${hash} is supported with a saltLength of ${length} only`);
-  }
-  return hash;
+const saltOf = (given, key) => {
+  if (key.algorithm.name !== "RSA-PSS") return 0;
+  const length = Number(given.saltLength);
+  if (!Number.isInteger(length) || length < 0) throw failure("OperationError", "saltLength is a number of bytes from 0");
+  return length;
 };
 
 // Keys of curves as JSON Web Keys (RFC 7518, section 6.2) and in PKCS #8 (RFC 5915): what is before the number, and before the point.
 const PKCS8 = {
   "P-256": ["308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420", "a144034200"],
   "P-384": ["3081b6020100301006072a8648ce3d020106052b8104002204819e30819b0201010430", "a164036200"],
+  "P-521": ["3081ee020100301006072a8648ce3d020106052b810400230481d63081d30201010442", "a1818903818600"],
 };
 const curveFromJwk = (curve, jwk) => {
   if (jwk?.kty !== "EC" || jwk.crv !== curve) throw failure("DataError", `the JSON Web Key is not of the kind \`EC\` with ${curve}`);
@@ -204,14 +239,16 @@ const curveFromJwk = (curve, jwk) => {
   const [x, y, d] = fieldsOf(jwk, names);
   if (names.some((_, index) => [x, y, d][index].length !== size)) throw failure("DataError", `the numbers of a key of ${curve} have ${size} bytes`);
   const point = [4, ...x, ...y];
-  if (d === undefined) return Uint8Array.from(point).buffer;
+  return d === undefined ? Uint8Array.from(point).buffer : privateKey(curve, d, point);
+};
+const privateKey = (curve, number, point) => {
   const [start, between] = PKCS8[curve].map(fromHex);
-  return Uint8Array.from([...start, ...d, ...between, ...point]).buffer;
+  return Uint8Array.from([...start, ...number, ...between, ...point]).buffer;
 };
 const curveToJwk = (key, bytes) => {
   const curve = key.algorithm.namedCurve;
   const size = (POINT[curve] - 1) / 2;
-  const point = new Uint8Array(key.type === "private" ? native.ecdsaPublic(curve, bytes) : bytes);
+  const point = new Uint8Array(key.type === "private" ? publicOf(curve, bytes) : bytes);
   const text = (content) => codec.b64encode(Uint8Array.from(content).buffer, "rawurl");
   const jwk = { kty: "EC", crv: curve, x: text(point.slice(1, 1 + size)), y: text(point.slice(1 + size)), ext: key.extractable, key_ops: [...key.usages] };
   if (key.type === "public") return jwk;
@@ -225,6 +262,8 @@ const numberOf = (curve, bytes) => {
   if (at < 0) throw failure("NotSupportedError", "the key is in a form of PKCS #8 that plimsoll does not read");
   return whole.slice(at + 5, at + 5 + size);
 };
+// The point of a private key.
+const publicOf = (curve, bytes) => native.curvePublic(curve, Uint8Array.from(numberOf(curve, bytes)).buffer);
 const importedBy = (rule) => {
   try {
     return rule();
@@ -248,7 +287,7 @@ const imported = (format, data, given, extractable, usages) => {
     if (format === "jwk") {
       const key = curveFromJwk(curve, data);
       const type = data.d === undefined ? "public" : "private";
-      if (type === "private") importedBy(() => native.ecdsaPublic(curve, key));
+      if (type === "private") importedBy(() => publicOf(curve, key));
       return new CryptoKey(type, algorithm, extractable, usagesOf(name, usages, type), key);
     }
     if (format === "raw" || format === "spki") {
@@ -257,7 +296,7 @@ const imported = (format, data, given, extractable, usages) => {
     }
     if (format !== "pkcs8") throw failure("NotSupportedError", `keys of ${name} are imported by plimsoll as raw, spki, pkcs8 and jwk, not as ${format}`);
     const bytes = bytesOf(data, "a key");
-    importedBy(() => native.ecdsaPublic(curve, bytes));
+    importedBy(() => publicOf(curve, bytes));
     return new CryptoKey("private", algorithm, extractable, usagesOf(name, usages, "private"), bytes);
   }
   usagesOf(name, usages, "secret");
@@ -287,6 +326,13 @@ const exported = (format, key) => {
 
 const crypt = (encrypts, given, key, data) => {
   const name = algorithmOf(given);
+  if (name === "RSA-OAEP") {
+    const bytes = CryptoKey.use(key, name, [encrypts ? "encrypt" : "decrypt"]);
+    const type = encrypts ? "public" : "private";
+    if (key.type !== type) throw failure("InvalidAccessError", `RSA-OAEP needs a ${type} key for that`);
+    const label = given.label === undefined ? new ArrayBuffer(0) : bytesOf(given.label, "label");
+    return run(() => native.rsaOaep(encrypts, key.algorithm.hash.name, bytes, bytesOf(data, "the data"), label));
+  }
   if (!AES.includes(name)) throw failure("NotSupportedError", `${name} does not encrypt`);
   const bytes = CryptoKey.use(key, name, [encrypts ? "encrypt" : "decrypt"]);
   const start = bytesOf(name === "AES-CTR" ? given.counter : given.iv, name === "AES-CTR" ? "counter" : "iv");
@@ -295,37 +341,31 @@ const crypt = (encrypts, given, key, data) => {
   return run(() => native.aes(name, encrypts, bytes, start, given.length ?? 0, bytesOf(data, "the data"), also));
 };
 
-const checkHash = (given, key) => {
-  const hash = hashOf(given.hash);
-  const expected = key.algorithm.namedCurve === "P-384" ? "SHA-384" : "SHA-256";
-  if (hash !== expected) throw failure("NotSupportedError", `ECDSA with ${key.algorithm.namedCurve} is supported with ${expected} only`);
-};
 const sign = (given, key, data) => {
   const name = algorithmOf(given);
   const bytes = CryptoKey.use(key, name, ["sign"]);
   const content = bytesOf(data, "the data");
   if (name === "HMAC") return codec.digest(HASHES[key.algorithm.hash.name], bytes, [content], "binary");
-  if (RSA.includes(name)) {
+  if (RSA.includes(name) && name !== "RSA-OAEP") {
     if (key.type !== "private") throw failure("InvalidAccessError", "a signature needs a private key");
-    return run(() => native.rsaSign(name, checkSalt(given, key), bytes, content));
+    return run(() => native.rsaSign(name, key.algorithm.hash.name, bytes, content, saltOf(given, key)));
   }
   if (name !== "ECDSA") throw failure("NotSupportedError", `${name} does not sign`);
-  checkHash(given, key);
   if (key.type !== "private") throw failure("InvalidAccessError", "a signature needs a private key");
-  return run(() => native.ecdsaSign(key.algorithm.namedCurve, bytes, content));
+  const number = Uint8Array.from(numberOf(key.algorithm.namedCurve, bytes)).buffer;
+  return run(() => native.ecdsaSign(key.algorithm.namedCurve, hashOf(given.hash), number, content));
 };
 const verify = (given, key, signature, data) => {
   const name = algorithmOf(given);
   const bytes = CryptoKey.use(key, name, ["verify"]);
   const [signed, content] = [bytesOf(signature, "the signature"), bytesOf(data, "the data")];
-  if (RSA.includes(name)) {
+  if (RSA.includes(name) && name !== "RSA-OAEP") {
     if (key.type !== "public") throw failure("InvalidAccessError", "a signature is verified by a public key");
-    return native.rsaVerify(name, checkSalt(given, key), bytes, signed, content);
+    return native.rsaVerify(name, key.algorithm.hash.name, bytes, signed, content, saltOf(given, key));
   }
   if (name === "ECDSA") {
-    checkHash(given, key);
     if (key.type !== "public") throw failure("InvalidAccessError", "a signature is verified by a public key");
-    return native.ecdsaVerify(key.algorithm.namedCurve, bytes, signed, content);
+    return native.ecdsaVerify(key.algorithm.namedCurve, hashOf(given.hash), bytes, signed, content);
   }
   if (name !== "HMAC") throw failure("NotSupportedError", `${name} does not verify`);
   const made = new Uint8Array(codec.digest(HASHES[key.algorithm.hash.name], bytes, [content], "binary"));
@@ -338,15 +378,17 @@ const generate = (given, extractable, usages) => {
   if (CURVES.includes(name)) {
     usagesOf(name, usages, "private");
     const curve = curveOf(given);
-    const pair = run(() => native.ecdsaGenerate(curve));
+    const number = run(() => native.curveGenerate(curve));
+    const point = native.curvePublic(curve, number);
+    const pair = privateKey(curve, new Uint8Array(number), new Uint8Array(point));
     const algorithm = { name, namedCurve: curve };
     const only = (names) => usages.filter((it) => names.includes(it));
     return {
       privateKey: new CryptoKey("private", algorithm, extractable, only(["sign", "deriveKey", "deriveBits"]), pair),
-      publicKey: new CryptoKey("public", algorithm, true, only(["verify"]), native.ecdsaPublic(curve, pair)),
+      publicKey: new CryptoKey("public", algorithm, true, only(["verify"]), point),
     };
   }
-  if (RSA.includes(name)) throw failure("NotSupportedError", "keys of RSA are imported by plimsoll, not generated");
+  if (RSA.includes(name)) return rsaGenerated(name, given, extractable, usages);
   if (name === "PBKDF2") throw failure("NotSupportedError", "keys of PBKDF2 are imported, not generated");
   usagesOf(name, usages, "secret");
   if (name === "HMAC") return hmacKey(given, native.secureRandom((given.length ?? BLOCKS[hashOf(given.hash)]) / 8), extractable, usages);

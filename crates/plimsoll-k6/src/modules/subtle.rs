@@ -1,14 +1,21 @@
 //! The algorithms of `crypto.subtle`, for `js/subtle.js`.
 
+mod curve;
+
+mod hash;
+
+mod rsa;
+
 use std::num::NonZeroU32;
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256, Block};
 use plimsoll_script::js::{self, ArrayBuffer, Ctx, Exception, Value};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use ring::signature::{EcdsaKeyPair, KeyPair as _, UnparsedPublicKey};
-use ring::{aead, pbkdf2, signature};
+use ring::{aead, pbkdf2};
 
+use self::curve::Curve;
+use self::hash::Hash;
 use super::http::bytes;
 use super::{Adder, Arguments};
 
@@ -59,146 +66,105 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let filled = SystemRandom::new().fill(&mut made);
         buffer(ctx, filled.map(|()| made).map_err(|_| "no randomness"))
     })?;
-    // Curve, number of the private key, point of the public key.
-    adder.add("ecdh", |_, ctx, arguments| {
-        let own = bytes(ctx, &arguments.value(1))?;
-        let other = bytes(ctx, &arguments.value(2))?;
-        let agreed = match arguments.text(0)?.as_str() {
-            "P-384" => agree_p384(&own, &other),
-            _ => agree_p256(&own, &other),
-        };
-        buffer(ctx, agreed.ok_or("the keys are not of this curve"))
-    })?;
     signatures(adder)?;
-    rsa(adder)
-}
-
-/// The coordinate that both sides of ECDH come to (NIST SP 800-56A, section 5.7.1.2).
-fn agree_p256(own: &[u8], other: &[u8]) -> Option<Vec<u8>> {
-    let own = p256::SecretKey::from_slice(own).ok()?;
-    let other = p256::PublicKey::from_sec1_bytes(other).ok()?;
-    let agreed = p256::ecdh::diffie_hellman(own.to_nonzero_scalar(), other.as_affine());
-    Some(agreed.raw_secret_bytes().to_vec())
-}
-
-fn agree_p384(own: &[u8], other: &[u8]) -> Option<Vec<u8>> {
-    let own = p384::SecretKey::from_slice(own).ok()?;
-    let other = p384::PublicKey::from_sec1_bytes(other).ok()?;
-    let agreed = p384::ecdh::diffie_hellman(own.to_nonzero_scalar(), other.as_affine());
-    Some(agreed.raw_secret_bytes().to_vec())
+    rsa_keys(adder)
 }
 
 /// Private keys are documents of PKCS #8, public ones of PKCS #1.
-fn rsa(adder: &Adder<'_, '_>) -> js::Result<()> {
+fn rsa_keys(adder: &Adder<'_, '_>) -> js::Result<()> {
+    // Bits of the modulus, bytes of the public exponent.
+    adder.add("rsaGenerate", |_, ctx, arguments| {
+        let bits = arguments.index(0)?;
+        buffer(ctx, rsa::generate(bits, &bytes(ctx, &arguments.value(1))?))
+    })?;
     // The public key of a private one, or that it is a usable key.
     adder.add("rsaPublic", |_, ctx, arguments| {
-        let pair = rsa_pair(&bytes(ctx, &arguments.value(0))?);
-        buffer(ctx, pair.map(|pair| pair.public_key().as_ref().to_vec()))
+        buffer(ctx, rsa::public(&bytes(ctx, &arguments.value(0))?))
     })?;
-    // Algorithm, hash, key, data.
+    // Algorithm, hash, key, data, bytes of salt.
     adder.add("rsaSign", |_, ctx, arguments| {
-        let (name, hash) = (arguments.text(0)?, arguments.text(1)?);
+        let padding = rsa_padding(&arguments, 4)?;
         let data = bytes(ctx, &arguments.value(3))?;
-        let pair = rsa_pair(&bytes(ctx, &arguments.value(2))?);
-        let made = pair.and_then(|pair| {
-            let mut signed = vec![0; pair.public().modulus_len()];
-            let padding: &dyn signature::RsaEncoding = match (name.as_str(), hash.as_str()) {
-                ("RSA-PSS", "SHA-512") => &signature::RSA_PSS_SHA512,
-                ("RSA-PSS", "SHA-384") => &signature::RSA_PSS_SHA384,
-                ("RSA-PSS", _) => &signature::RSA_PSS_SHA256,
-                (_, "SHA-512") => &signature::RSA_PKCS1_SHA512,
-                (_, "SHA-384") => &signature::RSA_PKCS1_SHA384,
-                _ => &signature::RSA_PKCS1_SHA256,
-            };
-            let result = pair.sign(padding, &SystemRandom::new(), &data, &mut signed);
-            result.map(|()| signed).map_err(|_| "the signature failed")
-        });
-        buffer(ctx, made)
+        let key = bytes(ctx, &arguments.value(2))?;
+        buffer(
+            ctx,
+            rsa::sign(padding, Hash::of(&arguments.text(1)?), &key, &data),
+        )
     })?;
-    // Algorithm, hash, key, signature, data.
+    // Algorithm, hash, key, signature, data, bytes of salt.
     adder.add("rsaVerify", |_, ctx, arguments| {
-        let (name, hash) = (arguments.text(0)?, arguments.text(1)?);
-        let padding = match (name.as_str(), hash.as_str()) {
-            ("RSA-PSS", "SHA-512") => &signature::RSA_PSS_2048_8192_SHA512,
-            ("RSA-PSS", "SHA-384") => &signature::RSA_PSS_2048_8192_SHA384,
-            ("RSA-PSS", _) => &signature::RSA_PSS_2048_8192_SHA256,
-            (_, "SHA-512") => &signature::RSA_PKCS1_2048_8192_SHA512,
-            (_, "SHA-384") => &signature::RSA_PKCS1_2048_8192_SHA384,
-            _ => &signature::RSA_PKCS1_2048_8192_SHA256,
-        };
-        let key = UnparsedPublicKey::new(padding, bytes(ctx, &arguments.value(2))?);
-        let signed = bytes(ctx, &arguments.value(3))?;
+        let padding = rsa_padding(&arguments, 5)?;
+        let (key, signed) = (
+            bytes(ctx, &arguments.value(2))?,
+            bytes(ctx, &arguments.value(3))?,
+        );
         let data = bytes(ctx, &arguments.value(4))?;
-        Ok(key.verify(&data, &signed).is_ok())
+        let hash = Hash::of(&arguments.text(1)?);
+        Ok(rsa::is_signed(padding, hash, &key, &signed, &data))
+    })?;
+    // Whether to encrypt, hash, key, data, label.
+    adder.add("rsaOaep", |_, ctx, arguments| {
+        let encrypts = arguments.value(0).as_bool().unwrap_or(false);
+        let hash = Hash::of(&arguments.text(1)?);
+        let (key, data) = (
+            bytes(ctx, &arguments.value(2))?,
+            bytes(ctx, &arguments.value(3))?,
+        );
+        let label = bytes(ctx, &arguments.value(4))?;
+        buffer(ctx, rsa::oaep(encrypts, hash, &key, &data, &label))
     })
 }
 
-fn rsa_pair(pkcs8: &[u8]) -> Result<signature::RsaKeyPair, &'static str> {
-    signature::RsaKeyPair::from_pkcs8(pkcs8)
-        .map_err(|_| "the key is no PKCS #8 document of RSA with 2048 to 4096 bits")
+fn rsa_padding(arguments: &Arguments<'_>, salt: usize) -> js::Result<rsa::Padding> {
+    Ok(match arguments.text(0)?.as_str() {
+        "RSA-PSS" => rsa::Padding::Pss {
+            salt: arguments.index(salt)?,
+        },
+        _ => rsa::Padding::Pkcs1,
+    })
 }
 
+/// Private keys are numbers, public ones are points that are not compressed.
 fn signatures(adder: &Adder<'_, '_>) -> js::Result<()> {
-    adder.add("ecdsaGenerate", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
-        let made = EcdsaKeyPair::generate_pkcs8(curve.signing, &SystemRandom::new());
-        let made = made.map(|document| document.as_ref().to_vec());
-        buffer(ctx, made.map_err(|_| "no key could be generated"))
+    adder.add("curveGenerate", |_, ctx, arguments| {
+        buffer(ctx, Curve::of(&arguments.text(0)?).generate())
     })?;
-    // The public key as a point that is not compressed.
-    adder.add("ecdsaPublic", |_, ctx, arguments| {
+    adder.add("curvePublic", |_, ctx, arguments| {
         let curve = Curve::of(&arguments.text(0)?);
-        let pair = curve.pair(&bytes(ctx, &arguments.value(1))?);
-        buffer(ctx, pair.map(|pair| pair.public_key().as_ref().to_vec()))
+        buffer(ctx, curve.public(&bytes(ctx, &arguments.value(1))?))
     })?;
+    // Curve, number of the private key, point of the public key.
+    adder.add("ecdh", |_, ctx, arguments| {
+        let curve = Curve::of(&arguments.text(0)?);
+        let own = bytes(ctx, &arguments.value(1))?;
+        buffer(ctx, curve.agree(&own, &bytes(ctx, &arguments.value(2))?))
+    })?;
+    // Curve, hash, number, data.
     adder.add("ecdsaSign", |_, ctx, arguments| {
         let curve = Curve::of(&arguments.text(0)?);
-        let data = bytes(ctx, &arguments.value(2))?;
-        let made = curve.pair(&bytes(ctx, &arguments.value(1))?);
-        let made = made.and_then(|pair| {
-            let signed = pair.sign(&SystemRandom::new(), &data);
-            signed.map_err(|_| "the signature failed")
-        });
-        buffer(ctx, made.map(|signed| signed.as_ref().to_vec()))
+        let hash = Hash::of(&arguments.text(1)?);
+        let data = bytes(ctx, &arguments.value(3))?;
+        buffer(
+            ctx,
+            curve.sign(&bytes(ctx, &arguments.value(2))?, &hash.digest(&data)),
+        )
     })?;
+    // Curve, hash, point, signature, data.
     adder.add("ecdsaVerify", |_, ctx, arguments| {
         let curve = Curve::of(&arguments.text(0)?);
-        let key = UnparsedPublicKey::new(curve.verifying, bytes(ctx, &arguments.value(1))?);
-        let signed = bytes(ctx, &arguments.value(2))?;
-        let data = bytes(ctx, &arguments.value(3))?;
-        Ok(key.verify(&data, &signed).is_ok())
+        let hash = Hash::of(&arguments.text(1)?);
+        let (point, signed) = (
+            bytes(ctx, &arguments.value(2))?,
+            bytes(ctx, &arguments.value(3))?,
+        );
+        let data = bytes(ctx, &arguments.value(4))?;
+        Ok(curve.is_signed(&point, &signed, &hash.digest(&data)))
     })
 }
 
 fn buffer<'js>(ctx: &Ctx<'js>, made: Result<Vec<u8>, &'static str>) -> js::Result<Value<'js>> {
     let made = made.map_err(|message| Exception::throw_message(ctx, message))?;
     ArrayBuffer::new(ctx.clone(), made).map(ArrayBuffer::into_value)
-}
-
-/// A curve with the hash that belongs to it.
-struct Curve {
-    signing: &'static signature::EcdsaSigningAlgorithm,
-    verifying: &'static signature::EcdsaVerificationAlgorithm,
-}
-
-impl Curve {
-    fn of(name: &str) -> Self {
-        if name == "P-384" {
-            return Self {
-                signing: &signature::ECDSA_P384_SHA384_FIXED_SIGNING,
-                verifying: &signature::ECDSA_P384_SHA384_FIXED,
-            };
-        }
-        Self {
-            signing: &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
-            verifying: &signature::ECDSA_P256_SHA256_FIXED,
-        }
-    }
-
-    fn pair(&self, pkcs8: &[u8]) -> Result<EcdsaKeyPair, &'static str> {
-        EcdsaKeyPair::from_pkcs8(self.signing, pkcs8, &SystemRandom::new())
-            .map_err(|_| "the key is no PKCS #8 document of this curve with its public key")
-    }
 }
 
 /// AES with a key of one of its lengths.
@@ -350,11 +316,11 @@ fn gcm(input: &Input, also: &[u8], encrypts: bool) -> Result<Vec<u8>, &'static s
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::modules::codec::hex;
 
-    fn bytes(digits: &str) -> Vec<u8> {
+    pub(crate) fn bytes(digits: &str) -> Vec<u8> {
         let pairs = digits.as_bytes().chunks(2);
         pairs
             .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
@@ -433,19 +399,5 @@ mod tests {
         };
         assert_eq!(gcm(&back, b"else", false), Err("decryption failed"));
         assert_eq!(gcm(&back, &also, false).unwrap().len(), 60);
-    }
-
-    #[test]
-    fn keys_agree_as_in_the_test_vectors_of_nist() {
-        // CAVS 14.1, ECC CDH primitive, P-256, count 0.
-        let own = bytes("7d7dc5f71eb29ddaf80d6214632eeae03d9058af1fb6d22ed80badb62bc1a534");
-        let other = bytes(
-            "04700c48f77f56584c5cc632ca65640db91b6bacce3a4df6b42ce7cc838833d287db71e509e3fd9b060ddb20ba5c51dcc5948d46fbf640dfe0441782cab85fa4ac",
-        );
-        let agreed = bytes("46fc62106420ff012e54a434fbdd2d25ccc5852060561e68040dd7778997bd7b");
-        assert_eq!(agree_p256(&own, &other), Some(agreed));
-        assert_eq!(agree_p384(&own, &other), None);
-        assert_eq!(agree_p256(&[0; 32], &other), None);
-        assert_eq!(agree_p256(&own, &other[..64]), None);
     }
 }

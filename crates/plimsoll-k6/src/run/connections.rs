@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::forward::{Pool, PoolOptions, Speaks};
-use plimsoll_client::{ConnectOptions, ConnectPlan, Connector};
-use plimsoll_load::scenario::Sinks;
+use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, QuicConfig, QuicOptions};
+use plimsoll_load::scenario::{ExchangeRecorder, Sinks};
 use plimsoll_model::Secret;
 use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
 
@@ -21,6 +21,8 @@ use crate::user::{RunState, WorkerShare};
 pub(super) struct Plans {
     /// For each local address, or one for all virtual users.
     sources: Vec<PlansOfSource>,
+    /// The version of HTTP of requests.
+    speaks: Speaks,
 }
 
 #[derive(Debug, Clone)]
@@ -60,11 +62,21 @@ impl Plans {
             let settings = tls_settings(options, protocols);
             settings.compile().map_err(|error| with_cause(&error))
         };
+        let speaks = invocation.speaks;
         let tls: [Arc<ClientConfig>; 3] = [
-            compile(&[b"h2", b"http/1.1"])?,
+            compile(match speaks {
+                Speaks::Http1 => &[b"http/1.1"],
+                Speaks::Http2 => &[b"h2"],
+                Speaks::Http3 => &[b"h3"],
+                Speaks::Negotiated => &[b"h2", b"http/1.1"],
+            })?,
             compile(&[b"http/1.1"])?,
             compile(&[b"h2"])?,
         ];
+        let quic = (speaks == Speaks::Http3)
+            .then(|| QuicOptions::default().compile(&tls[0], false))
+            .transpose()
+            .map_err(|error| format!("HTTP/3: {}", with_cause(&error)))?;
         let addresses = options.network.local_addresses.iter().map(|it| Some(*it));
         let mut addresses: Vec<_> = addresses.collect();
         if addresses.is_empty() {
@@ -80,15 +92,16 @@ impl Plans {
                 source,
                 ..ConnectOptions::default()
             };
-            let plan = |tls| {
-                let plan = ConnectPlan::new(made(tls)).map(Arc::new);
+            let plan = |tls, quic: Option<QuicConfig>| {
+                let options = ConnectOptions { quic, ..made(tls) };
+                let plan = ConnectPlan::new(options).map(Arc::new);
                 plan.map_err(|error| error.to_string())
             };
             let [requests, sockets, calls] = &tls;
             Ok(PlansOfSource {
-                requests: plan(requests)?,
-                sockets: plan(sockets)?,
-                calls: plan(calls)?,
+                requests: plan(requests, quic.clone())?,
+                sockets: plan(sockets, None)?,
+                calls: plan(calls, None)?,
                 secured: Arc::new(SecuredCalls {
                     settings: tls_settings(options, &[b"h2"]),
                     options: made(calls),
@@ -97,7 +110,7 @@ impl Plans {
             })
         });
         let sources = sources.collect::<Result<_, String>>()?;
-        Ok(Self { sources })
+        Ok(Self { sources, speaks })
     }
 
     /// What virtual users of a worker share, for each local address.
@@ -105,14 +118,17 @@ impl Plans {
         &self,
         shared: &Arc<RunState>,
         sinks: &Rc<RefCell<Sinks>>,
+        exchanges: Option<&Rc<ExchangeRecorder>>,
     ) -> Vec<WorkerShare> {
         let checks = KnownChecks::new(shared.checks.clone());
         let checks = Rc::new(RefCell::new(checks));
         let options = &shared.options;
         let each = self.sources.iter().map(|plans| WorkerShare {
             sinks: Rc::clone(sinks),
+            exchanges: exchanges.cloned(),
             checks: Rc::clone(&checks),
-            pool: pool(options, &plans.requests, Speaks::Negotiated),
+            pool: pool(options, &plans.requests, self.speaks),
+            speaks: self.speaks,
             sockets: pool(options, &plans.sockets, Speaks::Http1),
             calls: pool(options, &plans.calls, Speaks::Http2),
             secured: Arc::clone(&plans.secured),
@@ -162,7 +178,7 @@ impl SecuredCalls {
 /// For the virtual users of setup, teardown and the summary.
 pub(super) fn share(shared: &Arc<RunState>, plans: &Plans) -> WorkerShare {
     let sinks = Rc::new(RefCell::new(Sinks::new(shared.registry.clone())));
-    let mut each = plans.shares(shared, &sinks);
+    let mut each = plans.shares(shared, &sinks, None);
     each.swap_remove(0)
 }
 

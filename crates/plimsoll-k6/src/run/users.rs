@@ -26,7 +26,9 @@ impl Workloads for Users {
         Ok(Rc::new(UsersOfWorker {
             program: self.program.clone(),
             shared: Arc::clone(&self.shared),
-            shares: self.plans.shares(&self.shared, &worker.sinks),
+            shares: self
+                .plans
+                .shares(&self.shared, &worker.sinks, worker.exchanges.as_ref()),
             stacks: Stacks::new(LIMITS),
             data: self.data.clone(),
         }))

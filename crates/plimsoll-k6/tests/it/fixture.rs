@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use plimsoll_client::ProxyRules;
+use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{Invocation, Outcome, Output, Overrides, Script, ScriptText, SummaryMode, run};
 use serde_json::Value;
 
@@ -55,6 +56,17 @@ pub(crate) fn run_with(
     overrides: Overrides,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Ran {
+    run_over(Speaks::Negotiated, text, url, overrides, is_interrupted)
+}
+
+/// The same over a version of HTTP.
+pub(crate) fn run_over(
+    speaks: Speaks,
+    text: &str,
+    url: &str,
+    overrides: Overrides,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Ran {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(
         directory.path().join("data.json"),
@@ -98,6 +110,7 @@ pub(crate) fn run_with(
         terminals: (false, false),
         workers: 2,
         proxies: ProxyRules::none(),
+        speaks,
         secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(move |level, text, source| {
             let line = (format!("{level:?}: {text}"), source == "console");
@@ -105,6 +118,7 @@ pub(crate) fn run_with(
         }),
         samples: Vec::new().into(),
         series: None,
+        recording: None,
         on_progress: None,
         is_interrupted,
     });

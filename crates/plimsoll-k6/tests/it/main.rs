@@ -8,6 +8,8 @@
 
 mod fixture;
 
+mod events;
+
 mod server;
 
 mod html;
@@ -19,6 +21,8 @@ mod modules;
 mod network;
 
 mod outputs;
+
+mod protocols;
 
 mod runs;
 

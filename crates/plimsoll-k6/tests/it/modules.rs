@@ -427,7 +427,7 @@ fn web_crypto_encrypts_and_keeps_keys_to_their_usages() {
          const open = await subtle.importKey('spki', await subtle.exportKey('spki', pair.publicKey), { name: 'ECDSA', namedCurve: 'P-384' }, true, ['verify']);
          console.log(signed.byteLength, await subtle.verify(how, open, signed, bytes('x')), await subtle.verify(how, open, signed, bytes('y')));
          await fails(subtle.sign(how, open, bytes('x')));
-         await fails(subtle.generateKey({ name: 'RSA-OAEP' }, true, ['encrypt']));
+         await fails(subtle.generateKey({ name: 'HKDF' }, true, ['deriveKey']));
          await fails(subtle.digest('MD5', bytes('x')));
          await fails(subtle.importKey('raw', bytes('short'), 'AES-CBC', true, ['encrypt']));",
         &[
@@ -445,7 +445,7 @@ fn web_crypto_encrypts_and_keeps_keys_to_their_usages() {
             "InvalidAccessError: the key is not extractable",
             "96 true false",
             "InvalidAccessError: the usages of the key are verify, without sign",
-            "NotSupportedError: RSA-OAEP is not supported by plimsoll, which has AES-CBC, AES-CTR, AES-GCM, HMAC, PBKDF2, ECDSA, ECDH, RSASSA-PKCS1-v1_5, RSA-PSS",
+            "NotSupportedError: HKDF is not supported by plimsoll, which has AES-CBC, AES-CTR, AES-GCM, HMAC, PBKDF2, ECDSA, ECDH, RSASSA-PKCS1-v1_5, RSA-PSS, RSA-OAEP",
             "NotSupportedError: no hash MD5; known are SHA-1, SHA-256, SHA-384, SHA-512",
             "DataError: a key of AES has 128, 192 or 256 bits, not 40",
         ],
@@ -475,8 +475,8 @@ fn web_crypto_signs_by_rsa_and_takes_json_web_keys() {
          }
          await fails(subtle.importKey('pkcs8', bytes('x'), { name: 'RSA-PSS', hash: 'SHA-256' }, true, ['sign']));
          await fails(subtle.importKey('spki', bytes('x'), { name: 'RSA-PSS', hash: 'SHA-256' }, true, ['verify']));
-         for (const namedCurve of ['P-256', 'P-384']) {
-           const algorithm = { name: 'ECDSA', namedCurve }, how = { name: 'ECDSA', hash: namedCurve === 'P-256' ? 'SHA-256' : 'SHA-384' };
+         for (const namedCurve of ['P-256', 'P-384', 'P-521']) {
+           const algorithm = { name: 'ECDSA', namedCurve }, how = { name: 'ECDSA', hash: 'SHA-512' };
            const pair = await subtle.generateKey(algorithm, true, ['sign', 'verify']);
            const own = await subtle.importKey('jwk', await subtle.exportKey('jwk', pair.privateKey), algorithm, true, ['sign']);
            const open = await subtle.importKey('jwk', await subtle.exportKey('jwk', pair.publicKey), algorithm, true, ['verify']);
@@ -497,10 +497,52 @@ fn web_crypto_signs_by_rsa_and_takes_json_web_keys() {
             "256 2048 true false",
             "256 2048 true false",
             "true AQAB PS256 true",
-            "DataError: the key is no PKCS #8 document of RSA with 2048 to 4096 bits",
+            "DataError: the key is no PKCS #8 document of RSA with up to 4096 bits",
             "DataError: the key is no valid DER of RSA",
             "true",
             "true",
+            "true",
+        ],
+    );
+}
+
+#[test]
+fn web_crypto_generates_keys_of_rsa_and_encrypts_by_oaep() {
+    check_crypto(
+        "const how = { name: 'RSA-OAEP', modulusLength: 1024, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-1' };
+         const pair = await subtle.generateKey(how, true, ['encrypt', 'decrypt']);
+         console.log(pair.privateKey.type, pair.privateKey.usages, pair.publicKey.usages, pair.publicKey.algorithm.modulusLength);
+         const jwk = await subtle.exportKey('jwk', pair.privateKey);
+         console.log(Object.keys(jwk).join(), jwk.alg, jwk.e);
+         const own = await subtle.importKey('jwk', jwk, how, true, ['decrypt']);
+         const open = await subtle.importKey('spki', await subtle.exportKey('spki', pair.publicKey), how, true, ['encrypt']);
+         for (const label of [undefined, bytes('label')]) {
+           const sealed = await subtle.encrypt({ ...how, label }, open, bytes('secret text'));
+           console.log(sealed.byteLength, text(await subtle.decrypt({ ...how, label }, own, sealed)));
+           await fails(subtle.decrypt({ ...how, label: bytes('other') }, own, sealed));
+         }
+         await fails(subtle.encrypt(how, open, new Uint8Array(200)));
+         await fails(subtle.generateKey({ ...how, modulusLength: 64 }, true, ['encrypt', 'decrypt']));
+         for (const name of ['RSASSA-PKCS1-v1_5', 'RSA-PSS']) for (const hash of ['SHA-1', 'SHA-256']) {
+           const sign = await subtle.importKey('pkcs8', await subtle.exportKey('pkcs8', pair.privateKey), { name, hash }, true, ['sign']);
+           const verify = await subtle.importKey('spki', await subtle.exportKey('spki', pair.publicKey), { name, hash }, true, ['verify']);
+           const given = { name, saltLength: 8 };
+           const signed = await subtle.sign(given, sign, bytes('x'));
+           console.log(name, hash, await subtle.verify(given, verify, signed, bytes('x')), await subtle.verify(given, verify, signed, bytes('y')));
+         }",
+        &[
+            "private [ \"decrypt\" ] [ \"encrypt\" ] 1024",
+            "kty,n,e,d,p,q,dp,dq,qi,alg,ext,key_ops RSA-OAEP AQAB",
+            "128 secret text",
+            "OperationError: decryption failed",
+            "128 secret text",
+            "OperationError: decryption failed",
+            "OperationError: encryption failed: the data is too long for the key",
+            "OperationError: keys of RSA are generated with 1024 to 4096 bits",
+            "RSASSA-PKCS1-v1_5 SHA-1 true false",
+            "RSASSA-PKCS1-v1_5 SHA-256 true false",
+            "RSA-PSS SHA-1 true false",
+            "RSA-PSS SHA-256 true false",
         ],
     );
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_client::ProxyRules;
+use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
     Invocation, Overrides, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode, run,
     run_once,
@@ -68,9 +69,11 @@ fn every_sample_is_written_with_its_tags() {
         terminals: (false, false),
         workers: 1,
         proxies: ProxyRules::none(),
+        speaks: Speaks::Negotiated,
         secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(|_, _, _| {}),
         series: None,
+        recording: None,
         on_progress: None,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),

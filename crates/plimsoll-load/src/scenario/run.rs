@@ -11,6 +11,7 @@ use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, watch};
 
 use super::claims::Claims;
+use super::exchanges::{Recorded, Recorder, Recording};
 use super::metric::{Points, Registry, Sinks};
 use super::progress::TestProgress;
 use super::worker::{Report, Worker};
@@ -123,6 +124,36 @@ pub fn run_scenarios(
     on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
     look: &mut dyn FnMut(),
 ) -> Result<Sinks, String> {
+    run_with(run, workloads, on_tick, look, &mut None)
+}
+
+/// The same with a record of the exchanges.
+///
+/// Fails too if the processes of the target cannot be observed.
+pub fn record_scenarios(
+    run: &ScenarioRun,
+    workloads: &Arc<dyn Workloads>,
+    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
+    look: &mut dyn FnMut(),
+    recording: Recording<'_>,
+) -> Result<(Sinks, Option<Recorded>), String> {
+    let mut scenarios = run.scenarios.iter();
+    let is_open = scenarios.any(|scenario| scenario.claims.executor().is_open());
+    let mut recorder = Some(Recorder::new(recording, run.workers, is_open));
+    let sinks = run_with(run, workloads, on_tick, look, &mut recorder)?;
+    let length = run.progress.elapsed(SystemClock.now());
+    let is_interrupted = run.abort.is_aborted();
+    let recorded = recorder.and_then(|recorder| recorder.finish(length, is_interrupted));
+    Ok((sinks, recorded))
+}
+
+fn run_with(
+    run: &ScenarioRun,
+    workloads: &Arc<dyn Workloads>,
+    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
+    look: &mut dyn FnMut(),
+    recorder: &mut Option<Recorder<'_>>,
+) -> Result<Sinks, String> {
     let (reports, received) = sync_channel(REPORTS);
     let start = watch::Sender::new(None);
     let (senders, mut receivers): (Vec<_>, VecDeque<_>) =
@@ -135,6 +166,8 @@ pub fn run_scenarios(
             next_user: first_added_user(run),
             registry: run.registry.clone(),
             keeps_points: run.keeps_points,
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            exchanges: recorder.as_ref().map(|recorder| recorder.progress(number)),
             progress: Arc::clone(&run.progress),
             abort: Arc::clone(&run.abort),
             workloads: Arc::clone(workloads),
@@ -154,7 +187,7 @@ pub fn run_scenarios(
     }
     drop((senders, reports));
     let mut total = Sinks::new(run.registry.clone());
-    let result = follow(run, &received, &start, &mut total, on_tick, look);
+    let result = follow(run, &received, &start, &mut total, on_tick, look, recorder);
     // Workers that wait for the start end when there will be none.
     drop(start);
     for thread in threads {
@@ -173,6 +206,7 @@ fn follow(
     total: &mut Sinks,
     on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
     look: &mut dyn FnMut(),
+    recorder: &mut Option<Recorder<'_>>,
 ) -> Result<(), String> {
     let mut ready = 0;
     let mut error = None;
@@ -185,6 +219,12 @@ fn follow(
                 if ready == run.workers {
                     let now = SystemClock.now();
                     run.progress.begin(now);
+                    if let Some(recorder) = recorder
+                        && let Err(error) = recorder.start(now)
+                    {
+                        run.abort.abort(error.to_string());
+                        return Err(error.to_string());
+                    }
                     start.send_replace(Some(now));
                 }
             }
@@ -196,6 +236,16 @@ fn follow(
             Ok(Report::Samples(mut sinks)) => {
                 total.merge(&sinks);
                 points.append(&sinks.take_points());
+            }
+            Ok(Report::Second(second)) => {
+                if let Some(recorder) = recorder {
+                    recorder.take_second(second);
+                }
+            }
+            Ok(Report::Exchanges(last)) => {
+                if let Some(recorder) = recorder {
+                    recorder.take_last(*last);
+                }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

@@ -11,15 +11,22 @@ use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
-use tokio::time::{Instant as Alarm, sleep_until};
+use tokio::time::{Instant as Alarm, interval_at, sleep_until};
+
+use crate::collector::Published;
+use crate::progress::Progress;
 
 use super::claims::NextStart;
+use super::exchanges::{ExchangeRecorder, WorkerExchanges, WorkerTime};
 use super::metric::{Registry, Sinks};
 use super::progress::{ScenarioProgress, TestProgress};
 use super::run::{Abort, Scenario};
 use super::workload::{
     Iteration, IterationEnd, UserId, VirtualUsers, WorkerState, Workload, Workloads,
 };
+
+/// How often exchanges are handed over.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// How often samples are handed over.
 const TICK: Duration = Duration::from_millis(500);
@@ -40,6 +47,10 @@ pub(super) enum Report {
     Failed(String),
     /// Samples since the last report.
     Samples(Sinks),
+    /// Exchanges of a second.
+    Second(Published),
+    /// What is known of exchanges at the end.
+    Exchanges(Box<WorkerExchanges>),
 }
 
 pub(super) struct Worker {
@@ -49,6 +60,9 @@ pub(super) struct Worker {
     pub(super) next_user: u64,
     pub(super) registry: Registry,
     pub(super) keeps_points: bool,
+    pub(super) number: u32,
+    /// The counters of its exchanges, if they are recorded.
+    pub(super) exchanges: Option<Arc<Progress>>,
     pub(super) progress: Arc<TestProgress>,
     pub(super) abort: Arc<Abort>,
     pub(super) workloads: Arc<dyn Workloads>,
@@ -87,10 +101,16 @@ impl Worker {
             sinks = sinks.with_points();
         }
         let sinks = Rc::new(RefCell::new(sinks));
+        let exchanges = self.exchanges.take().map(|progress| {
+            let mut scenarios = self.scenarios.iter();
+            let is_open = scenarios.any(|scenario| scenario.claims.executor().is_open());
+            Rc::new(ExchangeRecorder::new(is_open, progress))
+        });
         let state = WorkerState {
             sinks: Rc::clone(&sinks),
             progress: Arc::clone(&self.progress),
             abort: Arc::clone(&self.abort),
+            exchanges: exchanges.clone(),
         };
         let users = self.workloads.on_worker(state)?;
         let mut made = Vec::new();
@@ -115,7 +135,7 @@ impl Worker {
         };
         let mut tasks = JoinSet::new();
         for (id, user) in made {
-            let task = self.user(id, &users, start);
+            let task = self.user(id, &users, start, exchanges.as_ref());
             tasks.spawn_local(task.run(Some(user), Duration::ZERO));
         }
         let workers = Rc::new(std::mem::take(&mut self.workers));
@@ -137,12 +157,14 @@ impl Worker {
         drop(workers);
         let mut ticks = tokio::time::interval(TICK);
         let mut has_commands = true;
+        let spent = WorkerTime::start();
+        let mut seconds = interval_at(Alarm::from_std(start) + SECOND, SECOND);
         loop {
             tokio::select! {
                 command = self.commands.recv(), if has_commands => match command {
                     Some(Command::Add(id)) => {
                         let scenario_start = start + self.scenarios[id.scenario].start_time;
-                        let task = self.user(id, &users, start);
+                        let task = self.user(id, &users, start, exchanges.as_ref());
                         let now = SystemClock.now().saturating_duration_since(scenario_start);
                         tasks.spawn_local(task.run(None, now));
                     }
@@ -154,6 +176,11 @@ impl Worker {
                     }
                 }
                 _ = ticks.tick() => self.report(&sinks),
+                due = seconds.tick(), if exchanges.is_some() => {
+                    if let Some(exchanges) = &exchanges {
+                        self.report_second(exchanges, start, due.into_std());
+                    }
+                }
                 else => break,
             }
             if !has_commands && tasks.is_empty() {
@@ -162,7 +189,40 @@ impl Worker {
         }
         let rest = sinks.borrow_mut().take();
         self.reports.send(Report::Samples(rest)).ok();
+        if let Some(exchanges) = exchanges {
+            let last = Published {
+                worker: self.number,
+                at: SystemClock.now().saturating_duration_since(start),
+                is_last: true,
+                grace: false,
+                interval: exchanges.second(Duration::ZERO),
+            };
+            self.reports.send(Report::Second(last)).ok();
+            let (requests, iterations) = exchanges.finish();
+            let last = WorkerExchanges {
+                requests,
+                iterations,
+                cpu_percent: spent.percent(),
+            };
+            self.reports.send(Report::Exchanges(Box::new(last))).ok();
+        }
         Ok(())
+    }
+
+    /// Hands over the exchanges of a second; if the receiver is behind, they are kept for the next time.
+    fn report_second(&self, exchanges: &ExchangeRecorder, start: Instant, due: Instant) {
+        let now = SystemClock.now();
+        let second = Published {
+            worker: self.number,
+            at: now.saturating_duration_since(start),
+            is_last: false,
+            grace: false,
+            interval: exchanges.second(now.saturating_duration_since(due)),
+        };
+        let sent = self.reports.try_send(Report::Second(second));
+        if let Err(TrySendError::Full(Report::Second(second))) = sent {
+            exchanges.give_back(second.interval);
+        }
     }
 
     /// Hands samples over; if the receiver is behind, they are kept for the next time.
@@ -177,12 +237,21 @@ impl Worker {
         }
     }
 
-    fn user(&self, id: UserId, users: &Rc<dyn VirtualUsers>, start: Instant) -> UserTask {
+    fn user(
+        &self,
+        id: UserId,
+        users: &Rc<dyn VirtualUsers>,
+        start: Instant,
+        exchanges: Option<&Rc<ExchangeRecorder>>,
+    ) -> UserTask {
         let scenario = self.scenarios[id.scenario].clone();
         UserTask {
             id,
             users: Rc::clone(users),
             start: start + scenario.start_time,
+            exchanges: exchanges
+                .filter(|_| scenario.claims.executor().is_open())
+                .cloned(),
             scenario,
             progress: Arc::clone(&self.progress),
             abort: Arc::clone(&self.abort),
@@ -197,6 +266,8 @@ struct UserTask {
     scenario: Scenario,
     /// Of the scenario.
     start: Instant,
+    /// Where iterations of a schedule are recorded, if they are.
+    exchanges: Option<Rc<ExchangeRecorder>>,
     progress: Arc<TestProgress>,
     abort: Arc<Abort>,
 }
@@ -256,13 +327,19 @@ impl UserTask {
             let iteration = Iteration {
                 in_scenario: number,
                 of_user: made,
-                intended: at,
+                intended: self.start + at,
                 deadline: self.start + deadline,
             };
             if is_open {
                 set_active(&progress.active, true);
             }
+            if let Some(exchanges) = &self.exchanges {
+                exchanges.iteration_began(begin - at);
+            }
             let end = self.iterate(workload.as_mut(), iteration).await;
+            if let (Some(exchanges), Some(_)) = (&self.exchanges, &end) {
+                exchanges.iteration_ended(self.now().saturating_sub(at));
+            }
             if is_open {
                 set_active(&progress.active, false);
             }

@@ -5,8 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::exchanges::ExchangeRecorder;
 use super::metric::Sinks;
 use super::progress::TestProgress;
 use super::run::Abort;
@@ -32,8 +33,8 @@ pub struct Iteration {
     pub in_scenario: u64,
     /// Iterations that this virtual user has made before.
     pub of_user: u64,
-    /// When it was meant to start, since the start of the scenario.
-    pub intended: Duration,
+    /// When it was meant to start.
+    pub intended: Instant,
     /// When it is interrupted, for workloads that compute without waiting and have to look at the clock themselves.
     pub deadline: Instant,
 }
@@ -74,4 +75,6 @@ pub struct WorkerState {
     pub progress: Arc<TestProgress>,
     /// Ends the run early.
     pub abort: Arc<Abort>,
+    /// Where exchanges are recorded, if they are.
+    pub exchanges: Option<Rc<ExchangeRecorder>>,
 }

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use plimsoll_testkit::{Authority, Origin, Script as TestScript};
 
 use crate::plimsoll::{CommandOutput, command, plimsoll};
+use crate::served::Served;
 
 fn script(directory: &tempfile::TempDir, text: &str) -> String {
     let path = directory.path().join("script.js");
@@ -364,4 +365,137 @@ fn outputs_and_the_console_go_to_files() {
     let mut lines = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut lines).unwrap();
     assert!(lines.contains("\"metric\":\"iterations\""), "{lines}");
+}
+
+#[test]
+fn a_folder_gets_the_result_files_of_every_run_and_the_page_has_the_script() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import http from 'k6/http'; import { check, group } from 'k6';
+         export const options = {
+           thresholds: { http_reqs: ['count>0'] },
+           scenarios: { steady: { executor: 'constant-arrival-rate', rate: 20, duration: '1s', preAllocatedVUs: 4 } },
+         };
+         export default function () {
+           group('first', () => check(http.get(`${__ENV.BASE}/a`), { 'is <fine>': (r) => r.status === 200 }));
+           http.get(`${__ENV.BASE}/b`, { tags: { name: 'second' } });
+         }",
+    );
+    let results = directory.path().join("results");
+    let base = format!("BASE={}", origin.url(""));
+    let folder = results.to_str().unwrap();
+    let arguments = ["load", "--quiet", "-e", &base, "--out", folder, &script];
+    plimsoll(&arguments).exits(0);
+    let read = |name: &str| std::fs::read_to_string(results.join(name)).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+    let counts = &summary["counts"];
+    // An arrival that no virtual user is free for is dropped, which a busy machine may do.
+    let requests = origin.requests();
+    assert_eq!(counts["ok"], requests);
+    assert_eq!(counts["started"], requests);
+    assert_eq!(summary["load"]["model"], "open");
+    assert_eq!(summary["load"]["urls"], 2);
+    assert_eq!(summary["statuses"]["200"], requests);
+    // Latency from the intended start is there besides that from the actual one, and is no shorter.
+    let latency = |kind: &str| summary["latency"][kind]["mean_us"].as_f64().unwrap();
+    assert!(
+        latency("from_intended") >= latency("from_started") * 0.99,
+        "{summary:#}"
+    );
+    let names = summary["requests"].as_array().unwrap();
+    let mut names: Vec<_> = names
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [format!("GET {}", origin.url("/a")).as_str(), "GET second"]
+    );
+    let page = read("report.html");
+    for expected in [
+        "is &lt;fine&gt;",
+        "from their intended start",
+        "count&gt;0",
+        "::first",
+        "Latency over time",
+    ] {
+        assert!(page.contains(expected), "no {expected}");
+    }
+    let data: serde_json::Value = serde_json::from_str(&read("script.json")).unwrap();
+    assert_eq!(data["metrics"]["http_reqs"]["values"]["count"], requests);
+    assert!(read("series.csv").lines().count() > 1);
+    // What reads the results of other runs reads these too.
+    let text = plimsoll(&["report", folder]).exits(0);
+    assert!(text.stdout.contains("GET second"), "{text}");
+    // Results are not overwritten, and outputs of k6 that plimsoll does not have are no folders.
+    let output = plimsoll(&arguments).exits(104);
+    assert!(output.stderr.contains("exists already"), "{output}");
+    let output = plimsoll(&["load", "--out", "web-dashboard", &script]).exits(104);
+    assert!(
+        output.stderr.contains("`web-dashboard` is not supported"),
+        "{output}"
+    );
+}
+
+/// The script of a blog's article, as the plan `examples/sources/site.lab.toml` runs it.
+#[test]
+fn the_script_of_the_blog_runs_from_standard_input_against_the_site_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let source =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sources/site");
+    for name in ["paths.json", "redirects.json"] {
+        std::fs::copy(source.join(name), directory.path().join(name)).unwrap();
+    }
+    let list = |name: &str| {
+        let text = std::fs::read_to_string(source.join(name)).unwrap();
+        serde_json::from_str::<Vec<String>>(&text).unwrap()
+    };
+    let (paths, redirects) = (list("paths.json"), list("redirects.json"));
+    let root = directory.path().join("root");
+    std::fs::create_dir(&root).unwrap();
+    for path in &paths {
+        std::fs::write(root.join(path.trim_start_matches('/')), path).unwrap();
+    }
+    let links = source.join("links.txt");
+    let server = Served::start(&[
+        "serve",
+        root.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+        "--redirects",
+        links.to_str().unwrap(),
+    ]);
+    let script = std::fs::File::open(source.join("load.js")).unwrap();
+    let host = format!("K6_HOST={}", server.url);
+    let output = command(&["load", "-u", "2", "-i", "4", "-e", &host, "-"])
+        .current_dir(directory.path())
+        .stdin(Stdio::from(script))
+        .output()
+        .unwrap();
+    let output = CommandOutput::of(output).exits(0);
+    let each = paths.len() + redirects.len();
+    let total = 4 * each;
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    let data: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+    assert_eq!(
+        data["metrics"]["http_reqs"]["values"]["count"], total,
+        "{output}"
+    );
+    assert_eq!(data["metrics"]["checks"]["values"]["passes"], total);
+    assert_eq!(data["metrics"]["checks"]["values"]["fails"], 0);
+    assert!(
+        output.stdout.contains("\u{1b}["),
+        "the text is coloured: {output}"
+    );
+    let text = read("summary.txt");
+    assert!(text.contains("status is 200, 301 or 308"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+    let page = read("summary.html");
+    assert!(
+        page.contains("<html") && page.contains("status is 200, 301 or 308"),
+        "{page}"
+    );
 }

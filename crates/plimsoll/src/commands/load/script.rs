@@ -10,6 +10,8 @@ mod recorded;
 
 mod remote;
 
+mod report;
+
 mod server;
 
 mod template;
@@ -25,10 +27,12 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgAction, ValueEnum};
 use plimsoll_client::ProxyRules;
+use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script, ScriptText,
-    Secrets, SummaryMode, run,
+    ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script,
+    ScriptText, Secrets, SummaryMode, run,
 };
+use plimsoll_load::target::{Pid, Target};
 use plimsoll_model::{Clock as _, parse_duration};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -117,6 +121,14 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     no_thresholds: bool,
 
+    /// Send requests over HTTP/2: by ALPN for https, with prior knowledge (h2c) for http
+    #[arg(long)]
+    http2: bool,
+
+    /// Send requests over HTTP/3 (https only)
+    #[arg(long, conflicts_with = "http2")]
+    http3: bool,
+
     /// Accept any certificate
     #[arg(long)]
     insecure_skip_tls_verify: bool,
@@ -149,8 +161,8 @@ pub(crate) struct ScriptArgs {
     #[arg(short, long, value_name = "N", value_parser = number::count::<usize>(number::MOST_THREADS))]
     threads: Option<usize>,
 
-    /// Write every sample to a file or send series to a database, repeatable: `json=FILE`, `csv=FILE` (`-` is standard output; compressed
-    /// if the name ends in .gz), `prometheus-rw[=URL]`, `otlp[=URL]`
+    /// Write result files into the folder OUTPUT, every sample to a file, or send series to a database; repeatable: `DIR`, `json=FILE`,
+    /// `csv=FILE` (`-` is standard output; compressed if the name ends in .gz), `prometheus-rw[=URL]`, `otlp[=URL]`
     #[arg(short = 'o', long = "out", value_name = "OUTPUT")]
     outputs: Vec<String>,
 
@@ -277,6 +289,10 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         ProxyRules::from_variables(variables.map(|(name, value)| (name.as_str(), value.as_str())));
     let proxies =
         proxies.map_err(|error| other(Problem::with("environment", error.to_string())))?;
+    if args.http3 && proxies.proxies().next().is_some() {
+        let message = "does not go through a proxy; unset the *_PROXY variables";
+        return Err((Problem::with("--http3", message), K6ExitCode::InvalidConfig));
+    }
     let remote = remote::modules(args.module_lock.clone(), variable, proxies.clone());
     let remote = remote.map_err(|message| {
         let problem = Problem::with("--module-lock", message);
@@ -323,6 +339,17 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     let show = |progress: &RunProgress| live.show(progress);
     let has_view = io::stderr().is_terminal() && !args.quiet && !args.no_tui;
     let server = args.pid.map(Server::attach).transpose().map_err(other)?;
+    let folder = outputs.folder.take();
+    let target = args.pid.filter(|_| folder.is_some()).map(Pid::new);
+    let target = target.transpose();
+    let target = target
+        .map_err(|error| other(Problem::caused_by(&error).about("--pid")))?
+        .map(|pid| Box::new(pid) as Box<dyn Target>);
+    let target = target.as_deref();
+    let recording = folder.as_ref().map(|_| ExchangeRecording {
+        target,
+        facts: report::facts(target),
+    });
     let invocation = Invocation {
         script,
         overrides: overrides(args).map_err(|problem| (problem, K6ExitCode::InvalidConfig))?,
@@ -335,12 +362,14 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
         workers: args.threads.unwrap_or(cores),
         proxies,
+        speaks: speaks(args),
         secrets,
         log: Arc::new(move |level, text, source| match &console {
             // A disk that is full must not end the run.
             Some(console) if source == "console" && console.write(level, text).is_ok() => {}
             _ => above.above(|| log(began, is_quiet, level, text, source)),
         }),
+        recording,
         on_progress: has_view.then_some(&show),
         samples: std::mem::take(&mut outputs.files).into(),
         series: series.map(RefCell::new),
@@ -361,6 +390,9 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
                 code = K6ExitCode::Other;
             }
         }
+    }
+    if let Some(folder) = &folder {
+        report::write(folder, &outcome).map_err(other)?;
     }
     if let Some(cost) = cost {
         terminal::print(&cost).map_err(|error| other(Problem::new(error.to_string())))?;
@@ -452,6 +484,15 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
         trend_stats: args.summary_trend_stats.clone(),
         time_unit: args.summary_time_unit.clone(),
     })
+}
+
+/// The version of HTTP that flags name; without one, servers choose by ALPN.
+fn speaks(args: &ScriptArgs) -> Speaks {
+    match (args.http2, args.http3) {
+        (_, true) => Speaks::Http3,
+        (true, _) => Speaks::Http2,
+        _ => Speaks::Negotiated,
+    }
 }
 
 /// How much the summary shows, by the flag or the variable.

@@ -12,12 +12,14 @@ use flate2::write::GzEncoder;
 use plimsoll_client::ProxyRules;
 use plimsoll_k6::{SampleFormat, SampleOutput, SeriesOutput, SeriesValue};
 use plimsoll_model::Clock as _;
+use plimsoll_report::files;
 use plimsoll_report::push::Point;
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
 use crate::commands::load::push::{Destination, Push};
-use crate::problem::Problem;
+use crate::problem::{Failed, Problem};
+use crate::result_folder::ResultFolder;
 
 /// The receiver of series, and the thread that sends them.
 pub(super) type Sending = (SeriesOutput, Rc<RefCell<Push>>);
@@ -29,6 +31,8 @@ const OTLP: &str = "http://localhost:4318";
 /// Everything that `--out` names.
 pub(super) struct Outputs {
     pub(super) files: Vec<SampleOutput>,
+    /// The folder for result files.
+    pub(super) folder: Option<ResultFolder>,
     destinations: Vec<Destination>,
     trend_stats: Vec<String>,
 }
@@ -45,6 +49,7 @@ impl Outputs {
         let wrong = |message: String| Problem::with("--out", message);
         let mut files = Vec::new();
         let mut destinations = Vec::new();
+        let mut folder = None;
         for output in outputs {
             let (name, target) = match output.split_once('=') {
                 Some((name, target)) => (name, Some(target)),
@@ -77,16 +82,26 @@ impl Outputs {
                     ];
                     destinations.push(database(true, names, OTLP)?);
                 }
-                other => {
+                other if target.is_some() || is_output_of_k6(other) => {
                     return Err(wrong(format!(
-                        "`{other}` is not supported; use json=FILE, csv=FILE, prometheus-rw=URL or otlp=URL"
+                        "`{other}` is not supported; use json=FILE, csv=FILE, prometheus-rw=URL, otlp=URL, or DIR for result files"
                     )));
+                }
+                _ if folder.is_some() => {
+                    return Err(wrong("names two folders for result files".to_owned()));
+                }
+                path => {
+                    let mut names = files::NAMES.to_vec();
+                    names.push(files::SCRIPT_JSON);
+                    let prepared = ResultFolder::prepare(Path::new(path), &names);
+                    folder = Some(prepared.map_err(Failed::into_first)?);
                 }
             }
         }
         let stats = variable("K6_PROMETHEUS_RW_TREND_STATS");
         let stats = stats.unwrap_or_else(|| "p(99)".to_owned());
         Ok(Self {
+            folder,
             files,
             destinations,
             trend_stats: stats.split(',').map(|it| it.trim().to_owned()).collect(),
@@ -113,6 +128,30 @@ impl Outputs {
         }
         Ok(Some((output, push)))
     }
+}
+
+/// Outputs of k6 and of its extensions that are no folders, so that a run with one of them fails instead of writing to a folder of that name.
+fn is_output_of_k6(name: &str) -> bool {
+    const NAMES: [&str; 13] = [
+        "amqp",
+        "cloud",
+        "dashboard",
+        "datadog",
+        "elasticsearch",
+        "influxdb",
+        "kafka",
+        "loki",
+        "newrelic",
+        "output-prometheus-remote",
+        "statsd",
+        "timescaledb",
+        "web-dashboard",
+    ];
+    NAMES.contains(
+        &name
+            .trim_start_matches("experimental-")
+            .trim_start_matches("xk6-"),
+    ) || NAMES.contains(&name)
 }
 
 fn points(values: Vec<SeriesValue>) -> Vec<Point> {

@@ -1,0 +1,381 @@
+//! Exchanges of virtual users, recorded as a plain run records its own, so that both have the same result files.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_model::{
+    Clock as _, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary, Tick,
+};
+use plimsoll_wire::{SystemClock, cpu_time};
+
+use crate::collector::{Collector, Published};
+use crate::conditions::{Before, RunFacts};
+use crate::progress::{Progress, ProgressReport};
+use crate::recorder::Interval;
+use crate::run::{Costs, Measured, summary_of};
+use crate::target::{AttachError, Target};
+
+/// Settings of the recording of a run.
+#[derive(Debug)]
+pub struct Recording<'a> {
+    /// The configured load; URL, method, protocol and the number of URLs are set by what was requested.
+    pub load: LoadShape,
+    /// The processes that answer, if they are on this machine.
+    pub target: Option<&'a dyn Target>,
+    /// Facts that the caller knows.
+    pub facts: RunFacts,
+    /// Time between two samples of the processes.
+    pub sample_every: Duration,
+}
+
+/// The figures of a recorded run.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Its exchanges and what they cost.
+    pub summary: RunSummary,
+    /// From the intended start of an iteration to its end, of the scenarios with a schedule.
+    pub iterations_from_intended: Histogram,
+}
+
+/// Records the exchanges of one worker.
+#[derive(Debug)]
+pub struct ExchangeRecorder {
+    /// Since the last second was handed over.
+    interval: RefCell<Box<Interval>>,
+    requests: RefCell<Requests>,
+    iterations: RefCell<Histogram>,
+    progress: Arc<Progress>,
+    report: Cell<ProgressReport>,
+}
+
+/// Figures by the names of requests, at most [`RequestNames::MOST`] and one for all others.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    figures: HashMap<String, RequestFigures>,
+    /// Method, URL and protocol of the first exchange.
+    first: Option<First>,
+}
+
+#[derive(Debug, Clone)]
+struct First {
+    at: Instant,
+    method: String,
+    url: String,
+    protocol: plimsoll_model::Protocol,
+}
+
+/// An exchange under way; one that is dropped counts as aborted.
+#[derive(Debug)]
+pub struct ExchangeUnderWay {
+    recorder: Rc<ExchangeRecorder>,
+    is_over: bool,
+}
+
+/// The request of an exchange, as figures show it.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedRequest<'a> {
+    /// The request method.
+    pub method: &'a str,
+    /// Its name, or its URL.
+    pub name: &'a str,
+    /// Whether the status is one that the script expects.
+    pub is_expected: bool,
+}
+
+impl ExchangeRecorder {
+    pub(super) fn new(is_open: bool, progress: Arc<Progress>) -> Self {
+        Self {
+            interval: RefCell::new(Box::new(Interval::new(0, is_open))),
+            requests: RefCell::default(),
+            iterations: RefCell::new(Histogram::new()),
+            progress,
+            report: Cell::default(),
+        }
+    }
+
+    /// Counts an exchange that begins.
+    pub fn begin(self: &Rc<Self>) -> ExchangeUnderWay {
+        self.interval.borrow_mut().counts.started += 1;
+        self.progress.begin();
+        ExchangeUnderWay {
+            recorder: Rc::clone(self),
+            is_over: false,
+        }
+    }
+
+    /// Counts a connection that was opened.
+    pub fn connection_opened(&self) {
+        self.interval.borrow_mut().connections_opened += 1;
+    }
+
+    /// Counts how late an iteration of a schedule started.
+    pub(super) fn iteration_began(&self, late: Duration) {
+        self.interval.borrow_mut().record_lag(late);
+    }
+
+    /// Counts an iteration of a schedule that is complete.
+    ///
+    /// - `took`: from its intended start.
+    pub(super) fn iteration_ended(&self, took: Duration) {
+        self.iterations.borrow_mut().record(took);
+    }
+
+    /// Takes the counts of a second.
+    ///
+    /// - `late`: how late its timer fired.
+    pub(super) fn second(&self, late: Duration) -> Box<Interval> {
+        let mut interval = self.interval.borrow_mut();
+        interval.record_lag(late);
+        interval.in_flight = self.progress.in_flight();
+        let is_open = interval.from_intended.is_some();
+        std::mem::replace(&mut interval, Box::new(Interval::new(0, is_open)))
+    }
+
+    /// Gives counts back that could not be handed over.
+    pub(super) fn give_back(&self, mut second: Box<Interval>) {
+        second.in_flight = 0;
+        self.interval.borrow_mut().merge(&second);
+    }
+
+    /// Everything that is handed over once.
+    pub(super) fn finish(&self) -> (Requests, Histogram) {
+        (self.requests.take(), self.iterations.take())
+    }
+}
+
+impl ExchangeUnderWay {
+    /// Counts the outcome.
+    pub fn finish(mut self, exchange: &Exchange, request: &RecordedRequest<'_>) {
+        self.is_over = true;
+        let recorder = &self.recorder;
+        recorder.progress.complete(exchange.outcome.is_ok());
+        let mut interval = recorder.interval.borrow_mut();
+        interval.record(exchange);
+        interval.record_in_window(exchange);
+        let is_failed_status = exchange.outcome.is_ok() && !request.is_expected;
+        interval.counts.failed_status += u64::from(is_failed_status);
+        let latency = if interval.from_intended.is_some() {
+            exchange.latency_from_intended()
+        } else {
+            exchange.latency_from_started()
+        };
+        drop(interval);
+        let mut report = recorder.report.get();
+        report.ok += u64::from(exchange.outcome.is_ok());
+        report.errors += u64::from(exchange.outcome.is_err() || is_failed_status);
+        report.latencies += 1;
+        let nanos = exchange.latency_from_started().as_nanos();
+        report.latency_nanos += u64::try_from(nanos).unwrap_or_default();
+        recorder.report.set(report);
+        recorder.progress.report(report);
+        recorder
+            .requests
+            .borrow_mut()
+            .count(exchange, request, is_failed_status, latency);
+    }
+}
+
+impl Drop for ExchangeUnderWay {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.recorder.progress.complete(false);
+        }
+    }
+}
+
+impl Requests {
+    fn count(
+        &mut self,
+        exchange: &Exchange,
+        request: &RecordedRequest<'_>,
+        is_failed_status: bool,
+        latency: Duration,
+    ) {
+        self.first.get_or_insert_with(|| First {
+            at: exchange.started,
+            method: request.method.to_owned(),
+            url: request.name.to_owned(),
+            protocol: exchange.protocol,
+        });
+        let figures = self.named(request.method, request.name);
+        match exchange.outcome {
+            Ok(_) => figures.ok += 1,
+            Err(_) => figures.failed += 1,
+        }
+        figures.error_statuses += u64::from(is_failed_status);
+        figures.latency.record(latency);
+    }
+
+    fn named(&mut self, method: &str, name: &str) -> &mut RequestFigures {
+        let key = format!("{method} {name}");
+        self.of_key(key)
+    }
+
+    fn of_key(&mut self, key: String) -> &mut RequestFigures {
+        let is_full = self.figures.len() >= RequestNames::MOST && !self.figures.contains_key(&key);
+        let key = if is_full {
+            RequestNames::OTHERS.to_owned()
+        } else {
+            key
+        };
+        self.figures.entry(key).or_default()
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (key, figures) in other.figures {
+            self.of_key(key).merge(&figures);
+        }
+        self.first = [self.first.take(), other.first]
+            .into_iter()
+            .flatten()
+            .min_by_key(|first| first.at);
+    }
+
+    /// The worst first; empty if there is only one.
+    fn into_figures(self) -> Vec<RequestFigures> {
+        if self.figures.len() < 2 {
+            return Vec::new();
+        }
+        let named = self.figures.into_iter();
+        let mut all: Vec<_> = named
+            .map(|(name, figures)| RequestFigures { name, ..figures })
+            .collect();
+        all.sort_by(RequestFigures::worst_first);
+        all
+    }
+}
+
+/// The last report of a worker.
+#[derive(Debug)]
+pub(super) struct WorkerExchanges {
+    pub(super) requests: Requests,
+    pub(super) iterations: Histogram,
+    /// Share of one core in percent.
+    pub(super) cpu_percent: f64,
+}
+
+/// Processor time of a worker's thread since its start.
+#[derive(Debug)]
+pub(super) struct WorkerTime {
+    start: Instant,
+    spent: Duration,
+}
+
+impl WorkerTime {
+    /// Begins now, on the worker's thread.
+    pub(super) fn start() -> Self {
+        Self {
+            start: SystemClock.now(),
+            spent: cpu_time::of_this_thread(),
+        }
+    }
+
+    /// Share of one core in percent until now.
+    pub(super) fn percent(&self) -> f64 {
+        let passed = SystemClock.now().saturating_duration_since(self.start);
+        let spent = cpu_time::of_this_thread().saturating_sub(self.spent);
+        if passed.is_zero() {
+            return 0.0;
+        }
+        spent.as_secs_f64() / passed.as_secs_f64() * 100.0
+    }
+}
+
+/// Merges the seconds and last reports of all workers.
+pub(super) struct Recorder<'a> {
+    recording: Recording<'a>,
+    /// Until the run starts.
+    before: Option<Before>,
+    costs: Option<Costs>,
+    progress: Vec<Arc<Progress>>,
+    collector: Collector,
+    ticks: Vec<Tick>,
+    requests: Requests,
+    iterations: Histogram,
+    busiest_percent: f64,
+}
+
+impl<'a> Recorder<'a> {
+    /// - `is_open`: whether a scenario has a schedule.
+    pub(super) fn new(recording: Recording<'a>, workers: usize, is_open: bool) -> Self {
+        let empty = Interval::new(0, is_open);
+        Self {
+            before: Some(Before::observe(SystemClock.wall())),
+            costs: None,
+            progress: (0..workers).map(|_| Arc::default()).collect(),
+            collector: Collector::new(empty, workers, Duration::ZERO),
+            ticks: Vec::new(),
+            requests: Requests::default(),
+            iterations: Histogram::new(),
+            busiest_percent: 0.0,
+            recording,
+        }
+    }
+
+    /// The counters of a worker.
+    pub(super) fn progress(&self, worker: usize) -> Arc<Progress> {
+        Arc::clone(&self.progress[worker])
+    }
+
+    /// The run starts.
+    pub(super) fn start(&mut self, now: Instant) -> Result<(), AttachError> {
+        let mut costs = Costs::start(
+            self.recording.target,
+            self.progress.clone(),
+            now,
+            self.recording.sample_every,
+            vec![now],
+        )?;
+        costs.mark(now);
+        self.costs = Some(costs);
+        Ok(())
+    }
+
+    pub(super) fn take_second(&mut self, published: Published) {
+        let (_, complete) = self.collector.take(published);
+        for second in complete {
+            self.collector.recycle(second.interval);
+            self.ticks.push(second.tick);
+        }
+    }
+
+    pub(super) fn take_last(&mut self, last: WorkerExchanges) {
+        self.requests.merge(last.requests);
+        self.iterations.merge(&last.iterations);
+        self.busiest_percent = self.busiest_percent.max(last.cpu_percent);
+    }
+
+    /// - `window`: the length of the run.
+    pub(super) fn finish(mut self, window: Duration, is_interrupted: bool) -> Option<Recorded> {
+        let observed = self.costs.take()?.finish();
+        let mut load = self.recording.load;
+        load.urls = self.requests.figures.len();
+        if let Some(first) = &self.requests.first {
+            load.url.clone_from(&first.url);
+            load.method.clone_from(&first.method);
+            load.protocol = first.protocol;
+        }
+        let conditions = self.before.take()?.after(self.recording.facts);
+        let mut summary = summary_of(
+            load,
+            self.collector.finish(),
+            Measured {
+                ticks: self.ticks,
+                window,
+                busiest_worker_percent: self.busiest_percent,
+                observed,
+                target: self.recording.target,
+                conditions,
+                interrupted: is_interrupted,
+            },
+        );
+        summary.requests = self.requests.into_figures();
+        Some(Recorded {
+            summary,
+            iterations_from_intended: self.iterations,
+        })
+    }
+}
