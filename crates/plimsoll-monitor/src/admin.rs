@@ -18,7 +18,11 @@ mod guard;
 
 mod shell;
 
+mod outgoing;
+
 mod sign_in;
+
+mod oidc;
 
 mod overview;
 
@@ -88,6 +92,7 @@ const VIEWER: &[Routed] = &[
     ("/admin/account/totp", || post(account::totp)),
     ("/admin/account/recovery", || post(account::renew_codes)),
     ("/admin/account/sessions", || post(account::sessions)),
+    ("/admin/account/unlink", || post(oidc::unlink)),
 ];
 
 /// Routes of editors.
@@ -131,6 +136,8 @@ pub(crate) fn router(api: &Api) -> Router<Api> {
         .merge(of_role(api, Role::Editor, EDITOR))
         .merge(of_role(api, Role::Admin, ADMIN))
         .route("/admin/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route("/admin/oidc/start", get(oidc::start))
+        .route("/admin/oidc/callback", get(oidc::callback))
         .route("/admin/assets/{name}", get(shell::asset))
         .route("/admin/{*rest}", get(shell::missing))
         .layer(from_fn(guard::protect))

@@ -48,6 +48,8 @@ pub mod subscribe;
 
 pub mod oncall;
 
+pub mod oidc;
+
 mod manage;
 
 mod admin;

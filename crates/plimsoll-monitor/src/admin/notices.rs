@@ -8,6 +8,7 @@ use axum::response::Response;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
+use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
 use crate::api::Api;
@@ -126,16 +127,7 @@ pub(super) async fn test(State(api): State<Api>, Extension(me): Extension<Me>) -
     let Some(plan) = channels.iter().find(|plan| plan.name == name).cloned() else {
         return missing().await;
     };
-    // Its connections live on the thread that made them.
-    let sent = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| error.to_string())?;
-        let local = tokio::task::LocalSet::new();
-        local.block_on(&runtime, send_test(&plan))
-    });
-    let sent = sent.await.unwrap_or_else(|error| Err(error.to_string()));
+    let sent = apart(move || async move { send_test(&plan).await }).await;
     if let Err(error) = api
         .handle
         .note(&me.actor, "channel.test", &name, me.now)

@@ -35,7 +35,7 @@ const MENU: [(&str, &str, char, Role); 12] = [
 ];
 
 /// Messages that a page may be opened with after a change: a fixed set, so that a link cannot put words on a page.
-const DONE: [(&str, &str); 23] = [
+const DONE: [(&str, &str); 25] = [
     ("saved", "The changes are saved."),
     ("added", "The monitor is added."),
     ("deleted", "Deleted."),
@@ -73,6 +73,8 @@ const DONE: [(&str, &str); 23] = [
         "The recovery codes of before are no longer valid.",
     ),
     ("totp-off", "One-time codes are no longer required."),
+    ("linked", "You can sign in by the provider from now on."),
+    ("unlinked", "The provider no longer signs you in."),
     ("no-incident", "The monitor has no open incident."),
 ];
 

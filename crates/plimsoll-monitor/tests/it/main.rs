@@ -20,6 +20,8 @@ mod manage;
 
 mod notices;
 
+mod oidc;
+
 mod organisations;
 
 mod pages;

@@ -111,17 +111,14 @@ impl Supervisor {
     async fn seal_again(&self, now: Timestamp) -> Result<(), StoreError> {
         let (store, org) = (&self.store, self.org);
         // Reading them all says whether any is.
-        store.definitions(org, DefinitionKind::Subscriber).await?;
+        for kind in DefinitionKind::SECRET {
+            store.definitions(org, kind).await?;
+        }
         let users = store.users(org).await?;
         if !store.is_behind() {
             return Ok(());
         }
-        let kinds = [
-            DefinitionKind::Monitor,
-            DefinitionKind::Page,
-            DefinitionKind::Subscriber,
-        ];
-        for kind in kinds {
+        for kind in DefinitionKind::SECRET {
             let all = store.definitions(org, kind).await?;
             let puts = all.into_iter().map(|(definition, _)| PutDefinition {
                 was: Some(definition.key.clone()),
