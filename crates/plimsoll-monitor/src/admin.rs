@@ -36,6 +36,8 @@ mod notices;
 
 mod pages;
 
+mod readers;
+
 mod maintenance;
 
 mod members;
@@ -113,6 +115,9 @@ const EDITOR: &[Routed] = &[
     ("/admin/new-page", || get(pages::new).post(pages::create)),
     ("/admin/pages/{slug}/edit", || {
         get(pages::edit).post(pages::update)
+    }),
+    ("/admin/pages/{slug}/readers", || {
+        get(readers::show).post(readers::change)
     }),
     ("/admin/maintenance/add", || post(maintenance::add)),
     ("/admin/maintenance/remove", || post(maintenance::remove)),

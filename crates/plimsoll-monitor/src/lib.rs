@@ -14,6 +14,10 @@
 
 mod timestamp;
 
+mod random;
+
+mod limits;
+
 mod status;
 
 pub mod config;

@@ -17,7 +17,7 @@ use http::request::Parts;
 use plimsoll_model::Clock;
 use ring::digest::{SHA256, digest};
 
-use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls, random};
+use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls};
 use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
 use crate::admin::shell::{message, redirect};
@@ -27,6 +27,7 @@ use crate::config::ApiToken;
 use crate::manage::Actor;
 use crate::oidc::{Flow, OidcPlan};
 use crate::page::{cookie, parameter};
+use crate::random;
 use crate::store::{Session, User};
 use crate::timestamp::Timestamp;
 
@@ -112,7 +113,7 @@ pub(super) async fn start(
             Err(refusal) => return refusal,
         },
     };
-    let Some(random) = random() else {
+    let Some(random) = random::token() else {
         return sign_in::failed("The system has no random numbers.".to_owned());
     };
     let value = format!("{random}.{}", purpose.written());

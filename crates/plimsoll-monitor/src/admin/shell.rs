@@ -35,7 +35,7 @@ const MENU: [(&str, &str, char, Role); 12] = [
 ];
 
 /// Messages that a page may be opened with after a change: a fixed set, so that a link cannot put words on a page.
-const DONE: [(&str, &str); 25] = [
+const DONE: [(&str, &str); 26] = [
     ("saved", "The changes are saved."),
     ("added", "The monitor is added."),
     ("deleted", "Deleted."),
@@ -57,6 +57,7 @@ const DONE: [(&str, &str); 25] = [
         "Monitors of the configuration file were left as they are.",
     ),
     ("sent", "The test message was accepted."),
+    ("link-revoked", "The link is revoked."),
     ("revoked", "The token is revoked."),
     ("ended", "The sessions are ended."),
     (

@@ -12,13 +12,14 @@ use http::request::Parts;
 use plimsoll_model::Clock;
 
 use crate::admin::form::Form;
-use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls, random};
+use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls};
 use crate::admin::shell::{html, message, redirect};
 use crate::admin::{password, recovery, totp};
 use crate::api::{Api, address_of};
 use crate::config::ApiToken;
 use crate::manage::Actor;
 use crate::page::{cookie, parameter};
+use crate::random;
 use crate::store::{NewSession, SessionChoice, StoreError, User, UserEdit};
 use crate::timestamp::Timestamp;
 
@@ -78,7 +79,7 @@ pub(super) async fn fresh(
         .refresh_access()
         .await
         .map_err(|error| error.to_string())?;
-    let value = random().ok_or("the system has no random numbers")?;
+    let value = random::token().ok_or("the system has no random numbers")?;
     let (status, error) = match error {
         None => (StatusCode::OK, None),
         Some((status, error)) => (status, Some(error)),
@@ -236,7 +237,7 @@ pub(super) async fn open(
     let address = address_of(&request.extensions);
     let handle = &api.handle;
     // A session has a new cookie always, so that one that another person set is of no use.
-    let value = random().ok_or(StoreError::Busy)?;
+    let value = random::token().ok_or(StoreError::Busy)?;
     let agent = request.headers.get("user-agent");
     let agent = agent.map(|agent| {
         String::from_utf8_lossy(agent.as_bytes())

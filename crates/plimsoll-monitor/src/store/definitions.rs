@@ -22,6 +22,8 @@ pub enum DefinitionKind {
     Recovery,
     /// The user of a provider of OpenID Connect who signs a member in.
     Identity,
+    /// A link that opens a page with a password.
+    Share,
 }
 
 impl DefinitionKind {
@@ -44,6 +46,7 @@ impl DefinitionKind {
             Self::Subscriber => "subscriber",
             Self::Recovery => "recovery",
             Self::Identity => "identity",
+            Self::Share => "share",
         }
     }
 }

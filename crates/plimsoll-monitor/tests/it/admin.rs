@@ -283,12 +283,14 @@ fn too_many_attempts_are_refused_for_a_while() {
 }
 
 /// Every route that changes something, and the least role that may use it.
-const WRITES: [(&str, &str); 21] = [
+const WRITES: [(&str, &str); 23] = [
     ("/admin/sign-out", "viewer"),
     ("/admin/account/password", "viewer"),
     ("/admin/account/totp", "viewer"),
     ("/admin/account/recovery", "viewer"),
     ("/admin/account/sessions", "viewer"),
+    ("/admin/account/unlink", "viewer"),
+    ("/admin/pages/p/readers", "editor"),
     ("/admin/new-monitor", "editor"),
     ("/admin/monitors/_m/edit", "editor"),
     ("/admin/monitors/bulk", "editor"),

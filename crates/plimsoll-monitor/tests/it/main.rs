@@ -12,6 +12,8 @@ mod client;
 
 mod configuration;
 
+mod faults;
+
 mod gatus;
 
 mod life;
@@ -27,6 +29,8 @@ mod organisations;
 mod pages;
 
 mod probes;
+
+mod readers;
 
 mod secrets;
 

@@ -314,6 +314,7 @@ impl Supervisor {
         }
         self.scheduler.remove(&id);
         self.waiting_for.remove(&id);
+        self.waiting_for_agents.remove(&id);
         self.board.remove(id);
     }
 
