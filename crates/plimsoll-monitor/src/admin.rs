@@ -34,6 +34,8 @@ mod incidents;
 
 mod notices;
 
+mod channels;
+
 mod pages;
 
 mod readers;
@@ -131,6 +133,12 @@ const ADMIN: &[Routed] = &[
     ("/admin/tokens", || get(tokens::list)),
     ("/admin/tokens/add", || post(tokens::add)),
     ("/admin/tokens/revoke", || post(tokens::revoke)),
+    ("/admin/new-channel", || {
+        get(channels::new).post(channels::create)
+    }),
+    ("/admin/channels/{name}/edit", || {
+        get(channels::edit).post(channels::update)
+    }),
     ("/admin/audit", || get(audit::list)),
 ];
 

@@ -11,8 +11,10 @@ use crate::admin::monitors::failed;
 use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
-use crate::api::Api;
-use crate::notify::send_test;
+use crate::api::{Api, encoded};
+use crate::config::Source;
+use crate::notify::{NoticeKind, send_test};
+use crate::store::Role;
 
 /// Notices that are shown.
 const MOST: usize = 100;
@@ -23,6 +25,9 @@ const AHEAD: Duration = Duration::from_hours(60 * 24);
 /// A channel.
 #[derive(Debug)]
 struct Channel {
+    /// The name in paths.
+    path: String,
+    is_kept: bool,
     name: String,
     kinds: String,
     scope: String,
@@ -56,6 +61,8 @@ struct NoticesPage {
     channels: Vec<Channel>,
     rotations: Vec<Rotation>,
     notices: Vec<Notice>,
+    /// Whether the user may change channels.
+    manages: bool,
 }
 
 pub(super) async fn list(
@@ -66,13 +73,15 @@ pub(super) async fn list(
     let handle = &api.handle;
     let channels = handle.board.channels();
     let channels = channels.iter().map(|plan| Channel {
+        path: encoded(&plan.name),
+        is_kept: plan.source == Source::Store,
         name: plan.name.clone(),
-        kinds: plan
-            .kinds
-            .iter()
-            .map(|kind| kind.name().replace('_', " "))
-            .collect::<Vec<_>>()
-            .join(", "),
+        kinds: if plan.kinds.len() == NoticeKind::ALL.len() {
+            "all".to_owned()
+        } else {
+            let names = plan.kinds.iter().map(|kind| kind.name().replace('_', " "));
+            names.collect::<Vec<_>>().join(", ")
+        },
         scope: match &plan.monitors {
             None => "all monitors".to_owned(),
             Some(monitors) => format!("{} monitors", monitors.len()),
@@ -113,6 +122,7 @@ pub(super) async fn list(
         }
     });
     Ok(page(&NoticesPage {
+        manages: me.may(Role::Admin),
         rotations: rotations.collect(),
         s: Shell::new(&me, "/admin/notices", "Notices").done(query.as_deref()),
         channels: channels.collect(),

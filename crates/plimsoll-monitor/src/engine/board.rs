@@ -247,6 +247,10 @@ impl Board {
         self.read(|content| Arc::clone(&content.channels))
     }
 
+    pub(super) fn set_channels(&self, channels: &[Arc<NotifyPlan>]) {
+        self.write(|content| content.channels = channels.into());
+    }
+
     /// All maintenance windows, with what they are for.
     pub(crate) fn windows(&self) -> Arc<[PlacedWindow]> {
         self.read(|content| Arc::clone(&content.windows))
@@ -278,7 +282,6 @@ impl Board {
             content.metrics = plan.metrics;
             content.tokens = plan.tokens.as_slice().into();
             content.grounds = Arc::clone(&plan.grounds);
-            content.channels = plan.channels.as_slice().into();
             content.region = plan.region.as_str().into();
             content.rotations = plan.rotations.as_slice().into();
             content.subscriptions.clone_from(&plan.subscriptions);

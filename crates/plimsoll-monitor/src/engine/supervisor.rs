@@ -116,6 +116,10 @@ pub(super) struct Supervisor {
     actor: Option<String>,
     /// Where notices go.
     channels: Vec<Arc<NotifyPlan>>,
+    /// Channels of the store, with their definitions.
+    kept_channels: Vec<(String, Arc<NotifyPlan>)>,
+    /// Whether those of the file have been replaced.
+    channels_are_new: bool,
     /// They deliver what waits, one for each channel.
     couriers: JoinSet<()>,
     /// Checks of monitors that may not be there.
@@ -178,6 +182,8 @@ impl Supervisor {
             regions: HashMap::new(),
             reported: HashMap::new(),
             hurried: HashMap::new(),
+            kept_channels: Vec::new(),
+            channels_are_new: true,
             waiting_for_agents: HashMap::new(),
             base: plan.clone(),
         };

@@ -52,7 +52,7 @@ pub(crate) struct Courier {
 
 /// Delivers the notices of one channel for ever.
 pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>) {
-    let fetcher = match fetcher() {
+    let fetcher = match fetcher(&plan) {
         Ok(fetcher) => fetcher,
         Err(error) => {
             (courier.report)(&format!("notices to {} are not sent: {error}", plan.name));
@@ -80,9 +80,9 @@ pub(crate) const LIMITS: FetchLimits = FetchLimits {
     redirects: 0,
 };
 
-fn fetcher() -> Result<Fetcher, String> {
-    let trust = Trust::PublicRoots;
-    Fetcher::believing(trust, LIMITS).map_err(|error| error.to_string())
+fn fetcher(plan: &NotifyPlan) -> Result<Fetcher, String> {
+    Fetcher::reaching(Trust::PublicRoots, LIMITS, plan.filter.clone())
+        .map_err(|error| error.to_string())
 }
 
 /// Sends a test message to a channel; the error is what its receiver answered.
@@ -98,7 +98,7 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
         since: now,
         link: None,
     };
-    let fetcher = fetcher()?;
+    let fetcher = fetcher(plan)?;
     let sent = send(&plan.notifier.outgoing(&message, now), &fetcher).await;
     sent.map_err(|failure| failure.reason)
 }

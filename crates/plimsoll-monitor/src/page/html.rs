@@ -614,6 +614,9 @@ pub(crate) fn component_page(
     })
 }
 
+/// Charts of fewer points show dots instead of lines.
+const FEW_POINTS: usize = 4;
+
 /// Percentiles of response times over a window; empty without results.
 fn chart(f: Frame<'_>, window: &Window, buckets: &[Rollup]) -> String {
     let is_day = window.length <= Duration::from_hours(24);
@@ -635,7 +638,8 @@ fn chart(f: Frame<'_>, window: &Window, buckets: &[Rollup]) -> String {
                     (at as f64, micros.map(|micros| micros as f64))
                 })
                 .collect(),
-            is_dots: false,
+            // A line needs two points beside each other.
+            is_dots: buckets.len() < FEW_POINTS,
         }
     };
     let plot = Plot {

@@ -24,12 +24,19 @@ pub enum DefinitionKind {
     Identity,
     /// A link that opens a page with a password.
     Share,
+    /// A channel of notices.
+    Channel,
 }
 
 impl DefinitionKind {
     /// The kinds whose text may hold credentials or addresses of people.
-    pub(crate) const SECRET: [Self; 4] =
-        [Self::Monitor, Self::Page, Self::Subscriber, Self::Identity];
+    pub(crate) const SECRET: [Self; 5] = [
+        Self::Monitor,
+        Self::Page,
+        Self::Subscriber,
+        Self::Identity,
+        Self::Channel,
+    ];
 
     /// Whether its text may hold credentials or addresses of people.
     pub(crate) fn is_secret(self) -> bool {
@@ -47,6 +54,7 @@ impl DefinitionKind {
             Self::Recovery => "recovery",
             Self::Identity => "identity",
             Self::Share => "share",
+            Self::Channel => "notify",
         }
     }
 }

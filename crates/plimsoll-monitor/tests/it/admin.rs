@@ -283,7 +283,7 @@ fn too_many_attempts_are_refused_for_a_while() {
 }
 
 /// Every route that changes something, and the least role that may use it.
-const WRITES: [(&str, &str); 23] = [
+const WRITES: [(&str, &str); 25] = [
     ("/admin/sign-out", "viewer"),
     ("/admin/account/password", "viewer"),
     ("/admin/account/totp", "viewer"),
@@ -302,6 +302,8 @@ const WRITES: [(&str, &str); 23] = [
     ("/admin/pages/p/edit", "editor"),
     ("/admin/maintenance/add", "editor"),
     ("/admin/maintenance/remove", "editor"),
+    ("/admin/new-channel", "admin"),
+    ("/admin/channels/c/edit", "admin"),
     ("/admin/members/add", "admin"),
     ("/admin/members/change", "admin"),
     ("/admin/tokens/add", "admin"),

@@ -162,7 +162,7 @@ fn a_monitor_on_a_small_disk() {
 }
 
 #[test]
-fn ten_thousand_targets_that_fail_at_once_are_one_notice() {
+fn ten_thousand_targets_that_fail_at_once_are_one_grouped_notice() {
     use std::fmt::Write as _;
 
     const COUNT: usize = 10_000;
@@ -197,7 +197,14 @@ fn ten_thousand_targets_that_fail_at_once_are_one_notice() {
         running.block_on(notices).unwrap().len()
     };
     eventually(|| sent() == COUNT);
-    assert_eq!(receiver.titles(), [format!("{COUNT} monitors are down")]);
+    // The first ones go alone if the others take longer than a second to come.
+    let titles = receiver.titles();
+    let (grouped, single): (Vec<_>, Vec<_>) = titles
+        .iter()
+        .partition(|title| title.ends_with(" monitors are down"));
+    assert!(grouped.len() == 1 && single.len() <= 3, "{titles:?}");
+    let rest = COUNT - single.len();
+    assert_eq!(*grouped[0], format!("{rest} monitors are down"));
     // All that time the API responds.
     let (status, _) = running.call(Method::GET, "/api/v1/monitors?limit=1", &[], "");
     assert_eq!(status, StatusCode::OK);

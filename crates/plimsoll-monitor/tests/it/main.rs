@@ -8,6 +8,8 @@ mod agents;
 
 mod api;
 
+mod channels;
+
 mod client;
 
 mod configuration;
