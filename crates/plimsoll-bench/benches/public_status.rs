@@ -1,8 +1,12 @@
 //! What the first reader of a public status page waits for: `public_status_ttfb` and `public_status_concurrent`.
 //!
-//! A store in a SQLite file with 50 organisations of 50 monitors with 60 results each. Every sample begins without a
+//! A store with 50 organisations of 50 monitors with 60 results each. Every sample begins without a
 //! snapshot, so it reads the store: `build` answers with a few bytes, `http` renders and compresses the page as well,
 //! `warm` has the snapshot. The store is made before anything is measured, and its time printed.
+//!
+//! The store is a SQLite file. `PLIMSOLL_BENCH_SERVERS=1` adds `servers_build` and `servers_http` on PostgreSQL and ClickHouse, which `cargo
+//! xtask services install` installs; `PLIMSOLL_BENCH_RESULTS=10000000` adds `large_build` and `large_http` on a SQLite file with so many
+//! results in all, which takes some minutes and a gigabyte to make.
 
 #![expect(
     clippy::print_stdout,
@@ -17,13 +21,15 @@ use axum::body::{Body, to_bytes};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures_util::future::join_all;
 use http::Request;
-use plimsoll_model::Clock as _;
+use plimsoll_model::{Clock as _, Secret};
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Monitor;
 use plimsoll_monitor::store::{
-    NewMonitor, ResultRow, Retention, SqliteOptions, SqlitePath, SqliteStore, Store,
+    NewMonitor, ResultRow, Retention, ServerOptions, ServerStore, ServerUrls, SqliteOptions,
+    SqlitePath, SqliteStore, Store,
 };
 use plimsoll_monitor::{CheckResult, Status, Timestamp, api};
+use plimsoll_testkit::services::{PostgresServer, clickhouse_database};
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
@@ -32,11 +38,22 @@ const ORGANISATIONS: usize = 50;
 const MONITORS: usize = 50;
 const RESULTS: i64 = 60;
 
+/// Results that are handed over at once.
+const BATCH: usize = 20_000;
+
 /// A monitor on a filled store.
 struct Fixture {
     monitor: Monitor,
     runtime: Runtime,
     _folder: tempfile::TempDir,
+}
+
+/// Where the data is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backend {
+    Sqlite,
+    /// PostgreSQL and ClickHouse.
+    Servers,
 }
 
 fn monitors() -> Vec<NewMonitor> {
@@ -66,7 +83,8 @@ fn configuration() -> String {
     text
 }
 
-async fn fill(store: &SqliteStore, now: Timestamp) {
+/// - `results`: of each monitor, a minute apart.
+async fn fill(store: &dyn Store, results: i64, now: Timestamp) {
     for number in 0..ORGANISATIONS {
         let org = store
             .org(&format!("org-{number}"))
@@ -77,15 +95,20 @@ async fn fill(store: &SqliteStore, now: Timestamp) {
             .await
             .expect("monitors");
         let rows = ids.iter().enumerate().flat_map(|(index, id)| {
-            (0..RESULTS).map(move |back| {
-                let at = Timestamp(now.0 - (RESULTS - back) * 60_000);
+            (0..results).map(move |back| {
+                let at = Timestamp(now.0 - (results - back) * 60_000);
                 let is_up = (index + usize::try_from(back).unwrap_or(0)) % 40 > 0;
                 let status = if is_up { Status::Up } else { Status::Down };
-                let took = Duration::from_micros(800 + 7 * u64::try_from(back).unwrap_or(0));
+                let took = u64::try_from(back % 60).unwrap_or(0);
+                let took = Duration::from_micros(800 + 7 * took);
                 ResultRow::of(*id, 0, &CheckResult::plain(at, status, took, None))
             })
         });
-        store.append(org, rows.collect()).await.expect("results");
+        let rows: Vec<_> = rows.collect();
+        for batch in rows.chunks(BATCH) {
+            store.append(org, batch.to_vec()).await.expect("results");
+            store.flush().await.expect("a flush");
+        }
     }
     store.flush().await.expect("a flush");
     store
@@ -95,7 +118,8 @@ async fn fill(store: &SqliteStore, now: Timestamp) {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    /// - `results`: of each monitor.
+    fn new(backend: Backend, results: i64) -> Self {
         let began = SystemClock.now();
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -105,14 +129,14 @@ impl Fixture {
             .expect("a runtime");
         let file = folder.path().join("monitor.toml");
         std::fs::write(&file, configuration()).expect("a file");
-        let store = open(&folder.path().join("monitor.db"));
+        let store = open(backend, folder.path());
         let now = Timestamp::of(SystemClock.wall());
-        runtime.block_on(fill(&store, now));
+        runtime.block_on(fill(&*store, results, now));
         let plan = load(&file, &|_| None).expect("a valid configuration");
-        let monitor = Monitor::start(plan, Arc::new(store), Arc::new(|_: &str| {}));
+        let monitor = Monitor::start(plan, store, Arc::new(|_: &str| {}));
         let monitor = monitor.expect("a monitor");
         println!(
-            "fixture: {ORGANISATIONS} organisations of {MONITORS} monitors in {:?}",
+            "fixture: {ORGANISATIONS} organisations of {MONITORS} monitors with {results} results each, {backend:?}, in {:?}",
             SystemClock.now().saturating_duration_since(began)
         );
         Self {
@@ -128,9 +152,33 @@ impl Fixture {
     }
 }
 
-fn open(path: &Path) -> SqliteStore {
-    let path = SqlitePath::File(path.to_owned());
-    SqliteStore::open(&path, SqliteOptions::default()).expect("a store")
+fn open(backend: Backend, folder: &Path) -> Arc<dyn Store> {
+    match backend {
+        Backend::Sqlite => {
+            let path = SqlitePath::File(folder.join("monitor.db"));
+            let store = SqliteStore::open(&path, SqliteOptions::default());
+            Arc::new(store.expect("a store"))
+        }
+        Backend::Servers => {
+            let urls = ServerUrls {
+                postgres: Secret::new(PostgresServer::shared().database()),
+                clickhouse: Secret::new(clickhouse_database()),
+                ca: None,
+                spill: Some(folder.join("spill")),
+            };
+            let store = ServerStore::open(urls, ServerOptions::default());
+            Arc::new(store.expect("a store"))
+        }
+    }
+}
+
+/// A setting of the benchmarks.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "settings of benchmarks are in the environment"
+)]
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The bytes of a page, compressed.
@@ -145,15 +193,17 @@ async fn fetch(mut router: axum::Router, path: &str) -> usize {
     content.len()
 }
 
-fn ttfb(criterion: &mut Criterion) {
-    let fixture = Fixture::new();
-    let mut group = criterion.benchmark_group("public_status_ttfb");
-    group.sample_size(40);
+type Group<'a> = criterion::BenchmarkGroup<'a, criterion::measurement::WallTime>;
+
+/// The first reader of a page, whose snapshot is not there.
+///
+/// - `prefix`: of the names.
+fn cold(group: &mut Group<'_>, prefix: &str, fixture: &Fixture) {
     for (name, path) in [
         ("build", "/status/acme/shields.json"),
         ("http", "/status/acme/"),
     ] {
-        group.bench_function(name, |bencher| {
+        group.bench_function(format!("{prefix}{name}"), |bencher| {
             bencher.iter_batched(
                 || fixture.cold(),
                 |router| fixture.runtime.block_on(fetch(router, path)),
@@ -161,6 +211,29 @@ fn ttfb(criterion: &mut Criterion) {
             );
         });
     }
+}
+
+fn ttfb(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("public_status_ttfb");
+    group.sample_size(40);
+    if setting("PLIMSOLL_BENCH_SERVERS").is_some() {
+        cold(
+            &mut group,
+            "servers_",
+            &Fixture::new(Backend::Servers, RESULTS),
+        );
+    }
+    if let Some(total) = setting("PLIMSOLL_BENCH_RESULTS") {
+        let total: i64 = total.parse().expect("a number of results");
+        let of_each = total / i64::try_from(ORGANISATIONS * MONITORS).unwrap_or(1);
+        cold(
+            &mut group,
+            "large_",
+            &Fixture::new(Backend::Sqlite, of_each.max(1)),
+        );
+    }
+    let fixture = Fixture::new(Backend::Sqlite, RESULTS);
+    cold(&mut group, "", &fixture);
     let warm = fixture.cold();
     let bytes = fixture
         .runtime
@@ -177,7 +250,7 @@ fn ttfb(criterion: &mut Criterion) {
 }
 
 fn concurrent(criterion: &mut Criterion) {
-    let fixture = Fixture::new();
+    let fixture = Fixture::new(Backend::Sqlite, RESULTS);
     let mut group = criterion.benchmark_group("public_status_concurrent");
     group.sample_size(40);
     for builds in [1_usize, 8, 64] {

@@ -18,7 +18,11 @@ mod guard;
 
 mod shell;
 
+mod outgoing;
+
 mod sign_in;
+
+mod oidc;
 
 mod overview;
 
@@ -30,7 +34,11 @@ mod incidents;
 
 mod notices;
 
+mod channels;
+
 mod pages;
+
+mod readers;
 
 mod maintenance;
 
@@ -88,6 +96,7 @@ const VIEWER: &[Routed] = &[
     ("/admin/account/totp", || post(account::totp)),
     ("/admin/account/recovery", || post(account::renew_codes)),
     ("/admin/account/sessions", || post(account::sessions)),
+    ("/admin/account/unlink", || post(oidc::unlink)),
 ];
 
 /// Routes of editors.
@@ -109,6 +118,9 @@ const EDITOR: &[Routed] = &[
     ("/admin/pages/{slug}/edit", || {
         get(pages::edit).post(pages::update)
     }),
+    ("/admin/pages/{slug}/readers", || {
+        get(readers::show).post(readers::change)
+    }),
     ("/admin/maintenance/add", || post(maintenance::add)),
     ("/admin/maintenance/remove", || post(maintenance::remove)),
 ];
@@ -121,6 +133,12 @@ const ADMIN: &[Routed] = &[
     ("/admin/tokens", || get(tokens::list)),
     ("/admin/tokens/add", || post(tokens::add)),
     ("/admin/tokens/revoke", || post(tokens::revoke)),
+    ("/admin/new-channel", || {
+        get(channels::new).post(channels::create)
+    }),
+    ("/admin/channels/{name}/edit", || {
+        get(channels::edit).post(channels::update)
+    }),
     ("/admin/audit", || get(audit::list)),
 ];
 
@@ -131,6 +149,8 @@ pub(crate) fn router(api: &Api) -> Router<Api> {
         .merge(of_role(api, Role::Editor, EDITOR))
         .merge(of_role(api, Role::Admin, ADMIN))
         .route("/admin/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route("/admin/oidc/start", get(oidc::start))
+        .route("/admin/oidc/callback", get(oidc::callback))
         .route("/admin/assets/{name}", get(shell::asset))
         .route("/admin/{*rest}", get(shell::missing))
         .layer(from_fn(guard::protect))

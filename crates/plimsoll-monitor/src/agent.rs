@@ -218,8 +218,14 @@ impl Agent {
                 What::Probe(probe) => probe.host(),
                 _ => None,
             };
-            let Ok(pass) = self.gates.enter(due.key, host.as_ref(), now) else {
-                continue;
+            let pass = match self.gates.enter(due.key, host.as_ref(), now) {
+                Ok(pass) => pass,
+                Err(reason) => {
+                    if reason.is_for_room() {
+                        self.scheduler.put_off(due.key, now);
+                    }
+                    continue;
+                }
             };
             let context = Rc::clone(&self.context);
             let check = running::check(Arc::clone(plan), pass.clone(), context);
@@ -327,10 +333,18 @@ impl Agent {
         match outcome {
             Ok(reply) => {
                 self.trouble = None;
-                if let Reply::Work(text) = reply
-                    && self.apply(text.clone())
-                {
-                    self.keep(&text);
+                match reply {
+                    Reply::Work(text) => {
+                        if self.apply(text.clone()) {
+                            self.keep(&text);
+                        }
+                    }
+                    Reply::Check(keys) => {
+                        for id in keys.iter().filter_map(|key| self.ids.get(key)) {
+                            self.scheduler.hurry(*id, now);
+                        }
+                    }
+                    Reply::Fine => {}
                 }
             }
             Err(error) => {

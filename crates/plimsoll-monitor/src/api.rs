@@ -49,6 +49,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::admin::{self, SignInLimits};
 use crate::engine::Handle;
+use crate::oidc::Providers;
 use crate::page::{self, Pages, Sessions};
 
 pub(crate) use crate::api::access::address_of;
@@ -65,6 +66,7 @@ pub(crate) struct Api {
     pub(crate) pages: Arc<Pages>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) sign_ins: Arc<SignInLimits>,
+    pub(crate) providers: Arc<Providers>,
 }
 
 /// All routes.
@@ -75,6 +77,7 @@ pub fn router(handle: Handle) -> Router {
         pages: Arc::default(),
         sessions: Arc::default(),
         sign_ins: Arc::default(),
+        providers: Arc::default(),
     };
     let gatus = "/api/v1/endpoints";
     let one = |rest: &str| format!("{gatus}/{{key}}/{rest}");

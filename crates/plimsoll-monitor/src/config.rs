@@ -4,7 +4,7 @@
 
 mod plan;
 
-mod token;
+pub(crate) mod token;
 
 mod agent;
 

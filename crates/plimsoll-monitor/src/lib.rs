@@ -14,6 +14,10 @@
 
 mod timestamp;
 
+mod random;
+
+mod limits;
+
 mod status;
 
 pub mod config;
@@ -47,6 +51,8 @@ pub mod notify;
 pub mod subscribe;
 
 pub mod oncall;
+
+pub mod oidc;
 
 mod manage;
 

@@ -219,7 +219,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Adds or changes a maintenance window or a page, whose key its plan says.
+    /// Adds or changes a maintenance window, a page or a channel, whose key its plan says.
     pub(crate) async fn change_other(
         &self,
         actor: &Actor,
@@ -231,6 +231,8 @@ impl Handle {
         let text = put.table.to_string();
         let key = if kind == DefinitionKind::Page {
             self.page_of(&text, put.was.as_deref())?.slug.clone()
+        } else if kind == DefinitionKind::Channel {
+            self.channel_of(&text, put.was.as_deref())?
         } else {
             let views = self.board.views();
             let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
@@ -284,7 +286,25 @@ impl Handle {
             .map_err(|problems| ChangeError::Invalid(numbered(problems)))
     }
 
-    /// Removes a maintenance window or a page of the store.
+    /// The name of the channel that a definition makes.
+    ///
+    /// - `was`: the name of the one that it replaces.
+    fn channel_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
+        let views = self.board.views();
+        let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+        let channels = self.board.channels();
+        let others: Vec<_> = channels
+            .iter()
+            .filter(|channel| was.is_none_or(|was| channel.name != was))
+            .cloned()
+            .collect();
+        let rotations = self.board.rotations();
+        let plan = overlay::channel(text, &self.board.grounds(), &plans, &rotations, &others)
+            .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
+        Ok(plan.name.clone())
+    }
+
+    /// Removes a maintenance window, a page or a channel of the store.
     pub(crate) async fn remove_other(
         &self,
         actor: &Actor,

@@ -21,7 +21,8 @@ pub use crate::notify::config::{NotifyPlan, Template};
 pub use crate::notify::deliver::send_test;
 pub use crate::notify::message::{Message, NoticeKind};
 
-pub(crate) use crate::notify::config::{Facts, compile};
+pub(crate) use crate::notify::channel::channel_kinds;
+pub(crate) use crate::notify::config::{Facts, compile, compile_one};
 pub(crate) use crate::notify::deliver::{Courier, LIMITS, SendFailure, dedup, run, send};
 pub(crate) use crate::notify::message::backoff;
 pub(crate) use crate::notify::settings::Settings;

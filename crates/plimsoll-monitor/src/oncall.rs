@@ -5,11 +5,11 @@
 
 mod config;
 
+mod layer;
+
 use std::time::Duration;
 
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Span, ToSpan as _};
 use plimsoll_model::Secret;
 
 use crate::config::ApiToken;
@@ -17,9 +17,7 @@ use crate::page::calendar;
 use crate::timestamp::Timestamp;
 
 pub(crate) use crate::oncall::config::compile;
-
-/// Shifts of one look.
-const MOST_SHIFTS: usize = 5_000;
+pub(crate) use crate::oncall::layer::{Hours, Layer, Turn};
 
 /// How far the calendar goes back and ahead.
 const BACK: Duration = Duration::from_hours(30 * 24);
@@ -31,24 +29,12 @@ pub struct OnCallPlan {
     /// Its name.
     pub name: String,
     pub(crate) zone: TimeZone,
-    /// Names of channels, in the order of their turns; at least one.
-    pub(crate) members: Vec<String>,
-    pub(crate) turn: Turn,
-    /// When the turn of the first member began or begins, by the clock of the zone.
-    pub(crate) start: DateTime,
-    /// The last one that is in force counts.
+    /// At least one. The last one that is in force counts; the first one always is.
+    pub(crate) layers: Vec<Layer>,
+    /// The last one that is in force counts, before all layers.
     pub(crate) overrides: Vec<Override>,
     /// In the URL of its calendar.
     pub(crate) token: Option<Secret>,
-}
-
-/// How long a turn lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Days, from one clock time to the same, so that a change to summer time does not move it.
-    Days(i64),
-    /// A time, at least an hour.
-    Time(Duration),
 }
 
 /// Another member for a while.
@@ -76,76 +62,26 @@ impl OnCallPlan {
         let mut overrides = self.overrides.iter().rev();
         match overrides.find(|one| one.from <= at && at < one.until) {
             Some(one) => &one.who,
-            None => self.member(self.turn_at(at)),
+            None => {
+                let mut layers = self.layers.iter().rev();
+                let layer = layers.find(|layer| layer.is_in_force(at, &self.zone));
+                layer.map_or("", |layer| layer.who(at, &self.zone))
+            }
         }
     }
 
     /// Whether a channel takes turns, or replaces one that does.
     pub(crate) fn names(&self, channel: &str) -> bool {
         let replacements = self.overrides.iter().map(|one| &one.who);
-        self.members
-            .iter()
-            .chain(replacements)
-            .any(|who| who == channel)
-    }
-
-    fn member(&self, turn: i64) -> &str {
-        let count = i64::try_from(self.members.len()).unwrap_or(1).max(1);
-        let index = usize::try_from(turn.rem_euclid(count)).unwrap_or(0);
-        self.members.get(index).map_or("", String::as_str)
-    }
-
-    /// The number of the turn, from 0 at the start; before it they are negative.
-    fn turn_at(&self, at: Timestamp) -> i64 {
-        match self.turn {
-            Turn::Days(days) => {
-                let local = at.to_jiff().to_zoned(self.zone.clone()).datetime();
-                let since = self.start.date().until(local.date());
-                let whole = i64::from(since.map_or(0, |span| span.get_days()));
-                let is_before = local.time() < self.start.time();
-                (whole - i64::from(is_before)).div_euclid(days)
-            }
-            Turn::Time(length) => {
-                let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX).max(1);
-                (at.0.saturating_sub(self.begin(0).0)).div_euclid(millis)
-            }
-        }
-    }
-
-    /// When a turn begins.
-    fn begin(&self, turn: i64) -> Timestamp {
-        let date = |start: DateTime| {
-            let zoned = start.to_zoned(self.zone.clone()).ok();
-            Timestamp(zoned.map_or(0, |zoned| zoned.timestamp().as_millisecond()))
-        };
-        match self.turn {
-            Turn::Days(days) => {
-                let later = turn.saturating_mul(days);
-                let later = Span::new().try_days(later).unwrap_or_else(|_| 0.days());
-                date(self.start.checked_add(later).unwrap_or(self.start))
-            }
-            Turn::Time(length) => {
-                let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-                Timestamp(
-                    date(self.start)
-                        .0
-                        .saturating_add(turn.saturating_mul(millis)),
-                )
-            }
-        }
+        let members = self.layers.iter().flat_map(|layer| &layer.members);
+        members.chain(replacements).any(|who| who == channel)
     }
 
     /// Who is on call from `from` until `to`, without gaps; the first and the last are cut off there.
     pub fn shifts(&self, from: Timestamp, to: Timestamp) -> Vec<Shift> {
         let mut borders = vec![from, to];
-        let mut turn = self.turn_at(from);
-        while borders.len() < MOST_SHIFTS {
-            turn += 1;
-            let begin = self.begin(turn);
-            if begin >= to {
-                break;
-            }
-            borders.push(begin);
+        for layer in &self.layers {
+            layer.borders((from, to), &self.zone, &mut borders);
         }
         let edges = self.overrides.iter().flat_map(|one| [one.from, one.until]);
         borders.extend(edges);

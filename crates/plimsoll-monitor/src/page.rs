@@ -24,6 +24,8 @@ mod words;
 
 mod live;
 
+pub(crate) mod share;
+
 mod routes;
 
 pub use crate::page::config::{Guard, Logo, PageComponent, PageGroup, PagePlan};

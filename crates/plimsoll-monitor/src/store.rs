@@ -114,6 +114,15 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
         to: Timestamp,
     ) -> StoreFuture<'_, Vec<Rollup>>;
 
+    /// The raw results of a monitor from `from` until before `to`, added up by region, in the order of their numbers.
+    fn by_region(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<(u16, Rollup)>>;
+
     /// The health of a monitor from the last change before `from` on, until before `to`, ascending.
     fn health(
         &self,

@@ -17,7 +17,9 @@ mod courier;
 pub use crate::subscribe::config::SubscriptionPlan;
 pub(crate) use crate::subscribe::config::compile;
 pub(crate) use crate::subscribe::courier::run as deliver;
-pub(crate) use crate::subscribe::desk::{SubscribeError, confirm, list, remove, stop, subscribe};
+pub(crate) use crate::subscribe::desk::{
+    OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
+};
 pub(crate) use crate::subscribe::publish::run as publish;
 pub(crate) use crate::subscribe::record::{Means, Subscriber};
 

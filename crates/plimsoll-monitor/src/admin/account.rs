@@ -8,7 +8,7 @@ use http::StatusCode;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
-use crate::admin::{password, recovery, totp};
+use crate::admin::{oidc, password, recovery, totp};
 use crate::api::Api;
 use crate::store::{SessionChoice, UserEdit};
 
@@ -37,6 +37,10 @@ struct AccountPage {
     /// How many recovery codes are left.
     left: usize,
     sessions: Vec<Row>,
+    /// The name of the provider of `[oidc]`.
+    provider: Option<String>,
+    /// The addresses there that sign the member in.
+    linked: Vec<String>,
 }
 
 pub(super) async fn show(
@@ -67,6 +71,13 @@ async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<R
         .unwrap_or_default();
     let name =
         percent_encoding::utf8_percent_encode(&me.user.name, percent_encoding::NON_ALPHANUMERIC);
+    let provider = handle.board.oidc().map(|plan| plan.name.clone());
+    let linked = match &provider {
+        None => Vec::new(),
+        Some(_) => oidc::identities(handle, me.user.id)
+            .await
+            .map_err(refused)?,
+    };
     let status = if shell.error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -80,6 +91,8 @@ async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<R
         left: recovery::left(handle, me.user.id).await.map_err(refused)?,
         codes,
         sessions: sessions.collect(),
+        provider,
+        linked: linked.into_iter().map(oidc::Identity::shown).collect(),
         s: shell,
     };
     Ok(html(&page, status))

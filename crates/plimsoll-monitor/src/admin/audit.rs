@@ -21,6 +21,7 @@ struct Row {
     address: String,
     action: String,
     object: String,
+    detail: String,
 }
 
 #[derive(Template)]
@@ -49,6 +50,7 @@ pub(super) async fn list(
         address: one.entry.address,
         action: one.entry.action,
         object: one.entry.object,
+        detail: one.entry.detail.unwrap_or_default(),
     });
     Ok(page(&AuditPage {
         s: Shell::new(&me, "/admin/audit", "Audit log"),

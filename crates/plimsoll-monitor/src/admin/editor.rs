@@ -11,12 +11,13 @@ use http::StatusCode;
 use plimsoll_model::document::ConfigProblem;
 
 use crate::admin::form::Form;
-use crate::admin::guard::{Me, random};
+use crate::admin::guard::Me;
 use crate::admin::monitors::{class_of, failed};
 use crate::admin::shell::{Shell, html, latency, missing, redirect};
 use crate::api::{Api, ApiError, encoded};
 use crate::config::{Source, What, mask, overlay};
 use crate::manage::{ChangeError, Put};
+use crate::random;
 use crate::reading::CheckResult;
 use crate::store::DefinitionKind;
 
@@ -209,7 +210,7 @@ fn split(text: &str, separator: char) -> Vec<String> {
 
 /// A token for the URL of a heartbeat.
 fn token() -> Result<String, String> {
-    random().ok_or_else(|| "the system has no random numbers".to_owned())
+    random::token().ok_or_else(|| "the system has no random numbers".to_owned())
 }
 
 /// A line of the folded part.

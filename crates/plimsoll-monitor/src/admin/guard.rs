@@ -13,7 +13,6 @@ use http::header::{
 use http::{HeaderMap, Method, StatusCode};
 use plimsoll_model::Clock;
 use plimsoll_server::Scheme;
-use ring::rand::{self, SystemRandom};
 
 use crate::admin::form::Form;
 use crate::admin::shell::{message, redirect};
@@ -65,12 +64,6 @@ impl Me {
 pub(super) fn csrf_of(purpose: &str, cookie: &str) -> String {
     let hash = ApiToken::hash_of(&format!("csrf {purpose} {cookie}"));
     BASE64_URL_SAFE_NO_PAD.encode(hash)
-}
-
-/// 256 random bits for a cookie.
-pub(super) fn random() -> Option<String> {
-    let random: [u8; 32] = rand::generate(&SystemRandom::new()).ok()?.expose();
-    Some(BASE64_URL_SAFE_NO_PAD.encode(random))
 }
 
 /// Whether two tokens are the same, in constant time of their hashes.

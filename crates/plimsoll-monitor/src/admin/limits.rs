@@ -1,9 +1,9 @@
 //! How often a sign-in may be tried, by address and by account. Pure: the time is an argument.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::limits::{self, add};
 use crate::timestamp::Timestamp;
 
 /// Attempts of an address within a minute.
@@ -11,9 +11,6 @@ const OF_ADDRESS: (u32, Duration) = (10, Duration::from_mins(1));
 
 /// Failed attempts on an account within a quarter of an hour.
 const OF_ACCOUNT: (u32, Duration) = (8, Duration::from_mins(15));
-
-/// Addresses or accounts that are counted; the oldest is forgotten for another one.
-const MOST: usize = 10_000;
 
 /// Attempts lately.
 #[derive(Debug, Default)]
@@ -23,8 +20,8 @@ pub(crate) struct SignInLimits {
 
 #[derive(Debug, Default)]
 struct Counts {
-    addresses: HashMap<String, (Timestamp, u32)>,
-    accounts: HashMap<String, (Timestamp, u32)>,
+    addresses: limits::Counts,
+    accounts: limits::Counts,
 }
 
 impl SignInLimits {
@@ -53,34 +50,10 @@ impl SignInLimits {
     }
 }
 
-/// Counts one more; how long to wait if that is above the limit.
-fn add(
-    counts: &mut HashMap<String, (Timestamp, u32)>,
-    name: &str,
-    (most, window): (u32, Duration),
-    now: Timestamp,
-) -> Option<Duration> {
-    if !counts.contains_key(name) && counts.len() >= MOST {
-        counts.retain(|_, (since, _)| now.since(*since) < window && *since <= now);
-        if counts.len() >= MOST {
-            let oldest = counts.iter().min_by_key(|(_, (since, _))| *since);
-            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
-                counts.remove(&oldest);
-            }
-        }
-    }
-    let entry = counts.entry(name.to_owned()).or_insert((now, 0));
-    // A clock that steps back starts a new window.
-    if now < entry.0 || now.since(entry.0) >= window {
-        *entry = (now, 0);
-    }
-    entry.1 = entry.1.saturating_add(1);
-    (entry.1 > most).then(|| window.saturating_sub(now.since(entry.0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MOST;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp(1_772_366_400_000 + seconds * 1000)

@@ -8,10 +8,13 @@ use axum::response::Response;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
+use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
-use crate::api::Api;
-use crate::notify::send_test;
+use crate::api::{Api, encoded};
+use crate::config::Source;
+use crate::notify::{NoticeKind, send_test};
+use crate::store::Role;
 
 /// Notices that are shown.
 const MOST: usize = 100;
@@ -22,6 +25,9 @@ const AHEAD: Duration = Duration::from_hours(60 * 24);
 /// A channel.
 #[derive(Debug)]
 struct Channel {
+    /// The name in paths.
+    path: String,
+    is_kept: bool,
     name: String,
     kinds: String,
     scope: String,
@@ -55,6 +61,8 @@ struct NoticesPage {
     channels: Vec<Channel>,
     rotations: Vec<Rotation>,
     notices: Vec<Notice>,
+    /// Whether the user may change channels.
+    manages: bool,
 }
 
 pub(super) async fn list(
@@ -65,13 +73,15 @@ pub(super) async fn list(
     let handle = &api.handle;
     let channels = handle.board.channels();
     let channels = channels.iter().map(|plan| Channel {
+        path: encoded(&plan.name),
+        is_kept: plan.source == Source::Store,
         name: plan.name.clone(),
-        kinds: plan
-            .kinds
-            .iter()
-            .map(|kind| kind.name().replace('_', " "))
-            .collect::<Vec<_>>()
-            .join(", "),
+        kinds: if plan.kinds.len() == NoticeKind::ALL.len() {
+            "all".to_owned()
+        } else {
+            let names = plan.kinds.iter().map(|kind| kind.name().replace('_', " "));
+            names.collect::<Vec<_>>().join(", ")
+        },
         scope: match &plan.monitors {
             None => "all monitors".to_owned(),
             Some(monitors) => format!("{} monitors", monitors.len()),
@@ -112,6 +122,7 @@ pub(super) async fn list(
         }
     });
     Ok(page(&NoticesPage {
+        manages: me.may(Role::Admin),
         rotations: rotations.collect(),
         s: Shell::new(&me, "/admin/notices", "Notices").done(query.as_deref()),
         channels: channels.collect(),
@@ -126,16 +137,7 @@ pub(super) async fn test(State(api): State<Api>, Extension(me): Extension<Me>) -
     let Some(plan) = channels.iter().find(|plan| plan.name == name).cloned() else {
         return missing().await;
     };
-    // Its connections live on the thread that made them.
-    let sent = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| error.to_string())?;
-        let local = tokio::task::LocalSet::new();
-        local.block_on(&runtime, send_test(&plan))
-    });
-    let sent = sent.await.unwrap_or_else(|error| Err(error.to_string()));
+    let sent = apart(move || async move { send_test(&plan).await }).await;
     if let Err(error) = api
         .handle
         .note(&me.actor, "channel.test", &name, me.now)

@@ -9,6 +9,8 @@ use plimsoll_model::Secret;
 use ring::rand::{self, SystemRandom};
 use tokio::sync::Semaphore;
 
+use crate::random;
+
 /// KiB, passes and lanes: the least that OWASP's password storage guide recommends.
 const MEMORY: u32 = 19_456;
 const PASSES: u32 = 2;
@@ -123,21 +125,7 @@ pub(crate) fn problem(password: &str) -> Option<String> {
 
 /// A password of 100 random bits, in groups that can be read out.
 pub(crate) fn generate() -> Result<String, HashFailure> {
-    /// Without letters and digits that look alike.
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-
-    let random: [u8; 20] = rand::generate(&SystemRandom::new())
-        .map_err(|_| HashFailure)?
-        .expose();
-    let letters: Vec<_> = random
-        .iter()
-        .map(|byte| char::from(LETTERS[usize::from(byte & 31)]))
-        .collect();
-    let groups: Vec<String> = letters
-        .chunks(5)
-        .map(|group| group.iter().collect())
-        .collect();
-    Ok(groups.join("-"))
+    random::code(20, 5).ok_or(HashFailure)
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 //!
 //! The store has their SHA-256. Each has 80 random bits, so that the hash gives nothing away.
 
-use ring::rand::{self, SystemRandom};
-
 use crate::config::ApiToken;
 use crate::engine::Handle;
+use crate::random;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, PutDefinition, StoreError, UserId,
 };
@@ -13,9 +12,6 @@ use crate::timestamp::Timestamp;
 
 /// Codes of a user.
 const COUNT: usize = 10;
-
-/// Without those that look alike.
-const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz23456789z";
 
 const KIND: DefinitionKind = DefinitionKind::Recovery;
 
@@ -25,18 +21,7 @@ fn key(user: UserId) -> String {
 
 /// New codes, as people type them; `None` if the system has no random numbers.
 fn generate() -> Option<Vec<String>> {
-    let one = || {
-        let random: [u8; 16] = rand::generate(&SystemRandom::new()).ok()?.expose();
-        let letters = random
-            .iter()
-            .map(|byte| char::from(LETTERS[usize::from(byte & 31)]));
-        let letters: Vec<_> = letters.collect();
-        let parts = letters
-            .chunks(4)
-            .map(|part| part.iter().collect::<String>());
-        Some(parts.collect::<Vec<_>>().join("-"))
-    };
-    (0..COUNT).map(|_| one()).collect()
+    (0..COUNT).map(|_| random::code(16, 4)).collect()
 }
 
 /// The hash of a code as it was typed.

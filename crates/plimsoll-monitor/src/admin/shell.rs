@@ -35,7 +35,7 @@ const MENU: [(&str, &str, char, Role); 12] = [
 ];
 
 /// Messages that a page may be opened with after a change: a fixed set, so that a link cannot put words on a page.
-const DONE: [(&str, &str); 23] = [
+const DONE: [(&str, &str); 26] = [
     ("saved", "The changes are saved."),
     ("added", "The monitor is added."),
     ("deleted", "Deleted."),
@@ -57,6 +57,7 @@ const DONE: [(&str, &str); 23] = [
         "Monitors of the configuration file were left as they are.",
     ),
     ("sent", "The test message was accepted."),
+    ("link-revoked", "The link is revoked."),
     ("revoked", "The token is revoked."),
     ("ended", "The sessions are ended."),
     (
@@ -73,6 +74,8 @@ const DONE: [(&str, &str); 23] = [
         "The recovery codes of before are no longer valid.",
     ),
     ("totp-off", "One-time codes are no longer required."),
+    ("linked", "You can sign in by the provider from now on."),
+    ("unlinked", "The provider no longer signs you in."),
     ("no-incident", "The monitor has no open incident."),
 ];
 

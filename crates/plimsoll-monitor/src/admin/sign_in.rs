@@ -12,14 +12,15 @@ use http::request::Parts;
 use plimsoll_model::Clock;
 
 use crate::admin::form::Form;
-use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls, random};
+use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls};
 use crate::admin::shell::{html, message, redirect};
 use crate::admin::{password, recovery, totp};
 use crate::api::{Api, address_of};
 use crate::config::ApiToken;
 use crate::manage::Actor;
 use crate::page::{cookie, parameter};
-use crate::store::{NewSession, SessionChoice, User, UserEdit};
+use crate::random;
+use crate::store::{NewSession, SessionChoice, StoreError, User, UserEdit};
 use crate::timestamp::Timestamp;
 
 /// How long a session lasts.
@@ -38,6 +39,8 @@ struct SignInPage {
     name: String,
     error: Option<String>,
     has_users: bool,
+    /// The provider of `[oidc]`, and the query of its link.
+    provider: Option<(String, String)>,
 }
 
 pub(super) async fn show(
@@ -55,7 +58,7 @@ pub(super) async fn show(
     clippy::needless_pass_by_value,
     reason = "the form of `unwrap_or_else`"
 )]
-fn failed(why: String) -> Response {
+pub(super) fn failed(why: String) -> Response {
     message(
         StatusCode::SERVICE_UNAVAILABLE,
         "Sign-in is not possible now",
@@ -64,7 +67,7 @@ fn failed(why: String) -> Response {
 }
 
 /// The form with a cookie of its own.
-async fn fresh(
+pub(super) async fn fresh(
     api: &Api,
     request: &Parts,
     next: String,
@@ -76,13 +79,18 @@ async fn fresh(
         .refresh_access()
         .await
         .map_err(|error| error.to_string())?;
-    let value = random().ok_or("the system has no random numbers")?;
+    let value = random::token().ok_or("the system has no random numbers")?;
     let (status, error) = match error {
         None => (StatusCode::OK, None),
         Some((status, error)) => (status, Some(error)),
     };
+    let provider = api.handle.board.oidc().map(|plan| {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        (plan.name.clone(), query.append_pair("next", &next).finish())
+    });
     let page = SignInPage {
         csrf: csrf_of("sign-in", &value),
+        provider,
         next,
         name,
         error,
@@ -101,7 +109,14 @@ async fn fresh(
     Ok(response)
 }
 
-fn set(response: &mut Response, name: &str, value: &str, path: &str, age: Duration, is_tls: bool) {
+pub(super) fn set(
+    response: &mut Response,
+    name: &str,
+    value: &str,
+    path: &str,
+    age: Duration,
+    is_tls: bool,
+) {
     let secure = if is_tls { "; Secure" } else { "" };
     let age = age.as_secs();
     let cookie =
@@ -158,8 +173,8 @@ impl Refusal {
     }
 }
 
-impl From<crate::store::StoreError> for Refusal {
-    fn from(error: crate::store::StoreError) -> Self {
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
             text: error.to_string(),
@@ -205,14 +220,24 @@ async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Re
         }
     };
     api.sign_ins.succeeded(name);
+    Ok(open(api, request, &user, form.get("next"), None).await?)
+}
+
+/// Opens a session, and leads on.
+///
+/// - `by`: what signed the user in, if not a password.
+pub(super) async fn open(
+    api: &Api,
+    request: &Parts,
+    user: &User,
+    next: &str,
+    by: Option<&str>,
+) -> Result<Response, StoreError> {
+    let now = Timestamp::of(api.clock.wall());
+    let address = address_of(&request.extensions);
+    let handle = &api.handle;
     // A session has a new cookie always, so that one that another person set is of no use.
-    let Some(value) = random() else {
-        return Err(Refusal {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            text: "The system has no random numbers.".to_owned(),
-            wait: None,
-        });
-    };
+    let value = random::token().ok_or(StoreError::Busy)?;
     let agent = request.headers.get("user-agent");
     let agent = agent.map(|agent| {
         String::from_utf8_lossy(agent.as_bytes())
@@ -224,7 +249,7 @@ async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Re
         user: user.id,
         hash: ApiToken::hash_of(&value),
         until: now.plus(LASTS),
-        address,
+        address: address.clone(),
         agent: agent.unwrap_or_default(),
     };
     handle.store.open_session(handle.org, session, now).await?;
@@ -233,20 +258,21 @@ async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Re
         ..UserEdit::default()
     };
     handle.store.edit_user(handle.org, user.id, seen).await?;
-    handle.note(&actor, "session.open", &user.name, now).await?;
-    let mut response = redirect(within(form.get("next")));
+    let actor = Actor {
+        name: user.name.clone(),
+        address,
+    };
+    let mut entry = actor.audit("session.open", &user.name);
+    entry.detail = by.map(str::to_owned);
+    handle.store.record_audit(handle.org, entry, now).await?;
+    let mut response = redirect(within(next));
     let is_tls = is_tls(&request.headers, &request.extensions);
     set(&mut response, SESSION, &value, "/admin", LASTS, is_tls);
     Ok(response)
 }
 
 /// Whether the one-time code is right, if the user needs one. Each is valid once.
-async fn has_code(
-    api: &Api,
-    user: &User,
-    code: &str,
-    now: Timestamp,
-) -> Result<bool, crate::store::StoreError> {
+async fn has_code(api: &Api, user: &User, code: &str, now: Timestamp) -> Result<bool, StoreError> {
     let Some(secret) = &user.totp else {
         return Ok(true);
     };
@@ -259,7 +285,7 @@ async fn has_code(
 }
 
 /// A path of the admin pages, and of no other site.
-fn within(next: &str) -> &str {
+pub(super) fn within(next: &str) -> &str {
     let is_plain = next.starts_with("/admin")
         && !next.starts_with("/admin/sign-in")
         && next

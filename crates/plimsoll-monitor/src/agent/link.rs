@@ -8,6 +8,7 @@ use std::time::Duration;
 use plimsoll_client::fetch::{FetchLimits, Fetched, Fetcher, FetcherError};
 use plimsoll_model::Secret;
 use plimsoll_wire::tls::Trust;
+use serde::Deserialize;
 use url::Url;
 
 /// For one exchange.
@@ -41,6 +42,27 @@ pub enum Reply {
     Work(String),
     /// The known configuration, or a report that was taken.
     Fine,
+    /// A report that was taken, and the keys of monitors that are to be checked at once.
+    Check(Vec<String>),
+}
+
+impl Reply {
+    /// Reads the response to a report.
+    pub fn to_report(content: &[u8]) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Taken {
+            #[serde(default)]
+            check_now: Vec<String>,
+        }
+
+        // Earlier versions of the centre have no such member.
+        let taken: Taken = serde_json::from_slice(content).unwrap_or_default();
+        if taken.check_now.is_empty() {
+            Self::Fine
+        } else {
+            Self::Check(taken.check_now)
+        }
+    }
 }
 
 /// Why an exchange came to nothing.
@@ -153,9 +175,9 @@ impl Link for Centre {
         Box::pin(async move {
             let fields = vec![("content-type".to_owned(), "application/json".to_owned())];
             let content = Some(report.as_bytes());
-            self.call("POST", "api/v1/agent/results", fields, content)
-                .await?;
-            Ok(Reply::Fine)
+            let path = "api/v1/agent/results";
+            let answer = self.call("POST", path, fields, content).await?;
+            Ok(Reply::to_report(&answer.content))
         })
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn agent(State(api): State<Api>, mut request: Request, next: Ne
     next.run(request).await
 }
 
-/// The scope of the token of a request that changes something.
+/// The scope of the token of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Held(pub(super) Scope);
 
@@ -60,6 +60,8 @@ pub(super) async fn reading(State(api): State<Api>, mut request: Request, next: 
     }
     let sees = Sees(scope.is_some_and(|scope| scope >= Scope::Write));
     request.extensions_mut().insert(sees);
+    let held = Held(scope.unwrap_or(Scope::Read));
+    request.extensions_mut().insert(held);
     next.run(request).await
 }
 

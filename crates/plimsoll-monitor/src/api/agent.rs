@@ -67,12 +67,16 @@ pub(super) async fn report(
         lost: report.lost,
     };
     let run = report.run;
-    let taken = api
+    let (taken, check_now) = api
         .handle
         .report(&agent, run, report.into_results(now))
         .await?;
     api.handle.board.set_heard(&agent, heard);
-    Ok(json_of(&json!({ "taken": taken })))
+    let mut answer = json!({ "taken": taken });
+    if !check_now.is_empty() {
+        answer["check_now"] = json!(check_now);
+    }
+    Ok(json_of(&answer))
 }
 
 /// Lists the regions: this process's own, then those of agents.

@@ -1,17 +1,23 @@
 //! `/api/v1/notices`: what waits to be sent, and what became of the rest.
 
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use serde_json::{Value, json};
 
 use crate::api::Api;
+use crate::api::access::Held;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::query::Query;
-use crate::store::{NoticeState, StoredNotice};
+use crate::store::{NoticeState, Scope, StoredNotice};
+use crate::subscribe;
 
 /// Notices of one answer.
 const MOST: usize = 500;
 
-pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
+pub(super) async fn list(
+    State(api): State<Api>,
+    Extension(held): Extension<Held>,
+    RawQuery(query): RawQuery,
+) -> Answer {
     let mut query = Query::of(query.as_deref());
     let limit = query.count("limit", 100, MOST)?;
     let state = match query.take("state") {
@@ -29,11 +35,22 @@ pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> A
     query.finish()?;
     let handle = &api.handle;
     let found = handle.store.notices(handle.org, state, limit).await?;
+    let sees_readers = held.0 >= Scope::Admin;
+    let shown = |notice| shown(notice, sees_readers);
     let notices: Vec<_> = found.iter().map(shown).collect();
     Ok(json_of(&json!({ "notices": notices })))
 }
 
-fn shown(notice: &StoredNotice) -> Value {
+/// - `sees_readers`: whether it may have addresses of subscribers, which mail servers repeat in their errors.
+fn shown(notice: &StoredNotice, sees_readers: bool) -> Value {
+    let is_shown = sees_readers || notice.channel != subscribe::CHANNEL;
+    let error = notice.error.as_deref().map(|error| {
+        if is_shown {
+            error
+        } else {
+            "a token with the scope `admin` sees why"
+        }
+    });
     let message: Value = serde_json::from_str(&notice.message).unwrap_or_default();
     json!({
         "id": notice.id.0,
@@ -42,7 +59,7 @@ fn shown(notice: &StoredNotice) -> Value {
         "created_at": notice.created.to_string(),
         "due_at": notice.due.to_string(),
         "attempts": notice.attempts,
-        "error": notice.error,
+        "error": error,
         "message": message,
     })
 }

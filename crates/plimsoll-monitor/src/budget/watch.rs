@@ -106,7 +106,7 @@ async fn look(
                 let since = history.last_outage().unwrap_or(now);
                 burning.insert(view.plan.key.clone(), since);
                 let kind = NoticeKind::BudgetBurning;
-                notices.extend(written(board, &view, kind, since, now, &told(&slo, rule)));
+                notices.extend(written(board, &view, kind, since, now, &reason(&slo, rule)));
             }
             (None, Some(since)) => {
                 burning.remove(&view.plan.key);
@@ -124,7 +124,7 @@ async fn look(
     Ok(())
 }
 
-fn told(slo: &Slo, rule: Rule) -> String {
+fn reason(slo: &Slo, rule: Rule) -> String {
     let hours = rule.long.as_secs() / 3_600;
     let window = slo.window.as_secs() / 86_400;
     format!(

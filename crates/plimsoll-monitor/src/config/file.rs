@@ -13,6 +13,7 @@ use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
 use crate::config::{kinds, maintenance, store, token};
 use crate::notify;
+use crate::oidc;
 use crate::oncall;
 use crate::page::config as page;
 use crate::probe::{Reach, SuppliedKinds};
@@ -112,6 +113,9 @@ pub(super) fn compile(
     let subscriptions = root
         .table("subscriptions")
         .and_then(|table| subscribe::compile(table, environment));
+    let oidc = root
+        .table("oidc")
+        .and_then(|table| oidc::compile(table, directory, environment));
     let (rotations, on_call) = oncall::compile(root.tables("on_call"));
     let channels = notify::compile(root.tables("notify"), &monitors, &rotations, environment);
     for value in &on_call {
@@ -158,6 +162,7 @@ pub(super) fn compile(
         keys: sealing,
         rotations,
         subscriptions,
+        oidc,
         channels,
         grounds: Arc::new(grounds),
         warnings,

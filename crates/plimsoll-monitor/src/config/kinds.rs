@@ -17,6 +17,7 @@ use crate::config::file::Context;
 use crate::config::maintenance::zone;
 use crate::config::monitor::Defaults;
 use crate::config::plan::{CompositePlan, EveryOrCron, HeartbeatPlan, What};
+use crate::config::token::of_url;
 use crate::probe::{
     DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol,
     Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, SuppliedKind, TcpProbe, TcpTarget,
@@ -538,19 +539,9 @@ fn grpc(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<
 }
 
 fn heartbeat(value: Value<'_>) -> Option<Kind> {
-    /// Shorter ones can be guessed.
-    const SHORTEST_TOKEN: usize = 16;
-
     let mut table = value.table()?;
     let token = if let Some(value) = table.take("token") {
-        let text = as_text(&value)?;
-        let is_safe = text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if text.len() < SHORTEST_TOKEN || !is_safe {
-            return value.wrong("needs at least 16 letters, digits and hyphens, such as a UUID");
-        }
-        Some(Secret::new(text))
+        Some(of_url(&value)?)
     } else {
         table.missing(
             "token",

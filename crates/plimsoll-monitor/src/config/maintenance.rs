@@ -94,7 +94,7 @@ fn starts(table: &mut Table<'_>) -> Option<Starts> {
     starts
 }
 
-fn weekday(value: &Value<'_>) -> Option<Weekday> {
+pub(crate) fn weekday(value: &Value<'_>) -> Option<Weekday> {
     let text = as_text(value)?;
     match weekday_of(text) {
         Some(day) => Some(day),

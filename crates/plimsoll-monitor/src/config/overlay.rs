@@ -16,6 +16,8 @@ use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::plan::MonitorPlan;
 use crate::config::{kinds, maintenance};
+use crate::notify::{self, NotifyPlan};
+use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
 use crate::page::config as page;
 use crate::probe::Reach;
@@ -172,6 +174,27 @@ pub(crate) fn window(
     let placed = compiled.map(|(window, only)| PlacedWindow::of(window, &only, monitors));
     let problems = document.into_problems();
     placed.filter(|_| problems.is_empty()).ok_or(problems)
+}
+
+/// Compiles a definition of a channel of notices.
+///
+/// - `others`: channels that are there already.
+pub(crate) fn channel(
+    text: &str,
+    grounds: &Grounds,
+    monitors: &[MonitorPlan],
+    rotations: &[Arc<OnCallPlan>],
+    others: &[Arc<NotifyPlan>],
+) -> Result<Arc<NotifyPlan>, Vec<ConfigProblem>> {
+    let mut document = Document::parse(text);
+    let compiled = notify::compile_one(
+        document.root(),
+        monitors,
+        (rotations, grounds.filter.clone()),
+        others,
+    );
+    let problems = document.into_problems();
+    compiled.filter(|_| problems.is_empty()).ok_or(problems)
 }
 
 /// Compiles a definition of a page.

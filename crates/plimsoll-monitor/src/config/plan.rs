@@ -15,6 +15,7 @@ use crate::config::overlay::Grounds;
 use crate::config::token::ApiToken;
 use crate::detect::DetectPolicy;
 use crate::notify::NotifyPlan;
+use crate::oidc::OidcPlan;
 use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
 use crate::probe::Probe;
@@ -55,6 +56,8 @@ pub struct Plan {
     pub rotations: Vec<Arc<OnCallPlan>>,
     /// By what means readers of pages may subscribe; absent if they may not.
     pub subscriptions: Option<Arc<SubscriptionPlan>>,
+    /// By which provider members may sign in.
+    pub oidc: Option<Arc<OidcPlan>>,
     /// Where notices go.
     pub channels: Vec<Arc<NotifyPlan>>,
     /// Against what definitions in the store are compiled.

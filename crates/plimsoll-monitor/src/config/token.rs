@@ -1,6 +1,7 @@
 //! `[[token]]`: who may use the API, by the hash of what they send.
 
 use crate::store::Scope;
+use plimsoll_model::Secret;
 use plimsoll_model::document::{Table, Value, as_text};
 use ring::digest::{SHA256, digest};
 use ring::rand::{self, SystemRandom};
@@ -82,6 +83,21 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<ApiToken> {
         hash: hash?,
         scope,
     })
+}
+
+/// A secret that is part of a URL, such as that of a heartbeat.
+pub(crate) fn of_url(value: &Value<'_>) -> Option<Secret> {
+    /// Shorter ones can be guessed.
+    const SHORTEST: usize = 16;
+
+    let text = as_text(value)?;
+    let is_safe = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if text.len() < SHORTEST || !is_safe {
+        return value.wrong("needs at least 16 letters, digits and hyphens, such as a UUID");
+    }
+    Some(Secret::new(text))
 }
 
 /// The hash that a value holds as text.

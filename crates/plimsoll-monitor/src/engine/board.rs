@@ -10,6 +10,7 @@ use crate::config::overlay::PlacedWindow;
 use crate::config::{AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, Plan, Source};
 use crate::detect::RegionView;
 use crate::notify::NotifyPlan;
+use crate::oidc::OidcPlan;
 use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
 use crate::reading::CheckResult;
@@ -47,6 +48,7 @@ struct Content {
     /// Names of regions by their numbers in the store.
     regions: Arc<BTreeMap<u16, Arc<str>>>,
     subscriptions: Option<Arc<SubscriptionPlan>>,
+    oidc: Option<Arc<OidcPlan>>,
     rotations: Arc<[Arc<OnCallPlan>]>,
 }
 
@@ -198,6 +200,11 @@ impl Board {
         self.read(|content| content.subscriptions.clone())
     }
 
+    /// By which provider members may sign in.
+    pub fn oidc(&self) -> Option<Arc<OidcPlan>> {
+        self.read(|content| content.oidc.clone())
+    }
+
     /// The last report of an agent.
     pub fn heard(&self, agent: &str) -> Option<Heard> {
         self.read(|content| content.heard.get(agent).cloned())
@@ -240,6 +247,10 @@ impl Board {
         self.read(|content| Arc::clone(&content.channels))
     }
 
+    pub(super) fn set_channels(&self, channels: &[Arc<NotifyPlan>]) {
+        self.write(|content| content.channels = channels.into());
+    }
+
     /// All maintenance windows, with what they are for.
     pub(crate) fn windows(&self) -> Arc<[PlacedWindow]> {
         self.read(|content| Arc::clone(&content.windows))
@@ -271,10 +282,10 @@ impl Board {
             content.metrics = plan.metrics;
             content.tokens = plan.tokens.as_slice().into();
             content.grounds = Arc::clone(&plan.grounds);
-            content.channels = plan.channels.as_slice().into();
             content.region = plan.region.as_str().into();
             content.rotations = plan.rotations.as_slice().into();
             content.subscriptions.clone_from(&plan.subscriptions);
+            content.oidc.clone_from(&plan.oidc);
             content.agents = plan.agents.as_slice().into();
             let agents = &plan.agents;
             content

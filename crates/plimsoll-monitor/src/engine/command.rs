@@ -48,7 +48,7 @@ pub(super) enum Command {
         String,
         u64,
         Vec<RemoteResult>,
-        oneshot::Sender<Result<usize, CommandError>>,
+        oneshot::Sender<Result<(usize, Vec<String>), CommandError>>,
     ),
     Heartbeat(
         String,
@@ -101,8 +101,8 @@ pub enum CommandError {
     /// The monitor is of another kind.
     #[error("this is not possible for a monitor of the kind {0}")]
     Kind(String),
-    /// Only other regions check the monitor.
-    #[error("only agents check this monitor: {0}")]
+    /// Only other regions check the monitor, and none of them reports.
+    #[error("only agents check this monitor, and none of them reports: {0}")]
     Elsewhere(String),
     /// The check could not start.
     #[error("the check cannot start now: {0}")]
@@ -163,10 +163,16 @@ impl Handle {
             .await
     }
 
-    /// Checks at once, and waits for the result, which counts like any other.
+    /// Checks at once, and waits for the result, which counts like any other. Agents of the monitor check too; where only
+    /// they do, it is the first of their results.
     pub async fn check_now(&self, key: &str) -> Result<CheckResult, CommandError> {
+        /// For an agent: its next report, the check, and another report.
+        const PATIENCE: Duration = Duration::from_secs(60);
+
         let key = key.to_owned();
-        self.command(|done| Command::CheckNow(key, done)).await
+        let checking = self.command(|done| Command::CheckNow(key, done));
+        let checked = tokio::time::timeout(PATIENCE, checking).await;
+        checked.unwrap_or(Err(CommandError::Busy("no result came within a minute")))
     }
 
     /// Pauses or resumes a monitor.
@@ -195,7 +201,8 @@ impl Handle {
         self.command(|done| Command::Push(key, result, done)).await
     }
 
-    /// Takes results of an agent; how many of them were new and of monitors that it checks.
+    /// Takes results of an agent; how many of them were new and of monitors that it checks, and the keys of monitors that
+    /// it is to check at once.
     ///
     /// - `run`: differs with every start of the agent. Results that a run repeats are left out.
     pub async fn report(
@@ -203,7 +210,7 @@ impl Handle {
         region: &str,
         run: u64,
         results: Vec<RemoteResult>,
-    ) -> Result<usize, CommandError> {
+    ) -> Result<(usize, Vec<String>), CommandError> {
         let region = region.to_owned();
         self.command(|done| Command::Report(region, run, results, done))
             .await

@@ -116,6 +116,10 @@ pub(super) struct Supervisor {
     actor: Option<String>,
     /// Where notices go.
     channels: Vec<Arc<NotifyPlan>>,
+    /// Channels of the store, with their definitions.
+    kept_channels: Vec<(String, Arc<NotifyPlan>)>,
+    /// Whether those of the file have been replaced.
+    channels_are_new: bool,
     /// They deliver what waits, one for each channel.
     couriers: JoinSet<()>,
     /// Checks of monitors that may not be there.
@@ -128,6 +132,10 @@ pub(super) struct Supervisor {
     regions: HashMap<Arc<str>, u16>,
     /// The run of each agent, and the number of the last result that it sent.
     reported: HashMap<Arc<str>, (u64, u64)>,
+    /// The keys of monitors that agents are to check at once, and since when.
+    hurried: HashMap<Arc<str>, Vec<(String, Timestamp)>>,
+    /// Callers that wait for the result of an agent, and since when.
+    waiting_for_agents: HashMap<MonitorId, Vec<(Timestamp, Waiting)>>,
 }
 
 impl Supervisor {
@@ -173,6 +181,10 @@ impl Supervisor {
             placed: Vec::new(),
             regions: HashMap::new(),
             reported: HashMap::new(),
+            hurried: HashMap::new(),
+            kept_channels: Vec::new(),
+            channels_are_new: true,
+            waiting_for_agents: HashMap::new(),
             base: plan.clone(),
         };
         supervisor.load(plan).await?;
@@ -276,7 +288,10 @@ impl Supervisor {
                 &self.board.figures.late_us,
                 u64::try_from(late).unwrap_or(u64::MAX),
             );
-            self.begin(due.key, now).ok();
+            let begun = self.begin(due.key, now);
+            if begun.is_err_and(DropReason::is_for_room) {
+                self.scheduler.put_off(due.key, now);
+            }
         }
     }
 

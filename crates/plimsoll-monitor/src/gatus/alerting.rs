@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toml::{Table, Value};
 
+use crate::config::Source;
 use crate::gatus::block::Block;
 use crate::notify::{NoticeKind, Notifier, NotifyPlan, notifier_of};
 
@@ -227,6 +228,8 @@ impl Alerting {
                 name = format!("{name} every {}s", remind.as_secs());
             }
             Some(Arc::new(NotifyPlan {
+                source: Source::File,
+                filter: None,
                 name,
                 notifier: Arc::clone(self.notifiers.get(kind)?),
                 rotations: Vec::new(),

@@ -235,6 +235,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         keys: Vec::new(),
         rotations: Vec::new(),
         subscriptions: None,
+        oidc: None,
         channels,
         grounds: Arc::default(),
         warnings: Vec::new(),

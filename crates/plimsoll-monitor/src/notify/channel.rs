@@ -178,6 +178,11 @@ pub(super) const CHANNELS: [(&str, Compile); 16] = [
     ("webhook", webhook::compile),
 ];
 
+/// The keys of channels.
+pub(crate) fn channel_kinds() -> impl Iterator<Item = &'static str> {
+    CHANNELS.iter().map(|(kind, _)| *kind)
+}
+
 /// A channel of settings that come from elsewhere than our files; fails with the first problem.
 pub(crate) fn notifier_of(kind: &str, table: &toml::Table) -> Result<Arc<dyn Notifier>, String> {
     let text = table.to_string();

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_client::AddressFilter;
 use plimsoll_model::document::{Table, Value, as_text};
 
-use crate::config::MonitorPlan;
+use crate::config::{MonitorPlan, Source};
 use crate::notify::channel::{CHANNELS, Notifier};
 use crate::notify::message::{Message, NoticeKind};
 use crate::notify::settings::Settings;
@@ -18,6 +19,10 @@ use crate::timestamp::Timestamp;
 pub struct NotifyPlan {
     /// In the outbox and the log.
     pub name: String,
+    /// Who defines it.
+    pub source: Source,
+    /// Which addresses it may reach; absent for all.
+    pub(crate) filter: Option<AddressFilter>,
     /// The rotations that it is a member of; while it is on call in none of them, what opens goes to others.
     pub rotations: Vec<Arc<OnCallPlan>>,
     /// The form of its messages.
@@ -164,6 +169,24 @@ pub(crate) fn compile<'t>(
     plans.collect()
 }
 
+/// Compiles a channel that is kept in the store, which names no variable of the environment.
+///
+/// - `others`: channels that are there already.
+pub(crate) fn compile_one(
+    table: Table<'_>,
+    monitors: &[MonitorPlan],
+    (rotations, filter): (&[Arc<OnCallPlan>], Option<AddressFilter>),
+    others: &[Arc<NotifyPlan>],
+) -> Option<Arc<NotifyPlan>> {
+    let mut names = others.iter().map(|other| other.name.clone()).collect();
+    let mut plan = one(table, monitors, &|_| None, &mut names)?;
+    let mine = rotations.iter().filter(|one| one.names(&plan.name));
+    plan.rotations = mine.cloned().collect();
+    plan.source = Source::Store;
+    plan.filter = filter;
+    Some(Arc::new(plan))
+}
+
 fn one<'t>(
     mut table: Table<'t>,
     monitors: &[MonitorPlan],
@@ -195,6 +218,8 @@ fn one<'t>(
     table.finish();
     Some(NotifyPlan {
         name: name?,
+        source: Source::File,
+        filter: None,
         rotations: Vec::new(),
         notifier: notifier?,
         kinds: kinds?,

@@ -25,14 +25,21 @@ const MOST_ANSWER: u64 = 64 * 1024;
 /// Between two looks at the outbox while nothing changes.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Between two looks at least: while much changes, each would read the same.
+const REST: Duration = Duration::from_millis(100);
+
 /// Notices of one look.
-const MOST_AT_ONCE: usize = 1_000;
+const MOST_AT_ONCE: usize = 20_000;
 
 /// Attempts before a notice is given up: about four hours.
 const MOST_ATTEMPTS: u32 = 12;
 
 /// Notices of one kind that are sent one by one; more of them become one.
 const FEW: usize = 3;
+
+/// A mass failure is reported once no other notice of its kind has come for so long, and after so long at the latest.
+const QUIET: Duration = Duration::from_secs(1);
+const MOST_QUIET: Duration = Duration::from_secs(10);
 
 /// Delivers the notices of one channel.
 #[derive(Clone)]
@@ -45,7 +52,7 @@ pub(crate) struct Courier {
 
 /// Delivers the notices of one channel for ever.
 pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>) {
-    let fetcher = match fetcher() {
+    let fetcher = match fetcher(&plan) {
         Ok(fetcher) => fetcher,
         Err(error) => {
             (courier.report)(&format!("notices to {} are not sent: {error}", plan.name));
@@ -62,6 +69,7 @@ pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>) {
         if matches!(waited, Ok(Err(_))) {
             return;
         }
+        tokio::time::sleep(REST).await;
     }
 }
 
@@ -72,9 +80,9 @@ pub(crate) const LIMITS: FetchLimits = FetchLimits {
     redirects: 0,
 };
 
-fn fetcher() -> Result<Fetcher, String> {
-    let trust = Trust::PublicRoots;
-    Fetcher::believing(trust, LIMITS).map_err(|error| error.to_string())
+fn fetcher(plan: &NotifyPlan) -> Result<Fetcher, String> {
+    Fetcher::reaching(Trust::PublicRoots, LIMITS, plan.filter.clone())
+        .map_err(|error| error.to_string())
 }
 
 /// Sends a test message to a channel; the error is what its receiver answered.
@@ -90,7 +98,7 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
         since: now,
         link: None,
     };
-    let fetcher = fetcher()?;
+    let fetcher = fetcher(plan)?;
     let sent = send(&plan.notifier.outgoing(&message, now), &fetcher).await;
     sent.map_err(|failure| failure.reason)
 }
@@ -174,6 +182,9 @@ impl Courier {
         self.settle(outcomes, Vec::new(), now).await?;
         for (_, notices) in by_kind {
             if notices.len() > FEW && plan.notifier.groups() {
+                if is_growing(&notices, now) {
+                    continue;
+                }
                 let messages: Vec<_> = notices.iter().map(|(_, it)| it.clone()).collect();
                 if let Some(message) = Message::grouped(&messages) {
                     self.send(plan, fetcher, &message, &notices).await?;
@@ -280,6 +291,16 @@ impl Courier {
             .settle_notices(self.org, outcomes, more, now)
             .await
     }
+}
+
+/// Whether more notices of a mass failure may be on their way.
+fn is_growing(notices: &[(StoredNotice, Message)], now: Timestamp) -> bool {
+    let due = || notices.iter().map(|(notice, _)| notice.due);
+    let (Some(first), Some(last)) = (due().min(), due().max()) else {
+        return false;
+    };
+    // After a step of the clock backwards nothing waits.
+    last <= now && now.since(last) < QUIET && now.since(first) < MOST_QUIET
 }
 
 fn ended(notice: &StoredNotice, state: NoticeState, why: &str) -> NoticeOutcome {

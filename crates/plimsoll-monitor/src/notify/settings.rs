@@ -16,7 +16,7 @@ impl<'t> Settings<'t> {
     }
 
     /// A text that must be there.
-    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
         let text = self.table.text(key);
         self.demand(key);
         text

@@ -4,20 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
-use plimsoll_model::Secret;
 use plimsoll_model::document::{Table, Value, as_text};
 
-use crate::config::maintenance::zone;
-use crate::oncall::{OnCallPlan, Override, Turn};
+use crate::config::maintenance::{clock_time_of, weekday, zone};
+use crate::config::token::of_url;
+use crate::oncall::{Hours, Layer, OnCallPlan, Override, Turn};
 use crate::timestamp::Timestamp;
 
 /// Shorter turns are none.
 const SHORTEST: Duration = Duration::from_hours(1);
-
-/// Shorter tokens can be guessed.
-const SHORTEST_TOKEN: usize = 16;
 
 /// Compiles all rotations, and what names a channel in them.
 pub(crate) fn compile(tables: Vec<Table<'_>>) -> (Vec<Arc<OnCallPlan>>, Vec<Value<'_>>) {
@@ -49,6 +46,44 @@ fn one<'t>(
         None => Some(TimeZone::UTC),
         Some(value) => zone(&value),
     };
+    let base = turns(&mut table, None, channels);
+    let start = base.as_ref().map(|layer| layer.start);
+    let mut more = Vec::new();
+    for mut inner in table.tables("layer") {
+        let hours = hours(&mut inner);
+        let layer = turns(&mut inner, start, channels);
+        inner.finish();
+        more.push(hours.and_then(|hours| {
+            let layer = layer?;
+            Some(Layer { hours, ..layer })
+        }));
+    }
+    let token = table.take("token").and_then(|value| of_url(&value));
+    let overrides: Vec<_> = table
+        .tables("override")
+        .into_iter()
+        .map(|table| replacement(table, channels))
+        .collect();
+    table.finish();
+    let mut layers = vec![base?];
+    layers.extend(more.into_iter().collect::<Option<Vec<_>>>()?);
+    Some(OnCallPlan {
+        name: name?,
+        zone: zone?,
+        layers,
+        overrides: overrides.into_iter().collect::<Option<_>>()?,
+        token,
+    })
+}
+
+/// Members and their turns.
+///
+/// - `start`: of the rotation, for a layer that has none of its own.
+fn turns<'t>(
+    table: &mut Table<'t>,
+    start: Option<DateTime>,
+    channels: &mut Vec<Value<'t>>,
+) -> Option<Layer> {
     let mut members = Vec::new();
     match table.take("members") {
         Some(value) => {
@@ -62,53 +97,96 @@ fn one<'t>(
             "names of [[notify]] channels, in the order of their turns",
         ),
     }
+    if members.is_empty() && table.was_given("members") {
+        table.wrong("a rotation needs a member", None);
+    }
     let turn = match table.take("rotate") {
         None => Some(Turn::Days(7)),
         Some(value) => turn(&value),
     };
-    let start = if let Some(value) = table.take("start") {
-        let text = as_text(&value)?;
-        if let Ok(start) = text.parse::<DateTime>() {
-            Some(start)
-        } else {
-            let hint = "write a date and a clock time of the zone, such as \"2026-03-02T09:00\"";
-            value.wrong_with(format!("`{text}` is not a date"), Some(hint.to_owned()))
+    let start = match (table.take("start"), start) {
+        (Some(value), _) => date(&value),
+        (None, Some(start)) => Some(start),
+        (None, None) => {
+            table.missing(
+                "start",
+                "when the turn of the first member begins, such as \"2026-03-02T09:00\"",
+            );
+            None
         }
-    } else {
-        table.missing(
-            "start",
-            "when the turn of the first member begins, such as \"2026-03-02T09:00\"",
-        );
-        None
     };
-    let token = table.take("token").and_then(|value| {
-        let text = as_text(&value)?;
-        let is_safe = text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if text.len() < SHORTEST_TOKEN || !is_safe {
-            return value.wrong("needs at least 16 letters, digits and hyphens, such as a UUID");
-        }
-        Some(Secret::new(text))
-    });
-    let overrides: Vec<_> = table
-        .tables("override")
-        .into_iter()
-        .map(|table| replacement(table, channels))
-        .collect();
-    if members.is_empty() && table.was_given("members") {
-        table.wrong("a rotation needs a member", None);
-    }
-    table.finish();
-    Some(OnCallPlan {
-        name: name?,
-        zone: zone?,
+    Some(Layer {
         members: (!members.is_empty()).then_some(members)?,
         turn: turn?,
         start: start?,
-        overrides: overrides.into_iter().collect::<Option<_>>()?,
-        token,
+        hours: None,
     })
+}
+
+fn date(value: &Value<'_>) -> Option<DateTime> {
+    let text = as_text(value)?;
+    match text.parse::<DateTime>() {
+        Ok(start) => Some(start),
+        Err(_) => {
+            let hint = "write a date and a clock time of the zone, such as \"2026-03-02T09:00\"";
+            value.wrong_with(format!("`{text}` is not a date"), Some(hint.to_owned()))
+        }
+    }
+}
+
+/// `days` and `hours`; `Some(None)` without both.
+fn hours(table: &mut Table<'_>) -> Option<Option<Hours>> {
+    const WHOLE: (Time, Time) = (Time::midnight(), Time::midnight());
+    const WEEK: [Weekday; 7] = [
+        Weekday::Monday,
+        Weekday::Tuesday,
+        Weekday::Wednesday,
+        Weekday::Thursday,
+        Weekday::Friday,
+        Weekday::Saturday,
+        Weekday::Sunday,
+    ];
+
+    let (days, hours) = (table.take("days"), table.take("hours"));
+    if days.is_none() && hours.is_none() {
+        return Some(None);
+    }
+    let days = match days {
+        None => Some(WEEK.into()),
+        Some(value) => {
+            let values = value.elements();
+            let days: Vec<_> = values.iter().filter_map(weekday).collect();
+            (days.len() == values.len()).then_some(days)
+        }
+    };
+    let hours = match hours {
+        None => Some(WHOLE),
+        Some(value) => {
+            let text = as_text(&value)?;
+            let parts = text.split_once('-');
+            let parsed = parts.and_then(|(from, to)| {
+                // The end of a day is the beginning of the next one.
+                let to = if to.trim() == "24:00" {
+                    "00:00"
+                } else {
+                    to.trim()
+                };
+                Some((clock_time_of(from.trim())?, clock_time_of(to)?))
+            });
+            match parsed {
+                Some(parsed) => Some(parsed),
+                None => value.wrong(format!(
+                    "`{text}` is not a span of a day such as \"18:00-08:00\""
+                )),
+            }
+        }
+    };
+    let (from, to) = hours?;
+    Some(Some(Hours {
+        days: days?,
+        from,
+        to,
+    }))
 }
 
 fn turn(value: &Value<'_>) -> Option<Turn> {

@@ -1,16 +1,25 @@
+use jiff::civil::{Time, Weekday};
+
 use super::*;
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
+fn layer(members: &[&str], turn: Turn) -> Layer {
+    Layer {
+        members: members.iter().map(|it| (*it).to_owned()).collect(),
+        turn,
+        start: "2026-03-02T09:00".parse().unwrap(),
+        hours: None,
+    }
+}
+
 fn plan(turn: Turn) -> OnCallPlan {
     OnCallPlan {
         name: "backend".to_owned(),
         zone: TimeZone::get("Europe/Berlin").unwrap(),
-        members: ["ann", "bob", "eve"].map(str::to_owned).into(),
-        turn,
-        start: "2026-03-02T09:00".parse().unwrap(),
+        layers: vec![layer(&["ann", "bob", "eve"], turn)],
         overrides: Vec::new(),
         token: None,
     }
@@ -51,6 +60,17 @@ fn shifts_have_no_gaps_and_say_what_who_says() {
         let mut plan = plan(turn);
         let begin = at("2026-03-20T00:00:00Z");
         let hour = 3_600_000;
+        for _ in 0..random.usize(0..3) {
+            let mut more = layer(&["kim", "lee"], Turn::Days(1));
+            let time = |random: &mut fastrand::Rng| Time::new(random.i8(0..24), 30, 0, 0).unwrap();
+            let days = [Weekday::Monday, Weekday::Friday, Weekday::Sunday];
+            more.hours = Some(Hours {
+                days: days[..random.usize(1..=3)].to_vec(),
+                from: time(&mut random),
+                to: time(&mut random),
+            });
+            plan.layers.push(more);
+        }
         for _ in 0..random.usize(0..4) {
             let from = Timestamp(begin.0 + random.i64(-50..300) * hour);
             plan.overrides.push(Override {
@@ -104,4 +124,43 @@ fn the_last_override_counts_and_the_calendar_shows_it() {
     );
     assert!(calendar.contains("SUMMARY:backend: bob\r\n"), "{calendar}");
     assert!(calendar.starts_with("BEGIN:VCALENDAR\r\n") && calendar.ends_with("END:VCALENDAR\r\n"));
+}
+
+#[test]
+fn a_layer_counts_within_its_hours_and_the_last_one_first() {
+    let mut plan = plan(Turn::Days(7));
+    let hours = |days: &[Weekday], from: i8, to: i8| {
+        Some(Hours {
+            days: days.to_vec(),
+            from: Time::new(from, 0, 0, 0).unwrap(),
+            to: Time::new(to, 0, 0, 0).unwrap(),
+        })
+    };
+    let weekdays = [Weekday::Monday, Weekday::Tuesday, Weekday::Wednesday];
+    plan.layers.push(Layer {
+        hours: hours(&weekdays, 18, 8),
+        ..layer(&["night"], Turn::Days(1))
+    });
+    plan.layers.push(Layer {
+        hours: hours(&[Weekday::Tuesday], 0, 0),
+        ..layer(&["kim", "lee"], Turn::Days(7))
+    });
+    for (date, expected) in [
+        // Monday: the base until six in the evening, in winter an hour ahead of UTC.
+        ("2026-03-09T16:59:59Z", "bob"),
+        ("2026-03-09T17:00:00Z", "night"),
+        // All of Tuesday has a layer of its own, above that of the night.
+        ("2026-03-09T22:59:59Z", "night"),
+        ("2026-03-09T23:00:00Z", "lee"),
+        ("2026-03-10T20:00:00Z", "lee"),
+        // The night of Tuesday goes on until the morning of Wednesday.
+        ("2026-03-10T23:00:00Z", "night"),
+        ("2026-03-11T07:00:00Z", "bob"),
+        // The night of Wednesday until Thursday morning, and then no more.
+        ("2026-03-12T06:59:59Z", "night"),
+        ("2026-03-12T20:00:00Z", "bob"),
+    ] {
+        assert_eq!(plan.who(at(date)), expected, "{date}");
+    }
+    assert!(plan.names("night") && plan.names("kim") && !plan.names("zoe"));
 }

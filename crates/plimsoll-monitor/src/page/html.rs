@@ -3,7 +3,7 @@
 mod draw;
 
 use std::fmt::Write as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use askama::Template;
@@ -519,23 +519,50 @@ struct ComponentPage<'a> {
     one: Row,
     windows: Vec<WindowFigures>,
     chart: String,
+    regions: Vec<RegionRow>,
     incidents: Vec<Card>,
     far: String,
     near: String,
     until: String,
 }
 
+/// What a region saw in the last day.
+struct RegionRow {
+    name: String,
+    /// The share of results that were up or degraded.
+    up: String,
+    /// p50, p95 and p99.
+    times: [String; 3],
+}
+
+fn region_row(t: Language, name: &str, rollup: &Rollup) -> RegionRow {
+    let time = |q| {
+        rollup
+            .took
+            .quantile(q)
+            .map_or_else(|| "–".to_owned(), |it| t.latency(it))
+    };
+    let [up, degraded, ..] = rollup.counts;
+    let ratio = (up + degraded) as f64 / rollup.total().max(1) as f64;
+    RegionRow {
+        name: name.to_owned(),
+        up: t.percent(ratio),
+        times: [0.5, 0.95, 0.99].map(time),
+    }
+}
+
 /// The page of one component.
 ///
 /// - `uptimes`: of each of the [`WINDOWS`].
 /// - `chosen`: the window of the chart, and `buckets` its results.
+/// - `regions`: what each saw in the last day, if there are several.
 pub(crate) fn component_page(
     f: Frame<'_>,
     snapshot: &Snapshot,
     component: &Component,
     uptimes: &[Uptime],
     chosen: &Window,
-    buckets: &[Rollup],
+    (buckets, regions): (&[Rollup], &[(Arc<str>, Rollup)]),
 ) -> String {
     let t = f.t;
     let figures = |name: String, query, is_chosen, has_chart, uptime: &Uptime| WindowFigures {
@@ -575,6 +602,10 @@ pub(crate) fn component_page(
         one: f.row(component),
         windows,
         chart: chart(f, chosen, buckets),
+        regions: regions
+            .iter()
+            .map(|(name, rollup)| region_row(t, name, rollup))
+            .collect(),
         incidents: incidents.map(|one| f.card(one)).collect(),
         far: f.far(DAYS),
         near: f.far(NEAR),
@@ -582,6 +613,9 @@ pub(crate) fn component_page(
         f,
     })
 }
+
+/// Charts of fewer points show dots instead of lines.
+const FEW_POINTS: usize = 4;
 
 /// Percentiles of response times over a window; empty without results.
 fn chart(f: Frame<'_>, window: &Window, buckets: &[Rollup]) -> String {
@@ -604,7 +638,8 @@ fn chart(f: Frame<'_>, window: &Window, buckets: &[Rollup]) -> String {
                     (at as f64, micros.map(|micros| micros as f64))
                 })
                 .collect(),
-            is_dots: false,
+            // A line needs two points beside each other.
+            is_dots: buckets.len() < FEW_POINTS,
         }
     };
     let plot = Plot {
@@ -661,13 +696,20 @@ struct Offer {
 struct SubscribePage<'a> {
     f: Frame<'a>,
     offers: Vec<Offer>,
+    choices: &'a [(String, String, bool)],
     message: Option<&'a str>,
 }
 
 /// The forms by which readers subscribe.
 ///
+/// - `choices`: key and name of each component, and whether it is chosen.
 /// - `message`: what was wrong with the last one.
-pub(crate) fn subscribe_page(f: Frame<'_>, means: &[Means], message: Option<&str>) -> String {
+pub(crate) fn subscribe_page(
+    f: Frame<'_>,
+    means: &[Means],
+    choices: &[(String, String, bool)],
+    message: Option<&str>,
+) -> String {
     let offers = means.iter().map(|means| Offer {
         name: means.name(),
         text: f.t.text(means.text()),
@@ -687,6 +729,7 @@ pub(crate) fn subscribe_page(f: Frame<'_>, means: &[Means], message: Option<&str
     });
     rendered(&SubscribePage {
         offers: offers.collect(),
+        choices,
         f,
         message,
     })
@@ -700,17 +743,18 @@ struct DecidePage<'a> {
     action: &'a str,
     link: &'a str,
     button: &'a str,
+    choices: &'a [(String, String, bool)],
 }
 
 /// A question with a button, behind a link of a message.
 ///
-/// - `action`: the last part of the path.
+/// - the second of `(question, action, button)`: the last part of the path.
+/// - `choices`: components among which it may be chosen instead.
 pub(crate) fn decide_page(
     f: Frame<'_>,
-    question: &str,
-    action: &str,
+    (question, action, button): (&str, &str, &str),
     link: &str,
-    button: &str,
+    choices: &[(String, String, bool)],
 ) -> String {
     rendered(&DecidePage {
         f,
@@ -718,6 +762,7 @@ pub(crate) fn decide_page(
         action,
         link,
         button,
+        choices,
     })
 }
 

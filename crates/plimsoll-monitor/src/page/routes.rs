@@ -168,7 +168,13 @@ impl Visit<'_> {
         }
         // The links of messages work without a password.
         if self.path.starts_with("/subscribe/") {
-            return match self.subscription() {
+            return match self.subscription().await {
+                Some(response) => response,
+                None => self.missing(),
+            };
+        }
+        if let Some(token) = self.path.strip_prefix("/share/") {
+            return match self.shared(token).await {
                 Some(response) => response,
                 None => self.missing(),
             };
@@ -176,7 +182,7 @@ impl Visit<'_> {
         if let Some(refusal) = self.refusal(extensions).await {
             return refusal;
         }
-        if let Some(response) = self.subscription() {
+        if let Some(response) = self.subscription().await {
             return response;
         }
         if self.path == "/events" {
@@ -402,8 +408,16 @@ impl Visit<'_> {
             .await
             .ok()?;
         let buckets = merge(&rollups, resolution.millis() * merged);
+        let mut regions = Vec::new();
+        if view.plan.from.len() > 1 {
+            let day = now.minus(WINDOWS[0].length);
+            let found = store.by_region(org, component.id, day, until).await.ok()?;
+            let named = |(number, rollup)| (handle.board.region_of(number), rollup);
+            regions = found.into_iter().map(named).collect();
+        }
+        let measured = (buckets.as_slice(), regions.as_slice());
         Some(html::component_page(
-            f, snapshot, component, &uptimes, chosen, &buckets,
+            f, snapshot, component, &uptimes, chosen, measured,
         ))
     }
 }

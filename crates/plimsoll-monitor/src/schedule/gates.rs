@@ -50,6 +50,11 @@ impl DropReason {
         Self::HostBusy,
     ];
 
+    /// Whether others have the room that it needs, so that it is worth another attempt before its next turn.
+    pub const fn is_for_room(self) -> bool {
+        matches!(self, Self::Saturated | Self::HostBusy)
+    }
+
     /// The name in metrics.
     pub const fn name(self) -> &'static str {
         match self {

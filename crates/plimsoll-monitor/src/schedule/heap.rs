@@ -166,14 +166,29 @@ impl<K: Copy + Ord + Hash> Scheduler<K> {
         }
     }
 
-    /// Makes a monitor due at once; its regular starts stay. Whether it is scheduled.
+    /// Makes a monitor due at once, and an interval after that. Whether it is scheduled.
     pub fn hurry(&mut self, key: K, now: Instant) -> bool {
+        self.move_to(key, now)
+    }
+
+    /// Makes a monitor whose check found no room due again within half an interval, at random, and an interval after that. At
+    /// the same time in every round, it might find none for ever.
+    pub fn put_off(&mut self, key: K, now: Instant) -> bool {
+        let Some(entry) = self.entries.get(&key) else {
+            return false;
+        };
+        let quarter = entry.timing.interval / 4;
+        let due = now + quarter + self.share_of(quarter, 1.0);
+        self.move_to(key, due)
+    }
+
+    fn move_to(&mut self, key: K, due: Instant) -> bool {
         if !self.entries.contains_key(&key) {
             return false;
         }
-        let generation = self.push(key, now);
+        let generation = self.push(key, due);
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.base = now;
+            entry.base = due;
             entry.generation = generation;
         }
         true

@@ -233,3 +233,60 @@ fn a_breaker_does_not_make_the_checks_of_one_monitor_rarer() {
     }
     assert_eq!(gates.dropped().total(), 0);
 }
+
+#[test]
+fn ten_thousand_targets_that_time_out_at_once_do_not_hold_up_the_schedule() {
+    const COUNT: usize = 10_000;
+    const TIMEOUT: Duration = Duration::from_secs(10);
+
+    let begin = start();
+    let mut scheduler = Scheduler::new(11);
+    let mut gates = Gates::new(GateLimits::default());
+    let hosts: Vec<Arc<str>> = (0..COUNT).map(|key| format!("h{key}:443").into()).collect();
+    for key in 0..COUNT {
+        let timing = Timing {
+            jitter: 0.1,
+            ..every(60 * SECOND)
+        };
+        scheduler.set(key, timing, 30 * SECOND, begin);
+    }
+    // All end after the same time, so they end in the order in which they began.
+    let mut running = std::collections::VecDeque::new();
+    let (mut started, mut refused) = (vec![0_u32; COUNT], 0_u64);
+    let end = begin + 600 * SECOND;
+    loop {
+        let ends = running.front().map(|(at, _)| *at);
+        let due = scheduler.next_wake();
+        let Some(now) = ends.into_iter().chain(due).min().filter(|now| *now < end) else {
+            break;
+        };
+        if ends == Some(now) {
+            let (_, pass) = running.pop_front().unwrap();
+            gates.leave(pass, false, 60 * SECOND, now);
+            continue;
+        }
+        let due = scheduler.pop(now).unwrap();
+        assert_eq!(due.missed, 0, "no start is skipped");
+        assert!(now - due.intended <= 6 * SECOND, "later than its jitter");
+        match gates.enter(due.key, Some(&hosts[due.key]), now) {
+            Ok(pass) => {
+                started[due.key] += 1;
+                running.push_back((now + TIMEOUT, pass));
+                assert!(gates.running() <= GateLimits::default().concurrency);
+            }
+            Err(reason) => {
+                refused += 1;
+                if reason.is_for_room() {
+                    scheduler.put_off(due.key, now);
+                }
+            }
+        }
+    }
+    assert_eq!(gates.dropped().total(), refused, "each is counted");
+    let (least, all) = (
+        started.iter().min().unwrap(),
+        started.iter().map(|count| u64::from(*count)).sum::<u64>(),
+    );
+    // Ten rounds; room is for 1,024 at a time, which is six in ten of them. None is left out.
+    assert!(all >= 60_000 && *least >= 1, "{all} {refused} {least}");
+}

@@ -215,11 +215,17 @@ async fn rollups_are_sums(store: &impl Store) {
         store.upkeep(now, Retention::default()).await.unwrap();
         assert_eq!(all().await, fresh, "at {seconds}");
     }
+    let regions = store.by_region(org, monitor, NOON, end).await.unwrap();
+    let [(0, all_of_it)] = &regions[..] else {
+        panic!("{regions:?}");
+    };
+    assert_eq!(all_of_it.counts, [270; 4]);
     let [minutes, hours, days] = &fresh[..] else {
         panic!("there are three resolutions");
     };
     assert_eq!((minutes.len(), hours.len(), days.len()), (180, 3, 1));
     assert_eq!(days[0].counts, [270; 4]);
+    assert_eq!(all_of_it.took, days[0].took);
     assert_eq!(hours[1].start, Timestamp(NOON.0 + 3_600_000));
     assert_eq!(hours[1].total(), 360);
     let mean = days[0].took.mean().unwrap();

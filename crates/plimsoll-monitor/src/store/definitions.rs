@@ -20,12 +20,27 @@ pub enum DefinitionKind {
     Subscriber,
     /// The hashes of a user's recovery codes.
     Recovery,
+    /// The user of a provider of OpenID Connect who signs a member in.
+    Identity,
+    /// A link that opens a page with a password.
+    Share,
+    /// A channel of notices.
+    Channel,
 }
 
 impl DefinitionKind {
+    /// The kinds whose text may hold credentials or addresses of people.
+    pub(crate) const SECRET: [Self; 5] = [
+        Self::Monitor,
+        Self::Page,
+        Self::Subscriber,
+        Self::Identity,
+        Self::Channel,
+    ];
+
     /// Whether its text may hold credentials or addresses of people.
-    pub(crate) const fn is_secret(self) -> bool {
-        matches!(self, Self::Monitor | Self::Page | Self::Subscriber)
+    pub(crate) fn is_secret(self) -> bool {
+        Self::SECRET.contains(&self)
     }
 
     /// The name in stores; the one of its table in the configuration file.
@@ -37,6 +52,9 @@ impl DefinitionKind {
             Self::Region => "region",
             Self::Subscriber => "subscriber",
             Self::Recovery => "recovery",
+            Self::Identity => "identity",
+            Self::Share => "share",
+            Self::Channel => "notify",
         }
     }
 }

@@ -380,6 +380,19 @@ impl Store for ServerStore {
         })
     }
 
+    fn by_region(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<(u16, Rollup)>> {
+        self.call(async move |core: &Core| {
+            core.results.flush(&core.postgres).await?;
+            rollups::by_region(&core.results, org, monitor, from, to).await
+        })
+    }
+
     fn rollups(
         &self,
         org: OrgId,

@@ -5,6 +5,8 @@
 
 mod schema;
 
+mod files;
+
 mod thread;
 
 mod monitors;
@@ -23,12 +25,12 @@ mod accounts;
 
 mod outbox;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use crate::store::accounts::{
     Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Session, SessionChoice,
@@ -39,6 +41,7 @@ use crate::store::definitions::{
     Definition, DefinitionChanges, DefinitionKind, Definitions, Replay,
 };
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
+use crate::store::sqlite::files::{LOCK_TRIES, connect, lock};
 use crate::store::sqlite::thread::{Reader, Writer};
 use crate::store::types::{
     Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory, MonitorId,
@@ -48,6 +51,8 @@ use crate::store::vault::Vault;
 use crate::store::{Store, StoreError, StoreFuture};
 use crate::timestamp::Timestamp;
 use crate::uptime::HealthAt;
+
+pub use crate::store::sqlite::files::{backup, restore};
 
 /// Where the data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,7 +186,11 @@ impl SqliteStore {
             match &self.0.reader {
                 None => self.0.writer.call(move |connection| job(connection)).await,
                 Some(reader) => {
-                    self.0.writer.flush().await?;
+                    // What was written can be read on a full disk too.
+                    match self.0.writer.flush().await {
+                        Ok(()) | Err(StoreError::Full) => {}
+                        Err(error) => return Err(error),
+                    }
                     reader.call(job).await
                 }
             }
@@ -428,6 +437,16 @@ impl Store for SqliteStore {
         self.read(move |connection| results::before(connection, org, monitor, before, limit))
     }
 
+    fn by_region(
+        &self,
+        org: OrgId,
+        monitor: MonitorId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreFuture<'_, Vec<(u16, Rollup)>> {
+        self.read(move |connection| results::by_region(connection, org, monitor, from, to))
+    }
+
     fn rollups(
         &self,
         org: OrgId,
@@ -600,120 +619,6 @@ impl Store for SqliteStore {
     fn end_lease(&self, _: &str, _: &str) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
-}
-
-/// Copies a store, which may be in use, to a new file.
-///
-/// Fails if there is no store, if it cannot be read, or if the new file exists.
-pub fn backup(store: &Path, to: &Path) -> Result<(), StoreError> {
-    let unusable = |path: &Path, reason: String| StoreError::Open {
-        path: path.to_owned(),
-        reason,
-    };
-    if to.exists() {
-        return Err(unusable(
-            to,
-            "it exists already; name a new file".to_owned(),
-        ));
-    }
-    let reading = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(|error| unusable(store, error.to_string()))?;
-    schema::version(&reading, store)?;
-    let copied = reading.execute("VACUUM INTO ?1", [to.to_string_lossy()]);
-    copied
-        .map(|_| ())
-        .map_err(|error| unusable(to, error.to_string()))
-}
-
-/// Copies a backup to where a store is to be.
-///
-/// Fails if the backup is damaged or newer than this version, if the store is in use, or if it exists and `replace` is
-/// false.
-pub fn restore(backup: &Path, store: &Path, replace: bool) -> Result<(), StoreError> {
-    let unusable = |path: &Path, reason: String| StoreError::Open {
-        path: path.to_owned(),
-        reason,
-    };
-    if !backup.is_file() {
-        return Err(unusable(backup, "there is no such file".to_owned()));
-    }
-    let reading = Connection::open_with_flags(backup, OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .map_err(|error| unusable(backup, error.to_string()))?;
-    schema::version(&reading, backup)?;
-    let sound: String = reading
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .map_err(|error| unusable(backup, error.to_string()))?;
-    if sound != "ok" {
-        return Err(unusable(backup, format!("it is damaged: {sound}")));
-    }
-    drop(reading);
-    if store.exists() && !replace {
-        return Err(unusable(
-            store,
-            "it exists already; give --replace to overwrite it".to_owned(),
-        ));
-    }
-    let _lock = lock(store, LOCK_TRIES)?;
-    let copy = store.with_extension("restoring");
-    let copied = fs::copy(backup, &copy).and_then(|_| File::open(&copy)?.sync_all());
-    copied.map_err(|error| unusable(store, error.to_string()))?;
-    for suffix in ["-wal", "-shm"] {
-        let mut name = store.as_os_str().to_owned();
-        name.push(suffix);
-        match fs::remove_file(PathBuf::from(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(unusable(store, error.to_string()));
-            }
-            _ => {}
-        }
-    }
-    fs::rename(&copy, store).map_err(|error| unusable(store, error.to_string()))
-}
-
-/// How often the lock of a store is tried: for a second, in which a predecessor that was stopped ends, or a child that
-/// was forked while the store was open starts its own program.
-const LOCK_TRIES: u32 = 20;
-
-/// Takes the lock of a store; the system releases it when the process ends, however it does.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a bounded pause before the store opens, when nothing else runs on this thread"
-)]
-fn lock(path: &Path, tries: u32) -> Result<File, StoreError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let opened = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(PathBuf::from(name));
-    let file = opened.map_err(|error| StoreError::Open {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
-    let mut outcome = file.try_lock();
-    for _ in 1..tries {
-        if !matches!(outcome, Err(TryLockError::WouldBlock)) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-        outcome = file.try_lock();
-    }
-    match outcome {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.to_owned())),
-        Err(TryLockError::Error(error)) => Err(StoreError::Open {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        }),
-    }
-}
-
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    Connection::open(path).map_err(|error| StoreError::Open {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })
 }
 
 /// The error of SQLite as one of stores.

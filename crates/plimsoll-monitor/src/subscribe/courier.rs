@@ -20,8 +20,7 @@ use crate::engine::Board;
 use crate::notify::{HttpRequest, LIMITS, Outgoing, SendFailure, backoff, send};
 use crate::page::{Language, PagePlan, PublicIncident, Rows, Words, incidents_of};
 use crate::store::{
-    DeclaredId, DefinitionKind, IncidentId, NoticeOutcome, NoticeState, OrgId, Store, StoreError,
-    StoredNotice,
+    DeclaredId, IncidentId, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
 };
 use crate::subscribe::record::{Means, Subscriber};
 use crate::subscribe::{CHANNEL, SubscriptionPlan};
@@ -91,12 +90,9 @@ impl Desk<'_> {
         let filter = (!self.plan.allows_private).then(AddressFilter::public);
         let fetcher = Fetcher::reaching(Trust::PublicRoots, LIMITS, filter);
         let fetcher = fetcher.map_err(|error| StoreError::Database(error.to_string()))?;
-        let kind = DefinitionKind::Subscriber;
-        let stored = self.store.definitions(self.org, kind).await?;
-        let subscribers: HashMap<_, _> = stored
-            .into_iter()
-            .filter_map(|(one, _)| Some((one.key, Subscriber::of_text(&one.text)?)))
-            .collect();
+        let stored = Subscriber::all(self.store, self.org).await?;
+        let stored = stored.into_iter();
+        let subscribers: HashMap<_, _> = stored.map(|(one, it)| (one.key, it)).collect();
         let mut prepared = Vec::with_capacity(due.len());
         for notice in due {
             let what = self.prepare(&notice, &subscribers, now).await?;

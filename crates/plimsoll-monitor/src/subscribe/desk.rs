@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use ring::rand::{self, SystemRandom};
 use serde_json::json;
 
 use crate::config::ApiToken;
 use crate::engine::Handle;
 use crate::page::{Language, PagePlan};
+use crate::random;
 use crate::store::{
-    Definition, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
+    DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
 };
 use crate::subscribe::record::{Means, Subscriber};
 use crate::subscribe::{CHANNEL, SubscriptionPlan};
@@ -22,6 +22,12 @@ const MOST: usize = 20_000;
 pub(super) const CONFIRM_WITHIN: Duration = Duration::from_hours(24);
 
 const KIND: DefinitionKind = DefinitionKind::Subscriber;
+
+/// Addresses that wait for their links to be followed; others have to come later.
+const MOST_WAITING: usize = 5_000;
+
+/// New addresses from one source in a day.
+pub(crate) const OF_SOURCE: (u32, Duration) = (20, Duration::from_hours(24));
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -42,16 +48,20 @@ pub(crate) enum SubscribeError {
 
 /// All subscribers with their keys.
 pub(crate) async fn list(handle: &Handle) -> Result<Vec<(String, Subscriber)>, StoreError> {
-    let all = handle.store.definitions(handle.org, KIND).await?;
-    Ok(all
-        .into_iter()
-        .filter_map(|(definition, _)| read(&definition))
-        .collect())
+    let all = Subscriber::all(&*handle.store, handle.org).await?;
+    Ok(all.into_iter().map(|(one, it)| (one.key, it)).collect())
 }
 
-fn read(definition: &Definition) -> Option<(String, Subscriber)> {
-    let subscriber = Subscriber::of_text(&definition.text)?;
-    Some((definition.key.clone(), subscriber))
+/// The components of a page that a form has chosen; empty if these are all, or none.
+fn chosen(page: &PagePlan, given: &[String]) -> Vec<String> {
+    let all = page.components().count();
+    let known = page.components().map(|one| &one.key);
+    let chosen: Vec<_> = known.filter(|key| given.contains(key)).cloned().collect();
+    if chosen.len() == all {
+        Vec::new()
+    } else {
+        chosen
+    }
 }
 
 /// Notes an address and sends it a link. An address that is there already gets no second message within a day, and the
@@ -60,7 +70,7 @@ pub(crate) async fn subscribe(
     handle: &Handle,
     plan: &SubscriptionPlan,
     page: &PagePlan,
-    (means, given): (Means, &str),
+    (means, given, components): (Means, &str, &[String]),
     language: Language,
     now: Timestamp,
 ) -> Result<(), SubscribeError> {
@@ -78,18 +88,17 @@ pub(crate) async fn subscribe(
         if known.confirmed.is_some() || is_fresh {
             return Ok(());
         }
-    } else if all.len() >= MOST {
+    } else if all.len() >= MOST || waiting(&all) >= MOST_WAITING {
         return Err(SubscribeError::Full);
     }
-    let random: [u8; 32] = rand::generate(&SystemRandom::new())
-        .map_err(|_| StoreError::Busy)?
-        .expose();
+    let bits = random::bits().ok_or(StoreError::Busy)?;
     let subscriber = Subscriber {
         page: page.slug.clone(),
         means,
         address,
         language: language.code().to_owned(),
-        token: ApiToken::written(&random),
+        token: ApiToken::written(&bits),
+        components: chosen(page, components),
         asked: now.0,
         confirmed: None,
     };
@@ -107,6 +116,11 @@ pub(crate) async fn subscribe(
         .await?;
     handle.board.touch();
     Ok(())
+}
+
+fn waiting(all: &[(String, Subscriber)]) -> usize {
+    let is_waiting = |(_, one): &&(String, Subscriber)| one.confirmed.is_none();
+    all.iter().filter(is_waiting).count()
 }
 
 /// Begins a subscription. A link that is followed twice changes nothing more.
@@ -127,6 +141,31 @@ pub(crate) async fn confirm(
     subscriber.confirmed = Some(now.0);
     write(handle, &id, Some(id.clone()), &subscriber, now).await?;
     Ok(())
+}
+
+/// Changes which components a subscription is about.
+pub(crate) async fn change(
+    handle: &Handle,
+    page: &PagePlan,
+    link: &str,
+    components: &[String],
+    now: Timestamp,
+) -> Result<(), SubscribeError> {
+    let _changing = handle.changing.lock().await;
+    let (id, mut subscriber) = of_link(handle, page, link).await?;
+    subscriber.components = chosen(page, components);
+    write(handle, &id, Some(id.clone()), &subscriber, now).await?;
+    Ok(())
+}
+
+/// The components that the subscription of a link is about; empty for all.
+pub(crate) async fn components(
+    handle: &Handle,
+    page: &PagePlan,
+    link: &str,
+) -> Result<Vec<String>, SubscribeError> {
+    let (_, subscriber) = of_link(handle, page, link).await?;
+    Ok(subscriber.components)
 }
 
 /// Ends a subscription.

@@ -73,18 +73,14 @@ impl Publisher {
         if self.board.subscriptions().is_none() {
             return Ok(());
         }
-        let kind = DefinitionKind::Subscriber;
-        let stored = self.store.definitions(self.org, kind).await?;
+        let stored = Subscriber::all(&*self.store, self.org).await?;
         if stored.is_empty() {
             return Ok(());
         }
         let now = Timestamp::of(SystemClock.wall());
         let mut subscribers = Vec::with_capacity(stored.len());
         let mut gone = Vec::new();
-        for (definition, _) in stored {
-            let Some(subscriber) = Subscriber::of_text(&definition.text) else {
-                continue;
-            };
+        for (definition, subscriber) in stored {
             let asked = Timestamp(subscriber.asked);
             if subscriber.confirmed.is_none() && now.since(asked) >= CONFIRM_WITHIN * 2 {
                 gone.push((definition.key, Some(definition.version)));
@@ -116,7 +112,10 @@ impl Publisher {
             let incidents = incidents_of(page, &views, &rows, now);
             let of_page = subscribers.iter().filter(|(_, it)| it.page == page.slug);
             for (id, subscriber) in of_page {
-                for incident in &incidents {
+                let of_interest = incidents
+                    .iter()
+                    .filter(|incident| subscriber.is_about(&incident.components));
+                for incident in of_interest {
                     self.collect(page, id, subscriber, incident, now, &mut notices);
                 }
             }

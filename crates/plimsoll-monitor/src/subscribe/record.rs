@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::ApiToken;
+use crate::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
 use crate::timestamp::Timestamp;
 
 /// Characters of an address.
@@ -85,6 +86,9 @@ pub(crate) struct Subscriber {
     pub(crate) language: String,
     /// The token in the links of messages; also the key by which webhooks are signed.
     pub(crate) token: String,
+    /// Keys of the components that it is about; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) components: Vec<String>,
     /// When the address was left, in milliseconds.
     pub(crate) asked: i64,
     /// When the link was followed.
@@ -105,13 +109,33 @@ impl Subscriber {
         toml::to_string(self).unwrap_or_default()
     }
 
-    pub(crate) fn of_text(text: &str) -> Option<Self> {
+    fn of_text(text: &str) -> Option<Self> {
         toml::from_str(text).ok()
+    }
+
+    /// All subscribers of an organisation with their definitions.
+    pub(super) async fn all(
+        store: &dyn Store,
+        org: OrgId,
+    ) -> Result<Vec<(Definition, Self)>, StoreError> {
+        let kind = DefinitionKind::Subscriber;
+        let stored = store.definitions(org, kind).await?;
+        let read = stored.into_iter().filter_map(|(definition, _)| {
+            let subscriber = Self::of_text(&definition.text)?;
+            Some((definition, subscriber))
+        });
+        Ok(read.collect())
     }
 
     /// Whether it receives an update of that date.
     pub(crate) fn receives(&self, at: Timestamp) -> bool {
         self.confirmed.is_some_and(|since| since <= at.0)
+    }
+
+    /// Whether it receives the updates of an incident, by the components that this affects; one without any is for all.
+    pub(crate) fn is_about(&self, affected: &[(String, String)]) -> bool {
+        let is_chosen = |(key, _): &(String, String)| self.components.contains(key);
+        self.components.is_empty() || affected.is_empty() || affected.iter().any(is_chosen)
     }
 
     /// Compares without telling by its time how far the tokens are the same.
@@ -172,6 +196,7 @@ mod tests {
             address: "https://a.example/".to_owned(),
             language: "de".to_owned(),
             token: "t".to_owned(),
+            components: vec!["_api".to_owned()],
             asked: 5,
             confirmed: None,
         };
@@ -185,6 +210,9 @@ mod tests {
             Subscriber::of_text(&subscriber.to_text()).as_ref(),
             Some(&subscriber)
         );
+        let affects = |key: &str| vec![(key.to_owned(), "A".to_owned())];
+        assert!(subscriber.is_about(&affects("_api")) && subscriber.is_about(&[]));
+        assert!(!subscriber.is_about(&affects("_web")));
         assert!(subscriber.receives(Timestamp(50)) && !subscriber.receives(Timestamp(49)));
     }
 }

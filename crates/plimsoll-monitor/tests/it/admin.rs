@@ -8,24 +8,26 @@ use tempfile::TempDir;
 
 use crate::client::Running;
 
-const PASSWORD: &str = "correct horse battery";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A monitor with an owner, in a store of its own.
-struct Admin {
+pub(crate) struct Admin {
     _folder: TempDir,
-    running: Running,
+    pub(crate) running: Running,
 }
 
 /// A browser: cookies, and the token of forms.
 #[derive(Default, Clone)]
-struct Browser {
-    session: Option<String>,
-    form: Option<String>,
-    csrf: String,
+pub(crate) struct Browser {
+    pub(crate) session: Option<String>,
+    pub(crate) form: Option<String>,
+    /// A sign-in by a provider that is under way.
+    pub(crate) oidc: Option<String>,
+    pub(crate) csrf: String,
 }
 
 impl Admin {
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let text = format!("store = \"m.db\"\n{more}");
         setup::add_owner(
@@ -42,7 +44,7 @@ impl Admin {
         }
     }
 
-    fn signed_in(&self, name: &str, password: &str) -> Browser {
+    pub(crate) fn signed_in(&self, name: &str, password: &str) -> Browser {
         let mut browser = Browser::default();
         let (status, text) = browser.sign_in(self, name, password, "");
         assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
@@ -50,12 +52,12 @@ impl Admin {
         browser
     }
 
-    fn owner(&self) -> Browser {
+    pub(crate) fn owner(&self) -> Browser {
         self.signed_in("owner", PASSWORD)
     }
 
     /// A member with a role, with a password of its own.
-    fn member(&self, owner: &Browser, name: &str, role: &str) -> Browser {
+    pub(crate) fn member(&self, owner: &Browser, name: &str, role: &str) -> Browser {
         let (status, text) = owner.post(
             self,
             "/admin/members/add",
@@ -80,7 +82,7 @@ impl Admin {
     }
 }
 
-fn between<'t>(text: &'t str, before: &str, behind: &str) -> &'t str {
+pub(crate) fn between<'t>(text: &'t str, before: &str, behind: &str) -> &'t str {
     let (_, rest) = text
         .split_once(before)
         .unwrap_or_else(|| panic!("{before} is not in {text}"));
@@ -94,7 +96,7 @@ fn encoded(pairs: &[(&str, &str)]) -> String {
 }
 
 impl Browser {
-    fn call(
+    pub(crate) fn call(
         &mut self,
         admin: &Admin,
         method: Method,
@@ -108,6 +110,9 @@ impl Browser {
         if let Some(form) = &self.form {
             cookies.push(format!("plimsoll-form={form}"));
         }
+        if let Some(oidc) = &self.oidc {
+            cookies.push(format!("plimsoll-oidc={oidc}"));
+        }
         let cookies = cookies.join("; ");
         let fields = [("cookie", cookies.as_str()), ("host", "monitor.test")];
         let response = admin.running.response(method, path, &fields, body);
@@ -120,6 +125,7 @@ impl Browser {
             match name {
                 "plimsoll-admin" => self.session = value,
                 "plimsoll-form" => self.form = value,
+                "plimsoll-oidc" => self.oidc = value,
                 other => panic!("{other}"),
             }
         }
@@ -134,7 +140,7 @@ impl Browser {
         response
     }
 
-    fn sign_in(
+    pub(crate) fn sign_in(
         &mut self,
         admin: &Admin,
         name: &str,
@@ -153,7 +159,7 @@ impl Browser {
         (response.status(), response.body().clone())
     }
 
-    fn get(&mut self, admin: &Admin, path: &str) -> String {
+    pub(crate) fn get(&mut self, admin: &Admin, path: &str) -> String {
         let response = self.call(admin, Method::GET, path, "");
         assert_eq!(
             response.status(),
@@ -164,12 +170,17 @@ impl Browser {
         response.body().clone()
     }
 
-    fn get_as(&self, admin: &Admin, path: &str) -> (StatusCode, String) {
+    pub(crate) fn get_as(&self, admin: &Admin, path: &str) -> (StatusCode, String) {
         let response = self.clone().call(admin, Method::GET, path, "");
         (response.status(), response.body().clone())
     }
 
-    fn post(&self, admin: &Admin, path: &str, pairs: &[(&str, &str)]) -> (StatusCode, String) {
+    pub(crate) fn post(
+        &self,
+        admin: &Admin,
+        path: &str,
+        pairs: &[(&str, &str)],
+    ) -> (StatusCode, String) {
         let mut all = vec![("csrf", self.csrf.as_str())];
         all.extend(pairs);
         let response = self.clone().call(admin, Method::POST, path, &encoded(&all));
@@ -272,12 +283,14 @@ fn too_many_attempts_are_refused_for_a_while() {
 }
 
 /// Every route that changes something, and the least role that may use it.
-const WRITES: [(&str, &str); 21] = [
+const WRITES: [(&str, &str); 25] = [
     ("/admin/sign-out", "viewer"),
     ("/admin/account/password", "viewer"),
     ("/admin/account/totp", "viewer"),
     ("/admin/account/recovery", "viewer"),
     ("/admin/account/sessions", "viewer"),
+    ("/admin/account/unlink", "viewer"),
+    ("/admin/pages/p/readers", "editor"),
     ("/admin/new-monitor", "editor"),
     ("/admin/monitors/_m/edit", "editor"),
     ("/admin/monitors/bulk", "editor"),
@@ -289,6 +302,8 @@ const WRITES: [(&str, &str); 21] = [
     ("/admin/pages/p/edit", "editor"),
     ("/admin/maintenance/add", "editor"),
     ("/admin/maintenance/remove", "editor"),
+    ("/admin/new-channel", "admin"),
+    ("/admin/channels/c/edit", "admin"),
     ("/admin/members/add", "admin"),
     ("/admin/members/change", "admin"),
     ("/admin/tokens/add", "admin"),

@@ -100,7 +100,7 @@ impl Link for Way {
             if self.0.loses.swap(false, Ordering::SeqCst) {
                 return Err(CentreError::Away("the answer is lost".to_owned()));
             }
-            sent.map(|_| Reply::Fine)
+            sent.map(|text| Reply::to_report(text.as_bytes()))
         })
     }
 }
@@ -430,4 +430,57 @@ fn problems_of_regions_are_reported_with_their_places() {
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
+}
+
+#[test]
+fn a_check_at_once_reaches_the_agents_and_the_page_shows_what_each_region_sees() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::builder().start();
+    let page = "[[page]]\nslug = \"p\"\ntitle = \"P\"\n[[monitor]]\nname = \"rare\"\nfrom = \"far\"\ninterval = \"1h\"\n";
+    let more = format!(
+        "from = [\"home\", \"far\"]\n{page}http = \"{}\"\n",
+        origin.url("/rare")
+    );
+    let text = configuration(&origin.url("/"), &more);
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    let handle = running.monitor.handle().clone();
+    // Without an agent it is refused at once.
+    let error = running.block_on(handle.check_now("_rare")).unwrap_err();
+    assert!(
+        error.to_string().contains("none of them reports"),
+        "{error}"
+    );
+    let link = Direct::new(&running);
+    let results = |region: &str| {
+        let found = running.json("/api/v1/monitors/_web/results?limit=500");
+        let results = found["results"].as_array().unwrap();
+        results.iter().filter(|it| it["region"] == region).count()
+    };
+    let checks = || {
+        origin
+            .heads()
+            .iter()
+            .filter(|head| head.starts_with("GET /rare"))
+            .count()
+    };
+    let mut asked = None;
+    with_agent(&link, quick(), || {
+        if asked.is_none() && checks() > 0 {
+            // Its first check was due by itself, the next one is in an hour.
+            let before = checks();
+            let result = running.block_on(handle.check_now("_rare")).unwrap();
+            assert_eq!(result.status, plimsoll_monitor::Status::Up);
+            assert_eq!(checks(), before + 1);
+            asked = Some(before);
+        }
+        asked.is_some() && results("far") > 2 && results("home") > 2
+    });
+    let shown = || running.get("/status/p/components/_web").1;
+    eventually(|| shown().contains("<th scope=\"row\">far</th>"));
+    let shown = shown();
+    assert!(shown.contains("<th scope=\"row\">home</th>"), "{shown}");
+    assert!(shown.contains("Regions, last 24 hours"), "{shown}");
+    // A monitor of one region has no such table.
+    let (_, rare) = running.get("/status/p/components/_rare");
+    assert!(!rare.contains("Regions, last 24 hours"));
 }

@@ -8,9 +8,13 @@ mod agents;
 
 mod api;
 
+mod channels;
+
 mod client;
 
 mod configuration;
+
+mod faults;
 
 mod gatus;
 
@@ -20,11 +24,15 @@ mod manage;
 
 mod notices;
 
+mod oidc;
+
 mod organisations;
 
 mod pages;
 
 mod probes;
+
+mod readers;
 
 mod secrets;
 

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::client::sqlite;
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -25,7 +25,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(future)
 }
 
-fn row(monitor: store::MonitorId, at: i64) -> ResultRow {
+pub(crate) fn row(monitor: store::MonitorId, at: i64) -> ResultRow {
     ResultRow {
         monitor,
         region: 0,
@@ -39,12 +39,21 @@ fn row(monitor: store::MonitorId, at: i64) -> ResultRow {
     }
 }
 
-fn monitor() -> NewMonitor {
+pub(crate) fn monitor() -> NewMonitor {
     NewMonitor {
         key: "a".to_owned(),
         name: "a".to_owned(),
         group: String::new(),
         kind: "http".to_owned(),
+    }
+}
+
+/// An incident of a monitor.
+pub(crate) fn opened(monitor: store::MonitorId, at: i64) -> Change {
+    Change::Opened {
+        monitor,
+        at: Timestamp(at),
+        reason: None,
     }
 }
 
@@ -197,11 +206,7 @@ fn writes_until_it_is_killed() {
             store.append(org, rows).await.unwrap();
             store.flush().await.unwrap();
             let changes = vec![
-                Change::Opened {
-                    monitor: id,
-                    at,
-                    reason: None,
-                },
+                opened(id, at.0),
                 Change::Event {
                     monitor: id,
                     at,

@@ -256,3 +256,121 @@ fn addresses_of_strangers_are_checked_bounded_and_kept_away_from_private_hosts()
     let (status, _) = running.call(Method::POST, path, &other_site, "means=webhook");
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
+
+const TWO: &str = r#"
+        store = "state.db"
+        [subscriptions]
+        allow_private = true
+        [[page]]
+        slug = "acme"
+        title = "Acme"
+        url = "http://status.acme.example"
+        [[monitor]]
+        name = "API"
+        manual = true
+        [[monitor]]
+        name = "Web"
+        manual = true
+"#;
+
+#[test]
+fn a_reader_chooses_components_and_changes_the_choice() {
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let running = Running::new(folder.path(), "monitor.toml", &format!("{TWO}{TOKEN}"));
+    let page = running.get("/status/acme/subscribe").1;
+    assert!(page.contains("name=\"component\" value=\"_api\""), "{page}");
+    let form = format!(
+        "means=webhook&address=http://{}/&component=_api&component=unknown",
+        receiver.address
+    );
+    let path_of_form = "/status/acme/subscribe";
+    assert_eq!(
+        running.call(Method::POST, path_of_form, &[], &form).0,
+        StatusCode::OK
+    );
+    eventually(|| receiver.bodies().len() == 1);
+    let confirm = path(&receiver.bodies()[0]["meta"]["confirm"]);
+    assert_eq!(
+        running.call(Method::POST, &confirm, &[], "").0,
+        StatusCode::OK
+    );
+    let incident = |title: &str, monitor: &str| {
+        let body = format!(r#"{{"title": "{title}", "monitors": ["{monitor}"]}}"#);
+        let fields = [ADMIN, ("content-type", "application/json")];
+        let path = "/api/v1/declared-incidents";
+        let (status, text) = running.call(Method::POST, path, &fields, &body);
+        assert_eq!(status, StatusCode::CREATED, "{text}");
+    };
+    let names = || {
+        let bodies = receiver.bodies();
+        let names = bodies[1..]
+            .iter()
+            .map(|body| body["incident"]["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    incident("The web is slow", "_web");
+    incident("The API is slow", "_api");
+    eventually(|| !names().is_empty());
+    // Both were written at the same moment, or the one about the web before the other.
+    assert_eq!(names(), ["The API is slow"]);
+    // The link that ends it changes the choice too.
+    let stop = path(&receiver.bodies()[1]["meta"]["unsubscribe"]);
+    let page = running.get(&stop).1;
+    assert!(
+        page.contains("value=\"_api\" checked") && page.contains("value=\"_web\">"),
+        "{page}"
+    );
+    let change = stop.replace("/stop?", "/change?");
+    let (status, text) = running.call(Method::POST, &change, &[], "component=_web");
+    assert_eq!(status, StatusCode::OK, "{text}");
+    assert!(text.contains("Your subscription is changed."));
+    eventually(|| names().contains(&"The web is slow".to_owned()));
+    let wrong = change.replace("link=", "link=0");
+    let (status, _) = running.call(Method::POST, &wrong, &[], "component=_web");
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    // All of them is the same as none chosen.
+    running.call(Method::POST, &change, &[], "component=_web&component=_api");
+    incident("Both are slow", "_api");
+    eventually(|| names().contains(&"Both are slow".to_owned()));
+}
+
+#[test]
+fn one_source_leaves_a_few_addresses_a_day() {
+    let folder = TempDir::new().unwrap();
+    let running = Running::new(folder.path(), "monitor.toml", &format!("{TWO}{TOKEN}"));
+    let tries = 30;
+    let statuses: Vec<_> = (0..tries)
+        .map(|number| subscribe(&running, "webhook", &format!("http://127.0.0.1:1/{number}")).0)
+        .collect();
+    let taken = statuses.iter().filter(|it| **it == StatusCode::OK).count();
+    assert!(taken <= 20, "{taken}");
+    assert_eq!(statuses[tries - 1], StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[test]
+fn errors_that_name_readers_are_for_admins() {
+    let folder = TempDir::new().unwrap();
+    // The hash of `looks`.
+    let hash = plimsoll_monitor::config::ApiToken::written(
+        &plimsoll_monitor::config::ApiToken::hash_of("looks"),
+    );
+    let reader = format!("[[token]]\nname = \"bob\"\nsha256 = \"{hash}\"\nscopes = [\"read\"]\n");
+    let text = format!("{TWO}{TOKEN}{reader}");
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    let address = format!("http://{}/", refused_address());
+    assert_eq!(subscribe(&running, "webhook", &address).0, StatusCode::OK);
+    let error = |token| {
+        let notices = running.json_as(("authorization", token), "/api/v1/notices");
+        notices["notices"][0]["error"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    eventually(|| !error("Bearer secret").is_empty());
+    assert!(error("Bearer secret").contains("refused"));
+    assert_eq!(
+        error("Bearer looks"),
+        "a token with the scope `admin` sees why"
+    );
+}

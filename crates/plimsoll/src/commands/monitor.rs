@@ -242,11 +242,11 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             Problem::new(message).about(&args.file.display().to_string())
         });
         terminal::print_warnings(&warnings.collect::<Vec<_>>());
-        let fine = format!(
-            "{}: {} monitors, no errors",
-            args.file.display(),
-            plan.monitors.len()
-        );
+        let monitors = match plan.monitors.len() {
+            1 => "1 monitor".to_owned(),
+            count => format!("{count} monitors"),
+        };
+        let fine = format!("{}: {monitors}, no errors", args.file.display());
         terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
         return Ok(Exit::Fine);
     }

@@ -65,7 +65,7 @@ fn errors_have_their_place_and_the_exit_code_of_usage() {
     )
     .unwrap();
     let valid = plimsoll(&["monitor", path, "--check"]).exits(0);
-    assert!(valid.stdout.contains("1 monitors, no errors"), "{valid}");
+    assert!(valid.stdout.contains("1 monitor, no errors"), "{valid}");
     plimsoll(&["monitor", folder.path().join("none.toml").to_str().unwrap()]).exits(2);
 }
 

@@ -81,7 +81,11 @@ function hints() {
 
 function menu() {
   const menu = document.querySelector("details.menu");
-  if (menu && matchMedia("(max-width: 760px)").matches) menu.open = false;
+  if (!menu) return;
+  const narrow = matchMedia("(max-width: 760px)");
+  if (narrow.matches) menu.open = false;
+  // A wide window has no button to open it.
+  narrow.addEventListener("change", () => { menu.open = !narrow.matches; });
 }
 
 function shortcuts() {

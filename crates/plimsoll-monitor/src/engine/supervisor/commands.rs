@@ -32,25 +32,7 @@ impl Supervisor {
                 done.send(done_so.map_err(error)).ok();
             }
             Command::Try(plan, done) => self.try_out(*plan, done),
-            Command::CheckNow(key, done) => {
-                let begun = self.probed(&key).and_then(|id| {
-                    let is_running = self.passes.values().any(|pass| pass.key == id);
-                    let begun = if is_running {
-                        Ok(())
-                    } else {
-                        self.begin(id, self.origin + self.moment().elapsed)
-                    };
-                    begun
-                        .map(|()| id)
-                        .map_err(|reason| CommandError::Busy(reason.name()))
-                });
-                match begun {
-                    Ok(id) => self.waiting_for.entry(id).or_default().push(done),
-                    Err(error) => {
-                        done.send(Err(error)).ok();
-                    }
-                }
-            }
+            Command::CheckNow(key, done) => self.check_now(&key, done),
             Command::Pause(key, paused, done) => {
                 done.send(self.pause(&key, paused).await).ok();
             }
@@ -99,6 +81,44 @@ impl Supervisor {
         });
     }
 
+    /// Checks at once, here and by the agents of the monitor.
+    fn check_now(&mut self, key: &str, done: oneshot::Sender<Result<CheckResult, CommandError>>) {
+        let id = match self.probed(key) {
+            Ok(id) => id,
+            Err(error) => {
+                done.send(Err(error)).ok();
+                return;
+            }
+        };
+        let hurried = self.hurry_agents(key, id);
+        let live = self.live.get(&id);
+        if live.is_some_and(|live| !self.checks_itself(&live.plan)) {
+            match hurried {
+                Ok(since) => {
+                    let waiting = self.waiting_for_agents.entry(id).or_default();
+                    waiting.retain(|(_, done)| !done.is_closed());
+                    waiting.push((since, done));
+                }
+                Err(error) => {
+                    done.send(Err(error)).ok();
+                }
+            }
+            return;
+        }
+        let is_running = self.passes.values().any(|pass| pass.key == id);
+        let begun = if is_running {
+            Ok(())
+        } else {
+            self.begin(id, self.origin + self.moment().elapsed)
+        };
+        match begun {
+            Ok(()) => self.waiting_for.entry(id).or_default().push(done),
+            Err(reason) => {
+                done.send(Err(CommandError::Busy(reason.name()))).ok();
+            }
+        }
+    }
+
     fn id(&self, key: &str) -> Result<MonitorId, CommandError> {
         self.keys.get(key).copied().ok_or(CommandError::NotFound)
     }
@@ -109,9 +129,6 @@ impl Supervisor {
         let live = self.live.get(&id).ok_or(CommandError::NotFound)?;
         match live.plan.what {
             What::Probe(_) if live.is_paused => Err(CommandError::Busy("the monitor is paused")),
-            What::Probe(_) if !self.checks_itself(&live.plan) => {
-                Err(CommandError::Elsewhere(live.plan.from.join(", ")))
-            }
             What::Probe(_) => Ok(id),
             _ => Err(CommandError::Kind(live.plan.kind.clone())),
         }

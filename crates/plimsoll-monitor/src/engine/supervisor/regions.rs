@@ -2,13 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::MonitorPlan;
 use crate::detect::Input;
 use crate::engine::command::{CommandError, RemoteResult};
 use crate::engine::supervisor::{OWN, Supervisor};
-use crate::store::{DefinitionChanges, DefinitionKind, PutDefinition, ResultRow, StoreError};
+use crate::reading::CheckResult;
+use crate::store::{
+    DefinitionChanges, DefinitionKind, MonitorId, PutDefinition, ResultRow, StoreError,
+};
 use crate::timestamp::Timestamp;
+
+/// An agent reports every second; one that has not for so long is away.
+const REPORTS_WITHIN: Duration = Duration::from_secs(30);
 
 impl Supervisor {
     /// Whether this process checks a monitor.
@@ -60,6 +67,50 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Has the agents of a monitor check it at once, with their next reports; since when. Fails if none of them reports.
+    pub(super) fn hurry_agents(
+        &mut self,
+        key: &str,
+        id: MonitorId,
+    ) -> Result<Timestamp, CommandError> {
+        /// Monitors that one agent is to check at once.
+        const MOST: usize = 1_000;
+
+        let now = self.moment().wall;
+        let from = self.live.get(&id).map(|live| live.plan.from.clone());
+        let from = from.unwrap_or_default();
+        let mut is_any = false;
+        for region in &from {
+            let heard = self.board.heard(region);
+            let reports = heard.is_some_and(|heard| now.since(heard.at) < REPORTS_WITHIN);
+            let Some((name, _)) = self.regions.get_key_value(region.as_str()) else {
+                continue;
+            };
+            if !reports {
+                continue;
+            }
+            is_any = true;
+            let waiting = self.hurried.entry(Arc::clone(name)).or_default();
+            if waiting.len() < MOST && !waiting.iter().any(|(known, _)| known == key) {
+                waiting.push((key.to_owned(), now));
+            }
+        }
+        if is_any {
+            Ok(now)
+        } else {
+            Err(CommandError::Elsewhere(from.join(", ")))
+        }
+    }
+
+    /// The monitors that an agent is to check at once; what it did not fetch in time is forgotten.
+    fn hurried(&mut self, region: &str, now: Timestamp) -> Vec<String> {
+        let waiting = self.hurried.remove(region).unwrap_or_default().into_iter();
+        waiting
+            .filter(|(_, since)| now.since(*since) < REPORTS_WITHIN)
+            .map(|(key, _)| key)
+            .collect()
+    }
+
     /// Takes results of an agent in their order. Repeated ones are left out; those that come too late to say anything
     /// about the present are only stored.
     pub(super) fn report(
@@ -67,7 +118,7 @@ impl Supervisor {
         region: &str,
         run: u64,
         results: Vec<RemoteResult>,
-    ) -> Result<usize, CommandError> {
+    ) -> Result<(usize, Vec<String>), CommandError> {
         let known = self.regions.get_key_value(region);
         let (name, number) = known.ok_or(CommandError::NotFound)?;
         let (name, number) = (Arc::clone(name), *number);
@@ -112,12 +163,29 @@ impl Supervisor {
                 reason: result.reason.clone(),
                 at: result.at,
             };
+            self.reply(id, &result);
             self.board.change(&key, |view| view.count(result));
             self.feed(id, input);
         }
         if let Some(last) = last {
             self.reported.insert(name, (run, last));
         }
-        Ok(taken)
+        Ok((taken, self.hurried(region, now.wall)))
+    }
+
+    /// Sends the result of an agent to the callers that wait for one, if the check ended after they began to.
+    fn reply(&mut self, id: MonitorId, result: &CheckResult) {
+        let Some(waiting) = self.waiting_for_agents.remove(&id) else {
+            return;
+        };
+        let ended = result.at.plus(result.took);
+        for (since, done) in waiting {
+            if since <= ended {
+                done.send(Ok(result.clone())).ok();
+            } else if !done.is_closed() {
+                let waiting = self.waiting_for_agents.entry(id).or_default();
+                waiting.push((since, done));
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::board::{Access, View};
 use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
+use crate::notify::NotifyPlan;
 use crate::page::PagePlan;
 use crate::status::Health;
 use crate::store::{
@@ -29,6 +30,8 @@ struct Composed {
     monitors: Vec<(Source, MonitorPlan)>,
     windows: Vec<PlacedWindow>,
     pages: Vec<Arc<PagePlan>>,
+    /// Those of the store, with their definitions.
+    channels: Vec<(String, Arc<NotifyPlan>)>,
 }
 
 impl Supervisor {
@@ -37,8 +40,10 @@ impl Supervisor {
         self.gates.set_limits(plan.limits);
         self.retention = plan.retention;
         self.board.settle(&plan);
-        self.set_channels(plan.channels.clone());
         self.base = plan;
+        // Each of them may have changed.
+        self.kept_channels.clear();
+        self.channels_are_new = true;
         self.rebuild().await
     }
 
@@ -100,6 +105,7 @@ impl Supervisor {
             );
         }
         self.seal_again(now.wall).await?;
+        self.keep_channels(composed.channels);
         self.placed = composed.windows;
         self.board.set_pages(composed.pages, &self.placed);
         self.refresh_access().await?;
@@ -107,21 +113,36 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Notices go to the channels of the file and of the store from now on. Channels that stay as they are go on with what
+    /// they send.
+    fn keep_channels(&mut self, channels: Vec<(String, Arc<NotifyPlan>)>) {
+        let is_same = |(known, other): (&(String, Arc<NotifyPlan>), &(String, Arc<NotifyPlan>))| {
+            known.0 == other.0 && known.1.monitors == other.1.monitors
+        };
+        let are_same = self.kept_channels.len() == channels.len()
+            && self.kept_channels.iter().zip(&channels).all(is_same);
+        if are_same && !std::mem::take(&mut self.channels_are_new) {
+            return;
+        }
+        let of_store = channels.iter().map(|(_, plan)| plan);
+        let all: Vec<_> = self.base.channels.iter().chain(of_store).cloned().collect();
+        self.kept_channels = channels;
+        self.board.set_channels(&all);
+        self.set_channels(all);
+    }
+
     /// Seals secrets by the present key that are not sealed, or by another one.
     async fn seal_again(&self, now: Timestamp) -> Result<(), StoreError> {
         let (store, org) = (&self.store, self.org);
         // Reading them all says whether any is.
-        store.definitions(org, DefinitionKind::Subscriber).await?;
+        for kind in DefinitionKind::SECRET {
+            store.definitions(org, kind).await?;
+        }
         let users = store.users(org).await?;
         if !store.is_behind() {
             return Ok(());
         }
-        let kinds = [
-            DefinitionKind::Monitor,
-            DefinitionKind::Page,
-            DefinitionKind::Subscriber,
-        ];
-        for kind in kinds {
+        for kind in DefinitionKind::SECRET {
             let all = store.definitions(org, kind).await?;
             let puts = all.into_iter().map(|(definition, _)| PutDefinition {
                 was: Some(definition.key.clone()),
@@ -209,12 +230,30 @@ impl Supervisor {
                 Err(problems) => report("page", &definition.key, problems),
             }
         }
+        let mut known = base.channels.clone();
+        let mut channels = Vec::new();
+        for (definition, _) in store.definitions(self.org, DefinitionKind::Channel).await? {
+            match overlay::channel(
+                &definition.text,
+                &base.grounds,
+                &all,
+                &base.rotations,
+                &known,
+            ) {
+                Ok(plan) => {
+                    known.push(Arc::clone(&plan));
+                    channels.push((definition.text, plan));
+                }
+                Err(problems) => report("channel", &definition.key, problems),
+            }
+        }
         let of_file = of_file.into_iter().map(|plan| (Source::File, plan));
         let of_store = added.into_iter().map(|plan| (Source::Store, plan));
         Ok(Composed {
             monitors: of_file.chain(of_store).collect(),
             windows,
             pages,
+            channels,
         })
     }
 
@@ -317,6 +356,7 @@ impl Supervisor {
         }
         self.scheduler.remove(&id);
         self.waiting_for.remove(&id);
+        self.waiting_for_agents.remove(&id);
         self.board.remove(id);
     }
 

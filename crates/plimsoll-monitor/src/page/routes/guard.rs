@@ -16,13 +16,16 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 
 use crate::api::not_found;
+use crate::limits;
 use crate::page::Guard;
 use crate::page::cache::Rendered;
 use crate::page::config::authorization;
 use crate::page::html::{self, Frame};
 use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::routes::{HTML, SESSION, Visit, cookie, parameter};
+use crate::page::share::{self, Share};
 use crate::page::snapshot::State;
+use crate::subscribe::OF_SOURCE;
 use crate::timestamp::Timestamp;
 
 /// Bytes of a form.
@@ -39,6 +42,10 @@ const MOST_ADDRESSES: usize = 10_000;
 pub(crate) struct Sessions {
     key: OnceLock<hmac::Key>,
     tries: Mutex<(i64, HashMap<IpAddr, u32>)>,
+    /// New subscriptions by source.
+    subscriptions: Mutex<limits::Counts>,
+    /// The links that were last read, for the time in which the store is away.
+    shares: Mutex<Vec<Share>>,
 }
 
 impl Sessions {
@@ -67,6 +74,13 @@ impl Sessions {
             return false;
         };
         end > now.0 && hmac::verify(key, format!("{slug} {end}").as_bytes(), &tag).is_ok()
+    }
+
+    /// Whether a source may leave another address today.
+    pub(super) fn may_subscribe(&self, address: IpAddr, now: Timestamp) -> bool {
+        let counts = self.subscriptions.lock();
+        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
+        limits::add(&mut counts, &limits::source(address), OF_SOURCE, now).is_none()
     }
 
     /// Whether an address may try another password in this minute.
@@ -111,6 +125,9 @@ impl Visit<'_> {
                 if session.is_some_and(|it| sessions.is_valid(&self.plan.slug, it, self.now())) {
                     return None;
                 }
+                if self.is_shared().await {
+                    return None;
+                }
                 // Feed readers and programs have no cookie.
                 if self.fields.contains_key(AUTHORIZATION) {
                     return match self.admits(auth, extensions).await {
@@ -121,6 +138,59 @@ impl Visit<'_> {
                 }
                 Some(self.password_form("password_needed", false))
             }
+        }
+    }
+
+    /// Whether the reader came by a link that is still valid.
+    async fn is_shared(&self) -> bool {
+        match cookie(self.fields, &self.share_cookie()) {
+            Some(token) => self.opens(token).await,
+            None => false,
+        }
+    }
+
+    fn share_cookie(&self) -> String {
+        format!("share-{}", self.plan.slug)
+    }
+
+    async fn opens(&self, token: &str) -> bool {
+        if token.len() != share::LENGTH {
+            return false;
+        }
+        let listed = share::list(&self.api.handle).await;
+        let known = &self.api.sessions.shares;
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(listed) = listed {
+            *known = listed.into_iter().map(|(.., share)| share).collect();
+        }
+        let now = self.now();
+        known
+            .iter()
+            .any(|share| share.opens(&self.plan.slug, token, now))
+    }
+
+    /// `/share/TOKEN`: the browser keeps the token, and sees the page. It does not stay in the address bar.
+    pub(super) async fn shared(&self, token: &str) -> Option<Response> {
+        if !matches!(self.plan.guard, Guard::Password(_)) || !self.opens(token).await {
+            return None;
+        }
+        let mut response = redirect(StatusCode::SEE_OTHER, &format!("{}/", self.base));
+        self.keep(&mut response, &self.share_cookie(), token);
+        Some(response)
+    }
+
+    /// Has the browser keep a cookie for the page.
+    fn keep(&self, response: &mut Response, name: &str, value: &str) {
+        let secure = if self.url.starts_with("https://") {
+            "; Secure"
+        } else {
+            ""
+        };
+        let age = SESSION.as_secs();
+        let cookie =
+            format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+        if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+            response.headers_mut().insert(SET_COOKIE, cookie);
         }
     }
 
@@ -197,21 +267,8 @@ impl Visit<'_> {
     fn signed_in(&self) -> Response {
         let until = self.now().plus(SESSION).0;
         let mut response = redirect(StatusCode::SEE_OTHER, &format!("{}/", self.base));
-        let is_tls = self.url.starts_with("https://");
-        let cookie = self
-            .api
-            .sessions
-            .signed(&self.plan.slug, until)
-            .map(|session| {
-                format!(
-                    "page-{}={session}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{}",
-                    self.plan.slug,
-                    SESSION.as_secs(),
-                    if is_tls { "; Secure" } else { "" }
-                )
-            });
-        if let Some(cookie) = cookie.and_then(|it| HeaderValue::from_str(&it).ok()) {
-            response.headers_mut().insert(SET_COOKIE, cookie);
+        if let Some(session) = self.api.sessions.signed(&self.plan.slug, until) {
+            self.keep(&mut response, &format!("page-{}", self.plan.slug), &session);
         }
         response
     }

@@ -4,11 +4,11 @@ use axum::response::Response;
 use http::StatusCode;
 
 use crate::page::cache::Rendered;
-use crate::page::html;
 use crate::page::routes::guard::peer;
 use crate::page::routes::reply::{Caching, reply};
 use crate::page::routes::{HTML, Visit, parameter};
 use crate::page::snapshot::State;
+use crate::page::{PageComponent, html};
 use crate::subscribe::{self, Means, SubscribeError};
 
 /// Characters of a link.
@@ -22,7 +22,7 @@ impl Visit<'_> {
     }
 
     /// The page at the path; `None` if there is no such path.
-    pub(super) fn subscription(&self) -> Option<Response> {
+    pub(super) async fn subscription(&self) -> Option<Response> {
         if !self.may_subscribe() {
             return None;
         }
@@ -32,10 +32,7 @@ impl Visit<'_> {
                 let question = self.t.with("subscribe_confirm", "title", &self.plan.title);
                 Some(self.question(&question, "confirm", "subscribe"))
             }
-            "/subscribe/stop" => {
-                let question = self.t.with("subscribe_stop", "title", &self.plan.title);
-                Some(self.question(&question, "stop", "subscribe_end"))
-            }
+            "/subscribe/stop" => Some(self.end().await),
             _ => None,
         }
     }
@@ -54,20 +51,25 @@ impl Visit<'_> {
         let link = || self.link().unwrap_or_default();
         let is_known = matches!(
             self.path,
-            "/subscribe" | "/subscribe/confirm" | "/subscribe/stop"
+            "/subscribe" | "/subscribe/confirm" | "/subscribe/stop" | "/subscribe/change"
         );
         if is_known && !self.api.sessions.may_try(peer(extensions), now) {
-            let response = self.told(StatusCode::TOO_MANY_REQUESTS, "subscribe_busy", true);
+            let response = self.outcome(StatusCode::TOO_MANY_REQUESTS, "subscribe_busy", true);
             return Some(response);
         }
         let (outcome, done) = match self.path {
             "/subscribe" => {
                 let means = parameter(Some(form), "means").unwrap_or_default();
                 let address = parameter(Some(form), "address").unwrap_or_default();
+                if !self.api.sessions.may_subscribe(peer(extensions), now) {
+                    let status = StatusCode::TOO_MANY_REQUESTS;
+                    return Some(self.outcome(status, "subscribe_busy", true));
+                }
                 let outcome = match Means::named(&means) {
                     None => Err(SubscribeError::Address),
                     Some(means) => {
-                        let address = (means, address.as_str());
+                        let components = components(form);
+                        let address = (means, address.as_str(), components.as_slice());
                         subscribe::subscribe(handle, &plan, self.plan, address, self.t, now).await
                     }
                 };
@@ -77,6 +79,12 @@ impl Visit<'_> {
                 subscribe::confirm(handle, self.plan, &link(), now).await,
                 "subscribe_confirmed",
             ),
+            "/subscribe/change" => {
+                let components = components(form);
+                let link = link();
+                let changed = subscribe::change(handle, self.plan, &link, &components, now);
+                (changed.await, "subscribe_changed")
+            }
             "/subscribe/stop" => (
                 subscribe::stop(handle, self.plan, &link(), now).await,
                 "subscribe_stopped",
@@ -84,16 +92,16 @@ impl Visit<'_> {
             _ => return None,
         };
         Some(match outcome {
-            Ok(()) => self.told(StatusCode::OK, done, false),
+            Ok(()) => self.outcome(StatusCode::OK, done, false),
             Err(SubscribeError::Address) => {
                 let message = self.t.text("subscribe_wrong");
                 self.forms(StatusCode::BAD_REQUEST, Some(message))
             }
             Err(SubscribeError::Link) => {
-                self.told(StatusCode::NOT_FOUND, "subscribe_expired", true)
+                self.outcome(StatusCode::NOT_FOUND, "subscribe_expired", true)
             }
             Err(SubscribeError::Full | SubscribeError::Store(_)) => {
-                self.told(StatusCode::SERVICE_UNAVAILABLE, "subscribe_busy", true)
+                self.outcome(StatusCode::SERVICE_UNAVAILABLE, "subscribe_busy", true)
             }
         })
     }
@@ -110,20 +118,56 @@ impl Visit<'_> {
         let means = plan.map(|plan| plan.means()).unwrap_or_default();
         let (style, _) = html::style(self.plan);
         let frame = self.still(&style);
-        self.answered(status, html::subscribe_page(frame, &means, message))
+        let choices = self.choices(&[]);
+        self.answered(
+            status,
+            html::subscribe_page(frame, &means, &choices, message),
+        )
+    }
+
+    /// The components of the page, and whether each is among those.
+    fn choices(&self, chosen: &[String]) -> Vec<(String, String, bool)> {
+        let choice = |one: &PageComponent| {
+            let is_chosen = chosen.contains(&one.key);
+            (one.key.clone(), one.name.clone(), is_chosen)
+        };
+        let choices: Vec<_> = self.plan.components().map(choice).collect();
+        // There is nothing to choose on a page of one.
+        if choices.len() > 1 {
+            choices
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Ends a subscription, or changes what it is about.
+    async fn end(&self) -> Response {
+        let question = self.t.with("subscribe_stop", "title", &self.plan.title);
+        let Some(link) = self.link() else {
+            return self.outcome(StatusCode::NOT_FOUND, "subscribe_expired", true);
+        };
+        let chosen = subscribe::components(&self.api.handle, self.plan, &link).await;
+        let choices = chosen.map(|chosen| self.choices(&chosen));
+        let choices = choices.unwrap_or_default();
+        let (style, _) = html::style(self.plan);
+        let button = self.t.text("subscribe_end");
+        let asked = (question.as_str(), "stop", button);
+        let page = html::decide_page(self.still(&style), asked, &link, &choices);
+        self.answered(StatusCode::OK, page)
     }
 
     fn question(&self, question: &str, action: &str, button: &'static str) -> Response {
         let Some(link) = self.link() else {
-            return self.told(StatusCode::NOT_FOUND, "subscribe_expired", true);
+            return self.outcome(StatusCode::NOT_FOUND, "subscribe_expired", true);
         };
         let (style, _) = html::style(self.plan);
         let button = self.t.text(button);
-        let page = html::decide_page(self.still(&style), question, action, &link, button);
+        let asked = (question, action, button);
+        let page = html::decide_page(self.still(&style), asked, &link, &[]);
         self.answered(StatusCode::OK, page)
     }
 
-    fn told(&self, status: StatusCode, message: &'static str, is_bad: bool) -> Response {
+    fn outcome(&self, status: StatusCode, message: &'static str, is_bad: bool) -> Response {
         let (style, _) = html::style(self.plan);
         let message = self.t.text(message);
         let page = html::message_page(self.still(&style), message, is_bad, false);
@@ -141,4 +185,11 @@ impl Visit<'_> {
         }
         response
     }
+}
+
+/// The components that a form has chosen.
+fn components(form: &str) -> Vec<String> {
+    let pairs = url::form_urlencoded::parse(form.as_bytes());
+    let chosen = pairs.filter(|(name, _)| name == "component");
+    chosen.map(|(_, key)| key.into_owned()).collect()
 }

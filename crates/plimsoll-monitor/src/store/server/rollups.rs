@@ -74,6 +74,50 @@ pub(super) async fn range(
     Ok(all)
 }
 
+/// The raw results of a monitor from `from` until before `to`, added up by region.
+pub(super) async fn by_region(
+    results: &Results,
+    org: OrgId,
+    monitor: MonitorId,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<(u16, Rollup)>, StoreError> {
+    type Row = (
+        u16,
+        (u64, u64, u64, u64),
+        (u64, (Vec<u16>, Vec<u64>)),
+        (u64, u64, u64, u64, u64),
+    );
+
+    let clickhouse = results.prepared().await?;
+    let rows: Vec<Row> = clickhouse
+        .query(&format!(
+            "SELECT region, (countIf(status = 0), countIf(status = 1), countIf(status = 2), countIf(status = 3)),
+                 (sumIf(took, status < 2),
+                  sumMap(if(status < 2, [bucket], emptyArrayUInt16()), if(status < 2, [toUInt64(1)], emptyArrayUInt64()))),
+                 (sumIf(ifNull(dns, 0), status < 2), sumIf(ifNull(connect, 0), status < 2), sumIf(ifNull(tls, 0), status < 2),
+                  sumIf(ifNull(wait, 0), status < 2), sumIf(ifNull(receive, 0), status < 2))
+             FROM {}.results WHERE org_id = {} AND monitor = {} AND at >= {} AND at < {}
+             GROUP BY region ORDER BY region",
+            clickhouse.database(),
+            org.0,
+            monitor.0,
+            from.0,
+            to.0
+        ))
+        .await?;
+    let rollup = |(region, counts, (took, (buckets, times)), phases): Row| {
+        let rollup = Rollup {
+            start: from,
+            counts: counts.into(),
+            took: Sketch::of_buckets(buckets.into_iter().zip(times), took),
+            phases_us: phases.into(),
+        };
+        (region, rollup)
+    };
+    Ok(rows.into_iter().map(rollup).collect())
+}
+
 /// When this process last deleted, and what it counted as complete.
 #[derive(Debug, Default)]
 pub(super) struct UpkeepState {

@@ -1,6 +1,6 @@
 //! Raw results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::reading::Judged;
 use crate::status::Status;
 use crate::store::sqlite::monitors::owns;
-use crate::store::types::{Detail, MonitorId, OrgId, Resolution, ResultRow};
+use crate::store::types::{Detail, MonitorId, OrgId, Resolution, ResultRow, Rollup};
 use crate::timestamp::Timestamp;
 
 /// Writes results in one transaction; those of monitors of other organisations, and repeated ones, are left out.
@@ -132,6 +132,25 @@ pub(super) fn between(
         each(&read(monitor, row)?);
     }
     Ok(())
+}
+
+/// The same added up by region.
+pub(super) fn by_region(
+    connection: &Connection,
+    org: OrgId,
+    monitor: MonitorId,
+    from: Timestamp,
+    to: Timestamp,
+) -> rusqlite::Result<Vec<(u16, Rollup)>> {
+    if !owns(connection, org, monitor)? {
+        return Ok(Vec::new());
+    }
+    let mut all: BTreeMap<u16, Rollup> = BTreeMap::new();
+    between(connection, monitor, from, to, |row| {
+        let rollup = all.entry(row.region).or_insert_with(|| Rollup::at(from));
+        rollup.add(row);
+    })?;
+    Ok(all.into_iter().collect())
 }
 
 const COLUMNS: &str =
