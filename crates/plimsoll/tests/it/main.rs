@@ -22,6 +22,8 @@ mod mock_grpc;
 
 mod mock_page;
 
+mod gateway;
+
 mod gateway_page;
 
 mod browser;
