@@ -18,7 +18,7 @@ use plimsoll_wire::{ProxiedEnds, ProxyProtocol, SystemClock};
 use tokio::io::AsyncWriteExt as _;
 
 use super::figures::{End, ListenerFigures, WorkerFigures};
-use super::relay::{Relay, RelayEnd, RelayMemory, Side};
+use super::relay::{Relay, RelayMemory, Side};
 use super::routes::TcpRoutes;
 use crate::balance::hash;
 use crate::upstream::{ServerUse, Upstream, UpstreamPlan};
@@ -202,13 +202,7 @@ impl Connection {
         let (received, sent) = relay.moved();
         self.moved = (received + ahead, sent);
         drop(in_use);
-        self.end = match end {
-            RelayEnd::Client => End::ClientClosed,
-            RelayEnd::Server => End::ServerClosed,
-            RelayEnd::ClientReset => End::ClientReset,
-            RelayEnd::ServerReset => End::ServerReset,
-            RelayEnd::Idle => End::IdleTimeout,
-        };
+        self.end = end.into();
     }
 
     /// Connects to a server, and to another one if that fails, as often as the upstream retries.

@@ -14,6 +14,8 @@ mod redirects;
 
 mod nginx;
 
+mod nginx_import;
+
 mod mistakes;
 
 mod mock;
