@@ -5,6 +5,8 @@
 //! [`quic`] those of connections that end at the servers; [`relayed_quic`] ends connections here and begins others; [`tunnels`]
 //! takes the streams of CONNECT requests. Servers, balancers and health are those of [`crate::upstream`].
 
+mod attempts;
+
 mod figures;
 
 mod flows;

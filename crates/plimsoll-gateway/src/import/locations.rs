@@ -549,7 +549,8 @@ fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
         .all("add_header")
         .iter()
         .all(|it| it.argument(2) == "always");
-    if !added.is_empty() && !(is_always && lifetime_of(scope).is_none()) {
+    let stays_off_errors = !is_always || lifetime_of(scope).is_some();
+    if !added.is_empty() && stays_off_errors {
         rules.set("errors", "false");
     }
     if !rules.is_empty() {

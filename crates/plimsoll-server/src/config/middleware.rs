@@ -87,18 +87,17 @@ fn tracing(mut table: Table<'_>) -> Trace {
 fn response_rules(value: Value<'_>) -> Option<HeaderRules> {
     let mut table = value.table()?;
     let errors = table.boolean("errors").unwrap_or(true);
-    let rules = rules_of(table)?;
     Some(HeaderRules {
         skip_errors: !errors,
-        ..rules
+        ..rules_of(table)
     })
 }
 
 fn rules(value: Value<'_>) -> Option<HeaderRules> {
-    rules_of(value.table()?)
+    value.table().map(rules_of)
 }
 
-fn rules_of(mut table: Table<'_>) -> Option<HeaderRules> {
+fn rules_of(mut table: Table<'_>) -> HeaderRules {
     let mut fields = |key| -> Vec<_> {
         let Some(mut table) = table.table(key) else {
             return Vec::new();
@@ -112,12 +111,12 @@ fn rules_of(mut table: Table<'_>) -> Option<HeaderRules> {
     let (set, add) = (fields("set"), fields("add"));
     let remove = table.take("remove").and_then(names).unwrap_or_default();
     table.finish();
-    Some(HeaderRules {
+    HeaderRules {
         remove,
         set,
         add,
         skip_errors: false,
-    })
+    }
 }
 
 fn name(text: &str, value: &Value<'_>) -> Option<HeaderName> {

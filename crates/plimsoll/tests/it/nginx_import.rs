@@ -1,8 +1,9 @@
 //! Configurations of nginx, imported: each request has the response and reaches the server that it has with nginx itself.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
@@ -46,10 +47,10 @@ fn reflect(name: &str, mut stream: &TcpStream) {
         for (field, value) in &fields {
             // Those of the connection, and of the gateway itself.
             if !["connection", "via", "content-length"].contains(&field.as_str()) {
-                body.push_str(&format!("{field}: {value}\n"));
+                writeln!(body, "{field}: {value}").unwrap();
             }
         }
-        body.push_str(&format!("{} bytes\n", content.len()));
+        writeln!(body, "{} bytes", content.len()).unwrap();
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Powered-By: {name}\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -140,7 +141,7 @@ fn shown(response: Option<Response>, port: u16, is_nginx: bool) -> String {
             let value = own
                 .iter()
                 .fold(value.clone(), |value, own| value.replace(own, "/"));
-            shown.push_str(&format!("{name}: {value}\n"));
+            writeln!(shown, "{name}: {value}").unwrap();
         }
     }
     if status == 200 {
@@ -205,17 +206,14 @@ fn same(configuration: &str, host: &str, requests: &[&str]) {
             false,
         );
         // What nginx adds of these, plimsoll adds too.
-        let expected: String = expected
-            .lines()
-            .filter(|line| {
-                !line.starts_with("x-forwarded-proto") && !line.starts_with("x-forwarded-host")
-            })
-            .map(|line| format!("{line}\n"))
-            .collect();
+        let is_added = |line: &&str| {
+            line.starts_with("x-forwarded-proto") || line.starts_with("x-forwarded-host")
+        };
+        let lines = expected.lines().filter(|line| !is_added(line));
+        let expected = lines.fold(String::new(), |text, line| text + line + "\n");
         if expected != found {
-            differences.push_str(&format!(
-                "{request}\n--- nginx\n{expected}--- plimsoll\n{found}\n"
-            ));
+            let shown = format!("{request}\n--- nginx\n{expected}--- plimsoll\n{found}\n");
+            differences.push_str(&shown);
         }
     }
     drop(served);

@@ -11,7 +11,7 @@ use plimsoll_testkit::{Authority, MaterialFiles, Origin, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::browser;
+use crate::gateway::metric;
 use crate::plimsoll::{command, plimsoll};
 use crate::served::Served;
 
@@ -300,16 +300,6 @@ impl Relayed {
     }
 }
 
-/// The sum of a metric over all its labels.
-fn metric(admin: &str, name: &str) -> f64 {
-    let (_, address) = admin.trim_end_matches('/').split_once("://").unwrap();
-    let metrics = browser::get(address, "/metrics");
-    let values = metrics.lines().filter(|line| line.starts_with(name));
-    values
-        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
-        .sum()
-}
-
 #[test]
 fn quic_that_ends_at_the_gateway_goes_on_in_the_old_process() {
     let relayed = Relayed::new();
@@ -329,7 +319,7 @@ fn quic_that_ends_at_the_gateway_goes_on_in_the_old_process() {
     let expected = ["-c", "4", "-p", "4", "--http3", "--expect", "body == first"];
     let run = load(&url, &expected);
     // From then on each of its connections belongs to the first process.
-    eventually(|| metric(&admin, "plimsoll_gateway_flows_active") >= 4.0);
+    eventually(|| metric(&admin, "plimsoll_gateway_flows_active", "") >= 4);
     let mut old = Vec::new();
     for (threads, body, backend) in [(3, "second", &backends[1]), (1, "third", &backends[2])] {
         let next = service.start(&relayed.gateway(threads, backend));
