@@ -2,6 +2,8 @@
 
 mod cache;
 
+mod connect;
+
 mod layer4;
 
 mod proxy;
@@ -29,6 +31,12 @@ use crate::upstream::UpstreamPlan;
 pub const PROXY: ActionKind = ActionKind {
     key: "proxy",
     compile: proxy::compile,
+};
+
+/// The action `connect`, for routes of the method CONNECT.
+pub const CONNECT: ActionKind = ActionKind {
+    key: "connect",
+    compile: connect::compile,
 };
 
 /// The tables `[upstream.NAME]`, which routes name.

@@ -38,6 +38,8 @@ mod grpc;
 
 mod error_pages;
 
+mod template;
+
 mod tunnel;
 
 use std::cell::RefCell;
@@ -64,6 +66,7 @@ pub(crate) use self::fault::Fault;
 pub(crate) use self::frames::FrameLimits;
 pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, WebSockets};
 pub(crate) use self::target::Rewrite;
+pub(crate) use self::template::Template;
 pub(crate) use self::tunnel::WebSocketPlan;
 
 use self::attempt::{Attempt, Responding, hedged, late};

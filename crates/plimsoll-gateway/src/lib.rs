@@ -37,7 +37,7 @@ mod upstream;
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;
 
-pub use crate::config::{LISTENS, PROXY, TRACES, UPSTREAMS};
+pub use crate::config::{CONNECT, LISTENS, PROXY, TRACES, UPSTREAMS};
 pub use crate::import::{
     ImportError, ImportNote, Imported, Include, import_expressgateway, import_nginx,
     is_expressgateway,

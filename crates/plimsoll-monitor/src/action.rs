@@ -9,10 +9,14 @@ use std::thread;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use plimsoll_server::config::{Mounted, Value, as_text};
 use plimsoll_server::{Action, MakeAction, Mount, Notice, Notices, Severity, WorkerContext};
 use plimsoll_wire::WatchedFiles;
+use tokio::sync::watch;
+use tower_service::Service as _;
 
 use crate::config::{LoadError, Plan, StorePlan, load_with};
 use crate::engine::StartError;
@@ -57,7 +61,7 @@ pub fn compile(
         Service::new(path, (environment, supplied), notices)
     });
     let plan = Mutex::new(Some(plan));
-    Some(Arc::new(move |_: &WorkerContext| {
+    Some(Arc::new(move |context: &WorkerContext| {
         // The first worker of a generation brings its plan. The others wait for it: until it has started the monitor there is none
         // to serve, and a worker keeps the routes that it begins with.
         let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,6 +69,13 @@ pub fn compile(
             service.apply(plan);
         }
         drop(plan);
+        let (drain, leaving) = (context.drain().begun(), Arc::downgrade(&service));
+        context.spawn(async move {
+            drain.await;
+            if let Some(service) = leaving.upgrade() {
+                service.leave();
+            }
+        });
         Rc::new(Mounting {
             mount: Mount::new(service.router()),
             _service: Arc::clone(&service),
@@ -95,6 +106,10 @@ struct Shared {
     brought: (Environment, SuppliedKinds),
     notices: Notices,
     running: Mutex<Option<Running>>,
+    /// The plan to start with once another process has left the store.
+    waiting: Mutex<Option<Plan>>,
+    /// The routes, once there are any.
+    router: watch::Sender<Option<Router>>,
 }
 
 struct Running {
@@ -112,6 +127,8 @@ impl Service {
                 brought,
                 notices,
                 running: Mutex::default(),
+                waiting: Mutex::default(),
+                router: watch::Sender::new(None),
             }),
         }
     }
@@ -122,7 +139,12 @@ impl Service {
             let shared = Arc::downgrade(&self.shared);
             let watching = move || {
                 loop {
-                    thread::park_timeout(LOOK);
+                    let is_waiting = shared
+                        .upgrade()
+                        .is_some_and(|shared| shared.start_waiting());
+                    if !is_waiting {
+                        thread::park_timeout(LOOK);
+                    }
                     let Some(shared) = shared.upgrade() else {
                         return;
                     };
@@ -141,9 +163,33 @@ impl Service {
         }
     }
 
+    /// Ends the checks, since the server drains: a process that takes over may have the store.
+    fn leave(&self) {
+        self.shared.waiting().take();
+        let shared = Arc::clone(&self.shared);
+        let leaving = move || {
+            if let Some(running) = &*shared.running() {
+                running.seat.leave();
+            }
+        };
+        // The end of the checks waits for the store, and workers still respond meanwhile.
+        let spawned = thread::Builder::new()
+            .name("monitor-end".to_owned())
+            .spawn(leaving);
+        if let Err(error) = spawned {
+            let message = format!("the store stays in use until the end of the drain: {error}");
+            self.shared.report(Severity::Warning, &message);
+        }
+    }
+
     fn router(&self) -> Router {
         match &*self.shared.running() {
             Some(running) => running.seat.router(),
+            None if self.shared.waiting().is_some() => {
+                let router = self.shared.router.subscribe();
+                Router::new()
+                    .fallback(move |request: Request| once_started(router.clone(), request))
+            }
             None => Router::new().fallback(|| async {
                 (
                     StatusCode::SERVICE_UNAVAILABLE,
@@ -154,7 +200,41 @@ impl Service {
     }
 }
 
+/// How long a request waits for another process to leave the store.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn once_started(mut router: watch::Receiver<Option<Router>>, request: Request) -> Response {
+    let started = router.wait_for(Option::is_some);
+    let started = tokio::time::timeout(PATIENCE, started).await;
+    let started = started.ok().and_then(Result::ok);
+    match started.and_then(|router| router.clone()) {
+        Some(mut router) => {
+            let Ok(response) = router.call(request).await;
+            response
+        }
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            [("retry-after", "5")],
+            "another process uses the store of this monitor\n",
+        )
+            .into_response(),
+    }
+}
+
 impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Option<Plan>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tries to start with the plan that waits for the store, for about a second; whether it still waits.
+    fn start_waiting(&self) -> bool {
+        let Some(plan) = self.waiting().clone() else {
+            return false;
+        };
+        self.apply(plan);
+        self.waiting().is_some()
+    }
+
     fn running(&self) -> MutexGuard<'_, Option<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,13 +245,16 @@ impl Shared {
             .report(&Notice::new(severity, message).about(shown));
     }
 
-    /// Starts the monitor, or gives it another plan; whether it was started.
+    /// Starts the monitor, or gives it another plan; whether the files are to be watched from now on.
     fn apply(&self, plan: Plan) -> bool {
-        for warning in &plan.warnings {
-            self.report(
-                Severity::Warning,
-                &format!("{}: {}", warning.place, warning.message),
-            );
+        let has_waited = self.waiting().is_some();
+        if !has_waited {
+            for warning in &plan.warnings {
+                self.report(
+                    Severity::Warning,
+                    &format!("{}: {}", warning.place, warning.message),
+                );
+            }
         }
         let mut running = self.running();
         if let Some(running) = &mut *running {
@@ -185,18 +268,36 @@ impl Shared {
         }
         let (store, organisation) = (plan.store.clone(), plan.organisation.clone());
         let watched = WatchedFiles::new(plan.files.clone());
-        match start(plan, &self.notices) {
+        match start(plan.clone(), &self.notices) {
             Ok(seat) => {
+                self.waiting().take();
+                self.router.send_replace(Some(seat.router()));
                 *running = Some(Running {
                     seat,
                     store,
                     organisation,
                     watched,
                 });
-                true
+                !has_waited
+            }
+            Err(StartError::Store(StoreError::InUse(path))) => {
+                let mut waiting = self.waiting();
+                drop(running);
+                // It may have left meanwhile, since the server drains.
+                if !has_waited || waiting.is_some() {
+                    *waiting = Some(plan);
+                }
+                drop(waiting);
+                if !has_waited {
+                    let shown = path.display();
+                    let message = format!("another process uses {shown}; waiting for it to end");
+                    self.report(Severity::Note, &message);
+                }
+                !has_waited
             }
             Err(error) => {
                 drop(running);
+                self.waiting().take();
                 self.report(Severity::Error, &error.to_string());
                 false
             }

@@ -91,6 +91,9 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     /// Writes the results that were taken.
     fn flush(&self) -> StoreFuture<'_, ()>;
 
+    /// Lets another process have the store from now on; for when nothing more is recorded here. What was opened stays readable.
+    fn release(&self) {}
+
     /// Applies changes in one transaction, durably. Changes of monitors of other organisations are an error.
     fn record(&self, org: OrgId, changes: Vec<Change>) -> StoreFuture<'_, ()>;
 

@@ -242,6 +242,17 @@ impl<T> RouteIndex<T> {
         Ok(found)
     }
 
+    /// The first route for CONNECT alone whose conditions are met; such requests have no path.
+    fn tunnel(&self, request: &impl RouteInput) -> Option<&T> {
+        let mut routes = self.routes.iter();
+        let found = routes.find(|(conditions, _)| {
+            conditions.methods == ["CONNECT"]
+                && conditions.host_matches(request.host())
+                && conditions.are_met_besides_path(request)
+        });
+        found.map(|(_, route)| route)
+    }
+
     fn scan_path(&self, path: &NormalPath<'_>, request: &impl RouteInput) -> Option<&T> {
         let path = RequestPath::of(path);
         let mut best: Option<(conditions::Exactness, &T)> = None;
@@ -299,6 +310,11 @@ impl Routes {
 
     /// Responds to a request for the server as a whole rather than for a path (`OPTIONS *`, CONNECT).
     fn of_server(&self, request: &Request<'_>) -> Answer {
+        let asked = (request.method == "CONNECT").then(|| self.index.tunnel(request));
+        if let Some((tag, action)) = asked.flatten() {
+            request.answered_by(tag);
+            return action.handle(request);
+        }
         let response = if request.method == "OPTIONS" {
             Response::new(StatusCode::NO_CONTENT)
         } else {

@@ -13,7 +13,7 @@ use super::traces::Traces;
 use super::{Upstreams, cache, rules, upstream};
 use crate::cache::{CachePlan, Cached};
 use crate::figures::GatewayFigures;
-use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy};
+use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, Template};
 use crate::traces::{Exporter, TracesPlan};
 use crate::upstream::{
     Discovery, Durations, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan,
@@ -202,6 +202,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
     if let Some(value) = table.take("host") {
         let host = as_text(&value).and_then(|text| match text {
             "client" => Some(HostPolicy::Client),
+            "{host}" => Some(HostPolicy::ClientName),
             "server" => Some(HostPolicy::Server),
             name => match HeaderValue::from_str(name) {
                 Ok(_) if !name.is_empty() && !name.contains(' ') => {
@@ -239,7 +240,10 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
     if let Some(mut headers) = table.table("headers") {
         for (name, value) in headers.rest() {
             match field(&name, &value) {
-                Some((name, Some(value))) => plan.set.push((name, value)),
+                Some((name, Some(value))) => match value.to_str().ok().and_then(Template::parse) {
+                    Some(template) => plan.templates.push((name, template)),
+                    None => plan.set.push((name, value)),
+                },
                 Some((name, None)) => plan.removed.push(name),
                 None => is_whole = false,
             }

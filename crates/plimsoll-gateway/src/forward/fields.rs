@@ -177,7 +177,7 @@ impl<'a> Outgoing<'a> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         self.added[..self.count].iter().any(|(added, _)| is(added))
             || (!self.is_trusted && OF_PROXIES.into_iter().any(is))
-            || self.plan.set.iter().any(|(set, _)| is(set.as_str()))
+            || self.is_set(is)
             || self.plan.removed.iter().any(|removed| is(removed.as_str()))
             || self.is_identity(name)
             || (self.handshake.is_some() && is("sec-websocket-key"))
@@ -185,6 +185,13 @@ impl<'a> Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
+    /// Whether the configuration has a value for the field.
+    fn is_set(&self, is: impl Fn(&str) -> bool) -> bool {
+        let fixed = self.plan.set.iter().map(|(name, _)| name);
+        let mut names = fixed.chain(self.plan.templates.iter().map(|(name, _)| name));
+        names.any(|name| is(name.as_str()))
+    }
+
     /// Whether only the service that authorizes requests may set the field.
     fn is_identity(&self, name: &str) -> bool {
         let copied = self.plan.authorize.iter().flat_map(|it| &it.copied);
@@ -201,14 +208,19 @@ impl FieldSource for Outgoing<'_> {
                 visit(name.as_bytes(), value);
             }
         }
-        let is_set = |name: &str| self.plan.set.iter().any(|(set, _)| set.as_str() == name);
         for (name, value) in self.added() {
-            if !is_set(name) {
+            if !self.is_set(|set| set == name) {
                 visit(name.as_bytes(), value.as_bytes());
             }
         }
         for (name, value) in &self.plan.set {
             visit(name.as_str().as_bytes(), value.as_bytes());
+        }
+        let mut text = String::new();
+        for (name, template) in &self.plan.templates {
+            text.clear();
+            template.write(self.request, &mut text);
+            visit(name.as_str().as_bytes(), text.as_bytes());
         }
         for (name, value) in self.identity {
             visit(name.as_str().as_bytes(), value.as_bytes());

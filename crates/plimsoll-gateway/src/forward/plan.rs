@@ -10,6 +10,7 @@ use super::authorize::AuthorizePlan;
 use super::error_pages::ErrorPages;
 use super::fault::Fault;
 use super::target::Rewrite;
+use super::template::Template;
 use super::tunnel::WebSocketPlan;
 
 /// How requests of a route are forwarded, immutable.
@@ -25,6 +26,8 @@ pub(crate) struct ForwardPlan {
     pub(crate) trusted: Vec<IpNet>,
     /// Fields in place of those of the request.
     pub(crate) set: Vec<(HeaderName, HeaderValue)>,
+    /// The same with values that depend on the request.
+    pub(crate) templates: Vec<(HeaderName, Template)>,
     /// Fields that are not forwarded.
     pub(crate) removed: Vec<HeaderName>,
     /// The first one that matches changes the path.
@@ -62,6 +65,8 @@ pub(crate) enum HostPolicy {
     /// That of the request.
     #[default]
     Client,
+    /// The same without its port.
+    ClientName,
     /// That of the server's URL.
     Server,
     /// This one.
@@ -87,6 +92,7 @@ impl HostPolicy {
     pub(super) fn authority<'a>(&'a self, request: &Request<'a>) -> Option<&'a str> {
         match self {
             Self::Client => Some(request.authority).filter(|it| !it.is_empty()),
+            Self::ClientName => Some(request.host()).filter(|it| !it.is_empty()),
             Self::Server => None,
             Self::Name(name) => Some(name.as_str()),
         }

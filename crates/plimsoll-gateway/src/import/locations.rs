@@ -8,7 +8,7 @@ use super::Notes;
 use super::nginx::Directive;
 use super::proxy::proxy;
 use super::toml::{Keys, quoted};
-use super::upstreams::Upstreams;
+use super::upstreams::{Upstreams, duration};
 
 /// The directives of a location and of the blocks around it.
 #[derive(Debug, Clone)]
@@ -47,7 +47,8 @@ impl<'a> Scope<'a> {
 }
 
 /// Directives that are read here, at any level.
-const READ: [&str; 34] = [
+const READ: [&str; 35] = [
+    "expires",
     "location",
     "proxy_pass",
     "grpc_pass",
@@ -201,7 +202,7 @@ pub(super) fn routes(
         write(&condition, location, notes);
     }
     if !prefixes.iter().any(|it| it.pattern == "/") {
-        routes.push(server_route(server, scope, by_regex, notes));
+        routes.push(server_route(server, scope, by_regex, upstreams, notes));
     }
     routes
 }
@@ -296,7 +297,12 @@ fn route(
         Condition::Regex(regex) => keys.text("regex", regex),
     }
     for directive in &context.location.directive.block {
-        if !is_read(&directive.name) {
+        let is_access = match directive.name.as_str() {
+            "deny" => is_denied(context.scope),
+            "allow" => directive.argument(0) == "all",
+            _ => false,
+        };
+        if !is_read(&directive.name) && !is_access {
             notes.left_out(directive);
         }
     }
@@ -323,20 +329,12 @@ fn action(
         proxy(directive, condition, scope, keys, upstreams, notes);
         return;
     }
-    if let Some(directive) = scope.last("try_files") {
-        let target = directive.arguments.last().map_or("", String::as_str);
-        let mut named = context.server.all("location");
-        if let Some(named) = named.find(|it| it.argument(0) == target) {
-            let scope = scope.within(&named.block);
-            if let Some(pass) = scope.own("proxy_pass") {
-                notes.add(
-                    directive,
-                    format!("every request goes to `{target}`: files before it are not looked for"),
-                );
-                proxy(pass, condition, &scope, keys, upstreams, notes);
-                return;
-            }
-        }
+    if is_denied(scope) {
+        keys.set("respond", "{ status = 403, body = \"forbidden\\n\" }");
+        return;
+    }
+    if tried(condition, context.server, scope, keys, upstreams, notes) {
+        return;
     }
     let others = ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass"];
     if let Some(directive) = others.iter().find_map(|name| scope.own(name)) {
@@ -347,11 +345,47 @@ fn action(
     files(condition, scope, keys, notes);
 }
 
+/// Whether every client is denied, and none allowed.
+fn is_denied(scope: &Scope<'_>) -> bool {
+    let of = |name: &str| scope.own(name).map(|it| it.argument(0));
+    of("deny") == Some("all") && of("allow").is_none()
+}
+
+/// Forwards by the named location that `try_files` ends with; false if there is none.
+fn tried(
+    condition: &Condition<'_>,
+    server: &Directive,
+    scope: &Scope<'_>,
+    keys: &mut Keys,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) -> bool {
+    let Some(directive) = scope.last("try_files") else {
+        return false;
+    };
+    let target = directive.arguments.last().map_or("", String::as_str);
+    let mut named = server.all("location");
+    let Some(named) = named.find(|it| it.argument(0) == target) else {
+        return false;
+    };
+    let scope = scope.within(&named.block);
+    let Some(pass) = scope.own("proxy_pass") else {
+        return false;
+    };
+    notes.add(
+        directive,
+        format!("every request goes to `{target}`: files before it are not looked for"),
+    );
+    proxy(pass, condition, &scope, keys, upstreams, notes);
+    true
+}
+
 /// The route for requests without a location: the files of the server, or a 404.
 fn server_route(
     server: &Directive,
     scope: &Scope<'_>,
     by_regex: bool,
+    upstreams: &mut Upstreams,
     notes: &mut Notes,
 ) -> String {
     let mut keys = Keys::default();
@@ -364,6 +398,7 @@ fn server_route(
     };
     match server.last("return") {
         Some(directive) => returned(directive, &mut keys, notes),
+        None if tried(&condition, server, scope, &mut keys, upstreams, notes) => {}
         None => files(&condition, scope, &mut keys, notes),
     }
     middleware(scope, &mut keys, notes);
@@ -450,12 +485,32 @@ fn returned(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
 fn redirect_target(text: &str) -> Option<String> {
     let target = text
         .replace("$request_uri", "{path}{query}")
+        .replace("$scheme", "{scheme}")
         .replace("$http_host", "{host}")
         .replace("$host", "{host}")
         .replace("$server_name", "{host}")
         .replace("$is_args$args", "{query}")
         .replace("$uri", "{path}");
     (!target.contains('$')).then_some(target)
+}
+
+fn lifetime_of(scope: &Scope<'_>) -> Option<String> {
+    lifetime(scope.last("expires")?.argument(0))
+}
+
+/// `expires` as a directive of `Cache-Control`.
+fn lifetime(text: &str) -> Option<String> {
+    match text {
+        "off" => None,
+        "epoch" => Some("no-cache".to_owned()),
+        "max" => Some("max-age=315360000".to_owned()),
+        text if text.starts_with('-') => Some("no-cache".to_owned()),
+        text => {
+            let time = duration(text)?;
+            let seconds = plimsoll_model::parse_duration(&time).ok()?.as_secs();
+            Some(format!("max-age={seconds}"))
+        }
+    }
 }
 
 /// Layers of the route.
@@ -472,6 +527,14 @@ fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
             added.text(name, value);
         }
     }
+    if let Some(value) = lifetime_of(scope) {
+        // nginx sends both fields, which means the same as one.
+        let value = match added.get("Cache-Control") {
+            None => value,
+            Some(known) => format!("{value}, {}", known.trim_matches('"')),
+        };
+        added.text("Cache-Control", &value);
+    }
     let hidden = scope.all("proxy_hide_header");
     let hidden: Vec<_> = hidden.iter().map(|it| quoted(it.argument(0))).collect();
     let mut rules = Keys::default();
@@ -480,6 +543,15 @@ fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     }
     if !added.is_empty() {
         rules.set("set", added.inline());
+    }
+    // nginx adds fields to errors by `always` alone, and never by `expires`.
+    let is_always = scope
+        .all("add_header")
+        .iter()
+        .all(|it| it.argument(2) == "always");
+    let stays_off_errors = !is_always || lifetime_of(scope).is_some();
+    if !added.is_empty() && stays_off_errors {
+        rules.set("errors", "false");
     }
     if !rules.is_empty() {
         keys.set("response_headers", rules.inline());

@@ -16,6 +16,11 @@ pub(super) fn proxy(
     notes: &mut Notes,
 ) {
     let url = directive.argument(0);
+    // The path as it was requested is what is forwarded anyway.
+    let url = ["$request_uri", "$uri$is_args$args"]
+        .iter()
+        .find_map(|uri| url.strip_suffix(uri))
+        .unwrap_or(url);
     let (scheme, rest) = match url.split_once("://") {
         Some(("https" | "grpcs", rest)) => ("https", rest),
         Some((_, rest)) => ("http", rest),
@@ -235,6 +240,32 @@ fn is_https(scope: &Scope<'_>) -> bool {
     })
 }
 
+/// A value with the placeholders of `headers` in the place of variables, if all of them have one.
+fn placeholders(value: &str) -> Option<String> {
+    let variables = [
+        ("$remote_addr", "{client}"),
+        ("$request_uri", "{path}{query}"),
+        ("$server_port", "{port}"),
+        ("$is_args$args", "{query}"),
+        ("$http_host", "{authority}"),
+        ("$scheme", "{scheme}"),
+        ("$host", "{host}"),
+        ("$uri", "{path}"),
+    ];
+    let mut value = value.to_owned();
+    for (variable, placeholder) in variables {
+        let at = value.find(variable).map(|at| at + variable.len());
+        let goes_on = |at: usize| {
+            let next = value.get(at..).and_then(|rest| rest.chars().next());
+            next.is_some_and(|it| it.is_ascii_alphanumeric() || it == '_')
+        };
+        if at.is_some_and(|at| !goes_on(at)) {
+            value = value.replace(variable, placeholder);
+        }
+    }
+    (!value.contains('$')).then_some(value)
+}
+
 /// `proxy_set_header` as the host, the forwarded fields and others.
 fn headers(scope: &Scope<'_>, authority: &str, keys: &mut Keys, notes: &mut Notes) {
     let mut host = authority.to_owned();
@@ -245,9 +276,8 @@ fn headers(scope: &Scope<'_>, authority: &str, keys: &mut Keys, notes: &mut Note
     for directive in directives {
         let (name, value) = (directive.argument(0), directive.argument(1));
         match (name.to_ascii_lowercase().as_str(), value) {
-            ("host", "$host" | "$http_host" | "$host:$server_port") => {
-                "client".clone_into(&mut host);
-            }
+            ("host", "$http_host" | "$host:$server_port") => "client".clone_into(&mut host),
+            ("host", "$host") => "{host}".clone_into(&mut host),
             ("host", "$proxy_host") => authority.clone_into(&mut host),
             ("host", value) if !value.contains('$') => value.clone_into(&mut host),
             ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => forwarded = "x",
@@ -262,17 +292,10 @@ fn headers(scope: &Scope<'_>, authority: &str, keys: &mut Keys, notes: &mut Note
                     set.set(name, "false");
                 }
             }
-            ("x-real-ip" | "x-forwarded-port" | "x-forwarded-server", _) => {
-                notes.add(
-                    directive,
-                    format!(
-                        "`{name}` is left out: X-Forwarded-For, -Host and -Proto name the client"
-                    ),
-                );
-                forwarded = "x";
-            }
             (_, "") => set.set(name, "false"),
-            (_, value) if !value.contains('$') => set.text(name, value),
+            (_, value) if placeholders(value).is_some() => {
+                set.text(name, &placeholders(value).unwrap_or_default());
+            }
             _ => notes.add(
                 directive,
                 format!("`{name}` is left out: `{value}` has a variable"),

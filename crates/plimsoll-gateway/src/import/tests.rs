@@ -54,7 +54,7 @@ fn an_upstream_a_server_and_its_locations() {
         &[
             "[[listen]]\naddress = \":80\"\n",
             "host = \"example.org\"\nprefix = \"/api/\"\nproxy = { to = \"http://127.0.0.1:9000\", strip = true, path = \"/v1\", host = \"127.0.0.1:9000\", forwarded = \"none\", max_request = \"1MiB\" }",
-            "host = \"example.org\"\nprefix = \"/\"\nproxy = { to = \"app\", host = \"client\", forwarded = \"x\", max_request = \"10MiB\" }",
+            "host = \"example.org\"\nprefix = \"/\"\nproxy = { to = \"app\", host = \"{host}\", forwarded = \"x\", max_request = \"10MiB\" }",
             "host = \"www.example.org\"",
             "[[route]]\nprefix = \"/api/\"",
             "[upstream.app]\nservers = [{ url = \"http://10.0.0.1:8080\", weight = 2 }, \"http://10.0.0.2:8080\"]\n",
@@ -141,9 +141,9 @@ fn a_location_inherits_from_those_around_it_but_does_not_forward_for_them() {
         &[
             "address = \":443\"\ntls = { self_signed = true }",
             "address = \":80\"\nredirect_https = { status = 301 }",
-            "regex = \"(?-i:/assets/).*\"\nfiles = { root = \"/srv/www\" }\nresponse_headers = { set = { Cache-Control = \"public\" } }",
-            "regex = \"(?-i:/inner/.*)\"\nproxy = { to = \"http://127.0.0.1:3001\", host = \"client\", forwarded = \"none\", headers = { Proxy = false }",
-            "regex = \"(?-i:/.*)\"\nproxy = { to = \"http://127.0.0.1:3000\", host = \"client\"",
+            "regex = \"(?-i:/assets/).*\"\nfiles = { root = \"/srv/www\" }\nresponse_headers = { set = { Cache-Control = \"public\" }, errors = false }",
+            "regex = \"(?-i:/inner/.*)\"\nproxy = { to = \"http://127.0.0.1:3001\", host = \"{host}\", forwarded = \"none\", headers = { Proxy = false }",
+            "regex = \"(?-i:/.*)\"\nproxy = { to = \"http://127.0.0.1:3000\", host = \"{host}\"",
         ],
         &[
             "nginx.conf:5: location: left out: the listener redirects every request",

@@ -189,8 +189,8 @@ impl ListenerFigures {
 impl Layer4Figures {
     /// Those of a listener, the same after a reload.
     ///
-    /// - `protocol`: `tcp`, `udp` or `quic`.
-    /// - `listener`: its address as configured.
+    /// - `protocol`: `tcp`, `udp`, `quic` or `connect`.
+    /// - `listener`: its address as configured; the name of the route for `connect`.
     pub(crate) fn listener(&self, protocol: &'static str, listener: &str) -> Arc<ListenerFigures> {
         let mut listeners = lock(&self.0);
         let key = (protocol, listener.to_owned());

@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::figures::WorkerFigures;
+use super::figures::{End, WorkerFigures};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
@@ -129,6 +129,18 @@ pub(crate) enum RelayEnd {
     ServerReset,
     /// Nothing passed for too long.
     Idle,
+}
+
+impl From<RelayEnd> for End {
+    fn from(end: RelayEnd) -> Self {
+        match end {
+            RelayEnd::Client => Self::ClientClosed,
+            RelayEnd::Server => Self::ServerClosed,
+            RelayEnd::ClientReset => Self::ClientReset,
+            RelayEnd::ServerReset => Self::ServerReset,
+            RelayEnd::Idle => Self::IdleTimeout,
+        }
+    }
 }
 
 /// How far one direction is.

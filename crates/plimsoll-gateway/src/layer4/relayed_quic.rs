@@ -23,9 +23,9 @@ use quinn::{
 };
 use tokio::task::JoinSet;
 
+use super::attempts::Attempts;
 use super::figures::{Dropped, End, ListenerFigures, WorkerFigures};
 use super::servers::address_of;
-use super::tcp::source_key;
 use crate::upstream::{Server, ServerUse, Upstream, UpstreamPlan};
 
 /// A listener that ends QUIC and begins it anew, as configured.
@@ -147,9 +147,7 @@ struct Connection {
     peer: SocketAddr,
     server_name: Option<String>,
     alpn: Option<Box<[u8]>>,
-    forwarded: Option<(Arc<str>, Arc<str>)>,
-    attempts: u32,
-    connect: Option<Duration>,
+    attempts: Attempts,
     moved: Rc<Moved>,
     end: End,
 }
@@ -175,9 +173,7 @@ impl Connection {
             peer: accepted.connection.peer,
             server_name: tls.and_then(|tls| tls.server_name.as_deref().map(str::to_owned)),
             alpn: tls.and_then(|tls| tls.alpn.clone()),
-            forwarded: None,
-            attempts: 0,
-            connect: None,
+            attempts: Attempts::default(),
             moved: Rc::default(),
             end: End::Cut,
         }
@@ -208,36 +204,17 @@ impl Connection {
         drop(in_use);
     }
 
-    /// Connects to a server, and to another one if that fails, as often as the upstream retries.
     async fn connect(&mut self, upstream: &Rc<Upstream>) -> Option<(quinn::Connection, ServerUse)> {
-        let key = source_key(self.peer);
-        let retries = upstream.plan.options.retry.retries;
-        let mut tried = Vec::new();
-        self.end = End::NoServer;
-        loop {
-            let now = SystemClock.now();
-            let server = upstream.choose(key, None, &tried, now)?;
-            tried.push(server.id());
-            self.attempts += 1;
-            self.forwarded = Some((Arc::clone(upstream.name()), Arc::clone(server.name())));
-            let in_use = Rc::clone(&server).begin(now);
-            let limit = self.shared.plan.connect_timeout;
+        let mut attempts = std::mem::take(&mut self.attempts);
+        let limit = self.shared.plan.connect_timeout;
+        let open = async |server: Rc<Server>| {
             let connected = tokio::time::timeout(limit, self.open(&server)).await;
-            let connected = connected.ok().flatten();
-            let done = SystemClock.now();
-            upstream.observe(&server, connected.is_none(), done);
-            if let Some(connection) = connected {
-                in_use.connected(done);
-                self.connect = Some(done.saturating_duration_since(now));
-                self.end = End::Cut;
-                return Some((connection, in_use));
-            }
-            in_use.failed();
-            self.end = End::ConnectFailed;
-            if self.attempts > retries {
-                return None;
-            }
-        }
+            connected.ok().flatten()
+        };
+        let connected = attempts.connect(upstream, self.peer, open).await;
+        self.attempts = attempts;
+        self.end = self.attempts.end;
+        connected
     }
 
     async fn open(&self, server: &Server) -> Option<quinn::Connection> {
@@ -270,12 +247,9 @@ impl Drop for Connection {
             peer: self.peer,
             protocol: "quic",
             server_name: self.server_name.as_deref(),
-            forwarded: self
-                .forwarded
-                .as_ref()
-                .map(|(upstream, server)| (&**upstream, &**server)),
-            attempts: self.attempts,
-            connect: self.connect,
+            forwarded: self.attempts.forwarded(),
+            attempts: self.attempts.count,
+            connect: self.attempts.took,
             received: self.moved.received.get(),
             sent: self.moved.sent.get(),
             duration: SystemClock.now().saturating_duration_since(self.begun),
@@ -497,6 +471,27 @@ struct Half {
     resets: Rc<Resets>,
 }
 
+/// Writes a piece; what happened instead if that comes first. A reset does not wait for a receiver that takes nothing.
+async fn written(receive: &mut RecvStream, send: &mut SendStream, bytes: Bytes) -> Option<Step> {
+    let mut writing = std::pin::pin!(send.write_chunk(bytes));
+    let mut may_be_reset = true;
+    loop {
+        tokio::select! {
+            biased;
+            written = &mut writing => return match written {
+                Ok(()) => None,
+                Err(WriteError::Stopped(code)) => Some(Step::Stopped(code)),
+                Err(_) => Some(Step::Lost),
+            },
+            reset = receive.received_reset(), if may_be_reset => match reset {
+                Ok(Some(code)) => return Some(Step::Reset(code)),
+                // It has sent everything, or its connection has ended: what was received is still passed on.
+                Ok(None) | Err(_) => may_be_reset = false,
+            },
+        }
+    }
+}
+
 /// How reading and writing one piece went on.
 enum Step {
     Read(Option<Bytes>),
@@ -528,11 +523,9 @@ impl Half {
             let step = match step {
                 Step::Read(Some(bytes)) => {
                     count(&self.moved, &self.figures, self.from, bytes.len());
-                    // A reset meanwhile is passed on behind it: a receiver that takes nothing does not look at resets either.
-                    match send.write_chunk(bytes).await {
-                        Ok(()) => continue,
-                        Err(WriteError::Stopped(code)) => Step::Stopped(code),
-                        Err(_) => Step::Lost,
+                    match written(&mut receive, &mut send, bytes).await {
+                        None => continue,
+                        Some(step) => step,
                     }
                 }
                 step => step,

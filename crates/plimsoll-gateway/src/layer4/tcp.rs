@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use plimsoll_client::Stream as ServerStream;
+use plimsoll_client::{Connection as ServerConnection, Stream as ServerStream};
 use plimsoll_model::Clock as _;
 use plimsoll_server::{
     Accepted, AccessLog, FirstBytes, Inspection, LocalFuture, LoggedConnection, StreamHandler,
@@ -17,11 +17,11 @@ use plimsoll_wire::tls::{ClientHello, ClientHelloError};
 use plimsoll_wire::{ProxiedEnds, ProxyProtocol, SystemClock};
 use tokio::io::AsyncWriteExt as _;
 
+use super::attempts::Attempts;
 use super::figures::{End, ListenerFigures, WorkerFigures};
-use super::relay::{Relay, RelayEnd, RelayMemory, Side};
+use super::relay::{Relay, RelayMemory, Side};
 use super::routes::TcpRoutes;
-use crate::balance::hash;
-use crate::upstream::{ServerUse, Upstream, UpstreamPlan};
+use crate::upstream::{Server, ServerUse, Upstream, UpstreamPlan};
 
 /// A listener that forwards connections, as configured.
 #[derive(Debug)]
@@ -137,9 +137,7 @@ struct Connection {
     time: SystemTime,
     peer: Option<SocketAddr>,
     server_name: Option<String>,
-    forwarded: Option<(Arc<str>, Arc<str>)>,
-    attempts: u32,
-    connect: Option<Duration>,
+    attempts: Attempts,
     moved: (u64, u64),
     end: End,
 }
@@ -153,9 +151,7 @@ impl Connection {
             time: SystemClock.wall(),
             peer: None,
             server_name,
-            forwarded: None,
-            attempts: 0,
-            connect: None,
+            attempts: Attempts::default(),
             moved: (0, 0),
             end: End::Cut,
         }
@@ -202,58 +198,26 @@ impl Connection {
         let (received, sent) = relay.moved();
         self.moved = (received + ahead, sent);
         drop(in_use);
-        self.end = match end {
-            RelayEnd::Client => End::ClientClosed,
-            RelayEnd::Server => End::ServerClosed,
-            RelayEnd::ClientReset => End::ClientReset,
-            RelayEnd::ServerReset => End::ServerReset,
-            RelayEnd::Idle => End::IdleTimeout,
-        };
+        self.end = end.into();
     }
 
-    /// Connects to a server, and to another one if that fails, as often as the upstream retries.
     async fn connect(
         &mut self,
         upstream: &Rc<Upstream>,
         peer: SocketAddr,
     ) -> Option<(Side, ServerUse)> {
-        let key = source_key(peer);
-        let retries = upstream.plan.options.retry.retries;
-        let mut tried = Vec::new();
-        self.end = End::NoServer;
-        loop {
-            let now = SystemClock.now();
-            let server = upstream.choose(key, None, &tried, now)?;
-            tried.push(server.id());
-            self.attempts += 1;
-            self.forwarded = Some((Arc::clone(upstream.name()), Arc::clone(server.name())));
-            let in_use = Rc::clone(&server).begin(now);
-            let connected = upstream.connect(&server).await;
-            let done = SystemClock.now();
-            upstream.observe(&server, connected.is_err(), done);
-            if let Ok(connection) = connected
-                && let ServerStream::Tcp(stream) = connection.stream
-            {
-                in_use.connected(done);
-                self.connect = Some(done.saturating_duration_since(now));
-                self.end = End::Cut;
-                stream.set_nodelay(true).ok();
-                return Some((Side::Tcp(stream), in_use));
-            }
-            in_use.failed();
-            self.end = End::ConnectFailed;
-            if self.attempts > retries {
-                return None;
-            }
-        }
-    }
-}
-
-/// The key of a client, by its address.
-pub(super) fn source_key(peer: SocketAddr) -> u64 {
-    match peer.ip().to_canonical() {
-        IpAddr::V4(address) => hash(&address.octets()),
-        IpAddr::V6(address) => hash(&address.octets()),
+        let open = async |server: Rc<Server>| match upstream.connect(&server).await {
+            Ok(ServerConnection {
+                stream: ServerStream::Tcp(stream),
+                ..
+            }) => Some(stream),
+            _ => None,
+        };
+        let connected = self.attempts.connect(upstream, peer, open).await;
+        self.end = self.attempts.end;
+        let (stream, in_use) = connected?;
+        stream.set_nodelay(true).ok();
+        Some((Side::Tcp(stream), in_use))
     }
 }
 
@@ -273,12 +237,9 @@ impl Drop for Connection {
             peer,
             protocol: "tcp",
             server_name: self.server_name.as_deref(),
-            forwarded: self
-                .forwarded
-                .as_ref()
-                .map(|(upstream, server)| (&**upstream, &**server)),
-            attempts: self.attempts,
-            connect: self.connect,
+            forwarded: self.attempts.forwarded(),
+            attempts: self.attempts.count,
+            connect: self.attempts.took,
             received: self.moved.0,
             sent: self.moved.1,
             duration: SystemClock.now().saturating_duration_since(self.begun),

@@ -9,10 +9,10 @@ use std::time::Instant;
 use plimsoll_server::{Datagram, DatagramHandler, Effects, SessionId, WorkerContext};
 use plimsoll_wire::EcnCodepoint;
 
+use super::attempts::source_key;
 use super::figures::Dropped;
 use super::flows::Index;
 use super::forwarding::{DatagramPlan, Forwarding};
-use super::tcp::source_key;
 
 /// Forwards the datagrams of one worker; flows outlive a reload that changes nothing of them.
 pub(crate) struct UdpHandler(Rc<RefCell<Forwarding<()>>>);

@@ -14,6 +14,8 @@ mod client;
 
 mod configuration;
 
+mod connect;
+
 mod discovery;
 
 mod forwarding;

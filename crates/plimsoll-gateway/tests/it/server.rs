@@ -19,6 +19,7 @@ pub(crate) struct Served {
 fn compiler() -> Compiler {
     let mut compiler = Compiler::new(Path::new(""), &Arc::<Counters>::default());
     compiler.actions.push(plimsoll_gateway::PROXY);
+    compiler.actions.push(plimsoll_gateway::CONNECT);
     compiler.actions.push(crate::allocations::COUNT);
     compiler.actions.push(crate::allocations::PEAK);
     compiler.sections.push(plimsoll_gateway::UPSTREAMS);

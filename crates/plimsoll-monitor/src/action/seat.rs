@@ -92,6 +92,18 @@ impl Seat {
         Router::new().fallback(move |request: Request| answer(Arc::clone(&shared), request))
     }
 
+    /// Ends the checks and gives the store to the process that comes next. What was found stays readable. A process that has a
+    /// lease keeps it until the seat is dropped.
+    pub fn leave(&self) {
+        if self.thread.is_some() {
+            return;
+        }
+        // Dropped without the lock: its end waits for the store.
+        let running = self.shared.state().running.take();
+        drop(running);
+        self.shared.store.release();
+    }
+
     /// Whether this process runs the checks.
     pub fn leads(&self) -> bool {
         self.shared.state().running.is_some()

@@ -95,7 +95,7 @@ struct Threads {
     writer: Writer,
     vault: OnceLock<Arc<Vault>>,
     /// Held while the file is in use.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl SqliteStore {
@@ -134,7 +134,7 @@ impl SqliteStore {
             reader,
             writer,
             vault: OnceLock::new(),
-            _lock: lock,
+            lock,
         })))
     }
 
@@ -160,7 +160,7 @@ impl SqliteStore {
             reader: None,
             writer,
             vault: OnceLock::new(),
-            _lock: None,
+            lock: None,
         })))
     }
 
@@ -408,6 +408,13 @@ impl Store for SqliteStore {
 
     fn append(&self, org: OrgId, results: Vec<ResultRow>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.0.writer.append(org, results) })
+    }
+
+    fn release(&self) {
+        if let Some(lock) = &self.0.lock {
+            // Without it the other process waits until this one ends.
+            lock.unlock().ok();
+        }
     }
 
     fn flush(&self) -> StoreFuture<'_, ()> {

@@ -5,10 +5,10 @@ use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
 
 use crate::action::{Action, Answer};
-use crate::message::request::Request;
+use crate::message::request::{Request, Scheme};
 use crate::message::response::{Response, ResponseBody};
 
-/// Answers with a `location`, in which `{host}`, `{path}` and `{query}` stand for those of the request.
+/// Answers with a `location`, in which `{scheme}`, `{host}`, `{path}` and `{query}` stand for those of the request.
 #[derive(Debug, Clone)]
 pub struct Redirect {
     status: StatusCode,
@@ -18,6 +18,7 @@ pub struct Redirect {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TemplatePart {
     Text(String),
+    Scheme,
     /// Without the port.
     Host,
     Path,
@@ -32,7 +33,7 @@ pub enum RedirectError {
     #[error("status {0} is no redirect; use 301, 302, 303, 307 or 308")]
     Status(u16),
     /// A place that is not known.
-    #[error("`{{{0}}}` is not known; there are {{host}}, {{path}} and {{query}}")]
+    #[error("`{{{0}}}` is not known; there are {{scheme}}, {{host}}, {{path}} and {{query}}")]
     Place(String),
     /// A brace without its other half.
     #[error("a brace is not closed")]
@@ -57,6 +58,7 @@ impl Redirect {
             let (place, after) = after.split_once('}').ok_or(RedirectError::Brace)?;
             pieces.push(TemplatePart::Text(text.to_owned()));
             pieces.push(match place {
+                "scheme" => TemplatePart::Scheme,
                 "host" => TemplatePart::Host,
                 "path" => TemplatePart::Path,
                 "query" => TemplatePart::Query,
@@ -79,6 +81,10 @@ impl Redirect {
         for piece in &self.pieces {
             match piece {
                 TemplatePart::Text(text) => location.push_str(text),
+                TemplatePart::Scheme => location.push_str(match request.scheme {
+                    Scheme::Http => "http",
+                    Scheme::Https => "https",
+                }),
                 TemplatePart::Host => location.push_str(request.host()),
                 // Where it is the whole of the location, two slashes would name another host.
                 TemplatePart::Path if location.is_empty() => {

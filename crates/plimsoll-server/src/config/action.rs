@@ -102,6 +102,8 @@ pub struct Mounted<'a> {
     pub directory: &'a Path,
     /// The prefix of the route's paths; `/` if it has none.
     pub prefix: &'a str,
+    /// The methods that the route takes; empty for any.
+    pub methods: &'a [String],
     /// The name of the route in metrics and logs, or else its path.
     pub name: &'a str,
     /// The same with what makes it unique: the same in every compilation, and no other route has it. State that

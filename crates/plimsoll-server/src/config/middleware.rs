@@ -43,7 +43,7 @@ pub(super) fn compile(
             .and_then(request_ids)
             .map(Arc::new),
         trace: trace.and_then(Value::table_or_true).map(tracing),
-        response_headers: response_headers.and_then(rules).map(Arc::new),
+        response_headers: response_headers.and_then(response_rules).map(Arc::new),
         security_headers: security
             .and_then(Value::table_or_true)
             .map(security_headers)
@@ -84,8 +84,20 @@ fn tracing(mut table: Table<'_>) -> Trace {
     }
 }
 
-fn rules(value: Value<'_>) -> Option<HeaderRules> {
+fn response_rules(value: Value<'_>) -> Option<HeaderRules> {
     let mut table = value.table()?;
+    let errors = table.boolean("errors").unwrap_or(true);
+    Some(HeaderRules {
+        skip_errors: !errors,
+        ..rules_of(table)
+    })
+}
+
+fn rules(value: Value<'_>) -> Option<HeaderRules> {
+    value.table().map(rules_of)
+}
+
+fn rules_of(mut table: Table<'_>) -> HeaderRules {
     let mut fields = |key| -> Vec<_> {
         let Some(mut table) = table.table(key) else {
             return Vec::new();
@@ -99,7 +111,12 @@ fn rules(value: Value<'_>) -> Option<HeaderRules> {
     let (set, add) = (fields("set"), fields("add"));
     let remove = table.take("remove").and_then(names).unwrap_or_default();
     table.finish();
-    Some(HeaderRules { remove, set, add })
+    HeaderRules {
+        remove,
+        set,
+        add,
+        skip_errors: false,
+    }
 }
 
 fn name(text: &str, value: &Value<'_>) -> Option<HeaderName> {

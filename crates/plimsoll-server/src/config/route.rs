@@ -139,7 +139,8 @@ pub(super) fn compile(
     let called = name.clone().unwrap_or_else(shown_path);
     let identity = context.identity(&format!("route {called}"));
     let middleware = middleware::compile(&mut table, context, "route", &identity);
-    let action = action(&mut table, context, path.as_ref(), &called, &identity);
+    let of_route = (path.as_ref(), methods.as_deref().unwrap_or_default());
+    let action = action(&mut table, context, of_route, &called, &identity);
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -248,7 +249,7 @@ fn conditions(table: Option<Table<'_>>) -> Vec<FieldCondition> {
 fn action(
     table: &mut Table<'_>,
     context: &Context<'_>,
-    path: Option<&PathCondition>,
+    (path, methods): (Option<&PathCondition>, &[String]),
     name: &str,
     identity: &str,
 ) -> Option<ActionPlan> {
@@ -272,6 +273,7 @@ fn action(
             Some(PathCondition::Prefix(prefix)) => prefix,
             _ => "/",
         },
+        methods,
         name,
         identity,
         states: &context.compiler.states,

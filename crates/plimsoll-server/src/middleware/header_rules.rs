@@ -17,6 +17,8 @@ pub struct HeaderRules {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// Fields that are there beside others of their name.
     pub add: Vec<(HeaderName, HeaderValue)>,
+    /// Responses with a status of 400 and above stay as they are.
+    pub skip_errors: bool,
 }
 
 impl HeaderRules {
@@ -58,20 +60,28 @@ impl Action for Requests {
 /// Applies rules to responses.
 pub(super) struct Responses {
     edits: Rc<FieldEdits>,
+    skip_errors: bool,
     inner: Rc<dyn Action>,
 }
 
 impl Responses {
     pub(super) fn new(rules: &HeaderRules, inner: Rc<dyn Action>) -> Self {
         let edits = Rc::new(rules.edits());
-        Self { edits, inner }
+        Self {
+            edits,
+            skip_errors: rules.skip_errors,
+            inner,
+        }
     }
 }
 
 impl Action for Responses {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let edits = Rc::clone(&self.edits);
+        let (edits, skip_errors) = (Rc::clone(&self.edits), self.skip_errors);
         self.inner.handle(request).map(move |mut response| {
+            if skip_errors && response.status().as_u16() >= 400 {
+                return response;
+            }
             edits.apply(response.fields_mut());
             response
         })

@@ -549,6 +549,7 @@ fn fields_keep_their_order_and_case_through_layers_and_in_kept_requests() {
             HeaderValue::from_static("new"),
         )],
         add: Vec::new(),
+        ..HeaderRules::default()
     };
     let layers = Middleware {
         request_headers: Some(Arc::new(rules)),
@@ -596,6 +597,7 @@ fn fields_of_responses_keep_their_order_and_case() {
         remove: vec![name("x-gone")],
         set: vec![(name("etag"), value("\"u\""))],
         add: vec![(name("x-b"), value("3")), (name("x-new"), value("4"))],
+        ..HeaderRules::default()
     };
     let layers = Middleware {
         response_headers: Some(Arc::new(rules)),

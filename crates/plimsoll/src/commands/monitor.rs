@@ -251,7 +251,12 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return Ok(Exit::Fine);
     }
     // Its errors are then those of this command.
-    action::open(&plan.store).map_err(|error| unusable(&error))?;
+    match action::open(&plan.store) {
+        Ok(_) => {}
+        // The process that it takes over from leaves the store once it drains.
+        Err(StoreError::InUse(_)) if args.serving.takes_over() => {}
+        Err(error) => return Err(unusable(&error)),
+    }
     let mut preferred = Preferred::default();
     if let Dialect::Gatus(settings) = &plan.dialect
         && let Ok(address) = settings.address.parse()

@@ -73,8 +73,11 @@ impl Brought {
 
     #[cfg(feature = "serve")]
     fn add_servers(&mut self) {
-        self.actions
-            .extend([plimsoll_mock::KIND, plimsoll_gateway::PROXY]);
+        self.actions.extend([
+            plimsoll_mock::KIND,
+            plimsoll_gateway::PROXY,
+            plimsoll_gateway::CONNECT,
+        ]);
         self.sections
             .extend([plimsoll_gateway::UPSTREAMS, plimsoll_gateway::TRACES]);
         self.listens.extend(plimsoll_gateway::LISTENS);

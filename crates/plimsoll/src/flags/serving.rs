@@ -123,6 +123,11 @@ impl ServingArgs {
         serving::run(Source::CommandLine(text), brought, self.takeover.as_deref())
     }
 
+    /// Whether there seems to be a server to take over from.
+    pub(crate) fn takes_over(&self) -> bool {
+        self.takeover.as_deref().is_some_and(Path::exists)
+    }
+
     fn configuration(&self, routes: &str, preferred: &Preferred) -> Result<String, Failed> {
         let mut text = String::new();
         if let Some(threads) = self.threads {

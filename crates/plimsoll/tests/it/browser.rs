@@ -25,6 +25,11 @@ pub(crate) struct Browser {
 
 impl Browser {
     pub(crate) fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// - `flags`: of Chromium, beside the usual ones.
+    pub(crate) fn with(flags: &[String]) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut child = Command::new("chromium")
             .args(["--headless", "--no-sandbox", "--disable-gpu"])
@@ -32,6 +37,7 @@ impl Browser {
             .args(["--disable-component-update", "--disable-sync"])
             .args(["--remote-debugging-port=0", "--window-size=1280,800"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
+            .args(flags)
             .arg("about:blank")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -14,6 +14,8 @@ mod redirects;
 
 mod nginx;
 
+mod nginx_import;
+
 mod mistakes;
 
 mod mock;
@@ -21,6 +23,8 @@ mod mock;
 mod mock_grpc;
 
 mod mock_page;
+
+mod gateway;
 
 mod gateway_page;
 

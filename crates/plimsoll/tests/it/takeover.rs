@@ -7,10 +7,11 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_testkit::{MaterialFiles, eventually};
+use plimsoll_testkit::{Authority, MaterialFiles, Origin, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::gateway::metric;
 use crate::plimsoll::{command, plimsoll};
 use crate::served::Served;
 
@@ -251,4 +252,148 @@ fn every_command_that_serves_takes_over() {
         ends(old);
         assert!(new.answers("/", &["body == hello"]), "{name}");
     }
+}
+
+/// Servers of HTTP/3 that respond with their names, behind gateways that end QUIC and begin it anew.
+struct Relayed {
+    service: Service,
+    ca: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Relayed {
+    fn new() -> Self {
+        let (authority, service) = (Authority::new(), Service::new());
+        let leaf = authority.issue(&["localhost"]);
+        let files = &service.files;
+        Self {
+            ca: files.write("ca.pem", &authority.pem()),
+            certificate: files.write("cert.pem", leaf.pem()),
+            key: files.write("key.pem", leaf.key_pem()),
+            service,
+        }
+    }
+
+    fn tls(&self) -> String {
+        let (certificate, key) = (shown(&self.certificate), shown(&self.key));
+        format!("tls = {{ cert = \"{certificate}\", key = \"{key}\" }}\n")
+    }
+
+    fn backend(&self, body: &str) -> Served {
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\nhttp3 = true\n{}[[route]]\nrespond = {{ body = \"{body}\" }}\n",
+            self.tls()
+        );
+        let file = self.service.files.write(&format!("{body}.toml"), &text);
+        Served::start(&["up", shown(&file)])
+    }
+
+    fn gateway(&self, threads: usize, backend: &Served) -> String {
+        let (_, port) = backend.url.trim_end_matches('/').rsplit_once(':').unwrap();
+        format!(
+            "threads = {threads}\ndrain = \"20s\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n{}\
+            quic = {{ to = \"udp://127.0.0.1:{port}\", server_name = \"localhost\", ca = \"{}\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n",
+            self.tls(),
+            shown(&self.ca)
+        )
+    }
+}
+
+#[test]
+fn quic_that_ends_at_the_gateway_goes_on_in_the_old_process() {
+    let relayed = Relayed::new();
+    let service = &relayed.service;
+    let backends = ["first", "second", "third"].map(|body| relayed.backend(body));
+    let text = relayed.gateway(2, &backends[0]);
+    service.files.write("plimsoll.toml", &text);
+    let (mut running, [admin]) = Served::with_more(&mut command(&service.arguments()));
+    let (_, address) = running.url.split_once("://").unwrap();
+    let url = format!("https://{address}");
+    let reaches = |body: &str| {
+        let condition = format!("body == '{body}'");
+        let check = ["check", &url, "--insecure", "--http3", "--expect"];
+        plimsoll(&[&check[..], &[&condition]].concat()).exits(0);
+    };
+    reaches("first");
+    let expected = ["-c", "4", "-p", "4", "--http3", "--expect", "body == first"];
+    let run = load(&url, &expected);
+    // From then on each of its connections belongs to the first process.
+    eventually(|| metric(&admin, "plimsoll_gateway_flows_active", "") >= 4);
+    let mut old = Vec::new();
+    for (threads, body, backend) in [(3, "second", &backends[1]), (1, "third", &backends[2])] {
+        let next = service.start(&relayed.gateway(threads, backend));
+        assert_eq!(next.url, running.url, "the same port");
+        for _ in 0..6 {
+            reaches(body);
+        }
+        // One that fails its check changes nothing.
+        service.files.write("plimsoll.toml", "nonsense = 1\n");
+        plimsoll(&service.arguments()).exits(2);
+        reaches(body);
+        old.push(std::mem::replace(&mut running, next));
+    }
+    without_failure(run);
+    old.into_iter().for_each(ends);
+}
+
+#[test]
+fn monitors_take_over_with_their_store() {
+    let (service, origin) = (Service::new(), Origin::hello());
+    let file = service.files.path("monitor.toml");
+    let write = |name: &str| {
+        let text = format!(
+            "[[monitor]]\nname = \"{name}\"\nhttp = \"{}\"\ninterval = \"200ms\"\n",
+            origin.url("/")
+        );
+        service.files.write("monitor.toml", &text);
+    };
+    let socket = shown(&service.socket);
+    let arguments = [
+        "monitor",
+        shown(&file),
+        "--listen",
+        "127.0.0.1:0",
+        "--takeover",
+        socket,
+    ];
+    write("web");
+    let mut running = Served::start(&arguments);
+    let monitor = "/api/v1/monitors/_web";
+    let results = |of: &Served, conditions: &[&str]| {
+        of.answers(&format!("{monitor}/results?limit=100"), conditions)
+    };
+    eventually(|| results(&running, &["body.json($.results[2].code) == 200"]));
+    let url = format!("{}{}", running.url.trim_end_matches('/'), monitor);
+    let runs = [
+        load(&url, &["-c", "4", "--expect", "status == 200"]),
+        load(
+            &url,
+            &[
+                "-c",
+                "4",
+                "--disable-keepalive",
+                "--expect",
+                "status == 200",
+            ],
+        ),
+    ];
+    for _ in 0..2 {
+        assert!(running.answers(monitor, &["status == 200"]));
+        let next = Served::start(&arguments);
+        assert_eq!(next.url, running.url);
+        ends(std::mem::replace(&mut running, next));
+        // Found by the process before it.
+        assert!(results(&running, &["body.json($.results[2].code) == 200"]));
+    }
+    service.files.write("monitor.toml", "nonsense = 1\n");
+    plimsoll(&arguments).exits(2);
+    assert!(running.answers(monitor, &["status == 200"]));
+    for run in runs {
+        without_failure(run);
+    }
+    // And this one checks.
+    write("shop");
+    let shop = "/api/v1/monitors/_shop/results";
+    eventually(|| running.answers(shop, &["body.json($.results[0].code) == 200"]));
 }
