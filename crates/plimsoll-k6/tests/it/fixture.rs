@@ -21,7 +21,7 @@ export class Greeter<T extends User> {
 export const fails = (at: number): never => { const position: number = at; throw new Error(`typed ${position}`); };
 ";
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: u8,
