@@ -67,6 +67,7 @@ pub fn run_once(
         summary_mode: SummaryMode::Disabled,
         has_colors: false,
         terminals: (false, false),
+        exact_trends: false,
         workers: 1,
         proxies,
         speaks: Speaks::Negotiated,

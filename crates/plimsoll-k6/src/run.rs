@@ -66,6 +66,8 @@ pub struct Invocation<'a> {
     pub has_colors: bool,
     /// For standard output and standard error: true if it is a terminal.
     pub terminals: (bool, bool),
+    /// True if trends keep every value, for exact percentiles.
+    pub exact_trends: bool,
     /// Worker threads at most.
     pub workers: usize,
     /// The proxies.
@@ -206,7 +208,11 @@ impl<'a> Preparation<'a> {
         local: &'a LocalSet,
     ) -> Result<Self, Failed> {
         let invalid = |text: String| Box::new(Outcome::failed(ExitCode::InvalidConfig, text));
-        let registry = Registry::default();
+        let registry = if invocation.exact_trends {
+            Registry::exact()
+        } else {
+            Registry::default()
+        };
         let built_in = BuiltIn::register(&registry).map_err(|error| invalid(error.to_string()))?;
         let arrays = Arc::new(SharedArrays::default());
         let files = Arc::new(Files::new(invocation.script.directory.clone()));

@@ -108,6 +108,7 @@ pub(crate) fn run_over(
         summary_mode: SummaryMode::Compact,
         has_colors: false,
         terminals: (false, false),
+        exact_trends: false,
         workers: 2,
         proxies: ProxyRules::none(),
         speaks,

@@ -67,6 +67,7 @@ fn every_sample_is_written_with_its_tags() {
         summary_mode: SummaryMode::Disabled,
         has_colors: false,
         terminals: (false, false),
+        exact_trends: false,
         workers: 1,
         proxies: ProxyRules::none(),
         speaks: Speaks::Negotiated,
