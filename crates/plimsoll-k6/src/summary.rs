@@ -85,7 +85,7 @@ fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
         if sink.is_none() && !has_judged {
             continue;
         }
-        let none = Sink::of(&metric);
+        let none = Sink::of(metric);
         let mut entry = json!({
             "type": metric.kind.name(),
             "contains": metric.contains.name(),

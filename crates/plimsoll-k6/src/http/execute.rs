@@ -13,7 +13,7 @@ use plimsoll_client::{
     DecodeLimits, Decoder, DigestAnswers, DigestLogin, Endpoint, Redirects, basic_authorization,
     is_idempotent,
 };
-use plimsoll_load::scenario::{ExchangeUnderWay, RecordedRequest};
+use plimsoll_load::scenario::{ExchangeRecorder, ExchangeUnderWay, RecordedRequest};
 use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -285,7 +285,12 @@ impl Performing<'_> {
             fields,
             cookies,
             began: Some(SystemClock.now()),
-            under_way: self.user.worker.exchanges.as_ref().map(|it| it.begin()),
+            under_way: self
+                .user
+                .worker
+                .exchanges
+                .as_ref()
+                .map(ExchangeRecorder::begin),
             ..Current::default()
         };
         let endpoint = Endpoint::try_from(url)

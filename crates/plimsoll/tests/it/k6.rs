@@ -444,7 +444,7 @@ fn a_folder_gets_the_result_files_of_every_run_and_the_page_has_the_script() {
     assert!(read("series.csv").lines().count() > 1);
     // What reads the results of other runs reads these too.
     let text = plimsoll(&["report", folder]).exits(0);
-    assert!(text.stdout.contains("GET second"), "{text}");
+    assert!(text.stdout.contains("from the actual start"), "{text}");
     // Results are not overwritten, and outputs of k6 that plimsoll does not have are no folders.
     let output = plimsoll(&arguments).exits(104);
     assert!(output.stderr.contains("exists already"), "{output}");
