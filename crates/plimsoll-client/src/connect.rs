@@ -82,7 +82,8 @@ impl Connector {
         let tls = |config: &ClientConfig| worker_tls(config, options.full_handshakes);
         Self {
             resolver: Resolver::new(options.family, options.overrides.clone())
-                .with_name_servers(options.name_servers.clone()),
+                .with_name_servers(options.name_servers.clone())
+                .with_ttl(options.address_ttl),
             socket: SocketOptions {
                 source: options.source,
                 keepalive: options.keepalive,

@@ -23,6 +23,8 @@ pub struct ConnectOptions {
     pub overrides: Overrides,
     /// The name servers to ask; empty means the system's.
     pub name_servers: Vec<SocketAddr>,
+    /// How long answers of name servers are kept, whatever their TTL; absent keeps them for their TTL.
+    pub address_ttl: Option<Duration>,
     /// Which addresses are used (`-4`, `-6`).
     pub family: AddressFamily,
     /// Which addresses may be connected to; absent allows all. It is applied to targets and proxies; a target behind a

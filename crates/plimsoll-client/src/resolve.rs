@@ -8,7 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
@@ -58,6 +58,8 @@ pub struct Resolver {
     overrides: Overrides,
     /// Empty stands for the system's.
     name_servers: Vec<SocketAddr>,
+    /// In place of the TTL of answers.
+    ttl: Option<Duration>,
     /// Reading the system's configuration is left until the first name that needs it.
     lookups: OnceCell<TokioResolver>,
     /// Connections that are opened at the same time share one lookup of their name.
@@ -84,6 +86,7 @@ impl Resolver {
             family,
             overrides,
             name_servers: Vec::new(),
+            ttl: None,
             lookups: OnceCell::new(),
             under_way: RefCell::default(),
         }
@@ -94,6 +97,13 @@ impl Resolver {
     #[must_use]
     pub fn with_name_servers(mut self, name_servers: Vec<SocketAddr>) -> Self {
         self.name_servers = name_servers;
+        self
+    }
+
+    /// The same, keeping answers for `ttl` instead of their own TTL; `None` keeps them for their own.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Option<Duration>) -> Self {
+        self.ttl = ttl;
         self
     }
 
@@ -182,6 +192,11 @@ impl Resolver {
                 AddressFamily::Ipv4 => LookupIpStrategy::Ipv4Only,
                 AddressFamily::Ipv6 => LookupIpStrategy::Ipv6Only,
             };
+            if let Some(ttl) = self.ttl {
+                let options = builder.options_mut();
+                options.positive_min_ttl = Some(ttl);
+                options.positive_max_ttl = Some(ttl);
+            }
             builder
                 .build()
                 .expect("only a resolver with TLS name servers or DNSSEC can fail to build")

@@ -16,14 +16,14 @@ use self::words::PLACE;
 use crate::request::{is_about_connection, is_token};
 use crate::{FileRequest, MultipartForm, Place, ReadFile, Remark, RequestFile, Template};
 
-/// What curl leaves as it is in `--data-urlencode`: the unreserved characters (RFC 3986, 2.3).
+/// Characters that curl keeps in `--data-urlencode`: the unreserved ones (RFC 3986, 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// What curl's `--compressed` asks for, in a build that has all of them.
+/// The codings of curl's `--compressed`, in a build that has all of them.
 const ENCODINGS: &str = "deflate, gzip, br, zstd";
 
 /// Reads the commands of a file.
@@ -499,7 +499,7 @@ fn with_query(url: &str, query: &[String]) -> String {
     format!("{url}{separator}{}", query.join("&"))
 }
 
-/// Whether curl would take `{a,b}` or `[1-3]` for several URLs; brackets around an IPv6 address are
+/// True if curl would take `{a,b}` or `[1-3]` for several URLs; brackets around an IPv6 address are
 /// none.
 fn is_globbed(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);

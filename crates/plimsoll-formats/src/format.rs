@@ -24,7 +24,7 @@ impl Format {
     /// All of them, in the order in which they are listed to people.
     pub const ALL: [Self; 5] = [Self::Urls, Self::Http, Self::Curl, Self::Har, Self::OpenApi];
 
-    /// How it is called in flags.
+    /// Its name in flags.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Urls => "urls",

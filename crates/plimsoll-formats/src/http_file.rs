@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 }
 
-/// How the lines of a body are joined.
+/// The separator of a body's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
     /// As they are.

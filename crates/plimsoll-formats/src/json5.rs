@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// How deep values may lie in one another, as `serde_json` has it.
+/// The maximum nesting of values, as in `serde_json`.
 const DEEPEST: u32 = 127;
 
 /// Why a text is no JSON5, or none that JSON can say.

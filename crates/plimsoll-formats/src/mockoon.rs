@@ -9,9 +9,9 @@ use crate::{Place, Remark};
 /// An environment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Environment {
-    /// What comes before every endpoint, without slashes around it.
+    /// The prefix of every endpoint, without slashes around it.
     pub prefix: String,
-    /// What every response is held back, in milliseconds.
+    /// The delay of every response in milliseconds.
     pub latency: u64,
     /// Fields of every response.
     pub headers: Vec<(String, String)>,
@@ -21,7 +21,7 @@ pub struct Environment {
     pub proxy: Option<MockoonProxy>,
     /// Data by its id, with its name and its text.
     pub data: Vec<DataBucket>,
-    /// What of the environment these do not carry.
+    /// Parts of the environment that are left out.
     pub left_out: Vec<Remark>,
 }
 
@@ -30,7 +30,7 @@ pub struct Environment {
 pub struct MockoonProxy {
     /// Its URL.
     pub url: String,
-    /// Whether the prefix of the environment is taken from paths.
+    /// True if the prefix of the environment is taken from paths.
     pub strips_prefix: bool,
     /// Fields in place of those of requests.
     pub request_headers: Vec<(String, String)>,
@@ -52,7 +52,7 @@ pub struct DataBucket {
 /// A route.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MockoonRoute {
-    /// Where the file has it.
+    /// Its position in the file.
     pub place: String,
     /// `http`, `crud` or `ws`.
     pub kind: String,
@@ -60,7 +60,7 @@ pub struct MockoonRoute {
     pub method: String,
     /// A path of Express, without a slash before it.
     pub endpoint: String,
-    /// How one of the responses is chosen: nothing, `RANDOM`, `SEQUENTIAL`, `DISABLE_RULES` or `FALLBACK`.
+    /// The choice among the responses: empty, `RANDOM`, `SEQUENTIAL`, `DISABLE_RULES` or `FALLBACK`.
     pub mode: String,
     /// In the order of the file.
     pub responses: Vec<MockoonResponse>,
@@ -75,19 +75,19 @@ pub struct MockoonResponse {
     pub status: u16,
     /// Fields.
     pub headers: Vec<(String, String)>,
-    /// What its content is made of.
+    /// The source of its content.
     pub body: MockoonBody,
-    /// What it is held back, in milliseconds.
+    /// Its delay in milliseconds.
     pub latency: u64,
-    /// Whether texts have no places.
+    /// True if texts have no places.
     pub is_plain: bool,
-    /// Whether it answers when no rule is met.
+    /// True if it answers when no rule is met.
     pub is_default: bool,
     /// The key that identifies objects, of a route that is CRUD.
     pub key: String,
-    /// What requests must have.
+    /// Rules for requests.
     pub rules: Vec<MockoonRule>,
-    /// Whether one rule is enough.
+    /// True if one rule is enough.
     pub needs_one: bool,
 }
 
@@ -108,18 +108,18 @@ impl Default for MockoonBody {
     }
 }
 
-/// What a request must have.
+/// A rule for requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MockoonRule {
     /// `body`, `query`, `header`, `cookie`, `params`, `path`, `method` and others.
     pub target: String,
     /// Which one of these.
     pub modifier: String,
-    /// What it is compared with.
+    /// The value that it is compared with.
     pub value: String,
     /// `equals`, `regex`, `regex_i`, `null`, `empty_array`, `array_includes`, `valid_json_schema`.
     pub operator: String,
-    /// Whether it must not be so.
+    /// True if the rule is negated.
     pub invert: bool,
 }
 

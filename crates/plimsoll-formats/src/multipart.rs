@@ -40,7 +40,7 @@ pub enum FormError {
 }
 
 impl MultipartForm {
-    /// Whether nothing was added.
+    /// True if nothing was added.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

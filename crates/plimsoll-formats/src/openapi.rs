@@ -142,7 +142,7 @@ fn load(
     })
 }
 
-/// Whether the document is one that is understood.
+/// True if the document is one that is understood.
 fn check_version(root: &Value) -> Result<(), Vec<Remark>> {
     match root.get("openapi").and_then(Value::as_str) {
         Some(version)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Where in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// The file as a whole.
@@ -22,7 +22,7 @@ pub struct Remark {
     pub place: Place,
     /// What.
     pub message: String,
-    /// What to do.
+    /// A hint.
     pub hint: Option<String>,
 }
 

@@ -7,27 +7,27 @@ use crate::{Place, Remark, Template};
 /// Reads a file that another one names; the error is for people.
 pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
-/// What a file of requests holds.
+/// The content of a file of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestFile {
     /// The requests, in the order of the file.
     pub requests: Vec<FileRequest>,
     /// The URL that paths without a host stand behind, if the file gives one.
     pub base: Option<String>,
-    /// What the file gives its variables, in order; a later value may use an earlier one.
+    /// The variables of the file, in order; a later value may use an earlier one.
     pub variables: Vec<(String, Template)>,
-    /// What the file says and the requests do not carry.
+    /// Parts of the file that the requests leave out.
     pub left_out: Vec<Remark>,
 }
 
 /// A request as a file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRequest {
-    /// Where the file describes it.
+    /// Its position in the file.
     pub place: Place,
-    /// What the file calls it.
+    /// Its name in the file.
     pub name: Option<String>,
-    /// What it can be chosen by, besides its name.
+    /// Keys to select it by, besides its name.
     pub tags: Vec<String>,
     /// The method, if the file gives one.
     pub method: Option<String>,
@@ -37,7 +37,7 @@ pub struct FileRequest {
     pub headers: Vec<(String, Template)>,
     /// The body.
     pub body: Option<Template>,
-    /// How often it is picked, compared with the others.
+    /// Its weight among the others.
     pub weight: u32,
 }
 
@@ -56,7 +56,7 @@ impl FileRequest {
         }
     }
 
-    /// Whether it has a field of that name.
+    /// True if it has a field of that name.
     pub fn has_header(&self, name: &str) -> bool {
         self.headers
             .iter()
@@ -72,13 +72,13 @@ impl FileRequest {
     }
 }
 
-/// Whether the field is about the connection or the framing, which are not a file's to decide.
+/// True if the field is about the connection or the framing, which are not a file's to decide.
 pub(crate) fn is_about_connection(name: &str) -> bool {
     let class = FieldClass::of(name.as_bytes());
     class.is_connection_specific() || class.is_framing() || class == FieldClass::Hop
 }
 
-/// Whether `text` is a method or a field name (RFC 9110, section 5.6.2).
+/// True if `text` is a method or a field name (RFC 9110, section 5.6.2).
 pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty()
         && text

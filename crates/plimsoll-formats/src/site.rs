@@ -17,7 +17,7 @@ pub use self::aliases::{Alias, parse_aliases};
 pub use self::headers::{HeaderRule, parse_header_rules};
 pub use self::redirects::{RedirectRule, parse_redirects};
 
-/// What of a file is understood, and what is not.
+/// The rules of a file, and the lines that are not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lenient<T> {
     /// In the order of the file.

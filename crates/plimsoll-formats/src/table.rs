@@ -62,7 +62,7 @@ impl Table {
         self.columns.iter().position(|column| column == name)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.cells.len() / self.columns.len()
     }

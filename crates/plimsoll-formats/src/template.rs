@@ -6,13 +6,13 @@
 
 use std::fmt;
 
-/// What may stand between `{{` and `}}` at most; beyond it they are no place for a value.
+/// Longest text between `{{` and `}}`; longer ones are not placeholders.
 const LONGEST_PLACE: usize = 4096;
 
 /// No real template needs more random characters in one place.
 const MOST_CHARACTERS: u32 = 4096;
 
-/// How deep variables may be made of one another; circles must end.
+/// The maximum depth of variables in variables; circles must end.
 const DEEPEST: u32 = 16;
 
 /// Text with places for values.
@@ -32,7 +32,7 @@ pub enum Part {
     Generator(Generator),
 }
 
-/// How a value is made up.
+/// The generator of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Generator {
     /// A number that no other exchange of the run has: `$counter`, `$counter(first)`,
@@ -40,7 +40,7 @@ pub enum Generator {
     Counter {
         /// The first number.
         first: u64,
-        /// What the next one adds.
+        /// The increment.
         step: u64,
     },
     /// A random UUID of version 4 (RFC 9562): `$uuid`, `$guid`, `$random.uuid`.
@@ -62,9 +62,9 @@ pub enum Generator {
     /// Random characters: `$random.hexadecimal(n)`, `$random.alphabetic(n)`,
     /// `$random.alphanumeric(n)`, `$random.numeric(n)`.
     Characters {
-        /// What to choose from: ASCII, not empty.
+        /// The alphabet: ASCII, not empty.
         alphabet: &'static [u8],
-        /// How many.
+        /// The number of characters.
         count: u32,
     },
     /// One of several texts: `$random.choice(a, b, c)`.
@@ -133,9 +133,9 @@ pub enum TemplateError {
     /// A generator with the wrong arguments.
     #[error("`{place}`: {message}")]
     Arguments {
-        /// What was written.
+        /// The text as written.
         place: String,
-        /// What is wrong with it.
+        /// The error.
         message: &'static str,
     },
 }
@@ -336,9 +336,9 @@ impl fmt::Display for Millionths {
 
 const MILLION: u64 = 1_000_000;
 
-/// Whether the byte may stand in a request target as it is; others are percent-encoded there.
+/// True if the byte may stand in a request target as it is; others are percent-encoded there.
 ///
-/// What has a meaning in a URL keeps it (RFC 3986, section 2.2), `%` included.
+/// Reserved characters of URLs keep their meaning (RFC 3986, section 2.2), `%` included.
 pub const fn is_target_byte(byte: u8) -> bool {
     !matches!(byte, 0..=b' ' | 0x7f.. | b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
 }

@@ -19,12 +19,12 @@ pub use self::pattern::{NumberOrder, Pattern, TimeOptions, TimeOrder};
 pub use self::request::{FieldPlace, MappingField, MappingPart, MappingUrl};
 pub use self::response::{MappingBody, MappingDelay, MappingProxy, MappingResponse};
 
-/// What a file of mappings holds.
+/// The content of a file of mappings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Mappings {
     /// In the order of the file, each with its number in it, from 1.
     pub mappings: Vec<(usize, Mapping)>,
-    /// What of the file these do not carry.
+    /// Parts of the file that are left out.
     pub left_out: Vec<Remark>,
 }
 
@@ -39,17 +39,17 @@ pub struct Mapping {
     pub methods: Vec<String>,
     /// Methods that it is not for.
     pub methods_not: Vec<String>,
-    /// What the URL must be.
+    /// The matcher of the URL.
     pub url: MappingUrl,
-    /// What fields, parameters and cookies must be.
+    /// Matchers of fields, parameters and cookies.
     pub fields: Vec<MappingField>,
-    /// What the content must be.
+    /// Matchers of the content.
     pub bodies: Vec<Pattern>,
-    /// What the parts of multipart content must be.
+    /// Matchers of the parts of multipart content.
     pub parts: Vec<MappingPart>,
     /// A scenario with the state that it must be in and the one that it goes to.
     pub scenario: Option<(String, Option<String>, Option<String>)>,
-    /// What is answered.
+    /// The response.
     pub response: MappingResponse,
     /// The whole of it as it was written.
     pub source: Value,
@@ -106,7 +106,7 @@ pub fn parse_mapping(value: Value) -> Result<(Mapping, Vec<Remark>), Vec<Remark>
     }
 }
 
-/// What is found wrong, and what is left out.
+/// Errors and omissions.
 #[derive(Debug, Default)]
 struct Notes {
     wrong: Vec<Remark>,
@@ -153,7 +153,7 @@ fn table(
     }
 }
 
-/// Whether a value says nothing.
+/// True if a value says nothing.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What stands between the names of groups in a path.
+/// The separator of group names in a path.
 pub(crate) const SEPARATOR: &str = "::";
 
 /// The groups and checks of a run, counted by all virtual users. Locked only when one occurs for the first time on a

@@ -116,8 +116,8 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest) -> OpenedSt
         fields,
         error,
     };
-    let begun = match result {
-        Ok(begun) => begun,
+    let stream = match result {
+        Ok(stream) => stream,
         Err((_, error)) => {
             if !request.throws {
                 user.warn(&format!("Request Failed: {:?}: {error}", request.address));
@@ -126,20 +126,20 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest) -> OpenedSt
         }
     };
     let field = |name: &str| {
-        let mut fields = begun.fields.iter();
+        let mut fields = stream.fields.iter();
         fields.find_map(|(other, value)| (other == name).then_some(value.as_str()))
     };
     let kind = field("Content-Type").unwrap_or_default();
-    if begun.status != 200 || !is_event_stream(kind.as_bytes()) {
-        let error = match begun.status {
+    if stream.status != 200 || !is_event_stream(kind.as_bytes()) {
+        let error = match stream.status {
             200 => format!("the response is not a stream of events: its content type is {kind:?}"),
             status => format!("the response is not a stream of events: its status is {status}"),
         };
-        return failed(begun.status, begun.fields, error);
+        return failed(stream.status, stream.fields, error);
     }
     let id = user.event_streams.add(EventStream {
         state: RefCell::new(StreamState {
-            exchange: Some(begun.exchange),
+            exchange: Some(stream.exchange),
             decoder: Decoder::new(Limits::default()),
             events: Events::default(),
         }),
@@ -147,8 +147,8 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest) -> OpenedSt
     });
     OpenedStream {
         id: Some(id),
-        status: begun.status,
-        fields: begun.fields,
+        status: stream.status,
+        fields: stream.fields,
         error: String::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! The exit codes of k6.
 
-/// What the process returns.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCode {
     /// The run is complete and no threshold failed.

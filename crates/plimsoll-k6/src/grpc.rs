@@ -78,7 +78,7 @@ pub(crate) struct GrpcClient {
     connection: RefCell<Option<Rc<Connection>>>,
 }
 
-/// How a client connects.
+/// Connection settings of a client.
 #[derive(Debug)]
 pub(crate) struct GrpcTarget {
     /// Host and port as the script wrote them.

@@ -2,7 +2,7 @@
 //!
 //! Tokens are those of the HTML Standard (13.2.5). The tree is built by the rules that pages rely on: `html`, `head` and `body`
 //! are always there, elements whose end tags are optional end where the standard says, and end tags without an element are ignored.
-//! What misnested formatting (`<b><i></b></i>`) and texts within tables become is simpler than in the standard: they stay where they
+//! Misnested formatting (`<b><i></b></i>`) and texts within tables are simpler than in the standard: they stay where they
 //! are written.
 
 use html5gum::{State, Token, Tokenizer};
@@ -15,7 +15,7 @@ pub(crate) struct Node {
     pub(crate) content: Content,
 }
 
-/// What a part of a page is.
+/// A node of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     Document,

@@ -39,7 +39,7 @@ use plimsoll_script::{Level, ProgramLoader, Stop, Waiter};
 use crate::source::own_program;
 use crate::user::{Stage, UserState};
 
-/// What native functions have.
+/// The context of native functions.
 #[derive(Clone)]
 pub(crate) struct Natives {
     pub(crate) user: Rc<UserState>,

@@ -16,21 +16,21 @@ use crate::run::{Invocation, run};
 use crate::script::Script;
 use crate::secrets::Secrets;
 
-/// What one iteration came to.
+/// The verdict of one iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnceVerdict {
     /// Why the check fails; empty if it does not. Exceptions, failed checks, thresholds, `test.abort()`, a timeout.
     pub failures: Vec<String>,
     /// Checks of the script that passed, and all of them.
     pub checks: (u64, u64),
-    /// How long everything took, initialisation included.
+    /// Total time, initialisation included.
     pub took: Duration,
-    /// What the script printed, and messages; one line each, at most [`LINES`].
+    /// Console lines of the script, and messages; at most [`LINES`].
     pub log: Vec<String>,
 }
 
 impl OnceVerdict {
-    /// Whether the check passes.
+    /// True if the check passes.
     pub fn is_passed(&self) -> bool {
         self.failures.is_empty()
     }
@@ -67,6 +67,7 @@ pub fn run_once(
         summary_mode: SummaryMode::Disabled,
         has_colors: false,
         terminals: (false, false),
+        exact_trends: false,
         workers: 1,
         proxies,
         speaks: Speaks::Negotiated,

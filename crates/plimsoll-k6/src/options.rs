@@ -54,7 +54,7 @@ pub struct Options {
     pub(crate) time_unit: Option<TimeUnit>,
     /// As scripts read them.
     pub(crate) json: Value,
-    /// What is odd, but no error.
+    /// Warnings.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum TimeUnit {
     Microseconds,
 }
 
-/// How much a summary shows.
+/// The detail of a summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SummaryMode {
     /// The totals.
@@ -88,7 +88,7 @@ pub enum SummaryMode {
     Disabled,
 }
 
-/// What the command line says instead of the script.
+/// Options of the command line, which take precedence over the script's.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Overrides {
@@ -284,7 +284,7 @@ impl Options {
     }
 }
 
-/// What is made here of a run that several machines share.
+/// The segment of a run that this process executes.
 fn segment(reader: &mut Reader<'_>) -> Option<Segment> {
     let segment = reader.text("executionSegment").unwrap_or_default();
     let sequence = reader.text("executionSegmentSequence").unwrap_or_default();
@@ -489,7 +489,7 @@ impl<'v> Reader<'v> {
         all
     }
 
-    /// What is not known, each with a suggestion.
+    /// Unknown keys, each with a suggestion.
     fn unknown(&self) -> Vec<String> {
         let unknown = self
             .map

@@ -7,7 +7,7 @@ use plimsoll_load::scenario::{MetricId, Sink, Sinks};
 use crate::metrics::TrendStat;
 use crate::user::RunState;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunProgress {
     /// Since the start of the iterations.
@@ -32,7 +32,7 @@ pub struct RunProgress {
     pub scenarios: Vec<ScenarioStatus>,
 }
 
-/// How far a scenario is.
+/// The progress of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioStatus {
     /// Its name.
@@ -41,7 +41,7 @@ pub struct ScenarioStatus {
     pub executor: &'static str,
     /// When it starts.
     pub start: Duration,
-    /// How long iterations start.
+    /// The time during which iterations start.
     pub length: Duration,
     /// The completed share, from 0 to 1.
     pub share: f64,

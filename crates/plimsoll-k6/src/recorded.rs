@@ -76,7 +76,7 @@ pub fn script_of(file: &RequestFile, source: &str) -> String {
     script.text
 }
 
-/// What a script needs beside its requests.
+/// The imports and helpers of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Helper {
     Uuid,

@@ -14,15 +14,15 @@ use crate::modules::hex;
 /// Longer modules are rejected, as files are.
 const LONGEST: usize = 16 << 20;
 
-/// What a kept module begins with.
+/// The first line of a cached module.
 const MAGIC: &str = "plimsoll module 1";
 
 /// Gets the content of a URL; the error is for people.
 pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, String>>;
 
-/// Where modules of other servers come from.
+/// The cache and source of modules from other servers.
 pub struct RemoteModules {
-    /// Where they are kept; absent keeps none.
+    /// The cache folder; absent caches none.
     folder: Option<PathBuf>,
     /// A file with the hash of each, which may stand beside a script.
     lock: Option<Lock>,

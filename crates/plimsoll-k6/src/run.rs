@@ -49,42 +49,44 @@ use crate::user::{
     Files, Log, RequestRate, RunState, SharedArrays, Stage, SystemTags, WorkerShare,
 };
 
-/// How often `setup()` looks for a signal.
+/// The interval at which `setup()` checks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the command line says.
+/// The run as the command line describes it.
 pub struct Invocation<'a> {
     /// The script.
     pub script: Script,
     /// Options in place of the script's.
     pub overrides: Overrides,
-    /// What `__ENV` has.
+    /// The variables of `__ENV`.
     pub environment: Vec<(String, String)>,
-    /// How much the summary shows.
+    /// The detail of the summary.
     pub summary_mode: SummaryMode,
-    /// Whether the summary is coloured.
+    /// True if the summary is coloured.
     pub has_colors: bool,
-    /// Whether standard output and standard error are terminals.
+    /// For standard output and standard error: true if it is a terminal.
     pub terminals: (bool, bool),
+    /// True if trends keep every value, for exact percentiles.
+    pub exact_trends: bool,
     /// Worker threads at most.
     pub workers: usize,
     /// The proxies.
     pub proxies: ProxyRules,
     /// The version of HTTP that requests of `k6/http` are sent over; WebSockets and gRPC have their own.
     pub speaks: Speaks,
-    /// What `k6/secrets` has; log lines do not show the values.
+    /// The secrets of `k6/secrets`; log lines do not show the values.
     pub secrets: Secrets,
     /// Gets lines of the script and messages: the level, the text, and where it comes from, or nothing.
     pub log: Log,
-    /// Where samples are written to, one by one.
+    /// The outputs of single samples.
     pub samples: RefCell<Vec<SampleOutput>>,
-    /// Where series for databases are sent to.
+    /// The output of series for databases.
     pub series: Option<RefCell<SeriesOutput>>,
-    /// What is recorded for result files; nothing if absent.
+    /// The record for result files; none if absent.
     pub recording: Option<ExchangeRecording<'a>>,
     /// Gets how far the run is, once a second.
     pub on_progress: Option<&'a dyn Fn(&RunProgress)>,
-    /// Whether a signal has come that ends the run.
+    /// True if a signal has come that ends the run.
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -97,7 +99,7 @@ pub struct ExchangeRecording<'a> {
     pub facts: RunFacts,
 }
 
-/// How often processes are sampled, as by `plimsoll load URL`.
+/// The interval between samples of processes, as by `plimsoll load URL`.
 const SAMPLE: Duration = Duration::from_millis(100);
 
 impl std::fmt::Debug for Invocation<'_> {
@@ -120,10 +122,10 @@ pub enum Output {
     File(PathBuf, Vec<u8>),
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the process returns.
+    /// The exit code of the process.
     pub exit: ExitCode,
     /// To be written, in this order.
     pub outputs: Vec<Output>,
@@ -133,7 +135,7 @@ pub struct Outcome {
     pub data: Option<Value>,
     /// Figures for result files, if there was a record.
     pub recorded: Option<Box<Recorded>>,
-    /// What is wrong, for the user; empty if nothing is.
+    /// Errors for the user; empty if there are none.
     pub message: String,
 }
 
@@ -175,7 +177,7 @@ fn redacting(log: &Log, secrets: &Secrets) -> Log {
     Arc::new(move |level, text, source| log(level, &secrets.redact(text), source))
 }
 
-/// What is known before the first iteration.
+/// The state of a run before its first iteration.
 struct Preparation<'a> {
     invocation: &'a Invocation<'a>,
     runtime: &'a tokio::runtime::Runtime,
@@ -206,7 +208,11 @@ impl<'a> Preparation<'a> {
         local: &'a LocalSet,
     ) -> Result<Self, Failed> {
         let invalid = |text: String| Box::new(Outcome::failed(ExitCode::InvalidConfig, text));
-        let registry = Registry::default();
+        let registry = if invocation.exact_trends {
+            Registry::exact()
+        } else {
+            Registry::default()
+        };
         let built_in = BuiltIn::register(&registry).map_err(|error| invalid(error.to_string()))?;
         let arrays = Arc::new(SharedArrays::default());
         let files = Arc::new(Files::new(invocation.script.directory.clone()));
@@ -610,7 +616,7 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// What `handleSummary()` wants written, or the text.
+    /// The outputs of `handleSummary()`, or the text.
     ///
     /// - `parts`: the summary by groups and scenarios, if it is shown.
     fn outputs(&self, summary: &Value, parts: &Value) -> Result<Vec<Output>, ExitCode> {
@@ -705,8 +711,8 @@ fn load_shape(options: &Options, users: usize, workers: usize) -> LoadShape {
     }
 }
 
-/// Where iterations have a schedule, requests arrive at the rate that they were begun at: how many an iteration makes is
-/// up to the script.
+/// Adds the arrival rate of requests if iterations have a schedule: the rate at which they began, since the script decides
+/// how many an iteration makes.
 fn with_model(mut recorded: Recorded) -> Recorded {
     let summary = &mut recorded.summary;
     if summary.latency.from_intended.is_some() && !summary.window.is_zero() {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::options::Options;
 
-/// How samples are written.
+/// The format of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleFormat {
     /// A line of JSON for each metric, before its first sample, and one for each sample.
@@ -18,11 +18,11 @@ pub enum SampleFormat {
     Csv,
 }
 
-/// Where samples are written to.
+/// An output of samples.
 pub struct SampleOutput {
     /// For messages: the name of the file.
     pub name: String,
-    /// How they are written.
+    /// Their format.
     pub format: SampleFormat,
     /// Buffered; flushed at the end of the run.
     pub writer: Box<dyn Write>,

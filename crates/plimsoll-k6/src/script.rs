@@ -27,7 +27,7 @@ pub(crate) const LIMITS: Limits = Limits {
     stack: 256 << 10,
 };
 
-/// Where the text of a script is.
+/// The text of a script.
 #[derive(Debug, Clone)]
 pub enum ScriptText {
     /// In a file.
@@ -49,7 +49,7 @@ pub enum LoadError {
     File {
         /// The path as it was given.
         path: String,
-        /// What the system says.
+        /// The system's message.
         message: String,
     },
     /// It is not valid, or a module of it cannot be found.
@@ -61,7 +61,7 @@ pub enum LoadError {
 #[derive(Debug, Clone)]
 pub struct Script {
     pub(crate) program: Program,
-    /// What `open()` is relative to.
+    /// The folder that `open()` is relative to.
     pub(crate) directory: PathBuf,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct User {
     exports: Exports,
     /// When the iteration under way is interrupted.
     deadline: Rc<Cell<Option<Instant>>>,
-    /// What `setup()` returned, as JSON; until the first iteration has parsed it.
+    /// The result of `setup()` as JSON, until the first iteration has parsed it.
     data: Option<Arc<str>>,
 }
 
@@ -174,7 +174,7 @@ impl User {
         }
     }
 
-    /// Whether the script exports a function of that name.
+    /// True if the script exports a function of that name.
     pub(crate) fn has_function(&self, name: &str) -> Result<bool, ScriptError> {
         let (loader, exports, name) = (self.loader.clone(), self.exports, name.to_owned());
         self.vm.run(None, move |ctx| {
@@ -277,7 +277,7 @@ impl User {
     }
 }
 
-/// Where the result of `setup()` is kept in a VM; no script writes such a name.
+/// The global that has the result of `setup()`; no script writes such a name.
 const DATA: &str = "plimsoll data of setup()";
 
 impl Workload for User {

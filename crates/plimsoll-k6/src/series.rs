@@ -12,7 +12,7 @@ use crate::metrics::TrendStat;
 /// Series that are kept; samples of more are counted and left out. Tags with many values, such as URLs with numbers, make many.
 const MOST_SERIES: usize = 100_000;
 
-/// How often series are handed over, as by k6.
+/// The interval at which series are handed over, as by k6.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// The value of a series at a moment, in base units: seconds and bytes.
@@ -26,7 +26,7 @@ pub struct SeriesValue {
     pub value: f64,
 }
 
-/// Where series go.
+/// The output of series.
 pub struct SeriesOutput {
     /// Figures of trends, such as `p(99)`.
     pub trend_stats: Vec<String>,

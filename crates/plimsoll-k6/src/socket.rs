@@ -29,7 +29,7 @@ const MOST_UNSENT: usize = 64 << 20;
 /// Bytes that one system call reads: a TLS record.
 const READ: usize = 16 << 10;
 
-/// How long a server may take to answer a close frame, the default of common WebSocket libraries.
+/// Time limit for the answer to a close frame, the default of common WebSocket libraries.
 const CLOSING: Duration = Duration::from_secs(10);
 
 /// The sockets of a virtual user, by the numbers that its script knows.
@@ -72,7 +72,7 @@ pub(crate) struct Opened {
     pub(crate) error: String,
 }
 
-/// What happened on a socket.
+/// An event on a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SocketEvent {
     Message(MessageKind, Vec<u8>),

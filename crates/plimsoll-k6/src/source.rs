@@ -1,4 +1,4 @@
-//! Where a script and its modules come from.
+//! The sources of a script and its modules.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -95,7 +95,7 @@ pub(crate) fn own_program(name: &str) -> &'static Program {
 /// The library that renders a summary as HTML; scripts import it by the raw URL of one of its files.
 const REPORTER: &str = "k6-reporter";
 
-/// What begins the names of those modules, so that they are left out of the stacks of errors.
+/// The prefix of those modules' names, by which they are left out of the stacks of errors.
 const OWN: &str = "plimsoll:";
 
 /// Modules that were removed from k6, with what takes their place.
@@ -265,7 +265,7 @@ fn library(rest: &str) -> Option<String> {
 
 const HTTPS: &str = "https://";
 
-/// Where the URLs of the libraries of k6 begin.
+/// The prefix of the URLs of k6's libraries.
 const JSLIB: &str = "https://jslib.k6.io/";
 
 fn file(path: &Path) -> Result<String, String> {

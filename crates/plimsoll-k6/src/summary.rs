@@ -24,7 +24,7 @@ pub(crate) use self::humanize::humanize;
 pub(crate) use self::legacy::legacy_text_of;
 pub(crate) use self::text::{full_text_of, text_of};
 
-/// What a summary is made of.
+/// The input of a summary.
 pub(crate) struct Facts<'a> {
     pub(crate) options: &'a Options,
     pub(crate) checks: &'a Group,
@@ -32,7 +32,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) thresholds: &'a Thresholds,
     pub(crate) took: Duration,
     pub(crate) has_colors: bool,
-    /// Whether standard output and standard error are terminals.
+    /// For standard output and standard error: true if it is a terminal.
     pub(crate) terminals: (bool, bool),
     /// JSON.
     pub(crate) setup_data: Option<&'a str>,
@@ -85,7 +85,7 @@ fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
         if sink.is_none() && !has_judged {
             continue;
         }
-        let none = Sink::new(metric.kind);
+        let none = Sink::of(metric);
         let mut entry = json!({
             "type": metric.kind.name(),
             "contains": metric.contains.name(),

@@ -32,7 +32,7 @@ pub(crate) struct Threshold {
     aborts: bool,
     delay: Duration,
     pub(crate) is_met: bool,
-    /// What was compared; `None` without samples.
+    /// The compared value; `None` without samples.
     pub(crate) value: Option<f64>,
 }
 
@@ -156,7 +156,7 @@ impl Thresholds {
         aborts
     }
 
-    /// Whether all are met.
+    /// True if all are met.
     pub(crate) fn are_met(&self) -> bool {
         let mut all = self.judged.iter().flat_map(|judged| &judged.thresholds);
         all.all(|threshold| threshold.is_met)

@@ -1,4 +1,4 @@
-//! What a virtual user has besides its VM.
+//! The state of a virtual user beside its VM.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -28,17 +28,17 @@ use crate::run::SecuredCalls;
 use crate::secrets::Secrets;
 use crate::socket::{Opened, SocketEvent, Sockets};
 
-/// Where lines of the script and messages go.
+/// Receives lines of the script and messages.
 pub(crate) type Log = Arc<dyn Fn(Level, &str, &str) + Send + Sync>;
 
-/// What scripts wait for.
+/// A blocking call of a script.
 pub(crate) enum Call {
     Sleep(Duration),
     Request(Box<HttpRequest>),
     Batch(Vec<HttpRequest>),
     /// A WebSocket, with the protocols that the script offers.
     OpenSocket(Box<HttpRequest>, String),
-    /// What happens on a WebSocket, until then.
+    /// The next event on a WebSocket, until then.
     NextEvent(u32, Option<Instant>),
     /// A stream of server-sent events.
     OpenStream(Box<HttpRequest>),
@@ -46,11 +46,11 @@ pub(crate) enum Call {
     NextStreamEvent(u32),
     GrpcConnect(Rc<GrpcClient>, Box<GrpcTarget>),
     GrpcInvoke(Rc<GrpcClient>, Box<GrpcRequest>),
-    /// What happens on a stream of gRPC.
+    /// The next event on a stream of gRPC.
     GrpcNext(u32),
 }
 
-/// What they get.
+/// The reply to a [`Call`].
 #[derive(Debug)]
 pub(crate) enum Reply {
     Slept,
@@ -70,7 +70,7 @@ impl Host for UserState {
     type Reply = Reply;
 }
 
-/// What all virtual users of a run share.
+/// State that all virtual users of a run share.
 pub(crate) struct RunState {
     pub(crate) options: Options,
     pub(crate) registry: Registry,
@@ -134,7 +134,7 @@ impl RequestRate {
     }
 }
 
-/// What a script has decided about its run.
+/// A script's verdict on its run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Verdict {
     pub(crate) aborted: Option<String>,
@@ -271,11 +271,11 @@ impl SystemTags {
     }
 }
 
-/// What the virtual users of a worker share.
+/// State that the virtual users of a worker share.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerShare {
     pub(crate) sinks: Rc<RefCell<Sinks>>,
-    /// Where exchanges are recorded, if they are.
+    /// The recorder of exchanges, if they are recorded.
     pub(crate) exchanges: Option<Rc<ExchangeRecorder>>,
     pub(crate) checks: Rc<RefCell<KnownChecks>>,
     pub(crate) pool: Pool,
@@ -289,7 +289,7 @@ pub(crate) struct WorkerShare {
     pub(crate) secured: Arc<SecuredCalls>,
 }
 
-/// What a virtual user is doing.
+/// The stage of a virtual user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Init,
@@ -323,7 +323,7 @@ pub(crate) struct UserState {
     pub(crate) lateness: Cell<Duration>,
     sent: Cell<u64>,
     received: Cell<u64>,
-    /// Whether its script has ended the run, by which its iteration is complete.
+    /// True if its script has ended the run, by which its iteration is complete.
     pub(crate) has_aborted: Cell<bool>,
 }
 
@@ -551,7 +551,7 @@ impl UserState {
         }
     }
 
-    /// What the last iteration left behind is gone.
+    /// Discards the state of the last iteration.
     pub(crate) fn begin_iteration(&self, in_scenario: u64, own: u64) {
         self.iteration.set((in_scenario, own));
         self.group.borrow_mut().clear();

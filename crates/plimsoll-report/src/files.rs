@@ -1,5 +1,7 @@
 //! The files of one run, as `--out DIR` keeps them.
 
+use std::fmt::Write as _;
+
 use plimsoll_model::RunSummary;
 
 use crate::document::ConditionsDocument;
@@ -99,12 +101,14 @@ pub fn of_script(run: &RunSummary, tables: &[ExtraTable], summary: String) -> Ve
         };
         let rows = table.rows.iter();
         let rows = rows.map(|row| format!("<tr>{}</tr>", cells(row, "td")));
-        sections.push_str(&format!(
+        write!(
+            sections,
             "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>\n",
             escaped(&table.title),
             cells(&table.head, "th"),
             rows.collect::<String>()
-        ));
+        )
+        .expect("writing to memory does not fail");
     }
     sections.push_str(FOOTER);
     let mut files = of_run(run);

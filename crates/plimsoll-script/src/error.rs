@@ -1,4 +1,4 @@
-//! What goes wrong in scripts.
+//! Errors of scripts.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rquickjs::{CaughtError, Coerced, Ctx};
 /// Why a script could not be loaded, or ended without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
-    /// What kind of error it is.
+    /// The kind of error.
     pub kind: ErrorKind,
     /// Where; absent if the engine does not say.
     pub location: Option<SourceLocation>,
@@ -88,7 +88,7 @@ impl ScriptError {
         }
     }
 
-    /// Whether the VM may hold half-finished state and has to be replaced.
+    /// True if the VM may hold half-finished state and has to be replaced.
     pub fn spoils(&self) -> bool {
         matches!(
             self.kind,
@@ -184,7 +184,7 @@ fn own_lines(stack: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the names of modules begin with that are not the user's.
+/// The prefix of the names of plimsoll's own modules.
 pub(crate) const OWN: &str = "plimsoll:";
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::timers::Timers;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(u64);
 
-/// Whether more replies follow.
+/// True if more replies follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// The call is complete.
@@ -34,10 +34,10 @@ struct Callback {
     arguments: Vec<Persistent<Value<'static>>>,
 }
 
-/// What an event loop has to do.
+/// The work of an event loop.
 pub(crate) struct EventLoop<H: Host> {
     timers: RefCell<Timers<Callback>>,
-    /// What the replies to started calls go to.
+    /// Receivers of the replies to started calls.
     open: RefCell<HashMap<CallId, Deliver<H::Reply>>>,
     /// Calls that the driver has not taken yet.
     started: RefCell<VecDeque<(CallId, H::Call)>>,

@@ -17,13 +17,13 @@ use crate::stack::Stacks;
 
 /// The program around a VM: what native functions wait for, and what they get.
 pub trait Host: 'static {
-    /// What a native function waits for.
+    /// The calls that native functions wait for.
     type Call: 'static;
-    /// What the driver resumes it with.
+    /// The replies that the driver resumes it with.
     type Reply: 'static;
 }
 
-/// What a fiber is resumed with.
+/// The input of a resumed fiber.
 #[derive(Debug)]
 pub enum Resume<R> {
     /// The start, a timer that is due, or a started call that is complete.
@@ -34,7 +34,7 @@ pub enum Resume<R> {
     Cancel,
 }
 
-/// What a fiber does next.
+/// The next step of a fiber.
 pub enum Step<H: Host, T> {
     /// A native function waits for the reply to this call.
     Call(H::Call),
@@ -177,10 +177,10 @@ impl<H: Host> Clone for Waiter<H> {
     }
 }
 
-/// Whether a fiber has to end, by the present time.
+/// Decides by the present time if a fiber has to end.
 type Ends = Box<dyn Fn(Instant) -> bool>;
 
-/// What a VM, its fiber and its native functions share.
+/// State that a VM, its fiber and its native functions share.
 pub(crate) struct State<H: Host> {
     pub(crate) clock: Rc<dyn Clock>,
     /// That of the running coroutine; valid while it is set.
@@ -236,7 +236,7 @@ impl<H: Host> Waiter<H> {
         self.0.clock.now()
     }
 
-    /// Whether a fiber of the VM was cancelled, so that the VM may hold half-finished state.
+    /// True if a fiber of the VM was cancelled, so that the VM may hold half-finished state.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled.get()
     }
@@ -268,7 +268,7 @@ impl<H: Host> Waiter<H> {
         }
     }
 
-    /// Whether the running script has to end: it is cancelled, or out of time.
+    /// True if the running script has to end: it is cancelled, or out of time.
     pub(crate) fn must_end(&self) -> Option<ErrorKind> {
         if self.is_cancelled() {
             return Some(ErrorKind::Cancelled);

@@ -1,4 +1,4 @@
-//! How much a VM may take.
+//! Limits of a VM.
 
 /// Bounds of a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

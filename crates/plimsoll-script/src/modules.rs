@@ -1,4 +1,4 @@
-//! Where modules come from.
+//! Sources of modules.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -142,7 +142,7 @@ pub(crate) fn call(
     }
 }
 
-/// What the default export of a text returns.
+/// The result of a text's default export.
 pub(crate) fn answer(text: &str, input: &str) -> Result<Option<String>, String> {
     let program = program(text).map_err(|error| error.to_string())?;
     let vm = vm();

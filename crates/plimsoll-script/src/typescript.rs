@@ -1,6 +1,6 @@
 //! TypeScript made JavaScript by blanking its types.
 //!
-//! What is a type becomes spaces, so that every line and column of an error is that of the TypeScript file. Types are not checked.
+//! Types become spaces, so that every line and column of an error is that of the TypeScript file. Types are not checked.
 //! Enums, namespaces and parameter properties are more than types: the JavaScript for them is inserted in their lines, so errors keep
 //! their lines, and their columns in every other line. Decorators are rejected. Imports that only types use are removed, as the compilers of
 //! TypeScript do file by file.
@@ -31,7 +31,7 @@ pub struct TypeScriptError {
     pub line: u32,
     /// From 1, in characters.
     pub column: u32,
-    /// What is wrong, and what to write instead.
+    /// The error, and the syntax to write instead.
     pub message: String,
 }
 
@@ -57,7 +57,7 @@ pub fn strip_types(text: &str) -> Result<String, TypeScriptError> {
 /// Deeper nesting is rejected: the parser is recursive, and people write some 20 levels.
 const DEEPEST: u32 = 200;
 
-/// What stops the parser.
+/// The error that stops the parser.
 #[derive(Debug)]
 struct Rejection {
     at: usize,
@@ -81,7 +81,7 @@ enum Edit {
 #[derive(Debug)]
 struct Imported {
     local: (usize, usize),
-    /// What goes if the name is not used: from its specifier to the comma after it.
+    /// The part that is removed if the name is not used: from its specifier to the comma after it.
     specifier: (usize, usize),
 }
 
@@ -98,7 +98,7 @@ struct Import {
 struct Stripper<'a> {
     text: &'a str,
     token: Token,
-    /// Where the token before it ends.
+    /// The end of the token before it.
     previous: usize,
     edits: Vec<Edit>,
     /// JavaScript in place of enums, namespaces and parameter properties: before which byte, and what.
@@ -333,7 +333,7 @@ impl<'a> Stripper<'a> {
         self.insertions.push((at, text.into()));
     }
 
-    /// Whether the statement that starts there was blanked as a whole.
+    /// True if the statement that starts there was blanked as a whole.
     fn is_blanked(&self, start: usize) -> bool {
         matches!(self.edits.last(), Some(Edit::Put(at, b';')) if *at == start)
     }
@@ -342,7 +342,7 @@ impl<'a> Stripper<'a> {
         self.slice(start, end).contains(tokens::is_newline)
     }
 
-    /// Where the last character before `end` starts.
+    /// The start of the last character before `end`.
     fn last_before(&self, end: usize) -> usize {
         let last = self.slice(0, end).char_indices().next_back();
         last.map_or(0, |(at, _)| at)
@@ -370,7 +370,7 @@ impl<'a> Stripper<'a> {
         changed
     }
 
-    /// What becomes of each byte.
+    /// The edits, byte by byte.
     fn mask(&self) -> Vec<u8> {
         let mut mask = vec![KEPT; self.text.len()];
         for edit in &self.edits {

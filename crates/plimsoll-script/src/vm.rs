@@ -26,7 +26,7 @@ pub struct Vm<H: Host> {
     core: Rc<Core<H>>,
 }
 
-/// What a loaded program exports; belongs to its VM.
+/// The exports of a loaded program; belong to its VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exports(usize);
 
@@ -290,7 +290,7 @@ pub fn read_buffer<T>(
     unsafe { buffer.as_bytes() }.map(read)
 }
 
-/// How a text of the program's own is evaluated.
+/// Evaluation options of a text of plimsoll's own.
 pub(crate) fn own(name: &str) -> EvalOptions {
     let mut options = EvalOptions::default();
     options.filename = Some(format!("{OWN}{name}"));

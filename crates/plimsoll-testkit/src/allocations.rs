@@ -8,7 +8,7 @@ thread_local! {
     /// Bytes held. Signed, since a thread may free what another one has allocated.
     static HELD: Cell<i64> = const { Cell::new(0) };
     static PEAK: Cell<i64> = const { Cell::new(0) };
-    /// What was held at the last call of [`take_peak_of_this_thread`].
+    /// Bytes held at the last call of [`take_peak_of_this_thread`].
     static MARK: Cell<i64> = const { Cell::new(0) };
 }
 

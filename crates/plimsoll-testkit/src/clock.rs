@@ -35,7 +35,7 @@ impl VirtualClock {
         *self.passed.lock().expect("no holder panics") += by;
     }
 
-    /// How far it has been moved in all.
+    /// The total time that it was moved.
     pub fn passed(&self) -> Duration {
         *self.passed.lock().expect("no holder panics")
     }

@@ -22,7 +22,7 @@ pub struct DigestRealm {
     pub uses: u32,
 }
 
-/// What a realm saw.
+/// The requests that a realm received.
 #[derive(Debug, Default)]
 pub struct DigestLog {
     /// Requests that were let in.
@@ -33,7 +33,7 @@ pub struct DigestLog {
     pub stale: u32,
     /// Why any other request was refused.
     pub refused: Vec<String>,
-    /// How often each nonce was used.
+    /// The uses of each nonce.
     nonces: HashMap<String, u32>,
 }
 
@@ -70,7 +70,7 @@ impl DigestRealm {
         }
     }
 
-    /// Whether the nonce may still be used.
+    /// True if the nonce may still be used.
     fn verify(
         &self,
         question: &Question,

@@ -17,9 +17,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::background::Background;
 use crate::logic::{Logic, Question};
-use crate::origin::{Io, Script, Shared as ScriptShared, follow};
+use crate::origin::{Io, OriginState as ScriptShared, Script, follow};
 
-/// What becomes of one request.
+/// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Http2Answer {
     /// This status with this content; none in an answer to HEAD.
@@ -36,7 +36,7 @@ pub enum Http2Answer {
         /// Names and values of fields behind it.
         trailers: Vec<(&'static str, &'static str)>,
     },
-    /// What the request's body was.
+    /// The request's body.
     Echo,
     /// No answer before [`Http2Origin::release`], then that of [`Http2Origin::hello`].
     Hold,
@@ -46,18 +46,18 @@ pub enum Http2Answer {
     BreakOff,
     /// 200 with this type and content, of no announced length.
     Stream {
-        /// What it says to be.
+        /// Its media type.
         content_type: &'static str,
-        /// What it sends.
+        /// Its content.
         content: Vec<u8>,
-        /// Whether it ends then, or only after [`Http2Origin::release`].
+        /// True if it ends then, or only after [`Http2Origin::release`].
         ends: bool,
     },
     /// GOAWAY that lets everything under way finish; this request too is answered.
     GoAway,
     /// The transport is closed without a word.
     Vanish,
-    /// What the logic says.
+    /// The reply of the logic.
     Reply(Logic),
 }
 
@@ -75,7 +75,7 @@ type Raw = Box<dyn Fn(u64) -> Option<Script> + Send + Sync>;
 pub struct Http2Origin {
     address: SocketAddr,
     is_tls: bool,
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
     _background: Background,
 }
 
@@ -96,7 +96,7 @@ impl Http2Origin {
         }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -210,7 +210,7 @@ impl Http2OriginBuilder {
     /// Binds and serves; connections are accepted when this returns.
     pub fn start(self) -> Http2Origin {
         let is_tls = self.tls.is_some();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(OriginState::default());
         let mut protocol = h2::server::Builder::new();
         if let Some(streams) = self.max_streams {
             protocol.max_concurrent_streams(streams);
@@ -263,7 +263,7 @@ impl Http2OriginBuilder {
 const HEADS_KEPT: usize = 256;
 
 #[derive(Debug, Default)]
-struct Shared {
+struct OriginState {
     connections: AtomicU64,
     open: AtomicU64,
     requests: AtomicU64,
@@ -278,7 +278,7 @@ struct Service {
     protocol: h2::server::Builder,
     decide: Decide,
     raw: Raw,
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
 }
 
 impl Service {

@@ -17,12 +17,12 @@ use tokio::sync::watch;
 use crate::background::Background;
 use crate::logic::{Logic, Question};
 
-/// What becomes of one request.
+/// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Http3Answer {
     /// This status with this content; none in an answer to HEAD.
     Content(u16, Vec<u8>),
-    /// What the request's body was.
+    /// The request's body.
     Echo,
     /// An interim response, then that of [`Http3Origin::hello`].
     Interim,
@@ -39,18 +39,18 @@ pub enum Http3Answer {
     },
     /// 200 with this type and content, of no announced length.
     Stream {
-        /// What it says to be.
+        /// Its media type.
         content_type: &'static str,
-        /// What it sends.
+        /// Its content.
         content: Vec<u8>,
-        /// Whether it ends then, or only after [`Http3Origin::release`].
+        /// True if it ends then, or only after [`Http3Origin::release`].
         ends: bool,
     },
     /// GOAWAY: this request is the last of its connection.
     GoAway,
     /// The connection is closed with `H3_INTERNAL_ERROR`.
     Close,
-    /// What the logic says.
+    /// The reply of the logic.
     Reply(Logic),
 }
 
@@ -66,7 +66,7 @@ type Decide = Box<dyn Fn(u64, u64) -> Http3Answer + Send + Sync>;
 #[derive(Debug)]
 pub struct Http3Origin {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
     _background: Background,
 }
 
@@ -89,7 +89,7 @@ impl Http3Origin {
         }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -202,7 +202,7 @@ impl Http3OriginBuilder {
 
     /// Binds and serves; connections are accepted when this returns.
     pub fn start(self) -> Http3Origin {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(OriginState::default());
         let mut tls = self.tls;
         tls.alpn_protocols = vec![self.alpn];
         // The only other value that QUIC allows (RFC 9001, section 4.6.1).
@@ -271,7 +271,7 @@ const HEADS_KEPT: usize = 256;
 const SESSIONS: usize = 8;
 
 #[derive(Debug, Default)]
-struct Shared {
+struct OriginState {
     connections: AtomicU64,
     open: AtomicU64,
     early: AtomicU64,
@@ -285,7 +285,7 @@ struct Shared {
 
 struct Service {
     decide: Decide,
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
 }
 
 type Answering = RequestStream<BidiStream<Bytes>, Bytes>;

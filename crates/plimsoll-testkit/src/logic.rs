@@ -63,7 +63,7 @@ pub struct Reply {
     pub status: u16,
     /// Names and values.
     pub fields: Vec<(String, String)>,
-    /// How long it is held back; only over HTTP/1.
+    /// Its delay; only over HTTP/1.
     pub after: Duration,
 }
 
@@ -97,7 +97,7 @@ impl Reply {
     }
 }
 
-/// What decides on the answers; clones share it.
+/// Decides on the answers; clones share it.
 #[derive(Clone)]
 pub struct Logic(Arc<dyn Fn(&Question) -> Reply + Send + Sync>);
 

@@ -22,7 +22,7 @@ impl NameServer {
         NameServerBuilder::default()
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -25,7 +25,7 @@ pub struct Origin {
     address: Option<SocketAddr>,
     path: Option<PathBuf>,
     is_tls: bool,
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
     background: Background,
 }
 
@@ -56,7 +56,7 @@ impl Origin {
         }
     }
 
-    /// Where it listens. Panics if that is a unix socket.
+    /// The address that it listens on. Panics if that is a unix socket.
     pub fn address(&self) -> SocketAddr {
         self.address.expect("the origin listens on TCP")
     }
@@ -182,7 +182,7 @@ impl OriginBuilder {
     /// Panics if the address is not free.
     pub fn start(self) -> Origin {
         let is_tls = self.tls.is_some();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(OriginState::default());
         let service = Arc::new(Service {
             tls: self.tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             script: self.script,
@@ -247,9 +247,9 @@ impl Drop for Origin {
     }
 }
 
-/// What the connections of an origin report to, and wait for.
+/// State that the connections of an origin share.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct OriginState {
     connections: AtomicU64,
     open: AtomicU64,
     failed_handshakes: AtomicU64,
@@ -263,7 +263,7 @@ pub(crate) struct Shared {
 struct Service {
     tls: Option<TlsAcceptor>,
     script: Box<dyn Fn(u64) -> Script + Send + Sync>,
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
 }
 
 impl Service {

@@ -47,7 +47,7 @@ impl TestProxy {
         TestProxyBuilder::new(Kind::Socks)
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -40,9 +40,9 @@ wait $child
 
 /// A server below its keeper.
 #[derive(Debug)]
-struct Kept(Child);
+struct ChildProcess(Child);
 
-impl Kept {
+impl ChildProcess {
     /// - `folder`: deleted at the end, if the process that started the server is gone by then.
     /// - `user`: that it runs as.
     fn start(command: &Command, folder: &Path, user: Option<u32>) -> Self {
@@ -64,7 +64,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if let Some(mut input) = self.0.stdin.take() {
             input.write_all(b"keep\n").ok();
@@ -105,7 +105,7 @@ pub struct PostgresServer {
     programs: PathBuf,
     folder: PathBuf,
     port: Option<u16>,
-    running: Option<Kept>,
+    running: Option<ChildProcess>,
 }
 
 impl PostgresServer {
@@ -158,7 +158,7 @@ impl PostgresServer {
         ] {
             command.arg("-c").arg(setting);
         }
-        self.running = Some(Kept::start(&command, &self.folder, unprivileged()));
+        self.running = Some(ChildProcess::start(&command, &self.folder, unprivileged()));
         let socket = self
             .folder
             .join(format!(".s.PGSQL.{}", self.port.unwrap_or(5432)));
@@ -209,7 +209,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Where Debian has the programs of the newest PostgreSQL.
+/// The folder of Debian's newest PostgreSQL programs.
 fn postgres_programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let newest = versions
@@ -246,7 +246,7 @@ pub struct ClickHouseServer {
     python: PathBuf,
     folder: PathBuf,
     port: u16,
-    running: Option<Kept>,
+    running: Option<ChildProcess>,
 }
 
 impl ClickHouseServer {
@@ -296,7 +296,7 @@ impl ClickHouseServer {
             .arg(self.folder.join("data"))
             .arg(self.port.to_string());
         // The environment may lie where the unprivileged user cannot look, so root stays root.
-        let mut kept = Kept::start(&command, &self.folder, None);
+        let mut kept = ChildProcess::start(&command, &self.folder, None);
         let output = kept.0.stdout.take().expect("it is piped");
         let mut first = String::new();
         BufReader::new(output)

@@ -45,7 +45,7 @@ struct Level {
 }
 
 impl Level {
-    /// Whether there is a token at `now`; takes it.
+    /// Takes a token; true if there was one at `now`.
     fn takes(&mut self, bucket: TokenBucket, now: Duration) -> bool {
         let since = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);

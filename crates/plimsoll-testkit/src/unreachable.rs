@@ -27,7 +27,7 @@ pub fn refused_address() -> SocketAddr {
 /// Sockets that keep ports from other tests of this program.
 static RESERVED: Mutex<Vec<Socket>> = Mutex::new(Vec::new());
 
-/// Whether this machine has an IPv6 loopback.
+/// True if this machine has an IPv6 loopback.
 pub fn ipv6_available() -> bool {
     TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
@@ -74,7 +74,7 @@ impl FullBacklog {
         }
     }
 
-    /// Where connecting takes for ever.
+    /// An address where connecting never ends.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -13,7 +13,7 @@ use tungstenite::protocol::frame::Frame;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::{Message, WebSocket};
 
-/// What becomes of one connection before its first message.
+/// The answer to a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebSocketHandshake {
     /// As it should be.
@@ -24,7 +24,7 @@ pub enum WebSocketHandshake {
     Raw(Vec<u8>),
 }
 
-/// What becomes of one message.
+/// The answer to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebSocketAnswer {
     /// The same back.
@@ -54,10 +54,10 @@ type Decide = Box<dyn Fn(u64) -> WebSocketAnswer + Send + Sync>;
 #[derive(Debug)]
 pub struct WebSocketOrigin {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
 }
 
-struct Shared {
+struct OriginState {
     greet: Greet,
     decide: Decide,
     connections: AtomicU64,
@@ -71,9 +71,9 @@ struct Shared {
     release: Condvar,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for OriginState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("OriginState").finish_non_exhaustive()
     }
 }
 
@@ -96,7 +96,7 @@ impl WebSocketOrigin {
     fn start(greet: Greet, decide: Decide) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port can be had");
         let address = listener.local_addr().expect("a listener has an address");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OriginState {
             greet,
             decide,
             connections: AtomicU64::new(0),
@@ -140,7 +140,7 @@ impl WebSocketOrigin {
         self.shared.release.notify_all();
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -189,7 +189,7 @@ impl Drop for WebSocketOrigin {
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-fn serve(mut stream: TcpStream, number: u64, shared: &Shared) -> Outcome {
+fn serve(mut stream: TcpStream, number: u64, shared: &OriginState) -> Outcome {
     let greeting = (shared.greet)(number);
     if let WebSocketHandshake::Raw(bytes) = &greeting {
         let mut head = Vec::new();
@@ -236,7 +236,7 @@ fn answer(
     socket: &mut WebSocket<TcpStream>,
     message: Message,
     answer: &WebSocketAnswer,
-    shared: &Shared,
+    shared: &OriginState,
 ) -> Result<bool, Box<dyn std::error::Error>> {
     match answer {
         WebSocketAnswer::Echo => socket.send(message)?,

@@ -63,6 +63,35 @@ fn answers_are_kept_as_long_as_their_ttl_says() {
 }
 
 #[test]
+fn a_configured_time_takes_the_place_of_the_ttl() {
+    let origin = Origin::hello();
+    for (ttl, expected) in [(Duration::ZERO, 2), (Duration::from_hours(1), 1)] {
+        let server = NameServer::builder()
+            .record(
+                "kept.test",
+                Ipv4Addr::LOCALHOST,
+                if expected == 2 { TTL } else { 0 },
+            )
+            .start();
+        run(async {
+            let connector = connector(ConnectOptions {
+                family: AddressFamily::Ipv4,
+                address_ttl: Some(ttl),
+                ..asking(&server)
+            });
+            let url = format!("http://kept.test:{}/", origin.port());
+            for _ in 0..2 {
+                connector
+                    .connect(&endpoint(&url), &SystemClock)
+                    .await
+                    .unwrap();
+            }
+        });
+        assert_eq!(server.questions().len(), expected, "{ttl:?}");
+    }
+}
+
+#[test]
 fn connections_opened_together_share_one_lookup() {
     let origin = Origin::hello();
     let server = NameServer::builder()

@@ -1,6 +1,6 @@
 //! The options of curl: what each of them means for a request.
 
-/// What an option does to the request.
+/// The effect of an option on the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Method,
@@ -37,7 +37,7 @@ pub(super) enum Effect {
 pub(super) struct CurlOption {
     pub(super) short: Option<char>,
     pub(super) long: &'static str,
-    /// Whether the next word is its value.
+    /// True if the next word is its value.
     pub(super) takes_value: bool,
     pub(super) effect: Effect,
 }

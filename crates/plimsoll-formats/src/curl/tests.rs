@@ -201,7 +201,7 @@ proptest! {
         drop(parse(&text, &mut read));
     }
 
-    /// What a shell's quotes protect arrives as it is.
+    /// Text in a shell's quotes is kept as it is.
     #[test]
     fn quoted_words_arrive(value in "[^']{0,40}") {
         let command = format!("curl --data-raw '{value}' http://h/");

@@ -10,7 +10,7 @@ pub(super) const PLACE: (char, char) = ('\u{e0f0}', '\u{e0f1}');
 /// A command: its words, with the line on which each begins.
 pub(super) type Command = Vec<(usize, String)>;
 
-/// What a shell would do that a file cannot express.
+/// A shell feature that a file cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WordsError {
     #[error("a quote {0} is not closed")]

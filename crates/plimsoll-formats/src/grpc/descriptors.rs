@@ -8,10 +8,10 @@ use prost_reflect::DescriptorPool;
 use super::method::{Method, MethodName};
 use super::reflection::Set;
 
-/// How deep files may import each other.
+/// The maximum depth of imports.
 const MOST_IMPORTS: usize = 100;
 
-/// What is known of services and of the types of their messages.
+/// Descriptors of services and of the types of their messages.
 #[derive(Debug, Clone)]
 pub struct Descriptors {
     pool: DescriptorPool,
@@ -28,7 +28,7 @@ pub enum DescriptorsError {
     Syntax {
         /// Its name.
         file: String,
-        /// What it says.
+        /// Its message.
         syntax: String,
     },
     /// A file imports itself, through others or not, or others too deep.
@@ -52,7 +52,7 @@ pub enum UnknownMethod {
         service: String,
         /// Those that there are.
         known: Vec<String>,
-        /// What may have been meant.
+        /// A similar name, as a suggestion.
         similar: Option<String>,
     },
     /// The service has no such method.
@@ -64,13 +64,13 @@ pub enum UnknownMethod {
         method: String,
         /// Those that it has.
         known: Vec<String>,
-        /// What may have been meant.
+        /// A similar name, as a suggestion.
         similar: Option<String>,
     },
 }
 
 impl UnknownMethod {
-    /// What could be wanted instead.
+    /// Similar names, as suggestions.
     pub fn hint(&self) -> String {
         let (similar, known) = match self {
             Self::Service { similar, known, .. } | Self::Method { similar, known, .. } => {
@@ -131,7 +131,7 @@ impl Descriptors {
     }
 }
 
-/// What a file says of itself: `google.protobuf.FileDescriptorProto`, as far as it is looked at.
+/// A file descriptor: `google.protobuf.FileDescriptorProto`, as far as it is read.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Head {
     #[prost(string, tag = "1")]

@@ -77,7 +77,7 @@ pub enum MessageError {
     Message {
         /// The full name of the message's type.
         of: String,
-        /// What is wrong, and where.
+        /// The error and its position.
         source: serde_json::Error,
     },
     /// The same in one of several messages.
@@ -87,7 +87,7 @@ pub enum MessageError {
         number: usize,
         /// The full name of the message's type.
         of: String,
-        /// What is wrong.
+        /// The error.
         source: serde_json::Error,
     },
     /// Several messages for a method that takes one.
@@ -116,12 +116,12 @@ impl Method {
         }
     }
 
-    /// Whether it takes a stream of messages, not exactly one.
+    /// True if it takes a stream of messages, not exactly one.
     pub fn is_client_streaming(&self) -> bool {
         self.is_client_streaming
     }
 
-    /// Whether it answers with a stream of messages, not with exactly one.
+    /// True if it answers with a stream of messages, not with exactly one.
     pub fn is_server_streaming(&self) -> bool {
         self.is_server_streaming
     }

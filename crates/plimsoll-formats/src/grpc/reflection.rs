@@ -33,7 +33,7 @@ pub enum ReflectionError {
     Refused {
         /// The service or the file.
         of: String,
-        /// What it says.
+        /// Its message.
         message: String,
         /// The status of gRPC that it gives.
         code: i32,
@@ -127,7 +127,7 @@ impl Reflection {
         Ok(())
     }
 
-    /// What was learnt.
+    /// The descriptors that reflection returned.
     pub fn finish(self) -> Result<Descriptors, ReflectionError> {
         let set = Set {
             files: self.files.into_values().collect(),

@@ -1,4 +1,4 @@
-//! What an archive recorded: requests with their responses.
+//! The exchanges of an archive: requests with their responses.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,14 +13,14 @@ use crate::{Place, Remark};
 pub struct Recording {
     /// In its order.
     pub exchanges: Vec<RecordedExchange>,
-    /// What of the archive these do not carry.
+    /// Parts of the archive that are left out.
     pub left_out: Vec<Remark>,
 }
 
 /// A request and what was answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedExchange {
-    /// Where the archive has it.
+    /// Its position in the archive.
     pub place: Place,
     /// As it was sent.
     pub method: String,

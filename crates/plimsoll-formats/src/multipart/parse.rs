@@ -51,7 +51,7 @@ pub enum MultipartError {
 }
 
 impl MultipartError {
-    /// Whether the body may be valid but exceeds a limit of this reader.
+    /// True if the body may be valid but exceeds a limit of this reader.
     pub const fn is_limit(self) -> bool {
         matches!(self, Self::TooManyParts | Self::HeaderTooLong)
     }
@@ -105,13 +105,13 @@ pub fn parse_multipart<'b>(
     Err(MultipartError::Unfinished)
 }
 
-/// Whether a media type is one of several parts.
+/// True if a media type is one of several parts.
 pub fn is_multipart(content_type: &str) -> bool {
     let class = content_type.trim_start().get(.."multipart/".len());
     class.is_some_and(|class| class.eq_ignore_ascii_case("multipart/"))
 }
 
-/// What follows a boundary on its line.
+/// The rest of the line after a boundary.
 enum Line {
     /// The part begins so many bytes behind the boundary.
     Next(usize),

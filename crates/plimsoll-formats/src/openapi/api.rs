@@ -18,7 +18,7 @@ mod standalone;
 use self::reader::Reader;
 use self::standalone::standalone;
 
-/// What a document describes.
+/// The API of a document.
 #[derive(Debug)]
 pub struct Api {
     root: Value,
@@ -26,13 +26,13 @@ pub struct Api {
     pub bases: Vec<String>,
     /// In the order of the document.
     pub operations: Vec<Operation>,
-    /// What of the document these do not carry.
+    /// Parts of the document that are left out.
     pub left_out: Vec<Remark>,
     /// The other files of the document, relative to its folder.
     pub files: Vec<String>,
 }
 
-/// What one method does at one path.
+/// An operation: one method at one path.
 #[derive(Debug, Clone)]
 pub struct Operation {
     /// Its `operationId`.
@@ -41,17 +41,17 @@ pub struct Operation {
     pub method: String,
     /// With places such as `{id}`.
     pub path: String,
-    /// What may or must come with a request.
+    /// Parameters of the request.
     pub parameters: Vec<Parameter>,
     /// The content of requests.
     pub body: Option<RequestBody>,
-    /// What may be answered, in the order of the document.
+    /// Responses, in the order of the document.
     pub responses: Vec<ApiResponse>,
     /// The credentials: all of one of these; empty if none are needed.
     pub security: Vec<Vec<Credential>>,
 }
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterPlace {
     /// In the path.
@@ -82,35 +82,35 @@ impl ParameterPlace {
 /// A parameter of an operation.
 #[derive(Debug, Clone)]
 pub struct Parameter {
-    /// Where it stands.
+    /// Its location.
     pub place: ParameterPlace,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Whether a request must have it.
+    /// True if a request must have it.
     pub is_required: bool,
     /// JSON Schema of its value; absent for any.
     pub schema: Option<Value>,
     /// The type of its value, or of its elements if it is a list.
     pub kind: Option<String>,
-    /// How its elements are written, if it is a list.
+    /// The form of its elements, if it is a list.
     pub list: Option<ListStyle>,
-    /// Whether it is an object that is written as `name[key]=value`.
+    /// True if it is an object that is written as `name[key]=value`.
     pub is_deep: bool,
     /// The properties of an object that is written by its keys, with their types: each as a parameter of its own, or
     /// all in one value (`name=a,1,b,2`).
     pub object: Option<ObjectStyle>,
 }
 
-/// How an object is written.
+/// The form of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectStyle {
-    /// Whether each property is a parameter of its own, else keys and values come in turn in one value.
+    /// True if each property is a parameter of its own; else keys and values alternate in one value.
     pub is_exploded: bool,
     /// The properties that its schema names, with their types.
     pub properties: Vec<(String, Option<String>)>,
 }
 
-/// How the elements of a list are written.
+/// The form of a list's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListStyle {
     /// Each as a parameter of that name.
@@ -122,7 +122,7 @@ pub enum ListStyle {
 /// The content of requests.
 #[derive(Debug, Clone)]
 pub struct RequestBody {
-    /// Whether a request must have it.
+    /// True if a request must have it.
     pub is_required: bool,
     /// By media types.
     pub content: Vec<RequestContent>,
@@ -142,13 +142,13 @@ pub struct RequestContent {
 /// A field of a form.
 #[derive(Debug, Clone)]
 pub struct FormField {
-    /// How it is written.
+    /// Its form.
     pub parameter: Parameter,
     /// In multipart content: the media types that its part may have, in lower case; empty for any.
     pub kinds: Vec<String>,
 }
 
-/// What an operation may answer.
+/// A response of an operation.
 #[derive(Debug, Clone)]
 pub struct ApiResponse {
     /// `200`, `2XX` or `default`.
@@ -170,7 +170,7 @@ pub struct ResponseContent {
     schema: Option<Value>,
 }
 
-/// What shows who asks.
+/// A security scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
     /// `authorization` with this scheme, in lower case; any if it is empty.

@@ -13,7 +13,7 @@ use super::api::Object;
 use super::{read, walk};
 use crate::{ReadFile, Remark};
 
-/// Where the joined document has its other files.
+/// The place of the other files in the joined document.
 pub(super) const FILES: &str = "x-plimsoll-files";
 
 /// Files of a document: public ones that are split by operation have up to a few thousand.

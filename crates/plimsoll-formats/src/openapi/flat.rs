@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use super::api::Object;
 use super::schema::{Document, Unmade, given};
 
-/// How far schemas in schemas are followed.
+/// The depth to which nested schemas are followed.
 const DEEPEST: u32 = 24;
 
 /// Chooses among alternatives.
 pub(super) type Pick<'p> = &'p mut dyn FnMut(&[Value]) -> usize;
 
-/// What a schema is flattened for.
+/// The purpose of flattening a schema.
 pub(super) struct Flattening<'f, 'a> {
     pub(super) document: &'f Document<'a>,
-    /// Whether values take the examples of parts.
+    /// True if values take the examples of parts.
     pub(super) takes_examples: bool,
     pub(super) pick: Pick<'f>,
 }

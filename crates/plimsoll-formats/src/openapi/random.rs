@@ -8,7 +8,7 @@ use super::schema::{Document, Unmade, is_object, is_schema, undescribed};
 /// Beyond this depth only what is required is made, and lists are as short as they may be.
 const DEEPEST_OPTIONAL: u32 = 3;
 
-/// How far references and nested schemas are followed.
+/// The depth to which references and nested schemas are followed.
 const DEEPEST: u32 = 24;
 
 /// Lists and texts are not made longer.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::flat::Flattening;
 use super::pattern;
 
-/// How far references and nested schemas are followed.
+/// The depth to which references and nested schemas are followed.
 const DEEPEST: u32 = 24;
 
 /// Beyond this depth only what is required is made, so that a schema that contains itself ends.
@@ -14,7 +14,7 @@ const DEEPEST_OPTIONAL: u32 = 4;
 /// Strings and lists of more are not made.
 const LONGEST: u64 = 4096;
 
-/// What stands in place of a text without constraints, as other tools have it.
+/// The placeholder of a text without constraints, as in other tools.
 const TEXT: &str = "string";
 
 /// Why a value cannot be made, for people.
@@ -46,12 +46,12 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Whether a property is one that values do not have.
+    /// True if a property is one that values do not have.
     pub(super) fn leaves_out(&self, property: &Value) -> bool {
         property.get(self.without) == Some(&Value::Bool(true))
     }
 
-    /// What `value` refers to, or itself.
+    /// The target of `value`, or itself.
     pub(super) fn resolve<'v>(&self, value: &'v Value) -> Result<&'v Value, Unmade>
     where
         'a: 'v,
@@ -245,7 +245,7 @@ fn schema_of(of: &Value) -> Result<&Value, Unmade> {
         .ok_or_else(|| Unmade("has neither an example nor a schema".to_owned()))
 }
 
-/// Whether values of a schema are objects, which it says by a type or by properties.
+/// True if values of a schema are objects, which it says by a type or by properties.
 pub(super) fn is_object(schema: &Value) -> bool {
     let has = |key: &str| schema.get(key).is_some();
     let is_other = kind(schema).is_some_and(|kind| kind != "object");
@@ -253,7 +253,7 @@ pub(super) fn is_object(schema: &Value) -> bool {
         && (has("properties") || kind(schema) == Some("object") || has("additionalProperties"))
 }
 
-/// Whether a value can be a schema.
+/// True if a value can be a schema.
 pub(super) fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
@@ -266,7 +266,7 @@ pub(super) fn undescribed(schema: &Value) -> impl Iterator<Item = &str> {
     names.filter(move |name| properties.is_none_or(|it| !it.contains_key(*name)))
 }
 
-/// What the schema itself gives as a value.
+/// The value that the schema itself names.
 pub(super) fn given(schema: &Value) -> Option<Value> {
     let examples = || schema.get("examples")?.as_array()?.first();
     let value = schema.get("example").or_else(examples);

@@ -36,7 +36,7 @@ const SCHEMA_KEYS: [&str; 19] = [
 const FORM: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data";
 
-/// Whether a document is one of version 2.0.
+/// True if a document is one of version 2.0.
 pub(super) fn is_swagger(root: &Value) -> bool {
     match root.get("swagger") {
         Some(Value::String(version)) => version == "2.0" || version == "2",
@@ -278,7 +278,7 @@ fn field_schema(field: &Value) -> Value {
     schema
 }
 
-/// How the elements of a list are written, if it is one.
+/// The form of a list's elements, if it is one.
 fn list_style(parameter: &Value) -> Option<Object> {
     if parameter.get("type") != Some(&json!("array")) {
         return None;

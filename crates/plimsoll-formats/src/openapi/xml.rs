@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::schema::Document;
 use super::text_of;
 
-/// How far schemas are followed for the description of a property.
+/// The depth to which schemas are followed for the description of a property.
 const DEEPEST: u32 = 24;
 
 /// The name of the outermost element, where neither the schema nor a reference to it gives one.
@@ -142,7 +142,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// What a schema says about its form in XML.
+    /// The XML form of a schema.
     fn xml(&self, schema: &Value, key: &str) -> Option<Value> {
         let schema = self.document.resolve(schema).ok()?;
         schema.get("xml")?.get(key).cloned()

@@ -148,7 +148,7 @@ fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether the server sets the field itself: it frames or describes content.
+/// True if the server sets the field itself: it frames or describes content.
 fn is_set_by_server(name: &str) -> bool {
     let class = FieldClass::of(name.as_bytes());
     let describes_content = ["content-encoding", "content-range", "date", "trailer"];

@@ -25,7 +25,7 @@ pub struct RedirectRule {
 }
 
 impl RedirectRule {
-    /// Whether it is for one path only.
+    /// True if it is for one path only.
     pub fn is_static(&self) -> bool {
         !self.from.contains(['*', ':'])
     }

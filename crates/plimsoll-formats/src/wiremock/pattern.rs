@@ -1,4 +1,4 @@
-//! What a value of a request must be.
+//! Matchers of a request's values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Notes, text};
 
-/// What a value must be.
+/// The matcher of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
     /// Anything that is there.
@@ -50,7 +50,7 @@ pub enum Pattern {
     Not(Box<Self>),
 }
 
-/// How times stand to each other.
+/// The comparison of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOrder {
     /// `before`
@@ -61,7 +61,7 @@ pub enum TimeOrder {
     Equal,
 }
 
-/// How times are read and changed before they are compared.
+/// The format and offset of times before they are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TimeOptions {
     /// `actualFormat`: the format of times in requests.
@@ -72,7 +72,7 @@ pub struct TimeOptions {
     pub truncate_value: Option<String>,
 }
 
-/// How numbers stand to each other.
+/// The comparison of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberOrder {
     /// `equalToNumber`
@@ -286,7 +286,7 @@ fn flag_of(table: &mut Map<String, Value>, key: &str) -> bool {
     value.is_some_and(|value| value == Value::Bool(true) || value == "true")
 }
 
-/// What an option is without being given.
+/// The default of an option.
 fn says_nothing(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(false)) || super::is_empty(value)
 }

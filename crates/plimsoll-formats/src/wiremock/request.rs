@@ -1,4 +1,4 @@
-//! What a mapping asks of a request.
+//! The request matcher of a mapping.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::pattern::{Pattern, pattern};
 use super::{Notes, table, text};
 
-/// What the URL of a request must be.
+/// The matcher of a request's URL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MappingUrl {
     /// Anything.
@@ -25,7 +25,7 @@ pub enum MappingUrl {
     PathTemplate(String),
 }
 
-/// Where a field stands.
+/// The location of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldPlace {
     /// In the header.
@@ -42,25 +42,25 @@ pub enum FieldPlace {
     Client,
 }
 
-/// What a field must be.
+/// The matcher of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MappingField {
-    /// Where it stands.
+    /// Its location.
     pub place: FieldPlace,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What its value must be.
+    /// The matcher of its value.
     pub pattern: Pattern,
 }
 
-/// What a part of multipart content must be.
+/// The matcher of a part of multipart content.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MappingPart {
     /// Its name in the form.
     pub name: Option<String>,
     /// The name of its file.
     pub file_name: Option<String>,
-    /// Whether every part must be so, else one.
+    /// True if every part has to match; else one is enough.
     pub is_every: bool,
     /// Fields of its header.
     pub headers: Vec<MappingField>,

@@ -1,4 +1,4 @@
-//! What a mapping answers.
+//! The response of a mapping.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,17 +15,17 @@ pub struct MappingResponse {
     pub fields: Vec<(String, String)>,
     /// Its content.
     pub body: MappingBody,
-    /// How long it is held back; these are added.
+    /// Its delays, which are added up.
     pub delays: Vec<MappingDelay>,
     /// In so many pieces, over so many milliseconds.
     pub dribble: Option<(u32, u64)>,
-    /// What goes wrong, as WireMock calls it.
+    /// The fault, by WireMock's name.
     pub fault: Option<String>,
     /// The server that answers instead.
     pub proxy: Option<MappingProxy>,
-    /// What templates find under `parameters`.
+    /// The values of `parameters` in templates.
     pub parameters: Option<Value>,
-    /// Whether texts have places (Handlebars).
+    /// True if texts have places (Handlebars).
     pub has_places: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct MappingResponse {
 pub struct MappingProxy {
     /// Its URL, which comes before the path of the request.
     pub url: String,
-    /// What is taken from the beginning of the path first.
+    /// The prefix that is removed from the path first.
     pub strip: Option<String>,
     /// Fields in place of those of the request.
     pub fields: Vec<(String, String)>,
@@ -58,7 +58,7 @@ pub enum MappingBody {
     File(String),
 }
 
-/// How long a response is held back, in milliseconds.
+/// The delay of a response in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MappingDelay {
     /// Always the same.

@@ -30,7 +30,7 @@ pub(crate) struct GrpcRequest {
     pub(crate) discards_message: bool,
 }
 
-/// What a script gets.
+/// The response as scripts see it.
 #[derive(Debug)]
 pub(crate) struct GrpcResponse {
     pub(crate) status: GrpcStatus,
@@ -43,7 +43,7 @@ pub(crate) struct GrpcResponse {
     pub(crate) error: String,
 }
 
-/// How a call ended.
+/// The end of a call.
 pub(super) struct Outcome {
     pub(super) status: GrpcStatus,
     /// The server's message beside the status, or ours.

@@ -1,4 +1,4 @@
-//! What a client knows of methods: from files, or from the server's reflection.
+//! Method descriptors of a client: from files, or from the server's reflection.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::Connection;
 use super::call::{Outcome, exchange};
 use crate::user::UserState;
 
-/// How long one question to the server's reflection may take: the default of connecting.
+/// Time limit of one reflection request: the default of connecting.
 const REFLECTION: Duration = Duration::from_mins(1);
 
 /// The health service, which every client can call (grpc/health/v1/health.proto).

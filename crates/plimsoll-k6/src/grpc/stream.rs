@@ -23,7 +23,7 @@ use crate::user::UserState;
 /// Bytes that a script may have written and the server has not read; k6 queues without a limit.
 const MOST_UNSENT: usize = 64 << 20;
 
-/// What happened on a stream.
+/// An event on a stream.
 #[derive(Debug)]
 pub(crate) enum GrpcEvent {
     /// A message, as JSON.

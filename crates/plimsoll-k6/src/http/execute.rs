@@ -13,7 +13,7 @@ use plimsoll_client::{
     DecodeLimits, Decoder, DigestAnswers, DigestLogin, Endpoint, Redirects, basic_authorization,
     is_idempotent,
 };
-use plimsoll_load::scenario::{ExchangeUnderWay, RecordedRequest};
+use plimsoll_load::scenario::{ExchangeRecorder, ExchangeUnderWay, RecordedRequest};
 use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -47,7 +47,7 @@ impl Connections {
         }
     }
 
-    /// Where requests to an endpoint go; fails where the version of HTTP needs TLS and the endpoint has none.
+    /// The destination of requests to an endpoint; fails if the version of HTTP needs TLS and the endpoint has none.
     pub(crate) fn destination(
         &self,
         endpoint: &Endpoint,
@@ -192,7 +192,7 @@ struct Current {
     sent: u64,
     received: u64,
     is_challenge: bool,
-    /// Where the exchange is recorded, if it is.
+    /// The record of the exchange, if there is one.
     under_way: Option<ExchangeUnderWay>,
     phases: Phases,
     failure: Option<Failure>,
@@ -285,7 +285,12 @@ impl Performing<'_> {
             fields,
             cookies,
             began: Some(SystemClock.now()),
-            under_way: self.user.worker.exchanges.as_ref().map(|it| it.begin()),
+            under_way: self
+                .user
+                .worker
+                .exchanges
+                .as_ref()
+                .map(ExchangeRecorder::begin),
             ..Current::default()
         };
         let endpoint = Endpoint::try_from(url)
@@ -645,7 +650,7 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
     }
 }
 
-/// Where the options say that the host is.
+/// The endpoint with the address that the options give its host.
 pub(crate) fn placed(
     user: &UserState,
     url: &Url,
@@ -677,7 +682,7 @@ pub(crate) fn placed(
 /// The header of a request.
 struct Header {
     fields: Vec<(String, String)>,
-    /// Where the script sets it.
+    /// Only if the script sets it.
     authority: Option<String>,
     cookies: Vec<(String, String)>,
 }
@@ -692,7 +697,7 @@ pub(crate) fn fields_of(
     (made.fields, made.authority)
 }
 
-/// What a request has besides its content.
+/// The header of a request.
 fn fields(
     user: &UserState,
     request: &HttpRequest,

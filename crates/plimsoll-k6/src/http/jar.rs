@@ -14,7 +14,7 @@ pub(crate) struct Jars {
     last: u32,
 }
 
-/// What a script says of a cookie besides name and value.
+/// Attributes that a script gives a cookie.
 #[derive(Debug, Default)]
 pub(crate) struct CookieOptions {
     pub(crate) domain: Option<String>,

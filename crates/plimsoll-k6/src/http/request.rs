@@ -45,7 +45,7 @@ pub(crate) enum UrlError {
     Scheme(String),
 }
 
-/// What a script wants of the content of a response.
+/// The form of a response's content in the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyForm {
     Text,

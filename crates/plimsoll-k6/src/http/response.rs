@@ -1,4 +1,4 @@
-//! What came of a request, and how scripts see it.
+//! The outcome of a request, and its form in scripts.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) struct HttpResponse {
     pub(crate) tls_cipher: String,
     pub(crate) error: String,
     pub(crate) error_code: u16,
-    /// What was sent last.
+    /// The fields that were sent last.
     pub(crate) sent_fields: Vec<(String, String)>,
     pub(crate) sent_cookies: Vec<(String, String)>,
 }

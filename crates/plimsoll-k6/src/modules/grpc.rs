@@ -236,7 +236,7 @@ fn response<'js>(ctx: &Ctx<'js>, reply: Reply) -> js::Result<Value<'js>> {
     Ok(made.into_value())
 }
 
-/// What happened, with its values.
+/// The event, with its values.
 fn event<'js>(ctx: &Ctx<'js>, reply: Reply) -> js::Result<Value<'js>> {
     let Reply::GrpcEvent(event) = reply else {
         return Err(unexpected(ctx));

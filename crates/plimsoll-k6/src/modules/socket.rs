@@ -101,7 +101,7 @@ fn opened<'js>(ctx: &Ctx<'js>, reply: Reply) -> js::Result<Value<'js>> {
     Ok(made.into_value())
 }
 
-/// What happened, with its values.
+/// The event, with its values.
 fn event<'js>(ctx: &Ctx<'js>, reply: Reply) -> js::Result<Value<'js>> {
     let Reply::SocketEvent(event) = reply else {
         return Err(Exception::throw_internal(ctx, "the reply is not an event"));

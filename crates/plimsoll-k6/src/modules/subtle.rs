@@ -206,7 +206,7 @@ impl Cipher {
     }
 }
 
-/// What an encryption takes.
+/// The input of an encryption.
 struct Input {
     key: Vec<u8>,
     /// The initialisation vector, nonce or first counter block.

@@ -1,6 +1,7 @@
 //! Options about connections: where hosts are, what is blocked, which versions of TLS are offered.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use ipnet::IpNet;
 use plimsoll_client::{AddressFamily, AddressFilter};
@@ -9,8 +10,9 @@ use plimsoll_wire::tls::{CipherSuites, IdentityText, TlsVersion, TlsVersions};
 use serde_json::Value;
 
 use super::Reader;
+use crate::duration;
 
-/// How virtual users connect.
+/// Connection options of virtual users.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NetworkOptions {
     /// Addresses in place of a lookup.
@@ -22,6 +24,8 @@ pub(crate) struct NetworkOptions {
     /// Requests per second of all virtual users; 0 for no limit.
     pub(crate) rps: u32,
     pub(crate) family: AddressFamily,
+    /// How long looked-up addresses are kept.
+    pub(crate) address_ttl: Duration,
     pub(crate) tls_versions: TlsVersions,
     /// Absent for all.
     pub(crate) ciphers: Option<CipherSuites>,
@@ -33,7 +37,7 @@ pub(crate) struct NetworkOptions {
     pub(crate) http_debug: Option<HttpDebug>,
 }
 
-/// How much of requests and responses is logged.
+/// The logged parts of requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HttpDebug {
     /// Their heads.
@@ -53,7 +57,7 @@ pub(crate) struct NamePattern {
     name: String,
 }
 
-/// Where a host is.
+/// The address of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostEntry {
     pattern: NamePattern,
@@ -91,12 +95,14 @@ impl NamePattern {
 
 impl NetworkOptions {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        let (family, address_ttl) = dns(reader);
         Self {
             hosts: hosts(reader),
             blocked_names: blocked_names(reader),
             blocked_networks: blocked_networks(reader),
             rps: reader.count("rps", 0),
-            family: family(reader),
+            family,
+            address_ttl,
             tls_versions: tls_versions(reader),
             ciphers: ciphers(reader),
             identities: identities(reader),
@@ -105,7 +111,7 @@ impl NetworkOptions {
         }
     }
 
-    /// Where requests to a host go, if the script says so. The longest pattern counts, and one with a port first.
+    /// The address that the script gives a host. The longest pattern counts, and one with a port first.
     pub(crate) fn host(&self, host: &str, port: u16) -> Option<&HostEntry> {
         let entries = self.hosts.iter().filter(|entry| {
             entry.pattern.matches(host) && entry.port.is_none_or(|own| own == port)
@@ -329,22 +335,41 @@ fn blocked_networks(reader: &mut Reader<'_>) -> Vec<IpNet> {
     networks
 }
 
-fn family(reader: &mut Reader<'_>) -> AddressFamily {
+/// As k6 keeps addresses, whatever the TTL of their record.
+const ADDRESS_TTL: Duration = Duration::from_mins(5);
+
+/// More is as good as for ever.
+const LONGEST_TTL: Duration = Duration::from_hours(24 * 365);
+
+/// Which addresses are used, and how long they are kept.
+fn dns(reader: &mut Reader<'_>) -> (AddressFamily, Duration) {
     let Some(value) = reader.take("dns") else {
-        return AddressFamily::Any;
+        return (AddressFamily::Any, ADDRESS_TTL);
     };
     let Some(map) = value.as_object() else {
         reader.error("dns", "must be an object with ttl, select and policy");
-        return AddressFamily::Any;
+        return (AddressFamily::Any, ADDRESS_TTL);
     };
     let mut inner = Reader::within(map, "dns.".to_owned());
-    for key in ["ttl", "select"] {
-        if inner.take(key).is_some() {
-            reader.warn(&format!(
-                "options.dns.{key} has no effect: addresses are kept as long as the name server says, and tried in its order"
-            ));
-        }
+    if inner.take("select").is_some() {
+        reader.warn(
+            "options.dns.select has no effect: addresses are tried in the order of the name server",
+        );
     }
+    let ttl = match inner.take("ttl") {
+        None => ADDRESS_TTL,
+        Some(Value::String(text)) if text == "inf" => LONGEST_TTL,
+        Some(value) => match duration::from_json(value) {
+            Ok(ttl) => ttl.min(LONGEST_TTL),
+            Err(message) => {
+                inner.error(
+                    "ttl",
+                    &format!("is neither a duration nor \"inf\": {message}"),
+                );
+                ADDRESS_TTL
+            }
+        },
+    };
     let family = match inner.text("policy").as_deref() {
         None | Some("preferIPv4" | "preferIPv6" | "any") => AddressFamily::Any,
         Some("onlyIPv4") => AddressFamily::Ipv4,
@@ -358,7 +383,7 @@ fn family(reader: &mut Reader<'_>) -> AddressFamily {
         }
     };
     reader.absorb(&inner);
-    family
+    (family, ttl)
 }
 
 fn tls_versions(reader: &mut Reader<'_>) -> TlsVersions {

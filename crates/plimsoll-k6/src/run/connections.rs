@@ -1,4 +1,4 @@
-//! How virtual users connect.
+//! Connection options of virtual users.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::checks::KnownChecks;
 use crate::options::Options;
 use crate::user::{RunState, WorkerShare};
 
-/// How connections are opened.
+/// Connection plans of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Plans {
     /// For each local address, or one for all virtual users.
@@ -88,6 +88,7 @@ impl Plans {
                 proxies: invocation.proxies.clone(),
                 timeout: Some(Duration::from_secs(30)),
                 family: options.network.family,
+                address_ttl: Some(options.network.address_ttl),
                 address_filter: options.network.filter(),
                 source,
                 ..ConnectOptions::default()
@@ -113,7 +114,7 @@ impl Plans {
         Ok(Self { sources, speaks })
     }
 
-    /// What virtual users of a worker share, for each local address.
+    /// Shared state of a worker's virtual users, for each local address.
     pub(super) fn shares(
         &self,
         shared: &Arc<RunState>,

@@ -1,4 +1,4 @@
-//! What becomes of the samples themselves, beside their aggregates.
+//! Consumers of single samples, beside their aggregates.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ pub(super) struct Consumers<'a> {
 }
 
 impl Consumers<'_> {
-    /// Whether samples are not needed.
+    /// True if samples are not needed.
     pub(super) fn is_empty(&self) -> bool {
         self.writers.is_empty() && self.series.is_none() && self.breakdown.is_none()
     }

@@ -1,4 +1,4 @@
-//! What happens once a second: gauges, dropped iterations, thresholds.
+//! Work that is done once a second: gauges, dropped iterations, thresholds.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use crate::progress::RunProgress;
 use crate::thresholds::Thresholds;
 use crate::user::RunState;
 
-/// How often thresholds are judged, as in k6.
+/// The interval at which thresholds are evaluated, as in k6.
 pub(super) const JUDGING: Duration = Duration::from_secs(2);
 
-/// What happens once a second.
+/// Work that is done once a second.
 pub(super) struct Ticks<'a, 'b> {
     pub(super) shared: &'a Arc<RunState>,
     pub(super) sinks: Rc<RefCell<Sinks>>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_load::scenario::{MetricId, MetricKind, Point, Points, Registry, Sink};
+use plimsoll_load::scenario::{Metric, MetricId, Point, Points, Registry, Sink};
 use serde_json::{Map, Value, json};
 
 use super::values_of;
@@ -37,9 +37,9 @@ struct Part {
 }
 
 impl Part {
-    fn add(&mut self, kind: MetricKind, point: &Point, check: Option<&str>) {
+    fn add(&mut self, metric: &Metric, point: &Point, check: Option<&str>) {
         let sink = self.sinks.entry(point.metric.number());
-        let sink = sink.or_insert_with(|| Sink::new(kind));
+        let sink = sink.or_insert_with(|| Sink::of(metric));
         sink.add(point.value, point.at);
         let Some(name) = check else { return };
         let position = self.checks.iter().position(|(other, ..)| other == name);
@@ -82,7 +82,7 @@ impl Breakdown {
             let mut made = 0;
             let scenario = part(&mut self.scenarios, tag("scenario"), &mut made);
             if point.metric != self.group_duration {
-                scenario.add(metric.kind, point, check);
+                scenario.add(&metric, point, check);
             }
             if self.parts < MOST_PARTS {
                 let mut group = scenario;
@@ -93,7 +93,7 @@ impl Breakdown {
                     is_within = true;
                 }
                 if is_within && point.metric != self.group_duration {
-                    group.add(metric.kind, point, check);
+                    group.add(&metric, point, check);
                 }
             }
             self.parts += made;

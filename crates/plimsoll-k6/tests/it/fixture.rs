@@ -21,7 +21,7 @@ export class Greeter<T extends User> {
 export const fails = (at: number): never => { const position: number = at; throw new Error(`typed ${position}`); };
 ";
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: u8,
@@ -108,6 +108,7 @@ pub(crate) fn run_over(
         summary_mode: SummaryMode::Compact,
         has_colors: false,
         terminals: (false, false),
+        exact_trends: false,
         workers: 2,
         proxies: ProxyRules::none(),
         speaks,

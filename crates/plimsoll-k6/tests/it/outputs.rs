@@ -16,9 +16,9 @@ use crate::server::Server;
 
 /// Keeps what is written.
 #[derive(Debug, Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct SampleBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for SampleBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -29,7 +29,7 @@ impl Write for Kept {
     }
 }
 
-impl Kept {
+impl SampleBuffer {
     fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
@@ -46,8 +46,8 @@ fn script(text: &str) -> Script {
 #[test]
 fn every_sample_is_written_with_its_tags() {
     let server = Server::start();
-    let (lines, table) = (Kept::default(), Kept::default());
-    let output = |name: &str, format, kept: &Kept| SampleOutput {
+    let (lines, table) = (SampleBuffer::default(), SampleBuffer::default());
+    let output = |name: &str, format, kept: &SampleBuffer| SampleOutput {
         name: name.to_owned(),
         format,
         writer: Box::new(kept.clone()),
@@ -67,6 +67,7 @@ fn every_sample_is_written_with_its_tags() {
         summary_mode: SummaryMode::Disabled,
         has_colors: false,
         terminals: (false, false),
+        exact_trends: false,
         workers: 1,
         proxies: ProxyRules::none(),
         speaks: Speaks::Negotiated,

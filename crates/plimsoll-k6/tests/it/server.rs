@@ -58,7 +58,7 @@ impl Server {
         self.log.lock().unwrap().requests.clone()
     }
 
-    /// Where connections came from.
+    /// Peer addresses of connections.
     pub(crate) fn peers(&self) -> Vec<std::net::IpAddr> {
         self.log.lock().unwrap().peers.clone()
     }

@@ -143,8 +143,8 @@ pub fn record_scenarios(
     let sinks = run_with(run, workloads, on_tick, look, &mut recorder)?;
     let length = run.progress.elapsed(SystemClock.now());
     let is_interrupted = run.abort.is_aborted();
-    let recorded = recorder.and_then(|recorder| recorder.finish(length, is_interrupted));
-    Ok((sinks, recorded))
+    let figures = recorder.and_then(|recorder| recorder.finish(length, is_interrupted));
+    Ok((sinks, figures))
 }
 
 fn run_with(

@@ -334,7 +334,7 @@ impl UserTask {
                 set_active(&progress.active, true);
             }
             if let Some(exchanges) = &self.exchanges {
-                exchanges.iteration_began(begin - at);
+                exchanges.iteration_began(begin.saturating_sub(at));
             }
             let end = self.iterate(workload.as_mut(), iteration).await;
             if let (Some(exchanges), Some(_)) = (&self.exchanges, &end) {

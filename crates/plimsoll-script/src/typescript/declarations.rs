@@ -337,7 +337,7 @@ impl<'a> Stripper<'a> {
         Ok(name)
     }
 
-    /// What declares it, if nothing has, and opens its function.
+    /// The declaration, if there is none yet, and the start of its function.
     fn opened(&mut self, name: &'a str, is_exported: bool) -> String {
         let is_extended = self.scopes.last().is_some_and(|it| it.contains(name));
         self.declare(Some(name));

@@ -4,7 +4,7 @@ use super::statements::FunctionKind;
 use super::tokens::{self, Kind, TemplatePart};
 use super::{Edit, Parsed, Stripper};
 
-/// What is between the braces of a template.
+/// The expression between the braces of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     /// Expressions.
@@ -416,7 +416,7 @@ impl Stripper<'_> {
 
     /// Type arguments of a call, a `new`, a tagged template or a function that is not called; `false` if `<` is a comparison.
     ///
-    /// What follows decides, by the rule of TypeScript's `canFollowTypeArgumentsInExpression`.
+    /// Decided by the next token, by the rule of TypeScript's `canFollowTypeArgumentsInExpression`.
     fn call_type_arguments(&mut self) -> Parsed<bool> {
         let start = self.token.start;
         if self.not_arguments.contains(&start) {
@@ -572,7 +572,7 @@ impl Stripper<'_> {
         self.assignment()
     }
 
-    /// What follows is the name of a method or accessor.
+    /// The next token is the name of a method or accessor.
     pub(super) fn is_modifier_of_property(&self) -> bool {
         let next = self.peek();
         match next.kind {

@@ -6,7 +6,7 @@ use super::expressions::Level;
 use super::tokens::Kind;
 use super::{Import, Imported, Parsed, Stripper};
 
-/// What may be before a function.
+/// Modifiers before a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FunctionKind {
     /// A statement: without a body it is one of several signatures.
@@ -504,7 +504,7 @@ impl Stripper<'_> {
         Ok(true)
     }
 
-    /// What follows `declare`.
+    /// The declaration after `declare`.
     fn ambient(&mut self) -> Parsed {
         let is_scope = matches!(self.word(), "namespace" | "module" | "global");
         if is_scope {

@@ -5,7 +5,7 @@
 
 use super::{Parsed, Rejection};
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Kind {
     /// The end of the text.
@@ -229,7 +229,7 @@ pub(super) fn regular_expression(text: &str, start: usize) -> Parsed<usize> {
     unterminated(start, "the regular expression")
 }
 
-/// How a part of a template ends.
+/// The end of a template part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TemplatePart {
     /// With the template, which ends here.

@@ -1,6 +1,6 @@
 //! Frames of a server as bytes, for scripts that a well-behaved one would not follow (RFC 9113).
 
-/// What a client of plimsoll sends before the HEADERS frame of its first request: the preface,
+/// Bytes that a client of plimsoll sends before the HEADERS frame of its first request: the preface,
 /// SETTINGS with five entries, and `WINDOW_UPDATE`.
 pub const OPENING_BYTES: usize = 24 + 39 + 13;
 

@@ -8,7 +8,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
-use super::Shared;
+use super::OriginState;
 use crate::logic::Question;
 use crate::origin::script::{Script, Step};
 
@@ -41,7 +41,7 @@ impl<S: Io> Io for TlsStream<S> {
 }
 
 /// Errors end the connection and are otherwise the client's business.
-pub(crate) async fn follow(script: Script, stream: impl Io, shared: &Shared) {
+pub(crate) async fn follow(script: Script, stream: impl Io, shared: &OriginState) {
     let mut connection = Connection {
         stream,
         buffer: Vec::new(),
@@ -74,7 +74,7 @@ struct Connection<'a, S> {
     stream: S,
     /// Read but not used yet.
     buffer: Vec<u8>,
-    shared: &'a Shared,
+    shared: &'a OriginState,
 }
 
 impl<S: Io> Connection<'_, S> {

@@ -1,4 +1,4 @@
-//! What an origin does on a connection, step by step.
+//! The script of an origin's connection, step by step.
 
 use std::time::Duration;
 

@@ -207,6 +207,7 @@ impl ConnectionArgs {
             keepalive: None,
             unix_socket: self.unix_socket.clone(),
             name_servers: Vec::new(),
+            address_ttl: None,
             proxies,
             tls,
             proxy_tls,

@@ -66,6 +66,21 @@ fn a_script_runs_with_flags_variables_and_an_exported_summary() {
 }
 
 #[test]
+fn percentiles_are_exact_if_every_value_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import { Trend } from 'k6/metrics'; const mine = new Trend('mine');
+         export default () => [1.0001, 1.0002, 1.0005, 1.0008].forEach((it) => mine.add(it));
+         export const handleSummary = (data) => ({ stdout: `${data.metrics.mine.values.med}` });",
+    );
+    let output = plimsoll(&["load", "--exact-trends", &script]).exits(0);
+    assert_eq!(output.stdout, "1.00035");
+    let output = plimsoll(&["load", &script]).exits(0);
+    assert_ne!(output.stdout, "1.00035", "buckets are wider");
+}
+
+#[test]
 fn a_script_comes_from_standard_input() {
     let mut command = command(&["load", "-i", "3", "--summary-mode", "disabled", "-"]);
     let mut child = command
@@ -429,7 +444,7 @@ fn a_folder_gets_the_result_files_of_every_run_and_the_page_has_the_script() {
     assert!(read("series.csv").lines().count() > 1);
     // What reads the results of other runs reads these too.
     let text = plimsoll(&["report", folder]).exits(0);
-    assert!(text.stdout.contains("GET second"), "{text}");
+    assert!(text.stdout.contains("from the actual start"), "{text}");
     // Results are not overwritten, and outputs of k6 that plimsoll does not have are no folders.
     let output = plimsoll(&arguments).exits(104);
     assert!(output.stderr.contains("exists already"), "{output}");

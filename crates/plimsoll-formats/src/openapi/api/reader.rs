@@ -68,7 +68,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a value refers to; what refers to nothing is noted.
+    /// The target of a reference; dangling references are noted.
     fn resolve(&mut self, at: &str, value: &Value) -> Option<Value> {
         match self.document.resolve(value) {
             Ok(value) => Some(value.clone()),
@@ -359,7 +359,7 @@ fn credential(scheme: &Value) -> Option<Credential> {
 /// Schemas of forms are looked for in others so deep.
 const DEEPEST_PARTS: u32 = 8;
 
-/// Whether content of a media type consists of fields.
+/// True if content of a media type consists of fields.
 fn is_form(kind: &str) -> bool {
     kind == "application/x-www-form-urlencoded" || kind.starts_with("multipart/")
 }

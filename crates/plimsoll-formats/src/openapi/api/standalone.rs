@@ -70,7 +70,7 @@ fn place(whole: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
 
 /// Makes schemas that any validator of 2020-12 takes.
 struct Converter<'w> {
-    /// What they refer to.
+    /// The targets of the references.
     wanted: BTreeSet<String>,
     without: &'w str,
 }

@@ -12,7 +12,7 @@ use super::hash::Hash;
 /// Bits of keys that are generated: more take minutes, and the worker waits for them.
 const BITS: std::ops::RangeInclusive<usize> = 1024..=4096;
 
-/// How a digest becomes a signature.
+/// The padding of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Padding {
     Pkcs1,

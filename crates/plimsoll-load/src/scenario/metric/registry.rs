@@ -83,6 +83,8 @@ pub struct Metric {
     pub kind: MetricKind,
     /// The meaning of its numbers.
     pub contains: Contains,
+    /// True if its trends keep every value.
+    pub is_exact: bool,
     /// The series of all samples.
     pub series: SeriesId,
     /// Those of samples with certain tags.
@@ -143,6 +145,7 @@ struct Metrics {
     by_name: HashMap<Arc<str>, MetricId>,
     all: Vec<Arc<Metric>>,
     series: u32,
+    is_exact: bool,
 }
 
 impl Metrics {
@@ -153,6 +156,13 @@ impl Metrics {
 }
 
 impl Registry {
+    /// A registry whose trends keep every value, so that their quantiles are exact and take 8 bytes for each sample.
+    pub fn exact() -> Self {
+        let registry = Self::default();
+        registry.lock().is_exact = true;
+        registry
+    }
+
     /// The metric of that name; it is added if there is none.
     pub fn register(
         &self,
@@ -178,11 +188,13 @@ impl Registry {
         let id = MetricId(u32::try_from(metrics.all.len()).unwrap_or(u32::MAX));
         let name: Arc<str> = Arc::from(name);
         let series = metrics.next_series();
+        let is_exact = metrics.is_exact;
         metrics.by_name.insert(Arc::clone(&name), id);
         metrics.all.push(Arc::new(Metric {
             name,
             kind,
             contains,
+            is_exact,
             series,
             sub_metrics: Vec::new(),
         }));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::registry::MetricKind;
+use super::registry::{Metric, MetricKind};
 use super::trend::Trend;
 
 /// The aggregate of one series.
@@ -44,6 +44,14 @@ pub struct RateSink {
 pub type TrendSink = Trend;
 
 impl Sink {
+    /// Without samples, for a series of the metric.
+    pub fn of(metric: &Metric) -> Self {
+        if metric.kind == MetricKind::Trend && metric.is_exact {
+            return Self::Trend(Box::new(Trend::exact()));
+        }
+        Self::new(metric.kind)
+    }
+
     /// Without samples.
     pub fn new(kind: MetricKind) -> Self {
         match kind {

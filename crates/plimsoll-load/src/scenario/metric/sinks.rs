@@ -62,14 +62,13 @@ impl Sinks {
         if let Some(points) = &mut self.points {
             points.add(id, value, tags, at);
         }
-        let kind = metric.kind;
         sink(&mut self.series, metric.series)
-            .get_or_insert_with(|| Sink::new(kind))
+            .get_or_insert_with(|| Sink::of(metric))
             .add(value, at);
         for sub_metric in &metric.sub_metrics {
             if sub_metric.matches(tags) {
                 sink(&mut self.series, sub_metric.series)
-                    .get_or_insert_with(|| Sink::new(kind))
+                    .get_or_insert_with(|| Sink::of(metric))
                     .add(value, at);
             }
         }

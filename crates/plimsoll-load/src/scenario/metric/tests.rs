@@ -106,9 +106,13 @@ proptest! {
     ) {
         let mut trend = Trend::default();
         let mut other = Trend::default();
+        let mut exact = Trend::exact();
+        let mut rest = Trend::exact();
         for (index, value) in values.iter().enumerate() {
             if index < split { trend.add(*value) } else { other.add(*value) }
+            if index < split { exact.add(*value) } else { rest.add(*value) }
         }
+        exact.merge(&rest);
         trend.merge(&other);
         trend.add(f64::NAN);
         values.sort_by(f64::total_cmp);
@@ -117,6 +121,8 @@ proptest! {
         let expected = low + (high - low) * rank.fract();
         let tolerance = 0.002 * (low.abs().max(high.abs()));
         prop_assert!((trend.quantile(fraction) - expected).abs() <= tolerance, "{} {expected}", trend.quantile(fraction));
+        prop_assert_eq!(exact.quantile(fraction), expected);
+        prop_assert_eq!(exact.count(), values.len() as u64);
         prop_assert_eq!(trend.count(), values.len() as u64);
         prop_assert_eq!(trend.min(), values[0]);
         prop_assert_eq!(trend.max(), *values.last().unwrap());

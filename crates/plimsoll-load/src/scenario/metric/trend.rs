@@ -25,9 +25,19 @@ pub struct Trend {
     max: f64,
     /// A value with a fraction was counted.
     has_fractions: bool,
+    /// Every value, if quantiles are exact; `pages` are empty then.
+    values: Option<Vec<f64>>,
 }
 
 impl Trend {
+    /// A distribution that keeps every value, 8 bytes each, so that its quantiles are exact.
+    pub fn exact() -> Self {
+        Self {
+            values: Some(Vec::new()),
+            ..Self::default()
+        }
+    }
+
     /// Counts a value; one that is not a number is ignored.
     pub fn add(&mut self, value: f64) {
         if value.is_nan() {
@@ -43,6 +53,10 @@ impl Trend {
         self.count += 1;
         self.sum += value;
         self.has_fractions |= value.fract() != 0.0;
+        if let Some(values) = &mut self.values {
+            values.push(value);
+            return;
+        }
         let (page, bucket) = place(value);
         self.page(page)[bucket] += 1;
     }
@@ -62,6 +76,14 @@ impl Trend {
         self.count += other.count;
         self.sum += other.sum;
         self.has_fractions |= other.has_fractions;
+        if let (Some(mine), Some(theirs)) = (&mut self.values, &other.values) {
+            mine.extend_from_slice(theirs);
+            return;
+        }
+        debug_assert!(
+            self.values.is_none() && other.values.is_none(),
+            "the trends of a run are exact or none is"
+        );
         for (key, counts) in &other.pages {
             let page = self.page(*key);
             for (mine, theirs) in page.iter_mut().zip(counts.iter()) {
@@ -108,11 +130,22 @@ impl Trend {
             reason = "a rank lies between 0 and the count"
         )]
         let lower = rank.floor() as u64;
-        let below = self.value_at(lower);
+        let sorted = self.values.clone().map(|mut values| {
+            values.sort_by(f64::total_cmp);
+            values
+        });
+        let value_at = |rank: u64| match &sorted {
+            Some(values) => {
+                let index = usize::try_from(rank).unwrap_or(usize::MAX);
+                values.get(index).copied().unwrap_or(self.max)
+            }
+            None => self.value_at(rank),
+        };
+        let below = value_at(lower);
         if lower == last {
             return below;
         }
-        let above = self.value_at(lower + 1);
+        let above = value_at(lower + 1);
         below + (above - below) * rank.fract()
     }
 

@@ -153,6 +153,10 @@ pub(crate) struct ScriptArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     summary_trend_stats: Option<Vec<String>>,
 
+    /// Keep every value of trends, 8 bytes each, for exact percentiles
+    #[arg(long)]
+    exact_trends: bool,
+
     /// Unit of durations in the summary: s, ms or us
     #[arg(long, value_name = "UNIT")]
     summary_time_unit: Option<String>,
@@ -360,6 +364,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         summary_mode: summary_mode(args).map_err(config)?,
         has_colors: terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi,
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
+        exact_trends: args.exact_trends,
         workers: args.threads.unwrap_or(cores),
         proxies,
         speaks: speaks(args),
