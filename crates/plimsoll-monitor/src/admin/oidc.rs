@@ -1,4 +1,4 @@
-//! Sign-in by a provider of OpenID Connect.
+//! Sign-in by a provider of `OpenID` Connect.
 //!
 //! The browser keeps the secrets of a sign-in, in a cookie of ten minutes: the store has nothing of a sign-in that does not
 //! end. State, nonce and the verifier of PKCE are hashes of the cookie, so the provider learns none of the others.

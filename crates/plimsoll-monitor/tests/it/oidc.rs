@@ -1,4 +1,4 @@
-//! Sign-in by OpenID Connect, against a provider on loopback that checks what a provider has to check, with real keys.
+//! Sign-in by `OpenID` Connect, against a provider on loopback that checks what a provider has to check, with real keys.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
