@@ -31,7 +31,7 @@ use crate::random;
 use crate::store::{Session, User};
 use crate::timestamp::Timestamp;
 
-pub(super) use crate::admin::oidc::identity::{Identity, of as identities};
+pub(super) use crate::admin::oidc::identity::{Identity, of as identities, unlink as end_links};
 
 /// The cookie of a sign-in under way.
 const COOKIE: &str = "plimsoll-oidc";
