@@ -60,14 +60,12 @@ impl OnCallPlan {
     /// The channel that is on call.
     pub fn who(&self, at: Timestamp) -> &str {
         let mut overrides = self.overrides.iter().rev();
-        match overrides.find(|one| one.from <= at && at < one.until) {
-            Some(one) => &one.who,
-            None => {
-                let mut layers = self.layers.iter().rev();
-                let layer = layers.find(|layer| layer.is_in_force(at, &self.zone));
-                layer.map_or("", |layer| layer.who(at, &self.zone))
-            }
+        if let Some(one) = overrides.find(|one| one.from <= at && at < one.until) {
+            return &one.who;
         }
+        let mut layers = self.layers.iter().rev();
+        let layer = layers.find(|layer| layer.is_in_force(at, &self.zone));
+        layer.map_or("", |layer| layer.who(at, &self.zone))
     }
 
     /// Whether a channel takes turns, or replaces one that does.

@@ -7,8 +7,8 @@ use axum::response::Response;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
-use crate::admin::password;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
+use crate::admin::{oidc, password};
 use crate::api::{Api, is_name};
 use crate::store::{Role, StoreError, User, UserEdit, UserId};
 
@@ -144,7 +144,10 @@ pub(super) async fn change(
             };
             let edited = handle.store.edit_user(handle.org, user.id, edit).await;
             edited.map_err(refused)?;
-            note(&api, &me, "member.reset", &user.name).await?;
+            // A link that another person made ends with it.
+            let audit = me.actor.audit("member.reset", &user.name);
+            let ended = oidc::end_links(handle, user.id, audit, me.now).await;
+            ended.map_err(refused)?;
             shown(&api, &me, None, Some((user.name, password))).await
         }
         "remove" => {

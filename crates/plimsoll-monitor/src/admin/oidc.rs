@@ -1,4 +1,4 @@
-//! Sign-in by a provider of OpenID Connect.
+//! Sign-in by a provider of `OpenID` Connect.
 //!
 //! The browser keeps the secrets of a sign-in, in a cookie of ten minutes: the store has nothing of a sign-in that does not
 //! end. State, nonce and the verifier of PKCE are hashes of the cookie, so the provider learns none of the others.
@@ -31,7 +31,7 @@ use crate::random;
 use crate::store::{Session, User};
 use crate::timestamp::Timestamp;
 
-pub(super) use crate::admin::oidc::identity::{Identity, of as identities};
+pub(super) use crate::admin::oidc::identity::{Identity, of as identities, unlink as end_links};
 
 /// The cookie of a sign-in under way.
 const COOKIE: &str = "plimsoll-oidc";

@@ -13,7 +13,7 @@ use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, html, missing, page, redirect, state};
 use crate::api::{Api, ApiError, encoded};
 use crate::manage::{ChangeError, Put};
-use crate::page::PagePlan;
+use crate::page::{PagePlan, share};
 use crate::store::DefinitionKind;
 
 const KEYS: [&str; 7] = ["title", "slug", "about", "host", "url", "zone", "color"];
@@ -244,7 +244,13 @@ pub(super) async fn update(
             .handle
             .remove_other(&me.actor, kind, &slug, me.now)
             .await;
-        return match removed {
+        let forgotten = match removed {
+            Ok(()) => share::forget(&api.handle, &me.actor, &slug, me.now)
+                .await
+                .map_err(ChangeError::from),
+            refusal => refusal,
+        };
+        return match forgotten {
             Ok(()) => redirect("/admin/pages?done=deleted"),
             Err(error) => failed(&me, ApiError::from(error).message()),
         };

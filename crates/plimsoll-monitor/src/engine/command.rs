@@ -167,7 +167,7 @@ impl Handle {
     /// they do, it is the first of their results.
     pub async fn check_now(&self, key: &str) -> Result<CheckResult, CommandError> {
         /// For an agent: its next report, the check, and another report.
-        const PATIENCE: Duration = Duration::from_secs(60);
+        const PATIENCE: Duration = Duration::from_mins(1);
 
         let key = key.to_owned();
         let checking = self.command(|done| Command::CheckNow(key, done));

@@ -11,7 +11,7 @@ use url::{Host, Url};
 use crate::notify::Settings;
 use crate::store::Role;
 
-/// Sign-in by OpenID Connect.
+/// Sign-in by `OpenID` Connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OidcPlan {
     /// The provider, without a slash at its end.

@@ -42,7 +42,7 @@ pub(crate) enum ProviderError {
     Token(#[from] TokenError),
 }
 
-/// OpenID Connect Discovery 1.0, section 3.
+/// `OpenID` Connect Discovery 1.0, section 3.
 #[derive(Debug, Clone, Deserialize)]
 struct Metadata {
     issuer: String,
@@ -229,14 +229,14 @@ async fn discover(plan: &OidcPlan, fetcher: &Fetcher) -> Result<Metadata, Provid
 }
 
 async fn get(fetcher: &Fetcher, url: &Url, what: &'static str) -> Result<Vec<u8>, ProviderError> {
-    let fetched = fetcher.get(url, Ask::default()).await;
-    let fetched = fetched.map_err(|error| ProviderError::Unreachable(error.to_string()))?;
-    if fetched.status == 200 {
-        Ok(fetched.content)
+    let response = fetcher.get(url, Ask::default()).await;
+    let response = response.map_err(|error| ProviderError::Unreachable(error.to_string()))?;
+    if response.status == 200 {
+        Ok(response.content)
     } else {
         Err(ProviderError::Refused(
             what,
-            format!("status {} of {url}", fetched.status),
+            format!("status {} of {url}", response.status),
         ))
     }
 }
@@ -290,15 +290,15 @@ async fn redeem(
     let content = form.finish();
     let url = &metadata.token_endpoint.0;
     let sent = fetcher.send("POST", url, fields, Some(content.as_bytes()));
-    let fetched = sent
+    let response = sent
         .await
         .map_err(|error| ProviderError::Unreachable(error.to_string()))?;
-    if fetched.status == 200 {
-        return parsed(&fetched.content, WHAT);
+    if response.status == 200 {
+        return parsed(&response.content, WHAT);
     }
-    let refusal: Refusal = serde_json::from_slice(&fetched.content).unwrap_or_default();
+    let refusal: Refusal = serde_json::from_slice(&response.content).unwrap_or_default();
     let why = match (refusal.error.as_str(), refusal.error_description.as_str()) {
-        ("", _) => format!("status {}", fetched.status),
+        ("", _) => format!("status {}", response.status),
         (error, "") => error.to_owned(),
         (error, description) => format!("{error} ({description})"),
     };
@@ -308,7 +308,7 @@ async fn redeem(
     ))
 }
 
-/// The verified address of a user (OpenID Connect Core 1.0, section 5.3).
+/// The verified address of a user (`OpenID` Connect Core 1.0, section 5.3).
 async fn profile(
     url: &Url,
     token: &str,
@@ -323,16 +323,16 @@ async fn profile(
     }
 
     let fields = vec![("authorization".to_owned(), format!("Bearer {token}"))];
-    let fetched = fetcher.send("GET", url, fields, None).await;
-    let fetched = fetched.map_err(|error| ProviderError::Unreachable(error.to_string()))?;
-    if fetched.status != 200 {
+    let response = fetcher.send("GET", url, fields, None).await;
+    let response = response.map_err(|error| ProviderError::Unreachable(error.to_string()))?;
+    if response.status != 200 {
         return Err(ProviderError::Refused(
             WHAT,
-            format!("status {}", fetched.status),
+            format!("status {}", response.status),
         ));
     }
-    let owner: Owner = parsed(&fetched.content, WHAT)?;
-    let profile: Profile = parsed(&fetched.content, WHAT)?;
+    let owner: Owner = parsed(&response.content, WHAT)?;
+    let profile: Profile = parsed(&response.content, WHAT)?;
     // The response of another user is not to be used (section 5.3.2).
     Ok(profile.verified().filter(|_| owner.sub == subject))
 }

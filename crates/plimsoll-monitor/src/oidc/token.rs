@@ -153,7 +153,7 @@ fn key(value: &Value) -> Option<Key> {
     })
 }
 
-/// The user of an ID token, if all of OpenID Connect Core 1.0, section 3.1.3.7, holds.
+/// The user of an ID token, if all of `OpenID` Connect Core 1.0, section 3.1.3.7, holds.
 pub(super) fn verify(
     token: &str,
     keys: &KeySet,
@@ -188,11 +188,11 @@ pub(super) fn verify(
     }
     #[expect(clippy::cast_precision_loss, reason = "seconds of dates")]
     let (now, skew) = (now.0.div_euclid(1_000) as f64, SKEW as f64);
-    // Written so that NaN is refused.
-    if !(body.exp + skew > now) {
+    // JSON has no NaN, so these are comparable.
+    if body.exp + skew <= now {
         return Err(TokenError::Expired);
     }
-    if body.iat.is_some_and(|issued| !(issued - skew <= now)) {
+    if body.iat.is_some_and(|issued| issued - skew > now) {
         return Err(TokenError::Early);
     }
     if body.nonce.as_deref() != Some(expected.nonce) {

@@ -55,7 +55,10 @@ fn one<'t>(
         inner.finish();
         more.push(hours.and_then(|hours| {
             let layer = layer?;
-            Some(Layer { hours, ..layer })
+            Some(Layer {
+                hours: Some(hours),
+                ..layer
+            })
         }));
     }
     let token = table.take("token").and_then(|value| of_url(&value));
@@ -125,17 +128,15 @@ fn turns<'t>(
 
 fn date(value: &Value<'_>) -> Option<DateTime> {
     let text = as_text(value)?;
-    match text.parse::<DateTime>() {
-        Ok(start) => Some(start),
-        Err(_) => {
-            let hint = "write a date and a clock time of the zone, such as \"2026-03-02T09:00\"";
-            value.wrong_with(format!("`{text}` is not a date"), Some(hint.to_owned()))
-        }
+    if let Ok(start) = text.parse::<DateTime>() {
+        return Some(start);
     }
+    let hint = "write a date and a clock time of the zone, such as \"2026-03-02T09:00\"";
+    value.wrong_with(format!("`{text}` is not a date"), Some(hint.to_owned()))
 }
 
-/// `days` and `hours`; `Some(None)` without both.
-fn hours(table: &mut Table<'_>) -> Option<Option<Hours>> {
+/// `days` and `hours`; both absent are the whole week.
+fn hours(table: &mut Table<'_>) -> Option<Hours> {
     const WHOLE: (Time, Time) = (Time::midnight(), Time::midnight());
     const WEEK: [Weekday; 7] = [
         Weekday::Monday,
@@ -148,9 +149,6 @@ fn hours(table: &mut Table<'_>) -> Option<Option<Hours>> {
     ];
 
     let (days, hours) = (table.take("days"), table.take("hours"));
-    if days.is_none() && hours.is_none() {
-        return Some(None);
-    }
     let days = match days {
         None => Some(WEEK.into()),
         Some(value) => {
@@ -182,11 +180,11 @@ fn hours(table: &mut Table<'_>) -> Option<Option<Hours>> {
         }
     };
     let (from, to) = hours?;
-    Some(Some(Hours {
+    Some(Hours {
         days: days?,
         from,
         to,
-    }))
+    })
 }
 
 fn turn(value: &Value<'_>) -> Option<Turn> {

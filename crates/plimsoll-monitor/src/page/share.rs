@@ -113,6 +113,30 @@ pub(crate) async fn add(
     Ok(token)
 }
 
+/// Revokes all links of a page that is gone, so that none opens another one of its slug.
+pub(crate) async fn forget(
+    handle: &Handle,
+    actor: &Actor,
+    page: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let _changing = handle.changing.lock().await;
+    let all = of_page(handle, page).await?;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let changes = DefinitionChanges {
+        removals: all.into_iter().map(|(key, ..)| (key, None)).collect(),
+        audit: vec![actor.audit("share.revoke", &format!("{page}: all"))],
+        ..DefinitionChanges::default()
+    };
+    handle
+        .store
+        .change_definitions(handle.org, KIND, changes, now)
+        .await?;
+    Ok(())
+}
+
 /// Revokes a link of a page; it opens nothing from now on.
 pub(crate) async fn revoke(
     handle: &Handle,

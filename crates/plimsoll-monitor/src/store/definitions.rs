@@ -20,7 +20,7 @@ pub enum DefinitionKind {
     Subscriber,
     /// The hashes of a user's recovery codes.
     Recovery,
-    /// The user of a provider of OpenID Connect who signs a member in.
+    /// The user of a provider of `OpenID` Connect who signs a member in.
     Identity,
     /// A link that opens a page with a password.
     Share,

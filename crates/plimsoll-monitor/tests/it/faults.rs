@@ -40,10 +40,6 @@ fn with_a_small_disk(test: &str) {
 }
 
 /// The folder of a disk of 4 MiB; `None` outside the namespace.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent test names the folder"
-)]
 fn small_disk() -> Option<std::path::PathBuf> {
     let folder = std::env::var_os("PLIMSOLL_TEST_SMALL_DISK")?;
     let mounted = Command::new("mount")

@@ -1,4 +1,4 @@
-//! Sign-in by OpenID Connect, against a provider on loopback that checks what a provider has to check, with real keys.
+//! Sign-in by `OpenID` Connect, against a provider on loopback that checks what a provider has to check, with real keys.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -428,6 +428,31 @@ fn a_user_is_known_by_the_subject_once_linked() {
             .body()
             .contains("This user is linked to another member.")
     );
+    // A member whose password is reset has no links any more.
+    provider.set(|state| state.user = json!({ "sub": "u-2" }));
+    let response = through(&admin, &provider, &mut ann, &start);
+    assert_eq!(location(&response), "/admin/account?done=linked");
+    let response = through(
+        &admin,
+        &provider,
+        &mut Browser::default(),
+        "/admin/oidc/start",
+    );
+    assert_eq!(location(&response), "/admin");
+    let members = owner.get(&admin, "/admin/members");
+    let (_, row) = members.split_once(">ann").unwrap();
+    let id = crate::admin::between(row, "name=\"id\" value=\"", "\"");
+    let fields = [("id", id), ("action", "reset")];
+    let (status, text) = owner.post(&admin, "/admin/members/change", &fields);
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let response = through(
+        &admin,
+        &provider,
+        &mut Browser::default(),
+        "/admin/oidc/start",
+    );
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    provider.set(|state| state.user = json!({ "sub": "u-1" }));
     // And unlinked, it signs in no more.
     let (status, _) = owner.post(&admin, "/admin/account/unlink", &[]);
     assert_eq!(status, StatusCode::SEE_OTHER);

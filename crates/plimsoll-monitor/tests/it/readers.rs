@@ -168,3 +168,37 @@ fn subscribers_are_listed_found_and_removed() {
             .contains("subscriber.delete")
     );
 }
+
+#[test]
+fn links_end_with_their_page() {
+    let admin = Admin::new("");
+    let owner = admin.owner();
+    let hash = bcrypt::hash("secret", 4).unwrap();
+    let more = format!("password_bcrypt = \"{hash}\"");
+    let add = || {
+        let fields = [
+            ("action", "save"),
+            ("title", "T"),
+            ("slug", "t"),
+            ("more", more.as_str()),
+        ];
+        let (status, text) = owner.post(&admin, "/admin/new-page", &fields);
+        assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    };
+    add();
+    let fields = [("action", "share"), ("name", "a")];
+    let (_, text) = owner.post(&admin, "/admin/pages/t/readers", &fields);
+    let link = between(&text, "<code class=\"secret\">", "</code>").to_owned();
+    let link = link.strip_prefix("/status/t").unwrap();
+    let seen = || {
+        admin
+            .running
+            .call(Method::GET, &format!("/status/t{link}"), &[], "")
+            .0
+    };
+    assert_eq!(seen(), StatusCode::SEE_OTHER);
+    let (status, _) = owner.post(&admin, "/admin/pages/t/edit", &[("action", "delete")]);
+    assert_eq!(status, StatusCode::SEE_OTHER);
+    add();
+    assert_eq!(seen(), StatusCode::NOT_FOUND);
+}

@@ -228,7 +228,7 @@ async fn put(
 }
 
 /// Ends all links of a member.
-pub(super) async fn unlink(
+pub(in crate::admin) async fn unlink(
     handle: &Handle,
     user: UserId,
     audit: NewAudit,

@@ -116,11 +116,12 @@ impl Supervisor {
     /// Notices go to the channels of the file and of the store from now on. Channels that stay as they are go on with what
     /// they send.
     fn keep_channels(&mut self, channels: Vec<(String, Arc<NotifyPlan>)>) {
-        let is_same = |(known, other): (&(String, Arc<NotifyPlan>), &(String, Arc<NotifyPlan>))| {
-            known.0 == other.0 && known.1.monitors == other.1.monitors
-        };
         let are_same = self.kept_channels.len() == channels.len()
-            && self.kept_channels.iter().zip(&channels).all(is_same);
+            && self
+                .kept_channels
+                .iter()
+                .zip(&channels)
+                .all(|(known, other)| known.0 == other.0 && known.1.monitors == other.1.monitors);
         if are_same && !std::mem::take(&mut self.channels_are_new) {
             return;
         }
