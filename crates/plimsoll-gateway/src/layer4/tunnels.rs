@@ -49,7 +49,10 @@ impl FromStr for TunnelTarget {
     fn from_str(text: &str) -> Result<Self, InvalidTarget> {
         let (host, port) = text.rsplit_once(':').ok_or(InvalidTarget)?;
         let name = host.strip_prefix("*.").unwrap_or(host);
-        url::Host::parse(name).map_err(|_| InvalidTarget)?;
+        // To a URL an asterisk is a character like others.
+        if name.contains('*') || url::Host::parse(name).is_err() {
+            return Err(InvalidTarget);
+        }
         Ok(Self {
             host: host.strip_prefix('*').unwrap_or(host).to_ascii_lowercase(),
             port: port
