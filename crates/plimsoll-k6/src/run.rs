@@ -19,8 +19,8 @@ use plimsoll_client::ProxyRules;
 use plimsoll_client::forward::Speaks;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::{
-    Claims, Executor, Recorded, Recording, Registry, Scenario, ScenarioRun, ScenarioTick, Sinks,
-    TestProgress, Workloads, record_scenarios, run_scenarios,
+    Claims, Executor, RecordedRun, RecordingPlan, Registry, Scenario, ScenarioRun, ScenarioTick,
+    Sinks, TestProgress, Workloads, record_scenarios, run_scenarios,
 };
 use plimsoll_load::target::Target;
 use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
@@ -134,7 +134,7 @@ pub struct Outcome {
     /// The summary in the shape of `handleSummary()`, as JSON; `None` if there was no run.
     pub data: Option<Value>,
     /// Figures for result files, if there was a record.
-    pub recorded: Option<Box<Recorded>>,
+    pub recorded: Option<Box<RecordedRun>>,
     /// Errors for the user; empty if there are none.
     pub message: String,
 }
@@ -544,7 +544,7 @@ impl<'a> Preparation<'a> {
         &mut self,
         data: Option<Arc<str>>,
         consumers: &mut Consumers<'_>,
-        recorded: &mut Option<Box<Recorded>>,
+        recorded: &mut Option<Box<RecordedRun>>,
     ) -> (Sinks, Option<String>) {
         let shared = Arc::clone(&self.shared);
         let options = &shared.options;
@@ -597,7 +597,7 @@ impl<'a> Preparation<'a> {
         let result = match &self.invocation.recording {
             None => run_scenarios(&run, &workloads, &mut on_tick, &mut look),
             Some(recording) => {
-                let recording = Recording {
+                let recording = RecordingPlan {
                     load: load_shape(options, users, workers),
                     target: recording.target,
                     facts: recording.facts.clone(),
@@ -713,7 +713,7 @@ fn load_shape(options: &Options, users: usize, workers: usize) -> LoadShape {
 
 /// Adds the arrival rate of requests if iterations have a schedule: the rate at which they began, since the script decides
 /// how many an iteration makes.
-fn with_model(mut recorded: Recorded) -> Recorded {
+fn with_model(mut recorded: RecordedRun) -> RecordedRun {
     let summary = &mut recorded.summary;
     if summary.latency.from_intended.is_some() && !summary.window.is_zero() {
         let per_second = summary.counts.started as f64 / summary.window.as_secs_f64();

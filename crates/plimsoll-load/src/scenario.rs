@@ -28,7 +28,7 @@ mod worker;
 
 pub use self::claims::{Claims, NextStart};
 pub use self::exchanges::{
-    ExchangeRecorder, ExchangeUnderWay, Recorded, RecordedRequest, Recording,
+    ExchangeRecorder, ExchangeUnderWay, RecordedRequest, RecordedRun, RecordingPlan,
 };
 pub use self::executor::Executor;
 pub use self::metric::{

@@ -101,9 +101,9 @@ pub fn of_script(run: &RunSummary, tables: &[ExtraTable], summary: String) -> Ve
         };
         let rows = table.rows.iter();
         let rows = rows.map(|row| format!("<tr>{}</tr>", cells(row, "td")));
-        write!(
+        writeln!(
             sections,
-            "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>\n",
+            "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>",
             escaped(&table.title),
             cells(&table.head, "th"),
             rows.collect::<String>()

@@ -20,7 +20,7 @@ use crate::target::{AttachError, Target};
 
 /// Settings of the recording of a run.
 #[derive(Debug)]
-pub struct Recording<'a> {
+pub struct RecordingPlan<'a> {
     /// The configured load; URL, method, protocol and the number of URLs are set by what was requested.
     pub load: LoadShape,
     /// The processes that answer, if they are on this machine.
@@ -33,7 +33,7 @@ pub struct Recording<'a> {
 
 /// The figures of a recorded run.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct RecordedRun {
     /// Its exchanges and what they cost.
     pub summary: RunSummary,
     /// From the intended start of an iteration to its end, of the scenarios with a schedule.
@@ -286,7 +286,7 @@ impl WorkerTime {
 
 /// Merges the seconds and last reports of all workers.
 pub(super) struct Recorder<'a> {
-    recording: Recording<'a>,
+    recording: RecordingPlan<'a>,
     /// Until the run starts.
     before: Option<Before>,
     costs: Option<Costs>,
@@ -300,7 +300,7 @@ pub(super) struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// - `is_open`: whether a scenario has a schedule.
-    pub(super) fn new(recording: Recording<'a>, workers: usize, is_open: bool) -> Self {
+    pub(super) fn new(recording: RecordingPlan<'a>, workers: usize, is_open: bool) -> Self {
         let empty = Interval::new(0, is_open);
         Self {
             before: Some(Before::observe(SystemClock.wall())),
@@ -349,7 +349,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// - `window`: the length of the run.
-    pub(super) fn finish(mut self, window: Duration, is_interrupted: bool) -> Option<Recorded> {
+    pub(super) fn finish(mut self, window: Duration, is_interrupted: bool) -> Option<RecordedRun> {
         let observed = self.costs.take()?.finish();
         let mut load = self.recording.load;
         load.urls = self.requests.figures.len();
@@ -373,7 +373,7 @@ impl<'a> Recorder<'a> {
             },
         );
         summary.requests = self.requests.into_figures();
-        Some(Recorded {
+        Some(RecordedRun {
             summary,
             iterations_from_intended: self.iterations,
         })

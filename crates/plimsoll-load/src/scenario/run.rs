@@ -11,7 +11,7 @@ use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, watch};
 
 use super::claims::Claims;
-use super::exchanges::{Recorded, Recorder, Recording};
+use super::exchanges::{RecordedRun, Recorder, RecordingPlan};
 use super::metric::{Points, Registry, Sinks};
 use super::progress::TestProgress;
 use super::worker::{Report, Worker};
@@ -135,8 +135,8 @@ pub fn record_scenarios(
     workloads: &Arc<dyn Workloads>,
     on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
     look: &mut dyn FnMut(),
-    recording: Recording<'_>,
-) -> Result<(Sinks, Option<Recorded>), String> {
+    recording: RecordingPlan<'_>,
+) -> Result<(Sinks, Option<RecordedRun>), String> {
     let mut scenarios = run.scenarios.iter();
     let is_open = scenarios.any(|scenario| scenario.claims.executor().is_open());
     let mut recorder = Some(Recorder::new(recording, run.workers, is_open));
