@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     quick: bool,
 
+    /// Only the cases whose names begin with this; repeatable
+    #[arg(long = "case", value_name = "TEXT")]
+    cases: Vec<String>,
+
     /// Replace the section NAME of docs/benchmarks.md
     #[arg(long, conflicts_with = "quick")]
     write: bool,
@@ -48,7 +52,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     if arguments.name == "monitor" {
         return monitor::run(root, arguments);
     }
-    let plan = Plan::read(&root.join("bench"), &arguments.name)?;
+    let mut plan = Plan::read(&root.join("bench"), &arguments.name)?;
+    plan.select(&arguments.cases)?;
     let bench = Bench::prepare(root, &plan, arguments)?;
     let mut results = Vec::new();
     for case in &plan.cases {

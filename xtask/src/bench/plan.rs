@@ -149,6 +149,23 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Leaves out every case whose name begins with none of `beginnings`, if there are any, with its limits.
+    pub(super) fn select(&mut self, beginnings: &[String]) -> Result<(), Failure> {
+        let is_wanted = |name: &str| {
+            beginnings.is_empty()
+                || beginnings
+                    .iter()
+                    .any(|text| name.starts_with(text.as_str()))
+        };
+        let names: Vec<_> = self.cases.iter().map(|case| case.name.clone()).collect();
+        self.cases.retain(|case| is_wanted(&case.name));
+        self.limits.retain(|limit| is_wanted(&limit.case));
+        if self.cases.is_empty() {
+            return Err(format!("no such case; there are {}", names.join("; ")).into());
+        }
+        Ok(())
+    }
+
     /// What drives the operands of some case in place of the server.
     pub(super) fn drivers(&self) -> impl Iterator<Item = &Operand> {
         self.cases.iter().filter_map(|case| case.driver.as_ref())
@@ -238,6 +255,27 @@ mod tests {
                 .unwrap();
             assert!(!plan.cases.is_empty());
         }
+    }
+
+    #[test]
+    fn cases_are_selected_by_the_beginnings_of_their_names() {
+        let read = || {
+            Plan::read(&crate::root().join("bench"), "load")
+                .map_err(|error| error.0)
+                .unwrap()
+        };
+        let mut plan = read();
+        plan.select(&["64 connections".to_owned()])
+            .map_err(|error| error.0)
+            .unwrap();
+        assert!(!plan.cases.is_empty());
+        let all = plan.cases.iter().map(|case| &case.name);
+        assert!(
+            all.chain(plan.limits.iter().map(|limit| &limit.case))
+                .all(|name| name.starts_with("64 connections"))
+        );
+        let error = read().select(&["none".to_owned()]).unwrap_err();
+        assert!(error.0.contains("64 connections"), "{}", error.0);
     }
 
     #[test]

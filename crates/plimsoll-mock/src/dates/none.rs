@@ -26,6 +26,10 @@ pub(crate) fn parsed_by(_: &str, _: &str) -> Option<Infallible> {
     None
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the same signature as with patterns"
+)]
 pub(crate) fn system_time(time: &Infallible) -> SystemTime {
     match *time {}
 }

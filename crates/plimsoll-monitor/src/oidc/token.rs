@@ -78,6 +78,8 @@ pub(crate) enum TokenError {
 struct Header {
     alg: String,
     kid: Option<String>,
+    /// Extensions that have to be understood (RFC 7515, section 4.1.11); none is.
+    crit: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -169,6 +171,9 @@ pub(super) fn verify(
     };
     let header: Header =
         serde_json::from_slice(&decoded(header)?).map_err(|_| TokenError::Malformed)?;
+    if header.crit.is_some() {
+        return Err(TokenError::Malformed);
+    }
     let signature = decoded(signature)?;
     check(&header, keys, signed.as_bytes(), &signature)?;
     let content = decoded(body)?;

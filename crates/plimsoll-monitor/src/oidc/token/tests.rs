@@ -138,6 +138,11 @@ fn other_signatures_keys_and_algorithms_are_refused() {
         signer.verified(&unknown, &body()),
         Err(TokenError::UnknownKey)
     );
+    let critical = json!({ "alg": "ES256", "kid": "one", "crit": ["exp"] });
+    assert_eq!(
+        signer.verified(&critical, &body()),
+        Err(TokenError::Malformed)
+    );
     for algorithm in ["none", "HS256", "RS512", ""] {
         let header = json!({ "alg": algorithm, "kid": "one" });
         assert_eq!(
