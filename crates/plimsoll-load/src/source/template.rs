@@ -425,7 +425,7 @@ impl Text {
                     out.extend_from_slice(values.of(*feeder, *column));
                 }
                 TemplatePart::Generated(generator) => {
-                    generate::write(generator, &mut values.entropy, out)
+                    generate::write(generator, &mut values.entropy, out);
                 }
             }
         }
@@ -450,7 +450,7 @@ impl Text {
             match piece {
                 TemplatePart::Fixed(text) => out.extend_from_slice(text),
                 TemplatePart::Column { feeder, column } => {
-                    push_encoded(values.of(*feeder, *column), out)
+                    push_encoded(values.of(*feeder, *column), out);
                 }
                 TemplatePart::Generated(generator) => {
                     scratch.value.clear();

@@ -31,7 +31,7 @@ const REST: Duration = Duration::from_millis(100);
 /// Notices of one look.
 const MOST_AT_ONCE: usize = 20_000;
 
-/// Attempts before a notice is given up: about four hours.
+/// Attempts before a notice is given up: after three and a half hours.
 const MOST_ATTEMPTS: u32 = 12;
 
 /// Notices of one kind that are sent one by one; more of them become one.
