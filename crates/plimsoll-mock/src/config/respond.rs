@@ -151,7 +151,7 @@ fn one(
                 match field(&name, value, &making) {
                     Some((name, Field::Always(value))) => fields.push((name, value)),
                     Some((name, Field::TextTemplate(written))) => {
-                        written_fields.push((name, written))
+                        written_fields.push((name, written));
                     }
                     None => is_whole = false,
                 }
