@@ -41,7 +41,7 @@ impl Background {
     ///
     /// - `make`: makes the task on its thread, so the task itself need not be `Send`.
     ///
-    /// Fails if there can be no thread or runtime, or if [`MOST_WAITING`] tasks wait already.
+    /// Fails if there can be no thread or runtime, or if 64 tasks wait already.
     pub fn spawn<F>(&self, make: impl FnOnce() -> F + Send + 'static) -> io::Result<BackgroundTask>
     where
         F: Future<Output = ()> + 'static,
