@@ -28,7 +28,7 @@ pub(crate) struct Finding {
     pub(crate) found: String,
 }
 
-/// Weights: a wrong path is the commonest reason for a miss, then a wrong method; any other condition counts 1.
+/// Weights, chosen so that a rule for the path is named before one that only has the method; other conditions count 1.
 const OF_PATH: f64 = 10.0;
 const OF_METHOD: f64 = 3.0;
 

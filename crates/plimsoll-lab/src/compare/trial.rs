@@ -272,7 +272,6 @@ impl Generator<'_> {
     }
 
     fn counted(&self) -> Result<Option<u64>, TrialError> {
-        // A page of counters takes milliseconds; a server that is still busy with the load gets a thousand times that.
         const ANSWER: Duration = Duration::from_secs(5);
 
         let Some(url) = &self.count_from else {

@@ -99,7 +99,6 @@ struct Meant<'a>(&'a str);
 
 impl fmt::Display for Meant<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A transposition or a missing letter in a name of eight letters is above it, another name below.
         const ALIKE: f64 = 0.75;
 
         let closest = NAMES
