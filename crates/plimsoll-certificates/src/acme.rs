@@ -28,7 +28,7 @@ const LIMITS: FetchLimits = FetchLimits {
 /// For all of an order: authorities validate within seconds and issue within minutes.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// How often the order's state is requested.
+/// Polling interval of an order's state.
 const POLLING: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(250))
     .backoff(1.5)

@@ -20,9 +20,9 @@ use crate::responses::Fetching;
 /// The parts of a server that a keeper works with.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// Where challenges are answered.
+    /// Responses to challenges.
     pub challenges: Challenges,
-    /// Where orders are counted.
+    /// Counters of orders.
     pub counters: Arc<Counters>,
     /// Receives notices.
     pub notices: Notices,

@@ -18,7 +18,7 @@ pub(crate) fn renewal(not_before: SystemTime, not_after: SystemTime, chance: f64
     not_after - ahead.min(lifetime)
 }
 
-/// How long to wait after so many failures in a row: twice as long each time, give or take a tenth.
+/// Back-off after consecutive failures: doubled each time, give or take a tenth.
 ///
 /// - `failures`: at least one.
 /// - `chance`: from 0 to 1.

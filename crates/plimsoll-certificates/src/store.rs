@@ -52,7 +52,7 @@ impl TemporaryFile {
         })
     }
 
-    /// Where it is now.
+    /// Its current file.
     pub(crate) fn path(&self) -> &Path {
         &self.at
     }

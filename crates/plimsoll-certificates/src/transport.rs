@@ -1,4 +1,4 @@
-//! How ACME's requests reach the authority: by the client that everything else here uses.
+//! Transport of ACME requests: the same client as everywhere else.
 
 use std::pin::Pin;
 

@@ -83,7 +83,7 @@ pub struct ChaosPlan {
     pub endpoint: Endpoint,
     /// Which servers are believed on `https://`.
     pub trust: Trust,
-    /// How much.
+    /// Limits of the attack.
     pub bounds: Bounds,
     /// Addresses that are neither loopback nor private may be connected to as well.
     pub is_own_host: bool,
@@ -92,7 +92,7 @@ pub struct ChaosPlan {
 /// The outcome of an attack.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChaosOutcome {
-    /// How long the hostile clients went on.
+    /// Time for which the hostile clients were active.
     pub elapsed: Duration,
     /// Figures of the hostile clients.
     pub hostile: HostileFigures,
@@ -120,7 +120,7 @@ pub enum ChaosError {
     /// A client that means well is not served.
     #[error("{address} does not serve: {reason}")]
     NotServed {
-        /// Where it should.
+        /// The expected address.
         address: SocketAddr,
         /// The error.
         reason: String,
@@ -128,7 +128,7 @@ pub enum ChaosError {
     /// The class is about a version of HTTP that the server does not speak there.
     #[error("{address} does not speak {protocol}: {reason}")]
     NotSpoken {
-        /// Where it should.
+        /// The expected address.
         address: SocketAddr,
         /// `HTTP/2` or `HTTP/3`.
         protocol: &'static str,
@@ -147,7 +147,7 @@ pub struct Prepared {
     door: Arc<Door>,
 }
 
-/// How long the client that means well goes on when the hostile ones are gone.
+/// Time for which the healthy client continues after the hostile ones have stopped.
 const AFTERMATH: Duration = Duration::from_millis(500);
 
 /// Finds the target and tries it; blocks.
@@ -212,7 +212,7 @@ async fn resolve(plan: &ChaosPlan) -> Result<SocketAddr, ChaosError> {
 }
 
 impl Prepared {
-    /// Where every connection will go.
+    /// Destination of every connection.
     pub fn address(&self) -> SocketAddr {
         self.door.address()
     }

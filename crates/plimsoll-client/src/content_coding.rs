@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
-/// How content is compressed.
+/// A content coding (RFC 9110, section 8.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentCoding {
     /// RFC 1952.

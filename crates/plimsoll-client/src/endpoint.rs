@@ -9,7 +9,7 @@ use url::{Host, Url};
 
 use crate::credentials;
 
-/// Where a request goes and what it asks for there.
+/// Scheme, host, port and path of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     scheme: Scheme,
@@ -18,7 +18,7 @@ pub struct Endpoint {
     authority: String,
     path_and_query: String,
     credentials: Option<(String, Secret)>,
-    /// Where to connect to, instead of looking the host up.
+    /// Address to connect to, without a lookup of the host.
     pinned: Option<IpAddr>,
 }
 

@@ -138,7 +138,7 @@ impl Incomplete {
     }
 }
 
-/// How far an exchange has come.
+/// Progress of an exchange.
 #[derive(Debug)]
 struct Progress {
     timing: Timing,

@@ -76,7 +76,7 @@ pub trait Http3Parts {
     /// The final head: its status and its fields.
     fn head(&mut self, status: u16, fields: &HeaderMap);
 
-    /// How the exchange stands, called behind its `head`.
+    /// State of the exchange after its `head`.
     fn opened(&mut self, _opening: &Opening) {}
 
     /// A piece of the content.

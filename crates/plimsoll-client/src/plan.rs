@@ -1,4 +1,4 @@
-//! How connections are to be opened: the user's settings, validated.
+//! Connection settings: the user's, validated.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ use crate::proxy::{Proxy, ProxyRules, ProxyScheme};
 use crate::resolve::AddressFamily;
 use crate::resolve_override::Overrides;
 
-/// How connections are to be opened, as the user configured it.
+/// Connection settings as the user configured them.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectOptions {
     /// Addresses in place of name lookups (`--resolve`).
     pub overrides: Overrides,
     /// The name servers to ask; empty means the system's.
     pub name_servers: Vec<SocketAddr>,
-    /// How long answers of name servers are kept, whatever their TTL; absent keeps them for their TTL.
+    /// Lifetime of cached name server answers, whatever their TTL; absent keeps them for their TTL.
     pub address_ttl: Option<Duration>,
     /// Which addresses are used (`-4`, `-6`).
     pub family: AddressFamily,
@@ -53,16 +53,16 @@ pub struct ConnectOptions {
     pub timeout: Option<Duration>,
 }
 
-/// How the target learns where its requests come from.
+/// Source address that a PROXY header announces to the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// How it is written.
+    /// Version of the PROXY header.
     pub version: ProxyProtocol,
     /// The client to name; its port is that of the connection. Absent names the connection's own end.
     pub client: Option<IpAddr>,
 }
 
-/// How connections are opened: checked, unchangeable, shared by all workers.
+/// Connection settings: checked, immutable, shared by all workers.
 #[derive(Debug)]
 pub struct ConnectPlan {
     pub(crate) options: ConnectOptions,
@@ -95,7 +95,7 @@ impl ConnectPlan {
         Ok(Self { options })
     }
 
-    /// How the request target for `endpoint` is written, which depends on the proxy.
+    /// Form of the request target for `endpoint`, which depends on the proxy.
     pub fn request_form(&self, endpoint: &Endpoint) -> RequestForm {
         match self.proxy(endpoint) {
             Some(proxy) if proxy.scheme().is_http() && endpoint.scheme() == Scheme::Http => {
@@ -133,7 +133,7 @@ pub enum ConnectPlanError {
     },
 }
 
-/// How the request target is written (RFC 9112, section 3.2).
+/// Form of a request target (RFC 9112, section 3.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestForm {
     /// Path and query.

@@ -19,7 +19,7 @@ pub struct Proxy {
     credentials: Option<(String, Secret)>,
 }
 
-/// How a proxy is spoken to.
+/// Protocol of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProxyScheme {
     /// HTTP in the clear: absolute-form requests and `CONNECT`.
@@ -73,7 +73,7 @@ impl ProxyScheme {
 }
 
 impl Proxy {
-    /// How it is spoken to.
+    /// Protocol of the proxy.
     pub const fn scheme(&self) -> ProxyScheme {
         self.scheme
     }

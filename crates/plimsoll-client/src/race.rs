@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-/// How long one attempt is given before the next one starts beside it (RFC 8305, section 5).
+/// Delay before the next connection attempt starts beside the current one (RFC 8305, section 5).
 pub(crate) const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// The addresses with their families taking turns, beginning with the family of `first` or, without

@@ -14,7 +14,7 @@ pub struct Redirects {
 /// The request that follows a redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// Where it leads. The fragment is that of the redirect, or else that of the request.
+    /// Target URL. The fragment is that of the redirect, or else that of the request.
     pub url: Url,
     /// The method: POST becomes GET behind 301 and 302, anything but HEAD becomes GET behind 303.
     pub method: String,

@@ -39,17 +39,17 @@ pub struct Session {
     jar: CookieJar,
     /// One per endpoint.
     answers: Vec<DigestAnswers>,
-    /// Where the request goes that was dressed last.
+    /// Target of the request that was prepared last.
     host: String,
     target: String,
     cookie: Vec<u8>,
     is_answered: bool,
     wants_again: bool,
-    /// How often in a row.
+    /// Consecutive challenges.
     rounds: u8,
 }
 
-/// How often one exchange is challenged; a nonce can grow old on the way, but not always.
+/// Maximum number of challenges of one exchange; a nonce can expire on the way, but not always.
 const MOST_ROUNDS: u8 = 3;
 
 impl Session {

@@ -168,7 +168,7 @@ pub struct RoundTrip {
     pub surplus: u64,
 }
 
-/// How far a round trip has come.
+/// Progress of a round trip.
 #[derive(Debug)]
 struct Progress {
     begun: Instant,

@@ -18,9 +18,9 @@ pub enum Place {
 /// Something about a place in a file, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// Where.
+    /// Position.
     pub place: Place,
-    /// What.
+    /// Message.
     pub message: String,
     /// A hint.
     pub hint: Option<String>,

@@ -29,7 +29,7 @@ pub enum GroupError {
     /// No control groups at all.
     #[error("control groups are not mounted at {path}")]
     NotMounted {
-        /// Where they were looked for.
+        /// Folder that was searched.
         path: String,
     },
     /// They are, but not what bounds this.
@@ -52,7 +52,7 @@ pub enum GroupError {
     },
 }
 
-/// Where groups can be made.
+/// Folder in which groups can be made.
 #[derive(Debug)]
 pub(crate) enum Groups {
     V1(v1::Hierarchies),
@@ -128,7 +128,7 @@ exec "$@""#;
         entering
     }
 
-    /// How many of its processes the kernel has killed because they were out of memory.
+    /// Number of its processes that the kernel has killed for lack of memory.
     pub(crate) fn killed_for_memory(&self) -> u64 {
         let events = self.directories.iter().find_map(|directory| {
             let text = fs::read_to_string(directory.join(self.reads.memory_events)).ok()?;

@@ -1,4 +1,4 @@
-//! How many requests a trial made, read from what its tool printed.
+//! Request counts of a trial, read from the output of its tool.
 //!
 //! One file per format. A format recognises its own output, so a user does not name the tool; output
 //! that none recognises is an error that lists them, and then the server's count can be read instead

@@ -16,7 +16,7 @@ const LONGEST_NAME: usize = 40;
 pub struct TargetPlan {
     /// Its name in tables and file names.
     pub name: String,
-    /// Where requests go; `{port}` stands in it.
+    /// URL of requests; contains `{port}`.
     pub url: String,
     /// The process that answers.
     pub process: ProcessPlan,

@@ -59,7 +59,7 @@ pub use self::result::{Frame, FunctionShare, Nameless, Origin, Profile, ThreadSh
 pub struct ProfilePlan {
     /// The processes; their descendants belong to them.
     pub pids: Vec<u32>,
-    /// How long.
+    /// Duration.
     pub duration: Duration,
     /// Samples per second of processor time and thread; at most what
     /// `kernel.perf_event_max_sample_rate` allows.
@@ -69,7 +69,7 @@ pub struct ProfilePlan {
     pub call_graph: Option<CallGraph>,
 }
 
-/// How the callers of a function are found.
+/// Method of stack unwinding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallGraph {
     /// By frame pointers, which the kernel follows: to any depth and at little cost, if everything was built

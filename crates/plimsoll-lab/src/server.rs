@@ -34,7 +34,7 @@ pub enum ServerError {
     Ended {
         /// Its command line.
         command: String,
-        /// How it ended.
+        /// Exit status.
         status: std::process::ExitStatus,
         /// The request.
         url: String,

@@ -52,7 +52,7 @@ impl Interval {
     }
 }
 
-/// How the trials of the two sides belong together.
+/// Pairing of the trials of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
     /// The i-th values were measured next to each other and are drawn together, so a drift of the
@@ -62,12 +62,12 @@ pub enum Pairing {
     Independent,
 }
 
-/// How an interval is computed.
+/// Settings of an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
     /// Nominal coverage, a fraction such as 0.99.
     pub level: f64,
-    /// How many resamples are drawn; with 19 999 both bounds of a 99 % interval are order statistics.
+    /// Number of resamples; with 19 999 both bounds of a 99 % interval are order statistics.
     pub resamples: usize,
     /// Start of the random sequence.
     pub seed: u64,
@@ -91,7 +91,7 @@ pub struct RatioEstimate {
     pub ratio: f64,
     /// Expanded percentile interval of that ratio.
     pub interval: Interval,
-    /// How the resamples were drawn.
+    /// Seed and number of the resamples.
     pub pairing: Pairing,
 }
 

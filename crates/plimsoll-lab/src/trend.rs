@@ -30,7 +30,7 @@ pub struct Trend {
     pub started: Vec<String>,
     /// Each figure that any of them has.
     pub series: Vec<Series>,
-    /// How steps were looked for.
+    /// Settings of the search for steps.
     pub options: ChangeOptions,
 }
 
@@ -41,7 +41,7 @@ pub struct Series {
     pub figure: Figure,
     /// Its value in each result; `None` where there is none.
     pub values: Vec<Option<f64>>,
-    /// Where it changed, as positions among the results.
+    /// Change points, as positions among the results.
     pub changes: Vec<Change>,
 }
 
@@ -54,7 +54,7 @@ pub enum TrendError {
     /// They are too few.
     #[error("{found} results are too few: a step stands out from chance from {LEAST_RESULTS} on")]
     Few {
-        /// How many there are.
+        /// Number of results.
         found: usize,
     },
     /// They are not of the same load.

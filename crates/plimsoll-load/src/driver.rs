@@ -46,7 +46,7 @@ pub(crate) trait Driver {
 /// without having processed it. A server that does so every time is not worth more.
 const MOST_ATTEMPTS: u8 = 5;
 
-/// How long a response may take that outlasts its exchange: longer than any run.
+/// Timeout of a response that outlasts its exchange: longer than any run.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
 /// State that the virtual users of one worker share.

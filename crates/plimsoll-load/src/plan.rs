@@ -32,7 +32,7 @@ pub struct RunPlan {
     pub session: SessionPlan,
     /// How connections are opened.
     pub connect: Arc<ConnectPlan>,
-    /// How starts follow from one another.
+    /// Spacing of starts.
     pub pacing: Pacing,
     /// Connections at most, over all workers; at least one.
     pub connections: usize,
@@ -44,9 +44,9 @@ pub struct RunPlan {
     pub stop: StopRule,
     /// Time at the start that is left out of the figures.
     pub warm_up: Duration,
-    /// How long exchanges under way may still take at the end.
+    /// Grace period of exchanges under way at the end.
     pub grace: Duration,
-    /// How long one exchange may take.
+    /// Timeout of one exchange.
     pub timeout: Duration,
     /// Whether a connection carries more than one exchange.
     pub keep_alive: bool,
@@ -58,9 +58,9 @@ pub struct RunPlan {
     pub expectations: Arc<Expectations>,
     /// Statuses that count as errors.
     pub fail_statuses: StatusSet,
-    /// Where random choices come from.
+    /// Seed of random choices.
     pub seed: u64,
-    /// How often the target's processes are looked at.
+    /// Sampling interval of the target's processes.
     pub sample_every: Duration,
 }
 
@@ -126,7 +126,7 @@ pub struct ResponsePlan {
     pub decode: Option<DecodeLimits>,
 }
 
-/// How HTTP/2 is spoken: by ALPN to `https`, by prior knowledge to `http`.
+/// Settings of HTTP/2: by ALPN for `https`, by prior knowledge for `http`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http2Plan {
     /// Exchanges at a time on each connection; at least one.
@@ -137,7 +137,7 @@ pub struct Http2Plan {
     pub connection_window: u32,
 }
 
-/// How HTTP/3 is spoken.
+/// Settings of HTTP/3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http3Plan {
     /// Exchanges at a time on each connection; at least one.
@@ -190,7 +190,7 @@ pub struct PlannedRequest {
     pub request: Request,
     /// Makes a request of its own for each exchange.
     pub template: Option<Arc<RequestTemplate>>,
-    /// How often it is picked, compared with the others; at least one.
+    /// Weight compared with the others; at least one.
     pub weight: u32,
 }
 
@@ -217,23 +217,23 @@ pub enum Pick {
     Weighted,
 }
 
-/// How starts follow from one another.
+/// Spacing of starts.
 #[derive(Debug, Clone)]
 pub enum Pacing {
     /// Each connection starts its next exchange when the last one is done.
     Closed {
-        /// How many connections take part over time; all of them at once if absent.
+        /// Number of active connections over time; all of them at once if absent.
         ramp: Option<Ramp>,
         /// Pause between two exchanges of a connection.
         think: Option<ThinkTime>,
     },
     /// Starts follow a schedule, whatever the answers do.
     Open {
-        /// How fast arrivals come.
+        /// Rate of arrivals over time.
         profile: RateProfile,
-        /// How they are spaced.
+        /// Spacing of arrivals.
         spacing: Spacing,
-        /// How many arrivals come at once.
+        /// Number of arrivals at once.
         burst: NonZeroU32,
         /// By how much arrivals are late at most, by chance.
         jitter: Duration,
@@ -242,7 +242,7 @@ pub enum Pacing {
     },
 }
 
-/// How arrivals are spaced along their profile.
+/// Spacing of arrivals along their profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
     /// As evenly as possible.

@@ -91,12 +91,12 @@ pub struct Watch<'a> {
     pub on_tick: &'a mut dyn FnMut(&Standing<'_>),
 }
 
-/// How a run stands at the end of a second; counts are those of the measured window until then.
+/// State of a run at the end of a second; counts are those of the measured window until then.
 #[derive(Debug)]
 pub struct Standing<'a> {
     /// The second.
     pub tick: &'a Tick,
-    /// How many exchanges came to what.
+    /// Counts of exchanges by outcome.
     pub counts: Counts,
     /// Responses by status.
     pub statuses: Vec<(u16, u64)>,

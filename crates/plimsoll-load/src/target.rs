@@ -23,7 +23,7 @@ pub use tree::{AttachError, ProcessTree, TargetEnded};
 
 /// Processes on this machine that answer the requests of a run.
 pub trait Target: Send + std::fmt::Debug {
-    /// How it was found, as the summary names it: `pid 4711`, `spawned nginx`, `embedded origin`.
+    /// Origin of the processes, as the summary names it: `pid 4711`, `spawned nginx`, `embedded origin`.
     fn name(&self) -> &str;
 
     /// The id of the process at the root of its tree.

@@ -37,18 +37,18 @@ pub struct Collection {
     database: Arc<Database>,
 }
 
-/// How a database is made of a file.
+/// Settings of a database.
 #[derive(Debug)]
 pub(crate) struct CollectionOptions {
-    /// Where it is, normalised; of a file with several lists what comes before their names.
+    /// Path, normalised; for a file with several lists, the prefix of their names.
     pub(crate) path: String,
     /// The key that identifies objects.
     pub(crate) id: String,
     /// Bytes of the JSON of its objects.
     pub(crate) most_bytes: u64,
-    /// Where changes are written; absent to keep them in memory.
+    /// File to which changes are written; absent to keep them in memory.
     pub(crate) kept: Option<PathBuf>,
-    /// Where its objects came from.
+    /// Source of its objects.
     pub(crate) source: Option<PathBuf>,
 }
 
@@ -100,7 +100,7 @@ impl Collection {
         Ok(collections.collect())
     }
 
-    /// How many objects there are.
+    /// Number of objects.
     pub fn count(&self) -> usize {
         match self.database.lock().table(self.number) {
             Some(Table::List(list)) => list.len(),
@@ -131,7 +131,7 @@ impl Collection {
         database.reset(&self.name, &json)
     }
 
-    /// Where it is, normalised.
+    /// Path, normalised.
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -116,7 +116,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// How rules that it is the first condition of are found.
+    /// Index key of rules whose first condition it is.
     pub fn lookup(&self) -> Lookup<'_> {
         match self {
             Self::Path(test) => Lookup::of(test),

@@ -59,7 +59,7 @@ pub use self::root::{Listener, TlsListener};
 pub struct FileProblem {
     /// The file.
     pub file: PathBuf,
-    /// Where in it and what; absent if the file could not be read at all.
+    /// Position and message; absent if the file could not be read at all.
     pub problem: Option<ConfigProblem>,
     /// Why it could not be read.
     pub unreadable: Option<String>,
@@ -129,7 +129,7 @@ impl FileProblem {
 pub struct MockFile {
     /// The compiled plan.
     pub plan: MockPlan,
-    /// Where it wants to listen.
+    /// Addresses that the file asks for.
     pub listener: Listener,
 }
 

@@ -1,4 +1,4 @@
-//! How long an answer is held back.
+//! Delays of responses.
 
 use std::time::Duration;
 

@@ -17,14 +17,14 @@ use crate::template::TextTemplate;
 pub struct EventScript {
     /// At least one.
     pub events: Vec<ScriptedEvent>,
-    /// How often they come; absent for as long as the client listens.
+    /// Interval of the events; absent for as long as the client listens.
     pub rounds: Option<u32>,
 }
 
 /// One event.
 #[derive(Debug, Clone)]
 pub struct ScriptedEvent {
-    /// How long it comes behind the one before it, or the head.
+    /// Delay after the previous event, or the head.
     pub after: Duration,
     /// Its fields besides its data, as they are sent.
     pub fields: String,

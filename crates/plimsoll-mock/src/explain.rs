@@ -34,7 +34,7 @@ pub struct SetVerdict {
     pub prefix: Option<String>,
     /// Whether it answers such paths at all.
     pub is_covering: bool,
-    /// How one of several is chosen.
+    /// Strategy that chooses one of several rules.
     pub strategy: Strategy,
     /// In the order of the file.
     pub rules: Vec<RuleVerdict>,
@@ -49,7 +49,7 @@ pub struct RuleVerdict {
     pub reply: String,
     /// The unmet conditions, each with the value in the request.
     pub unmet: Vec<(String, String)>,
-    /// How many conditions there are.
+    /// Number of conditions.
     pub conditions: usize,
 }
 

@@ -40,7 +40,7 @@ struct FileCache {
     watch: FolderWatch,
     answers: HashMap<Box<str>, Option<Rc<PreparedResponse>>>,
     bytes: usize,
-    /// How often everything was forgotten.
+    /// Number of times the cache was cleared.
     epoch: u64,
 }
 

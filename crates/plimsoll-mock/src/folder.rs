@@ -46,7 +46,7 @@ impl Folder {
         self
     }
 
-    /// Where it is, links resolved.
+    /// Its path, links resolved.
     pub fn root(&self) -> &Path {
         &self.root
     }

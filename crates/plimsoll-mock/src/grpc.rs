@@ -25,7 +25,7 @@ pub struct GrpcReply {
     pub method: Arc<Method>,
     /// In JSON; one unless the method answers with a stream, or the status is not OK.
     pub messages: Vec<Content>,
-    /// How it ends.
+    /// The status of the call.
     pub status: GrpcStatus,
     /// The description of the status; a text.
     pub message: Option<Content>,

@@ -55,7 +55,7 @@ pub struct Imported {
     pub files: Vec<PathBuf>,
     /// The parts that the rules do not carry.
     pub left_out: Vec<FileRemark>,
-    /// How many rules there are.
+    /// Number of rules.
     pub rules: usize,
     /// The folder that files in the rules are relative to.
     directory: PathBuf,
@@ -69,7 +69,7 @@ pub struct Imported {
 pub struct FileRemark {
     /// The file.
     pub file: PathBuf,
-    /// Where in it, and what.
+    /// Position and message.
     pub remark: Remark,
 }
 
@@ -345,7 +345,7 @@ fn directory_of(path: &Path) -> PathBuf {
     parent.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Where mappings are, and the folder of their bodies if there is one.
+/// Folder of mappings, and of their bodies if there is one.
 fn wiremock_folders(path: &Path) -> (PathBuf, Option<PathBuf>) {
     let mappings = path.join("mappings");
     let mappings = if mappings.is_dir() {

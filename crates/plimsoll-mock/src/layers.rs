@@ -209,7 +209,7 @@ impl Layers {
         self.changed.contains_key(key)
     }
 
-    /// Where rules that are added stand.
+    /// Position of added rules.
     pub(crate) fn place(&self) -> Insertion {
         Insertion::alone(self.root(), &self.files.states)
     }

@@ -1,4 +1,4 @@
-//! How near rules came to a request that none of them answered.
+//! The nearest rules to a request that no rule matched.
 //!
 //! Each condition that is not met adds to the distance of its rule, the path most; paths that are alike add less. It is
 //! an order for people, nothing that answers.
@@ -70,7 +70,7 @@ pub(crate) fn findings(set: &RuleSet, rule: &Rule, request: &RequestView<'_>) ->
     prefix.into_iter().chain(conditions).collect()
 }
 
-/// How far a request is from meeting conditions: from 0, which is that it does, to 1.
+/// Distance of a request from meeting conditions: from 0, met, to 1.
 pub(crate) fn distance_of(conditions: &[Condition], request: &RequestView<'_>) -> f64 {
     with_others(conditions, request, (0.0, 0.0))
 }
@@ -95,7 +95,7 @@ fn with_others(conditions: &[Condition], request: &RequestView<'_>, others: (f64
     if all > 0.0 { missed / all } else { 0.0 }
 }
 
-/// How much it counts.
+/// Weight.
 pub(crate) fn weight(condition: &Condition) -> f64 {
     match condition {
         Condition::Path(_) | Condition::Pattern(_) => OF_PATH,
@@ -107,7 +107,7 @@ pub(crate) fn weight(condition: &Condition) -> f64 {
     }
 }
 
-/// How far a request is from meeting it: 0 if it does, 1 if nothing speaks for it.
+/// Distance of a request from meeting the condition: 0 if it does, 1 if nothing matches.
 pub(crate) fn miss(condition: &Condition, request: &RequestView<'_>) -> f64 {
     if condition.is_met_by(request) {
         return 0.0;
@@ -151,7 +151,7 @@ fn of_text(test: &TextTest, found: &str) -> f64 {
     }
 }
 
-/// How much two texts have in common at their beginnings and ends: below 1 unless they are equal.
+/// Distance of two texts by their common beginnings and ends: below 1 unless they are equal.
 fn likeness(one: &str, other: &str) -> f64 {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let pairs = one.iter().zip(other);

@@ -46,7 +46,7 @@ impl NoticeLimiter {
         self.notices.report(notice);
     }
 
-    /// How many notices were left out before this one; `None` if it is to be left out as well.
+    /// Number of notices suppressed before this one; `None` if it is suppressed as well.
     fn leave(&self, now: Instant) -> Option<u64> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = window

@@ -44,14 +44,14 @@ pub struct OpenApi {
     prefix: String,
 }
 
-/// How a document answers.
+/// Settings of a document's mock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenApiOptions {
     /// Requests that it does not allow are refused.
     pub validates: bool,
     /// Contents are made by chance, not taken from examples.
     pub is_dynamic: bool,
-    /// Where chance begins: the same request is always answered the same.
+    /// Random seed: the same request always gets the same response.
     pub seed: u64,
 }
 
@@ -96,19 +96,19 @@ impl OpenApi {
         Ok((made, left_out))
     }
 
-    /// Where it was read.
+    /// File of the document.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Where it and the files that it refers to were read.
+    /// Files of the document and of its references.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         let others = self.api.files.iter();
         let others = others.map(|name| self.file.with_file_name(name));
         std::iter::once(self.file.clone()).chain(others)
     }
 
-    /// How many operations it has.
+    /// Number of operations.
     pub fn operations(&self) -> usize {
         self.api.operations.len()
     }

@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use plimsoll_server::StreamError;
 use tokio::time::Sleep;
 
-/// How fast content comes.
+/// Rate at which content is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// In so many pieces over so long a time.
@@ -18,11 +18,11 @@ pub enum Pace {
     Bandwidth(u64),
 }
 
-/// How often a piece comes at a bandwidth.
+/// Interval of pieces at a bandwidth.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Pace {
-    /// How long a piece of `length` bytes of content is, and how long the next one takes.
+    /// Length of the next piece of `length` bytes of content, and the delay before the one after it.
     fn piece(self, length: usize) -> (usize, Duration) {
         match self {
             Self::Dribble(pieces, time) => {

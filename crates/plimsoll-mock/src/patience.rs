@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// How long a client may read nothing of what is written to it: the default of `write_timeout` in `plimsoll up`.
+/// Write timeout: time a client may read nothing of what is written to it; the default of `write_timeout` in `plimsoll up`.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Writes all bytes and flushes them; fails with [`io::ErrorKind::TimedOut`] if nothing is taken for `patience`.

@@ -80,7 +80,7 @@ impl MockPlan {
             .find_map(|(number, set)| Some((number, set.find(request)?)))
     }
 
-    /// Where files lie that it answers with, each but once.
+    /// Paths of the files that it answers with, each once.
     pub fn roots(&self) -> Vec<PathBuf> {
         let rules = self.sets.iter().flat_map(|set| set.rules());
         let replies = rules.flat_map(|rule| &rule.replies);

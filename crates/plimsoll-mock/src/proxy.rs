@@ -44,7 +44,7 @@ pub struct Upstream {
 /// The settings of a real server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamOptions {
-    /// How long it may take to begin its answer, and between pieces of it.
+    /// Timeout for the start of the response, and between its pieces.
     pub timeout: Duration,
     /// Which certificates are believed.
     pub trust: Trust,

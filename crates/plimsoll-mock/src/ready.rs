@@ -49,7 +49,7 @@ impl PreparedResponse {
         )
     }
 
-    /// How long its content is, in bytes.
+    /// Length of its content, in bytes.
     pub(crate) fn length(&self) -> usize {
         self.content.len()
     }

@@ -43,7 +43,7 @@ pub struct Recorder {
 struct RecordedRequest {
     /// Those that have not been written.
     exchanges: Vec<KeptExchange>,
-    /// How many there were in all.
+    /// Number of exchanges.
     count: usize,
     /// Of content.
     bytes: usize,
@@ -80,7 +80,7 @@ struct AskedOf {
 const MOST_EXCHANGES: usize = 20_000;
 const MOST_BYTES: usize = 256 << 20;
 
-/// How requests are sent: for content as it is, not compressed.
+/// Settings of outgoing requests: content is requested uncompressed.
 pub(crate) fn options(trust: Trust) -> UpstreamOptions {
     UpstreamOptions {
         trust,

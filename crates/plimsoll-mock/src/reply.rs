@@ -57,15 +57,15 @@ pub struct Reply {
     pub status: Option<StatusCode>,
     /// Fields that the rule gives.
     pub fields: Vec<(HeaderName, HeaderValue)>,
-    /// Where its content comes from.
+    /// Source of its content.
     pub kind: ReplyKind,
     /// Fields whose values are made for each request.
     pub written_fields: Vec<(HeaderName, TextTemplate)>,
-    /// How long the response is held back.
+    /// Delay of the response.
     pub delay: Delay,
     /// Source of random values.
     pub chance: Chance,
-    /// How fast content is sent; absent for at once.
+    /// Rate at which content is sent; absent for at once.
     pub pace: Option<Pace>,
     /// The injected fault.
     pub fault: Option<Fault>,

@@ -44,7 +44,7 @@ pub struct Rule {
     pub conditions: Vec<Condition>,
     /// The higher, the sooner, if the strategy looks at it.
     pub priority: i32,
-    /// How likely it is, if the strategy looks at it.
+    /// Weight, if the strategy is a random one.
     pub weight: u32,
     /// Its replies, one after the other; at least one.
     pub replies: Vec<Arc<Reply>>,
@@ -243,7 +243,7 @@ impl RuleSet {
         self.rules.into_iter().filter_map(Arc::into_inner).collect()
     }
 
-    /// How one of several is chosen.
+    /// Strategy that chooses one of several matching rules.
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }

@@ -43,14 +43,14 @@ pub use self::none::Script;
 #[cfg(not(feature = "script"))]
 pub(crate) use self::none::Scripts;
 
-/// How long a script may take for a request, unless a rule says otherwise.
+/// Time limit of a script for one request, unless a rule sets another.
 pub const TIME: Duration = Duration::from_millis(100);
 
 /// The longest time that a rule may give a script: a request that waits longer has run into the timeout of most
 /// clients.
 pub const MOST_TIME: Duration = Duration::from_secs(30);
 
-/// Where the text of a script is.
+/// Source of a script's text.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'t> {
     /// In a file below the folder of the rules.

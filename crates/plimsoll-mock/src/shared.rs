@@ -86,7 +86,7 @@ impl SharedMock {
         (self.epoch(), Arc::clone(&plan))
     }
 
-    /// How many plans there were before this one.
+    /// Number of plans before this one.
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
@@ -125,7 +125,7 @@ impl SharedMock {
         self.journal.get_or_init(|| journal);
     }
 
-    /// Where requests are kept, if they are.
+    /// Journal of requests, if there is one.
     #[inline]
     pub(crate) fn journal(&self) -> Option<&Arc<Journal>> {
         self.journal.get()

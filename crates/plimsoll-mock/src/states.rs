@@ -58,7 +58,7 @@ pub struct SessionsUse {
     pub bytes: u64,
     /// Bytes that they may take.
     pub most: u64,
-    /// How often there was no room.
+    /// Number of states refused because there was no room.
     pub refused: u64,
 }
 
@@ -110,7 +110,7 @@ impl Session {
 /// A scenario as a rule sees it.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// Where its state lies.
+    /// Position of its state.
     pub states: States,
     /// Its name.
     pub name: String,

@@ -75,7 +75,7 @@ enum TemplatePart {
     Generated(Generator, Arc<AtomicU64>),
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq)]
 enum Source {
     Method,
@@ -411,7 +411,7 @@ pub(crate) fn uuid(rng: &mut Rng) -> String {
     parts.join("-")
 }
 
-/// How its places are written.
+/// Syntax of its placeholders.
 impl fmt::Display for TextTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.with_numbers())

@@ -28,11 +28,11 @@ pub struct Conversation {
     pub open: Vec<ScriptedMessage>,
     /// The first one whose conditions a message meets answers it; none is no answer.
     pub answers: Vec<Answered>,
-    /// How often a ping is sent; a client that sends nothing until the next one is due has gone.
+    /// Ping interval; a client that sends nothing until the next one is due is considered gone.
     pub ping: Option<Duration>,
     /// Bytes of a message that the client may send.
     pub message_bytes: u64,
-    /// How long a client may take nothing of what is written to it.
+    /// Write timeout.
     pub write_timeout: Duration,
 }
 
@@ -48,7 +48,7 @@ pub struct Answered {
 /// One message to send.
 #[derive(Debug, Clone)]
 pub struct ScriptedMessage {
-    /// How long behind the one before it.
+    /// Delay after the previous message.
     pub after: Duration,
     /// It.
     pub what: MessageContent,

@@ -19,11 +19,11 @@ pub struct ChaosSummary {
     pub address: SocketAddr,
     /// When it began.
     pub at: SystemTime,
-    /// How long the hostile clients went on.
+    /// Time for which the hostile clients were active.
     pub elapsed: Duration,
     /// Figures of the hostile clients.
     pub hostile: HostileFigures,
-    /// How requests that two readers could understand differently were answered.
+    /// Responses to requests that two readers could understand differently.
     pub cases: Vec<ChaosCase>,
     /// The client that meant well.
     pub healthy: HealthyFigures,
@@ -67,7 +67,7 @@ pub struct HostileFigures {
     pub resets: BTreeMap<String, u64>,
 }
 
-/// How the client that meant well fared: one connection, a request every so often.
+/// Figures of the healthy client: one connection, a request every so often.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HealthyFigures {
     /// Requests that were answered by a status below 500.
@@ -153,7 +153,7 @@ pub enum CaseRule {
 }
 
 impl CaseRule {
-    /// How it is called.
+    /// Name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -183,7 +183,7 @@ pub enum CaseAnswer {
 }
 
 impl CaseAnswer {
-    /// How it is called.
+    /// Name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Refused(_) => "refused",

@@ -61,11 +61,11 @@ pub struct CheckedRedirect {
 /// The answer to a call of gRPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedCall {
-    /// How the server says that it ended.
+    /// The status of the call.
     pub status: GrpcStatus,
     /// The message beside the status.
     pub message: Option<String>,
-    /// How many messages it answered with.
+    /// Number of response messages.
     pub messages: u64,
     /// The message as JSON, or the list of them where the method answers with a stream; empty if
     /// there is none.
@@ -94,7 +94,7 @@ impl Verdict {
     }
 }
 
-/// How one condition was judged.
+/// Verdict of one condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The condition as it was written.

@@ -1,4 +1,4 @@
-//! Where the time comes from.
+//! Sources of time.
 
 use std::time::{Instant, SystemTime};
 

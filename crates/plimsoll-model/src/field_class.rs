@@ -1,4 +1,4 @@
-//! How HTTP treats a header field, by its name: one list for everything that reads, writes or forwards fields.
+//! Classes of HTTP header fields by name: one list for everything that reads, writes or forwards fields.
 
 /// The role of a field name in forwarding, framing and trailers.
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How a call of gRPC ended, as its server says.
+/// Status of a gRPC call.
 ///
 /// Source: "Status codes and their use in gRPC", grpc.github.io.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +30,7 @@ const NAMES: [&str; GrpcStatus::COUNT] = [
 ];
 
 impl GrpcStatus {
-    /// How many statuses there are; their codes are the numbers below this.
+    /// Number of statuses; their codes are the numbers below this.
     pub const COUNT: usize = 17;
 
     /// The call did what it should.
@@ -114,9 +114,9 @@ impl GrpcFigures {
 /// Calls of one status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrpcStatusCount {
-    /// How they ended.
+    /// The status.
     pub status: GrpcStatus,
-    /// How often.
+    /// Number of calls with it.
     pub count: u64,
     /// The server's first message, if it sent any.
     pub example: Option<String>,

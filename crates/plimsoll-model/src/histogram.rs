@@ -22,7 +22,7 @@ const GROWS: &str = "a histogram grows as far as an hour";
 pub struct Bucket {
     /// The highest duration that the bucket stands for.
     pub up_to: Duration,
-    /// How many values it holds.
+    /// Number of values.
     pub count: u64,
 }
 
@@ -75,7 +75,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were counted.
+    /// Number of recorded values.
     pub fn len(&self) -> u64 {
         self.inner.len()
     }
@@ -116,7 +116,7 @@ impl Histogram {
         (!self.is_empty()).then(|| Duration::from_secs_f64(self.inner.stdev() / 1e9))
     }
 
-    /// How many values are no larger than `limit`, to three figures.
+    /// Number of values no larger than `limit`, to three figures.
     pub fn count_up_to(&self, limit: Duration) -> u64 {
         self.inner
             .count_between(0, u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))

@@ -38,7 +38,7 @@ impl LoadtestSummary {
 pub struct LoadtestShape {
     /// The protocol of the checks.
     pub protocol: Protocol,
-    /// How connections are used.
+    /// Use of connections.
     pub connections: LoadtestConnections,
     /// Workers: each makes one check after the other.
     pub workers: usize,
@@ -50,17 +50,17 @@ pub struct LoadtestShape {
     pub origin_processes: usize,
     /// All processes, the first one included.
     pub processes: usize,
-    /// How long workers start new checks.
+    /// Time for which workers start new checks.
     pub duration: Duration,
     /// Over which time they begin, one after the other.
     pub ramp: Duration,
-    /// How long one check may take.
+    /// Timeout of one check.
     pub timeout: Duration,
     /// Whether it ran in a network namespace of its own.
     pub own_network: bool,
 }
 
-/// How the harness uses connections.
+/// Use of connections by the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadtestConnections {
     /// Each worker keeps one.
@@ -85,11 +85,11 @@ impl LoadtestConnections {
 /// Outcomes of a number of checks, in memory that does not grow with it.
 #[derive(Debug, Clone, Default)]
 pub struct LoadtestFound {
-    /// How many checks came to what; `started` is `ok + failed + aborted`.
+    /// Counts of checks by outcome; `started` is `ok + failed + aborted`.
     pub counts: Counts,
     /// Failures by kind and phase.
     pub failures: Vec<FailureCount>,
-    /// How long complete responses and timeouts took, from the start of the check.
+    /// Durations of complete responses and timeouts, from the start of the check.
     pub latency: Histogram,
     /// Connections opened.
     pub connections_opened: u64,

@@ -1,4 +1,4 @@
-//! How everything looks that plimsoll shows in a browser: colours, type and spacing, light and dark.
+//! The style of all pages: colours, type and spacing, light and dark.
 //!
 //! Reports, the page of a mock and status pages put this style sheet before their own, and use its custom properties
 //! instead of colours.

@@ -59,7 +59,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// How long each completed phase took; a phase that did not happen is absent, not zero.
+/// Duration of each completed phase; a phase that did not happen is absent, not zero.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
     nanos: [u64; 7],

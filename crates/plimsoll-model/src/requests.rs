@@ -18,7 +18,7 @@ pub struct RequestFigures {
     pub error_statuses: u64,
     /// Of `ok`: a response that did not meet `--expect` and is not in `error_statuses`.
     pub unmet: u64,
-    /// How long exchanges took: from the intended start in an open loop, else from the actual one.
+    /// Durations of exchanges: from the intended start in an open loop, else from the actual one.
     pub latency: Histogram,
 }
 

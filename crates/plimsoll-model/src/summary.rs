@@ -15,7 +15,7 @@ pub struct RunSummary {
     pub load: LoadShape,
     /// Length of the measured window: from the end of the warm-up to the last start.
     pub window: Duration,
-    /// How many exchanges came to what.
+    /// Counts of exchanges by outcome.
     pub counts: Counts,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
@@ -43,7 +43,7 @@ pub struct RunSummary {
     pub decoded: Option<DecodedBytes>,
     /// Figures of event streams; absent without them.
     pub events: Option<EventFigures>,
-    /// How long exchanges took.
+    /// Durations of exchanges.
     pub latency: Latency,
     /// The completed phases, by [`Phase::index`].
     pub phases: [Histogram; Phase::ALL.len()],
@@ -218,7 +218,7 @@ fn per_second(count: u64, window: Duration) -> f64 {
 pub struct LoadShape {
     /// The target's URL, credentials masked; the first one where there are several.
     pub url: String,
-    /// How many different URLs were requested.
+    /// Number of distinct URLs requested.
     pub urls: usize,
     /// The request method.
     pub method: String,
@@ -226,7 +226,7 @@ pub struct LoadShape {
     pub expectations: Vec<String>,
     /// The statuses that `--fail-status` names, as it was written; absent if it was not given.
     pub fail_status: Option<String>,
-    /// How starts follow from one another.
+    /// Spacing of starts.
     pub model: LoadModel,
     /// The protocol that requests were sent over.
     pub protocol: Protocol,
@@ -289,7 +289,7 @@ impl ExchangeKind {
     }
 }
 
-/// How starts follow from one another.
+/// Spacing of starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LoadModel {
     /// Each connection starts its next exchange when the last one is done.
@@ -301,7 +301,7 @@ pub enum LoadModel {
     },
 }
 
-/// How many exchanges came to what; `started` is always `ok + failed + aborted`.
+/// Counts of exchanges by outcome; `started` is always `ok + failed + aborted`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Exchanges begun in the window.
@@ -368,7 +368,7 @@ pub struct FailureCount {
     pub phase: Phase,
     /// The kind of failure.
     pub kind: FailureKind,
-    /// How often.
+    /// Number of exchanges.
     pub count: u64,
     /// The first such failure.
     pub example: Failure,
@@ -401,7 +401,7 @@ impl FailureCount {
     }
 }
 
-/// How long the exchanges of the window took, connection set-up included.
+/// Durations of the exchanges of the window, connection set-up included.
 ///
 /// Only complete responses and timeouts are in here; a refused connection has no latency.
 #[derive(Debug, Clone)]
@@ -452,7 +452,7 @@ pub struct Tick {
     pub p99_9: Option<Duration>,
     /// Maximum of the same.
     pub max: Option<Duration>,
-    /// How the same was spread, in the buckets of [`Histogram::coarse`].
+    /// Their distribution, in the buckets of [`Histogram::coarse`].
     pub spread: Vec<Bucket>,
     /// The time that exchanges spent in each phase, per complete response; by [`Phase::index`].
     /// Zero where there was none.
@@ -482,7 +482,7 @@ pub struct Moment {
 /// Cost of the run to the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerCost {
-    /// How the target was found: `pid 4711`, `spawned nginx`, `embedded origin`.
+    /// Origin of the target's processes: `pid 4711`, `spawned nginx`, `embedded origin`.
     pub name: String,
     /// Processor time over the measured window.
     pub cost: Cost,
@@ -511,9 +511,9 @@ pub struct Generator {
     pub peak_memory_bytes: Option<u64>,
     /// Busiest worker: share of one core in percent.
     pub busiest_worker_percent: f64,
-    /// How late timers fired: 99th percentile.
+    /// Lateness of timers: 99th percentile.
     pub lag_p99: Duration,
-    /// How late timers fired at worst.
+    /// Maximum lateness of timers.
     pub lag_max: Duration,
     /// Set when the figures describe the generator rather than the target.
     pub saturated: Option<Saturation>,

@@ -127,7 +127,7 @@ impl Threshold {
         }
     }
 
-    /// How far `value` is within the limit, in percent of the limit; negative beyond it. `None`
+    /// Margin of `value` to the limit, in percent of the limit; negative beyond it. `None`
     /// where that has no meaning.
     pub fn margin_percent(&self, value: f64) -> Option<f64> {
         let room = match self.comparison {
@@ -203,7 +203,7 @@ fn number(text: &str, unit: Unit) -> ThresholdError {
     }
 }
 
-/// How a value is compared with the limit.
+/// Comparison of a value with the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Less,
@@ -265,7 +265,7 @@ impl JudgedThreshold {
         }
     }
 
-    /// How far the value is within the limit, in percent of the limit; negative beyond it.
+    /// Margin to the limit, in percent of the limit; negative beyond it.
     pub fn margin_percent(&self) -> Option<f64> {
         self.threshold.margin_percent(self.value?)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::three_figures;
 
-/// How many of something there are, in words: `1 file`, `2 files`.
+/// A count with its noun: `1 file`, `2 files`.
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")

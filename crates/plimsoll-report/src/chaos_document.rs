@@ -19,11 +19,11 @@ pub struct ChaosDocument {
     pub class: String,
     /// The URL, credentials left out.
     pub url: String,
-    /// Where every connection went.
+    /// Destination of every connection.
     pub address: String,
     /// When it started, RFC 3339 in UTC.
     pub started: String,
-    /// How long the hostile clients went on.
+    /// Time for which the hostile clients were active.
     pub elapsed_us: f64,
     /// The user ended it early.
     pub interrupted: bool,

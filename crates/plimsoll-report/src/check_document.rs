@@ -96,13 +96,13 @@ impl RedirectDocument {
 /// The answer to a call of gRPC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallDocument {
-    /// How the server says that it ended: `OK`.
+    /// The status of the call: `OK`.
     pub status: String,
     /// The same as a number.
     pub code: u8,
     /// The message beside the status.
     pub message: Option<String>,
-    /// How many messages it answered with.
+    /// Number of response messages.
     pub messages: u64,
     /// The message, or the list of them where the method answers with a stream; `null` if there is
     /// none.
@@ -121,7 +121,7 @@ impl CallDocument {
     }
 }
 
-/// How one condition was judged.
+/// Verdict of one condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgementDocument {
     /// The condition as it was written.
@@ -231,7 +231,7 @@ impl CheckFailureDocument {
     }
 }
 
-/// How long one phase took.
+/// Duration of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseTimeDocument {
     /// The phase.

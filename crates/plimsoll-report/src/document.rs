@@ -44,7 +44,7 @@ pub struct SummaryDocument {
     pub requests_per_second: f64,
     /// Bytes received by the exchanges that completed within the window, per second of it.
     pub received_bytes_per_second: f64,
-    /// How many exchanges came to what.
+    /// Counts of exchanges by outcome.
     pub counts: CountsDocument,
     /// Bytes handed to the transport, those of the grace period included.
     pub sent_bytes: u64,
@@ -67,7 +67,7 @@ pub struct SummaryDocument {
     /// Figures of event streams, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsDocument>,
-    /// How long exchanges took.
+    /// Durations of exchanges.
     pub latency: LatencyDocument,
     /// The phases that happened, in order.
     pub phases: Vec<PhaseDocument>,

@@ -21,11 +21,11 @@ pub struct LoadtestDocument {
     pub elapsed_us: f64,
     /// Complete responses per second of that time.
     pub requests_per_second: f64,
-    /// How many checks came to what.
+    /// Counts of checks by outcome.
     pub counts: LoadtestCountsDocument,
     /// Connections opened.
     pub connections_opened: u64,
-    /// How long complete responses and timeouts took, from the start of the check.
+    /// Durations of complete responses and timeouts, from the start of the check.
     pub latency: LoadtestLatencyDocument,
     /// Failures by kind and phase, most frequent first.
     pub failures: Vec<FailureDocument>,
@@ -91,11 +91,11 @@ pub struct LoadtestShapeDocument {
     pub origin_processes: usize,
     /// All processes, the first one included.
     pub processes: usize,
-    /// How long workers start new checks.
+    /// Time for which workers start new checks.
     pub duration_us: f64,
     /// Over which time workers begin.
     pub ramp_us: f64,
-    /// How long one check may take.
+    /// Timeout of one check.
     pub timeout_us: f64,
     /// Whether it ran in a network namespace of its own.
     pub own_network: bool,
@@ -119,7 +119,7 @@ impl LoadtestShapeDocument {
     }
 }
 
-/// How many checks came to what.
+/// Counts of checks by outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadtestCountsDocument {
     /// Checks begun: `ok + failed + aborted`.
@@ -134,7 +134,7 @@ pub struct LoadtestCountsDocument {
     pub unmet: u64,
 }
 
-/// How long checks took; `null` if none has a latency.
+/// Durations of checks; `null` if none has a latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadtestLatencyDocument {
     /// Checks with a latency.

@@ -31,11 +31,11 @@ const BOTTOM: f64 = 40.0;
 pub struct Plot {
     /// The title, for the heading and for readers who cannot see the plot.
     pub title: String,
-    /// How the first of a point's two values is laid out.
+    /// Scale of the first of a point's two values.
     pub x: Axis,
     /// The name of the x axis.
     pub across: &'static str,
-    /// How the second one is.
+    /// Scale of the second value.
     pub y: Axis,
     /// The lines, the first one at the bottom.
     pub lines: Vec<Line>,

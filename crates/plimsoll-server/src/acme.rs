@@ -19,11 +19,11 @@ pub use crate::acme::http_challenges::{AnsweringHttpChallenge, HttpChallenges};
 pub struct AcmePlan {
     /// Hosts and addresses that it is for, in lower case; at least one.
     pub names: Vec<String>,
-    /// How they are shown to be the server's.
+    /// Challenge type that proves control of the names.
     pub challenge: ChallengeKind,
     /// The account that orders it.
     pub account: AcmeAccount,
-    /// Where it is kept with its key, in PEM.
+    /// File of the certificate with its key, in PEM.
     pub file: PathBuf,
 }
 
@@ -38,7 +38,7 @@ pub struct AcmeAccount {
     pub contacts: Vec<String>,
     /// The account elsewhere that this one belongs to, if the authority wants one (RFC 8555, section 7.3.4).
     pub external: Option<ExternalAccount>,
-    /// Where the account with its key is kept, in JSON.
+    /// File of the account with its key, in JSON.
     pub file: PathBuf,
 }
 
@@ -51,7 +51,7 @@ pub struct ExternalAccount {
     pub key: Secret,
 }
 
-/// How it is proven whose a name is.
+/// Challenge type that proves control of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChallengeKind {
     /// By an answer in the clear at port 80 (RFC 8555, section 8.3).
@@ -73,7 +73,7 @@ impl ChallengeKind {
     }
 }
 
-/// Where challenges are answered; shared between the ACME client and the listeners.
+/// Responses to pending challenges; shared between the ACME client and the listeners.
 #[derive(Debug, Clone, Default)]
 pub struct Challenges {
     /// In the clear.
@@ -97,7 +97,7 @@ impl AcmePlan {
         self.names.first().map_or("", String::as_str)
     }
 
-    /// Where the certificate of `name` and the account at `directory` lie within `folder`: in a folder for each authority.
+    /// Files of the certificate of `name` and of the account at `directory` within `folder`: a folder for each authority.
     pub(crate) fn files(folder: &Path, directory: &str, name: &str) -> (PathBuf, PathBuf) {
         let authority = directory.trim_start_matches("https://");
         let plain = |text: &str| -> String {

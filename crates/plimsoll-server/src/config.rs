@@ -65,7 +65,7 @@ pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 pub struct ServerPlan {
     /// The plan of the engine.
     pub engine: EnginePlan,
-    /// How long open connections may still take once a drain begins.
+    /// Drain timeout of open connections.
     pub drain: Duration,
     /// The files of certificates and keys: once one changes, the file is to be compiled again.
     pub certificates: Vec<PathBuf>,
@@ -74,7 +74,7 @@ pub struct ServerPlan {
     pub acme: Vec<AcmePlan>,
     /// OCSP responses to fetch and keep in files, which are among `certificates`, in the same way.
     pub ocsp: Vec<OcspPlan>,
-    /// Where requests are logged, if anywhere; the code that runs the plan writes the log.
+    /// Access log, if any; the code that runs the plan writes it.
     pub log: Option<LogPlan>,
 }
 
@@ -83,7 +83,7 @@ pub struct ServerPlan {
 pub struct OcspPlan {
     /// The certificate and those that vouch for it, in PEM.
     pub chain: PathBuf,
-    /// Where the response is kept, in DER.
+    /// File of the OCSP response, in DER.
     pub file: PathBuf,
 }
 
@@ -119,7 +119,7 @@ pub struct Compiler {
     pub inherited: Arc<Inherited>,
     /// Receives notices while the plans are served.
     pub notices: Notices,
-    /// Where the listeners of its plans answer the challenges of authorities.
+    /// Responses to ACME challenges that the listeners of its plans serve.
     pub challenges: Challenges,
     /// State of its plans that survives a reload.
     pub states: SharedStates,
@@ -246,7 +246,7 @@ struct Context<'c> {
     ocsp: RefCell<Vec<OcspPlan>>,
     /// The APIs of actions on the admin port; absent without one.
     apis: Option<AdminApis>,
-    /// How often each name of a place was given.
+    /// Number of times each placeholder was given.
     identities: RefCell<HashMap<String, usize>>,
 }
 

@@ -79,7 +79,7 @@ pub struct Engine {
     workers: Vec<Worker>,
     counters: Arc<Counters>,
     admission: Arc<Admission>,
-    /// Where each listener really listens.
+    /// Bound address of each listener.
     bound: HashMap<Key, Address>,
     /// The files of sockets, removed with their values.
     files: HashMap<Key, UnixFile>,
@@ -95,7 +95,7 @@ struct Worker {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How a drain ended.
+/// Outcome of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// Connections that were still open when its time was over.
@@ -156,7 +156,7 @@ impl Engine {
         self.bound.iter().filter_map(own).collect()
     }
 
-    /// Where the listeners of `plan`, which it serves by, really listen, in their order.
+    /// Bound addresses of the listeners of `plan`, in their order.
     pub fn bound(&self, plan: &EnginePlan) -> Vec<Address> {
         let bound = |key: Key| self.bound.get(&key).cloned().unwrap_or(key.1);
         plan.keys().map(bound).collect()

@@ -135,7 +135,7 @@ impl Origin {
         self
     }
 
-    /// Where it listens.
+    /// Bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

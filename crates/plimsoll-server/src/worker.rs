@@ -59,7 +59,7 @@ pub(crate) struct Worker {
     pub(crate) states: LocalStates,
     pub(crate) drain: DrainSignal,
     connections: RefCell<Connections>,
-    /// How many connections there were.
+    /// Number of connections.
     ids: Cell<u64>,
 }
 
@@ -244,7 +244,7 @@ pub(crate) struct Service {
     pub(crate) action: RefCell<Rc<dyn Action>>,
     pub(crate) tls: RefCell<Option<TlsAcceptor>>,
     pub(crate) http2: Cell<bool>,
-    /// Where HTTP/3 is spoken too.
+    /// Value of `alt-svc` that announces HTTP/3.
     pub(crate) http3: RefCell<Option<Rc<AltSvc>>>,
 }
 

@@ -57,7 +57,7 @@ impl Changes {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// How often something was seen to change since it is watched.
+    /// Number of changes seen since it is watched.
     pub(crate) fn seen(&self) -> u64 {
         self.seen.load(Ordering::Acquire)
     }

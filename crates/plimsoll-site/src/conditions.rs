@@ -86,7 +86,7 @@ impl Conditions<'_> {
     }
 }
 
-/// How tags are compared (section 8.8.3.2).
+/// Comparison of entity tags (RFC 9110, section 8.8.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Strong,

@@ -79,13 +79,13 @@ struct Site {
     plan: SitePlan,
     /// Loads its lists of short links.
     lists: Arc<LinkLists>,
-    /// Where it counts, if anybody wants to know.
+    /// Counters, if any.
     figures: Option<Arc<SiteFigures>>,
     /// Pages load themselves again when something has changed, until these say that it is over.
     live: Option<Arc<Counters>>,
 }
 
-/// Where files come from.
+/// Source of files.
 enum Source {
     Directory(PathBuf),
     Pack(Arc<Pack>),

@@ -20,7 +20,7 @@ pub use self::robots::Robots;
 /// The plan of a crawl.
 #[derive(Debug, Clone)]
 pub struct CrawlPlan {
-    /// Where it begins.
+    /// Start URL.
     pub start: Url,
     /// Requests under way at a time.
     pub concurrency: usize,

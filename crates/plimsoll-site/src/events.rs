@@ -11,7 +11,7 @@ pub(crate) enum SiteEvent<'a> {
     Remark {
         /// The file or URL.
         source: &'a str,
-        /// Where in it, and what.
+        /// Position and message.
         remark: &'a Remark,
     },
     /// A file cannot be opened, since too many are open.
@@ -25,7 +25,7 @@ pub(crate) enum SiteEvent<'a> {
     LinksLoaded {
         /// The file or URL.
         source: &'a str,
-        /// How many there are.
+        /// Number of links.
         links: usize,
     },
     /// A list of links could not be had, or is none; what held before still does.
@@ -34,7 +34,7 @@ pub(crate) enum SiteEvent<'a> {
         source: &'a str,
         /// Why.
         reason: &'a str,
-        /// How many there are.
+        /// Number of links.
         links: usize,
     },
 }

@@ -30,10 +30,10 @@ use crate::rule_files::{self, RuleFiles};
 use crate::rules::{RuleInput, RuleOutcome, Rules};
 use crate::tree::{SiteFile, StoredCopy, Tree};
 
-/// How a site answers, whatever it is made of.
+/// Settings of a site, whatever its files are stored in.
 #[derive(Debug, Clone)]
 pub struct SitePlan {
-    /// How paths are understood.
+    /// Mapping of URL paths to files.
     pub layout: Layout,
     /// Taken off the beginning of every path; begins with a slash and does not end with one. Empty for none.
     pub strip: String,
@@ -55,7 +55,7 @@ pub struct SitePlan {
     pub notices: Notices,
 }
 
-/// How long clients may cache files.
+/// Time for which clients may cache files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CacheControl {
     /// As their names suggest; others may be kept, but have to be validated each time.

@@ -22,12 +22,12 @@ use url::Url;
 
 use crate::events::SiteEvent;
 
-/// Where links come from, and how often.
+/// Source of short links, and its refresh interval.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LinkSource {
     /// The file or URL.
     pub place: LinkPlace,
-    /// How long a list from a URL holds before it is requested again; a file is looked at every second.
+    /// Time after which a list from a URL is requested again; a file is checked every second.
     pub refresh: Duration,
 }
 
@@ -47,7 +47,7 @@ const LIMITS: FetchLimits = FetchLimits {
     redirects: 5,
 };
 
-/// How often a file is looked at.
+/// Interval at which a file is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A list is not requested more often, whatever is configured.
@@ -142,7 +142,7 @@ impl Links {
         self.map().get(alias).cloned()
     }
 
-    /// How many there are.
+    /// Number of links.
     pub(crate) fn count(&self) -> usize {
         self.map().len()
     }

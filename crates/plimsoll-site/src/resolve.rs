@@ -5,7 +5,7 @@ use std::io;
 use crate::path::{SitePath, escaped};
 use crate::tree::{SiteFile, Tree, TreeEntry};
 
-/// How paths are understood.
+/// Mapping of URL paths to files.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// The files that stand for a directory; the first that exists.

@@ -120,7 +120,7 @@ impl Rules {
         }
     }
 
-    /// How many redirects there are.
+    /// Number of redirects.
     #[cfg(test)]
     pub(crate) fn redirects(&self) -> usize {
         self.redirects.len()

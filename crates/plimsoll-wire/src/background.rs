@@ -28,7 +28,7 @@ pub struct BackgroundTask {
     _end: oneshot::Sender<()>,
 }
 
-/// Where tasks are handed to a thread, which ends when this is dropped.
+/// Handle to spawn tasks on a thread, which ends when this is dropped.
 #[derive(Debug)]
 struct Thread {
     tasks: mpsc::Sender<MakeTask>,

@@ -78,7 +78,7 @@ impl DatagramBuffer {
     }
 }
 
-/// Where a datagram is from and where it was sent to.
+/// Source and destination of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramPath {
     /// The sender.
@@ -146,7 +146,7 @@ impl DatagramSocket {
         Ok(())
     }
 
-    /// How many datagrams of one length [`try_send`](Self::try_send) takes at once.
+    /// Maximum number of datagrams of one length that one [`try_send`](Self::try_send) takes.
     pub fn most_segments(&self) -> usize {
         self.state.max_gso_segments()
     }

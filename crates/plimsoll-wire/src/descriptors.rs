@@ -1,4 +1,4 @@
-//! How many files this process may hold open: each connection is one of them.
+//! Limit of open files of this process: each connection is one of them.
 
 use std::fmt;
 use std::io;
@@ -28,7 +28,7 @@ pub struct DescriptorLimit {
     Limit(limit.hard)
 )]
 pub struct TooFewDescriptors {
-    /// How many are needed.
+    /// Number needed.
     pub needed: u64,
     /// The limits that hold.
     pub limit: DescriptorLimit,

@@ -20,7 +20,7 @@ const CONTROL: u64 = 0x0;
 /// Two integers of at most eight octets (RFC 9000, section 16).
 const HEADER_BYTES: usize = 16;
 
-/// Where in the stream it stands.
+/// Position in the stream.
 #[derive(Debug)]
 pub struct Frames {
     /// The part of a header that came without its end.

@@ -28,19 +28,19 @@ pub struct ProcessSpec {
     pub argv: Vec<String>,
     /// Cores to bind it to; empty leaves it to the scheduler.
     pub cores: Vec<usize>,
-    /// Where its standard output goes.
+    /// Destination of standard output.
     pub stdout: Output,
-    /// Where its standard error goes.
+    /// Destination of standard error.
     pub stderr: Output,
 }
 
-/// Where a stream of a started program goes.
+/// Destination of an output stream of a started program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Output {
     /// Nowhere.
     #[default]
     Null,
-    /// Where ours goes.
+    /// The stream of this process.
     Inherit,
     /// Into memory, of which the last few kilobytes are kept.
     Captured,
@@ -48,10 +48,10 @@ pub enum Output {
     CapturedUpTo(usize),
 }
 
-/// How a program ended and what it used.
+/// Exit and resource use of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
     /// Time of the process and of all descendants that were waited for: exact, to the microsecond.
     pub cpu: CpuTime,
@@ -282,7 +282,7 @@ impl Drop for Process {
     }
 }
 
-/// How long the readers may take to see the end of a stream after the program has ended.
+/// Time the readers have to see the end of a stream after the program has ended.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 impl Output {
@@ -294,7 +294,7 @@ impl Output {
         }
     }
 
-    /// How many bytes are kept.
+    /// Maximum number of bytes kept.
     fn kept(self) -> usize {
         match self {
             Self::Null | Self::Inherit => 0,

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 pub use crate::proxy_protocol::received::{ProxyHeader, ProxyHeaderError};
 
-/// How the header is written.
+/// Version of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyProtocol {
     /// A line of text.
@@ -20,9 +20,9 @@ pub enum ProxyProtocol {
 /// The two ends that the server is to believe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxiedEnds {
-    /// Where the request came from.
+    /// Source of the connection.
     pub source: SocketAddr,
-    /// Where it went.
+    /// Destination of the connection.
     pub destination: SocketAddr,
 }
 

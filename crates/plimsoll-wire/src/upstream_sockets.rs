@@ -60,7 +60,7 @@ impl UpstreamSockets {
         self.0.try_send(&socket.0, ecn, bytes, segment)
     }
 
-    /// How many datagrams of one length [`try_send`](Self::try_send) takes at once.
+    /// Maximum number of datagrams of one length that one [`try_send`](Self::try_send) takes.
     pub fn most_segments(&self) -> usize {
         self.0.most_segments()
     }

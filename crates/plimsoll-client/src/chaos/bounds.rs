@@ -1,8 +1,8 @@
-//! How much a hostile client may do.
+//! Limits of a hostile client.
 
 use std::time::Duration;
 
-/// How much all clients of an attack may do together.
+/// Limits of all clients of an attack together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Connections at a time.
@@ -11,7 +11,7 @@ pub struct Bounds {
     pub rate: u32,
     /// Requests or frames in all.
     pub count: u64,
-    /// How long.
+    /// Duration of the attack.
     pub duration: Duration,
 }
 

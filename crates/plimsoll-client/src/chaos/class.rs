@@ -45,7 +45,7 @@ impl Class {
         Self::Http3ResetFlood,
     ];
 
-    /// How it is called.
+    /// Name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SlowHeaders => "slow-headers",

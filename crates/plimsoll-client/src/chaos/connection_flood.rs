@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::door::Speaks;
 use super::ground::Ground;
 
-/// How often is looked whether it is over.
+/// Interval at which a flooding client checks whether the attack is over.
 const STEP: Duration = Duration::from_secs(1);
 
 pub(super) async fn attack(ground: &Ground<'_>) {

@@ -30,7 +30,7 @@ pub(super) struct Door {
     is_own_host: bool,
 }
 
-/// How long opening a connection may take.
+/// Timeout for opening a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Door {

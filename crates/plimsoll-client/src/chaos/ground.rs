@@ -1,4 +1,4 @@
-//! Where hostile clients find what they may use: connections, leave to send, time.
+//! Shared resources of hostile clients: connections, permits to send, time.
 
 use std::cell::Cell;
 use std::io;
@@ -14,7 +14,7 @@ use super::door::{Door, Speaks};
 use super::tally::Tally;
 use crate::Stream;
 
-/// How often those who wait look whether it is over.
+/// Interval at which waiting clients check whether the attack is over.
 const STEP: Duration = Duration::from_millis(20);
 
 /// Leave to send that was not used is kept for so long.

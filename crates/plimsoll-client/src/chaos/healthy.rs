@@ -14,7 +14,7 @@ use crate::{Http1, ReadBuffer, Request, Stream};
 /// From one request to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long one exchange may take.
+/// Timeout of one exchange.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A response from this status on does not count as being served.

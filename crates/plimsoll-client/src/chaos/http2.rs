@@ -16,7 +16,7 @@ use super::frames::{
 use super::ground::Ground;
 use crate::Stream;
 
-/// How long the first frame of a server may take.
+/// Timeout for the first frame of the server.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Payloads that are kept at most; longer frames were never agreed on.

@@ -12,7 +12,7 @@ use crate::{QuicConfig, QuicOptions};
 /// `H3_REQUEST_CANCELLED` (RFC 9114, section 8.1).
 const CANCELLED: VarInt = VarInt::from_u32(0x010c);
 
-/// How long opening a connection may take.
+/// Timeout for opening a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The control stream, and SETTINGS without a setting on it (RFC 9114, sections 6.2.1 and 7.2.4).

@@ -14,7 +14,7 @@ use super::door::Speaks;
 use super::ground::Ground;
 use crate::Stream;
 
-/// How long is waited for an answer, and for another one behind it.
+/// Timeout for a response, and for a second response behind it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Bytes of responses that are looked at.

@@ -17,7 +17,7 @@ use crate::{
     Session, SessionPlan,
 };
 
-/// How often a check is begun on connections that their server leaves.
+/// Maximum number of attempts of a check on connections that their server closes.
 const MOST_ATTEMPTS: u32 = 4;
 
 /// Makes the exchange of one plan, again and again.
@@ -38,7 +38,7 @@ pub struct Checker {
     session: Option<Box<Session>>,
     dressed: Option<Request>,
     has_details: bool,
-    /// How the content is decoded for conditions, if it is.
+    /// Decoder of the content for conditions, if it is decoded.
     decode: Option<DecodeLimits>,
     /// Of the connection that was used last, as far as somebody wants to know.
     tls: Option<TlsSession>,

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct Facts {
     /// The status.
     pub status: u16,
-    /// How long the exchange took, from its actual start.
+    /// Duration of the exchange, from its actual start.
     pub time: Duration,
     /// The phases that happened.
     pub phases: Phases,
@@ -20,7 +20,7 @@ pub struct Facts {
     pub peer: Option<IpAddr>,
     /// Whole days until the peer's certificate expires; negative once it has.
     pub certificate_days: Option<i64>,
-    /// How a call of gRPC ended, if it was one.
+    /// Status of the gRPC call, if it was one.
     pub grpc_status: Option<GrpcStatus>,
 }
 

@@ -20,7 +20,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// How much content is kept for conditions on it; the rest is counted only.
+    /// Maximum content kept for conditions; the rest is only counted.
     pub const BODY_BYTES: usize = 1024 * 1024;
 
     pub(super) fn new(keep_body: bool, names: Vec<String>) -> Self {

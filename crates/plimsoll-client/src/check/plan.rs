@@ -12,18 +12,18 @@ use crate::{DigestLogin, Endpoint, Request};
 /// One request and what its response must be: checked for sense, unchangeable, shared.
 #[derive(Debug)]
 pub struct CheckPlan {
-    /// Where the request goes.
+    /// Target of the request.
     pub endpoint: Endpoint,
     /// The request.
     pub request: Request,
     /// Credentials for digest authentication, if the server asks for it; the request is then made again within
     /// the same exchange.
     pub digest: Option<Arc<DigestLogin>>,
-    /// How the response is read as the answer to a call of gRPC, if the request is one, over HTTP/2.
+    /// Reader of the response if the request is a gRPC call, which needs HTTP/2.
     pub grpc: Option<GrpcCheck>,
     /// Conditions on the response.
     pub expectations: Expectations,
-    /// How long all of it may take, opening a connection included.
+    /// Timeout of the whole check, opening a connection included.
     ///
     /// The connector has a limit of its own, for its part; give it one that is no longer.
     pub timeout: Duration,
@@ -31,7 +31,7 @@ pub struct CheckPlan {
     pub limits: Limits,
 }
 
-/// How the answer to a call is read.
+/// Reader of the response to a gRPC call.
 #[derive(Clone)]
 pub struct GrpcCheck {
     /// Whether the method answers with a stream of messages, not with exactly one.

@@ -57,7 +57,7 @@ struct Lane {
 struct Seats {
     all: Vec<Seat>,
     free: Vec<u32>,
-    /// How many observers look at header fields.
+    /// Number of observers that look at header fields.
     want_fields: usize,
 }
 

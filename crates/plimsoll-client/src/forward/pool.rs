@@ -48,14 +48,14 @@ pub struct PoolOptions {
     pub waiting: usize,
     /// Connections to one destination that are kept without an exchange.
     pub idle: usize,
-    /// How long a connection is kept without an exchange; should be less than the server's.
+    /// Idle timeout of a connection; should be less than the server's.
     pub idle_timeout: Duration,
     /// After how long without an exchange an HTTP/2 connection is probed by a PING before it is used again. A server may
     /// have disappeared, or a router on the way have forgotten the connection, without either end being notified.
     pub probe_after: Duration,
-    /// How long the server may take to answer that; then the connection is replaced.
+    /// Timeout for the server's answer to a probe; then the connection is replaced.
     pub probe_timeout: Duration,
-    /// How long a connection is used after it was opened; then names are looked up again.
+    /// Maximum age of a connection; then names are resolved again.
     pub lifetime: Duration,
     /// Whether a connection is used no longer than the TTL of its address allows, though for at least
     /// [`SHORTEST_LIFETIME`](Self::SHORTEST_LIFETIME), so that servers that move by DNS are followed.
@@ -122,7 +122,7 @@ struct Core {
     clock: Rc<dyn Clock>,
 }
 
-/// Where connections lead, and those that do.
+/// An endpoint and the open connections to it.
 pub struct Destination {
     core: Rc<Core>,
     endpoint: Endpoint,
@@ -195,7 +195,7 @@ impl Pool {
         }
     }
 
-    /// Where requests to `endpoint` go; its path and credentials do not matter.
+    /// The destination for requests to `endpoint`; its path and credentials do not matter.
     pub fn destination(&self, endpoint: &Endpoint) -> Rc<Destination> {
         let mut key = format!("{}://{}", endpoint.scheme(), endpoint.authority());
         if let Some(address) = endpoint.pinned() {
@@ -624,7 +624,7 @@ impl Destination {
         &self.core.options
     }
 
-    /// How HTTP/2 connections are set up.
+    /// Settings of HTTP/2 connections.
     pub(super) fn http2_settings(&self) -> h2::Settings {
         let options = &self.core.options;
         let limits = options.limits;

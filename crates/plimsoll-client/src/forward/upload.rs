@@ -12,7 +12,7 @@ use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_wire::h1::BodyLength;
 use tokio::time::{Instant, Sleep};
 
-/// How long a body waits for `100 Continue` before it is sent without (RFC 9110, section 10.1.1).
+/// Time a body waits for `100 Continue` before it is sent without (RFC 9110, section 10.1.1).
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A body, and how much of it is still to come.

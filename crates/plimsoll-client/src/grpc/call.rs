@@ -14,7 +14,7 @@ use crate::{Http2, ReadBuffer, ResponseParts};
 /// The response to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrpcReply {
-    /// How it says that the call ended.
+    /// The status of the call, from its trailers or header.
     pub status: GrpcStatus,
     /// The message beside the status.
     pub message: Option<String>,

@@ -111,7 +111,7 @@ impl MessageCounter {
         }
     }
 
-    /// How many messages the body had; to be called once it has ended.
+    /// Number of messages in the body; call it once the body has ended.
     pub fn finish(&self) -> Result<u64, FramingError> {
         match self.error {
             Some(error) => Err(error),

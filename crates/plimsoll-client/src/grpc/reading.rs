@@ -28,7 +28,7 @@ pub struct GrpcReading {
 /// The response to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrpcAnswer<'a> {
-    /// How the server says that it ended.
+    /// The status in the response's trailers or header.
     pub status: GrpcStatus,
     /// Messages in the response.
     pub messages: u64,

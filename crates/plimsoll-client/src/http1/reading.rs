@@ -16,7 +16,7 @@ use crate::{Opening, Request};
 #[derive(Debug)]
 pub struct BegunExchange {
     progress: Progress,
-    /// How it stood then.
+    /// State of the decoder at that moment.
     pub opening: Opening,
     /// Set if the response was complete with its head.
     completed: Option<Completed>,

@@ -23,7 +23,7 @@ use super::failure::connection_failure;
 use super::peer::Peer;
 use super::transport::Transport;
 
-/// How QUIC is spoken.
+/// Transport settings of QUIC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuicOptions {
     /// The UDP payload of packets in bytes, in both directions; absent begins with 1200 and finds

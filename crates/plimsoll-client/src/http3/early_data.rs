@@ -16,7 +16,7 @@ pub(crate) struct EarlyData {
     is_accepted: watch::Receiver<Option<bool>>,
 }
 
-/// How many connections are to be opened without early data because a server rejected some.
+/// Number of connections opened without early data after a server has rejected some.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WithoutEarlyData(Arc<AtomicUsize>);
 

@@ -32,7 +32,7 @@ struct Stored {
     number: u64,
 }
 
-/// Where a request goes, as far as cookies depend on it.
+/// The parts of a request's target that cookies depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct CookiePlace<'a> {
     /// The host without its port.

@@ -25,7 +25,7 @@ pub struct Comparison {
     pub connections: u32,
     /// Whether the operands are servers.
     pub operands_are_servers: bool,
-    /// How intervals were computed.
+    /// Settings of the intervals.
     pub bootstrap: Bootstrap,
     /// The order in which the trials ran, warm-ups included.
     pub order: Vec<Turn>,

@@ -33,7 +33,7 @@ pub struct CompareOptions {
     pub count_from: Option<String>,
     /// The metric of the verdict.
     pub metric: Metric,
-    /// How intervals are computed.
+    /// Settings of the intervals.
     pub bootstrap: Bootstrap,
     /// plimsoll's version, for the record.
     pub version: String,
@@ -63,7 +63,7 @@ pub struct Server {
     pub ready: String,
 }
 
-/// How operands that are servers are driven.
+/// Driver of operands that are servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drive {
     /// An operand is ready once this URL answers; also what `{url}` stands for.
@@ -139,7 +139,7 @@ impl ComparePlan {
         Ok(plan)
     }
 
-    /// How many trials there are, warm-ups included.
+    /// Number of trials, warm-ups included.
     pub fn turns(&self) -> usize {
         self.options.operands.len() * (self.options.trials as usize + 1)
     }

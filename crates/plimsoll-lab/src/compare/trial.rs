@@ -26,7 +26,7 @@ pub struct Trial {
     pub began: Duration,
     /// From the start of the load generator to its end, start-up included.
     pub length: Duration,
-    /// Where the count comes from: a format of [`counts::KNOWN`], or `server`.
+    /// Source of the count: a format of [`counts::KNOWN`], or `server`.
     pub source: &'static str,
     /// Complete responses.
     pub ok: u64,
@@ -75,7 +75,7 @@ pub enum TrialError {
     Failed {
         /// The command line.
         command: String,
-        /// How it ended.
+        /// Exit status.
         status: std::process::ExitStatus,
         /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
@@ -85,7 +85,7 @@ pub enum TrialError {
     TooLong {
         /// The command line.
         command: String,
-        /// How long it was waited for.
+        /// Timeout that passed.
         limit: Duration,
         /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
@@ -219,7 +219,7 @@ impl Generator<'_> {
         began: Instant,
         interrupt: &Interrupt,
     ) -> Result<(Finished, Option<u64>), TrialError> {
-        /// How long an interrupt may go unnoticed.
+        /// Interval at which interrupts are checked.
         const STEP: Duration = Duration::from_millis(50);
 
         // One that has ended already, and a platform without /proc, have no samples.

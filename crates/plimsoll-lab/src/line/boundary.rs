@@ -1,4 +1,4 @@
-//! Where windows cease to hold: an estimate from windows that held or broke at each of some rates.
+//! The boundary of rates that hold: an estimate from windows that held or broke at each of some rates.
 
 /// The windows at one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Tried {
     pub windows: u32,
 }
 
-/// Where a window holds as often as not.
+/// Rate at which half of the windows hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Boundary {
     /// The estimate, in arrivals per second.

@@ -39,7 +39,7 @@ pub struct Line {
     pub warm_up: Duration,
     /// Whether arrivals came at random rather than evenly.
     pub is_poisson: bool,
-    /// How far apart the rates about the line were, as a fraction.
+    /// Distance of the rates about the line, as a fraction.
     pub precision: f64,
     /// Windows at each of these.
     pub rounds: u32,
@@ -47,11 +47,11 @@ pub struct Line {
     pub seed: u64,
     /// The line, or why there is none.
     pub found: SearchOutcome,
-    /// Where more load began to cost more waiting than it brought, if that lay within what was tried.
+    /// Knee: where more load began to cost more waiting than it brought, if that lay within the tried rates.
     pub knee: Option<f64>,
     /// The Universal Scalability Law over concurrency, if the windows suffice for it.
     pub usl: Option<Usl>,
-    /// How the target's processes were found, if they were observed.
+    /// Origin of the target's processes, if they were observed.
     pub target: Option<String>,
     /// Every window in the order in which they were made.
     pub windows: Vec<Window>,

@@ -23,7 +23,7 @@ pub enum LineError {
     Interrupted,
 }
 
-/// How far the search is.
+/// Progress of the search.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A window begins.

@@ -21,7 +21,7 @@ pub struct SearchPlan {
     pub first: f64,
     /// No higher rate is tried.
     pub most: f64,
-    /// How far apart the rates about the boundary are, as a fraction such as 0.02.
+    /// Distance of the rates about the boundary, as a fraction such as 0.02.
     pub precision: f64,
     /// Windows at each of these rates; at least one.
     pub rounds: u32,
@@ -85,7 +85,7 @@ pub struct WindowOutcome {
     pub connections_full: bool,
 }
 
-/// How a search ended.
+/// Outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SearchEnd {
     /// The line was found.
@@ -109,7 +109,7 @@ pub enum SearchEnd {
 /// The result of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOutcome {
-    /// How it ended.
+    /// The outcome.
     pub ended: SearchEnd,
     /// The highest rate at which, as at every lower one, every window held that counts.
     pub held_up_to: Option<f64>,
@@ -276,7 +276,7 @@ enum Rounds {
     Open(Open, Boundary, Option<f64>),
 }
 
-/// Where the line must be if it is not among the rates of the rounds.
+/// Bounds of the line if it is not among the rates of the rounds.
 #[derive(Debug, Clone, Copy)]
 enum Open {
     /// Below this rate, which broke although higher ones hold.

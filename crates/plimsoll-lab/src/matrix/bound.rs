@@ -4,10 +4,10 @@
 //! front of something else: a backend that serves one at a time, a generator that does. Its figures
 //! are not the target's.
 
-/// How far the growth of latency may be from that of connections, as exponents.
+/// Tolerated difference between the growth of latency and that of connections, as exponents.
 const ABOUT_ONE: std::ops::RangeInclusive<f64> = 0.85..=1.15;
 
-/// How far apart the least and the most connections have to be.
+/// Least ratio of the most connections to the fewest.
 const LEAST_RANGE: f64 = 4.0;
 
 /// One closed load on one target.

@@ -130,7 +130,7 @@ pub fn run(
     Ok(Matrix::new(plan, trials, &refused, kept, conditions))
 }
 
-/// Where groups can be made, or why they cannot.
+/// Folder in which groups can be made, or the reason why there is none.
 #[derive(Debug)]
 struct GroupParent {
     found: Option<Groups>,

@@ -6,7 +6,7 @@ use super::outcome::{CellResult, Figure, Matrix, Winner};
 use super::plan::{Limited, LoadPlan, SizePlan};
 use super::trial::Outcome;
 
-/// Where there is no figure.
+/// Mark of a cell without a figure.
 pub(super) const NOTHING: &str = "–";
 
 /// `value` in the unit of `figure`.
@@ -28,7 +28,7 @@ pub(super) fn cell(result: &CellResult, figure: Figure) -> String {
         .map_or_else(|| NOTHING.to_owned(), |value| shown(figure, value))
 }
 
-/// How much the trials differ: `3 %`.
+/// Spread of the trials: `3 %`.
 pub(super) fn variation(result: &CellResult, figure: Figure) -> String {
     result.variation(figure).map_or_else(String::new, |part| {
         let percent = part * 100.0;

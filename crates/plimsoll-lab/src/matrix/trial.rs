@@ -44,7 +44,7 @@ pub enum Outcome {
     Killed {
         /// `target`, `generator`, `upstream` and its name, or `a process of the target`.
         who: String,
-        /// How long after the start of the trial that was seen, in microseconds.
+        /// Microseconds from the start of the trial until that was seen.
         after_us: u64,
         /// The largest memory of the target that was seen, in bytes.
         peak_memory_bytes: u64,
@@ -73,7 +73,7 @@ pub(super) struct Bench<'a> {
     pub(super) plan: &'a MatrixPlan,
     /// This program, which makes loads.
     pub(super) plimsoll: &'a str,
-    /// Where bounds can be set, if any size asks for them.
+    /// Folder in which bounds can be set, if any size asks for them.
     pub(super) groups: Option<&'a Groups>,
     pub(super) machine_cores: usize,
     pub(super) interrupt: &'a Interrupt,

@@ -17,7 +17,7 @@ use crate::probe::{self, ProbeError, ProbeRequest};
 /// Bytes of a response: profiles of very large Go programs have a few MiB, compressed.
 const LARGEST: u64 = 64 << 20;
 
-/// How long an answer may take beyond the time of the profile.
+/// Timeout of an answer beyond the duration of the profile.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why a server has given no profile.
@@ -49,7 +49,7 @@ pub enum FetchError {
 /// A server that takes profiles of itself, and how one is requested.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// Where it is.
+    /// Its URL.
     pub url: Url,
     /// Fields of the request, such as `authorization`.
     pub fields: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub fn fetch(
     duration: Duration,
     interrupt: &Interrupt,
 ) -> Result<Profile, FetchError> {
-    /// How long an interrupt may go unnoticed.
+    /// Interval at which interrupts are checked.
     const STEP: Duration = Duration::from_millis(50);
 
     let server = Server {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Mapping {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub(super) offset: u64,
     /// The file, or a name in brackets such as `[vdso]`; empty for anonymous memory.
     pub(super) path: PathBuf,

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Stacks, and how often each was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// How long it was taken.
+    /// Duration.
     pub duration: Duration,
     /// Samples per second of processor time and thread.
     pub frequency: u64,
@@ -53,7 +53,7 @@ pub enum Origin {
     Kernel,
 }
 
-/// How much of the samples a function has.
+/// Share of the samples of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionShare {
     /// The function.
@@ -77,7 +77,7 @@ pub struct Nameless {
     pub samples: u64,
 }
 
-/// How much of the samples a thread has.
+/// Share of the samples of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadShare {
     /// Its process.

@@ -145,7 +145,7 @@ fn without_types(name: &str) -> &str {
     }
 }
 
-/// Where distributions put the symbols that they strip from programs.
+/// Folder of the symbols that distributions strip from programs.
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = build_id.split_first()?;
     let mut path = format!("/usr/lib/debug/.build-id/{first:02x}/");

@@ -7,7 +7,7 @@ use super::{Interval, median_in_place};
 pub struct Slope {
     /// The median of the slopes between all pairs of points.
     pub slope: f64,
-    /// Where the slope lies with 99 % confidence, if the points vary independently about a line.
+    /// 99 % confidence interval of the slope, if the points vary independently about a line.
     pub interval: Interval,
 }
 

@@ -3,7 +3,7 @@
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-/// How much of the standard normal distribution lies beyond `value`, which is not negative.
+/// Upper tail probability of the standard normal distribution at `value`, which is not negative.
 pub(super) fn normal_tail(value: f64) -> f64 {
     // Ten deviations further on nothing is left that counts.
     integral(value, value + 10.0, |x| (-x * x / 2.0).exp()) / TAU.sqrt()

@@ -1,13 +1,13 @@
-//! Where the level of a series changes.
+//! Change points: where the level of a series changes.
 
 use crate::statistics::median;
 
-/// How steps are looked for.
+/// Settings of the search for steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeOptions {
-    /// How often a series without a step may be reported to have one, at most.
+    /// Highest rate of false steps in series without one.
     pub level: f64,
-    /// How many shuffles a step is held against.
+    /// Number of shuffles that a step is compared with.
     pub shuffles: u32,
     /// The shortest stretch between two steps, in values; at least 1.
     pub least: usize,
@@ -35,7 +35,7 @@ pub struct Change {
     pub before: f64,
     /// Median from here to the next step.
     pub after: f64,
-    /// How often a shuffled series has a step as clear as this one.
+    /// Share of shuffled series with a step as clear as this one.
     pub p: f64,
 }
 
@@ -109,7 +109,7 @@ fn split(
     split(&values[at..], offset + at, options, random, steps);
 }
 
-/// Where the ranks before and behind differ most, and by how much.
+/// Position of the largest rank difference between before and after, and the difference.
 fn clearest(ranks: &[f64], least: usize) -> Option<(usize, f64)> {
     let n = ranks.len() as f64;
     let mut sum = 0.0;

@@ -21,15 +21,15 @@ pub struct SpawnedPlan {
     pub argv: Vec<String>,
     /// Cores to bind it to; empty leaves it to the scheduler.
     pub cores: Vec<usize>,
-    /// How to tell that it serves.
+    /// Test whether it is ready.
     pub ready: Readiness,
-    /// How long it may take until then.
+    /// Start timeout.
     pub timeout: Duration,
-    /// How long it may take to end after `SIGTERM`, before it is killed.
+    /// Time to end after `SIGTERM` before it is killed.
     pub grace: Duration,
 }
 
-/// How to tell that a program serves.
+/// Test whether a program is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     /// One of these addresses accepts a TCP connection; none may do so before the start.
@@ -47,7 +47,7 @@ pub enum NotReady {
     /// Something else already listens where it was to listen.
     #[error("something already listens on {address}, so `{program}` was not started")]
     AddressTaken {
-        /// Where it listens.
+        /// The expected address.
         address: SocketAddr,
         /// The program that was to be started.
         program: String,
@@ -57,7 +57,7 @@ pub enum NotReady {
     Exited {
         /// The program.
         program: String,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
         /// The end of what it wrote on its standard error.
         stderr: String,
@@ -131,7 +131,7 @@ impl Spawned {
         self.announced.as_deref()
     }
 
-    /// How it ended, if it has, with the end of its standard error; a target must outlive the run.
+    /// Exit status, if it has ended, with the end of its standard error; a target must outlive the run.
     pub fn ended(&mut self) -> Option<(ExitStatus, String)> {
         let status = self.process.wait(Duration::ZERO)?;
         Some((status, self.process.stderr_tail()))
@@ -156,13 +156,13 @@ impl Target for Spawned {
     }
 }
 
-/// How often an address is tried; the wait ends early if the program does.
+/// Interval of attempts to connect; the wait ends early if the program does.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// How long a line of output is waited for before looking whether the run was interrupted.
+/// Interval at which the wait for a line of output checks for an interrupt.
 const LISTEN: Duration = Duration::from_millis(100);
 
-/// How long one attempt to connect may take.
+/// Timeout of one attempt to connect.
 const CONNECT: Duration = Duration::from_millis(500);
 
 /// Blocks until the program serves; gives the URL it announced.

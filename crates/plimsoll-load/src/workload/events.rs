@@ -106,7 +106,7 @@ pub(crate) struct EventStream {
     back_off: BackOff,
 }
 
-/// How far a stream has come.
+/// Progress of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stage {
     /// The response has not begun.
@@ -365,7 +365,7 @@ fn another_type(content_type: &[u8]) -> Failure {
         .because(format!("the content type is {shown}, not {MEDIA_TYPE}"))
 }
 
-/// How many events a piece brought.
+/// Number of events in a piece.
 #[derive(Debug, Default)]
 struct EventCount(u64);
 

@@ -11,7 +11,7 @@ use crate::driver::WorkerState;
 pub(super) struct RedirectChain {
     limit: u32,
     redirects: Redirects,
-    /// Where the response redirects to, if it does.
+    /// Redirect target of the response, if any.
     location: Option<Vec<u8>>,
     /// The request under way, unless it is the planned one.
     request: Option<Request>,

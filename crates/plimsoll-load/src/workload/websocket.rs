@@ -25,7 +25,7 @@ use crate::worker::Seat;
 
 use self::carrier::{Carrier, Opener, Opening};
 
-/// How long a server may take to answer the close frame.
+/// Timeout for the server's close frame.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Starts the virtual users of one connection.

@@ -26,7 +26,7 @@ use crate::import::mapping::is_uuid;
 use crate::import::wiremock::stub;
 use crate::states::States;
 
-/// Where client libraries look for it.
+/// Path that client libraries use.
 pub(crate) const ROOT: &str = "/__admin";
 
 /// The request body is malformed.

@@ -34,7 +34,7 @@ pub(super) struct Database {
     refused: AtomicU64,
     tables: Mutex<Tables>,
     keeper: Option<Keeper>,
-    /// Where its objects came from.
+    /// Source of its objects.
     pub(super) source: Option<PathBuf>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Tables {
     is_array: bool,
     /// Of the JSON of all objects.
     bytes: u64,
-    /// How often they have changed.
+    /// Number of changes.
     version: u64,
 }
 
@@ -286,7 +286,7 @@ fn objects(name: &str, id: &str, list: Vec<Value>) -> Result<Vec<Arc<Object>>, C
     Ok(objects)
 }
 
-/// Where the object of that name stands.
+/// Position of the object of that name.
 pub(super) fn find(list: &[Arc<Object>], id: &str, wanted: &str) -> Option<usize> {
     let mut objects = list.iter();
     objects.position(|object| key(object, id).is_some_and(|key| key == wanted))

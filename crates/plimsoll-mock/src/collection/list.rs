@@ -54,7 +54,7 @@ enum Comparison {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) objects: Vec<Arc<Object>>,
-    /// How many objects all pages have.
+    /// Number of objects on all pages.
     pub(super) total: usize,
     /// Its number and the number of the last one, if the request has pages.
     numbers: Option<(usize, usize)>,
@@ -79,7 +79,7 @@ pub(super) fn page_of(all: &[Arc<Object>], parameters: &Pairs) -> Result<Page, S
 }
 
 impl Page {
-    /// Where the other pages are (RFC 8288).
+    /// Links to the other pages (RFC 8288).
     pub(super) fn link(&self, request: &RequestView<'_>) -> Option<HeaderValue> {
         let (page, last) = self.numbers?;
         let others: Vec<String> = request

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::database::Snapshot;
 use crate::replace::replace;
 
-/// Where a database is kept.
+/// File of a persistent database.
 #[derive(Debug)]
 pub(super) struct Keeper {
     file: Arc<PathBuf>,

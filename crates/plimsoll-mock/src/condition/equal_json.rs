@@ -94,7 +94,7 @@ impl EqualJson {
 struct Comparison {
     ignores_order: bool,
     ignores_extra: bool,
-    /// How many steps the search for elements may still take.
+    /// Remaining steps of the search for elements.
     steps: Cell<u64>,
     is_exceeded: Cell<bool>,
 }

@@ -32,7 +32,7 @@ pub enum JsonTest {
     StructuralContains(String, Value),
 }
 
-/// How numbers are compared.
+/// Comparison of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberOperator {
     /// `equal_number`
@@ -47,7 +47,7 @@ pub enum NumberOperator {
     LessOrEqual,
 }
 
-/// How lengths are compared.
+/// Comparison of lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthOperator {
     /// `array_length_equal`

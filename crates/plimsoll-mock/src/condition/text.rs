@@ -106,7 +106,7 @@ impl TextTest {
         })
     }
 
-    /// How it compares.
+    /// The comparison.
     pub fn operator(&self) -> TextOperator {
         self.operator
     }

@@ -17,7 +17,7 @@ pub struct TimeTest {
     options: TimeOptions,
 }
 
-/// How a test reads and changes times before it compares them.
+/// Parsing and adjustment of times before they are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeOptions {
     /// The pattern (of Java) of times in requests.
@@ -69,7 +69,7 @@ fn moved(time: SystemTime, truncation: Option<&(String, Truncation)>) -> Option<
     }
 }
 
-/// How times are compared.
+/// Comparison of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOrder {
     /// `before`

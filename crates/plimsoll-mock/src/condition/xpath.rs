@@ -135,7 +135,7 @@ impl fmt::Display for XPath {
     }
 }
 
-/// How deep brackets stand in each other.
+/// Nesting depth of brackets.
 fn depth(text: &str) -> usize {
     let (mut now, mut deepest) = (0_usize, 0);
     for byte in text.bytes() {

@@ -14,7 +14,7 @@ use crate::condition::Condition;
 use crate::rules::{Origin, Rule, RuleSet};
 use crate::states::States;
 
-/// Where a rule is to have its place.
+/// Position of an added rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Insertion {
     prefix: Option<String>,

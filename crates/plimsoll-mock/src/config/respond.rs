@@ -256,7 +256,7 @@ fn one(
     })
 }
 
-/// Where the content comes from, by its keys.
+/// Source of the content, by its keys.
 const CONTENTS: [&str; 10] = [
     "file_path",
     "text",

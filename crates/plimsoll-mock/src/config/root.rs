@@ -15,7 +15,7 @@ use crate::rules::{RuleSet, Strategy};
 use crate::sharing::Sharing;
 use crate::states::States;
 
-/// Where a file wants to be served.
+/// Addresses and TLS settings that a file asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listener {
     /// In the clear, or over TLS if that has no separate port; absent if the file does not say.
@@ -24,7 +24,7 @@ pub struct Listener {
     pub tls: Option<TlsListener>,
 }
 
-/// Where and how TLS is served.
+/// TLS addresses and certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsListener {
     /// A certificate in PEM, with those that vouch for it.
@@ -286,7 +286,7 @@ fn tls(mut table: Table<'_>) -> Option<TlsListener> {
 }
 
 impl Listener {
-    /// Where to listen in numbers: names are looked up, of which the first address counts.
+    /// Numeric listen address: names are resolved, and the first address counts.
     pub fn resolve(&self) -> Result<Option<SocketAddr>, std::io::Error> {
         let Some((host, port)) = &self.address else {
             return Ok(None);

@@ -23,7 +23,7 @@ pub enum ForeignKind {
 }
 
 impl ForeignKind {
-    /// How people know it.
+    /// Name of the format.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WireMock => "WireMock",

@@ -170,7 +170,7 @@ impl RequestParts {
         &self.path
     }
 
-    /// How many parameters it asks for: of two rules the one with more of them comes first.
+    /// Number of parameters in its condition: of two rules the one with more comes first.
     pub(crate) fn parameters(&self) -> usize {
         self.parameters.len()
             + match &self.content {

@@ -17,7 +17,7 @@ const WRITTEN_ANEW: [&str; 4] = ["expect", "host", "x-forwarded-proto", "x-forwa
 /// three.
 const MOST_HOPS: usize = 10;
 
-/// How this program is called in `via`.
+/// Name of this program in `via`.
 const PSEUDONYM: &str = "plimsoll";
 
 /// A request as it is sent, and what is to be known of it.

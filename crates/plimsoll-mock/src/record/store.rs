@@ -32,7 +32,7 @@ fallback_respond_dir = \"files\"
 /// The first line of its rule files.
 const HEAD: &str = "strategy = \"priority\"\n";
 
-/// Where contents lie.
+/// Folders of contents.
 const BODIES: &str = "bodies";
 
 /// The written files of a recording.
@@ -49,7 +49,7 @@ pub(super) struct Store {
     length: Option<u64>,
     /// Whether it has everything.
     is_written: bool,
-    /// How many writes ago it has not been written.
+    /// Number of writes since it was last written.
     waited: u32,
 }
 

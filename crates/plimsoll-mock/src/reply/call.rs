@@ -21,7 +21,7 @@ pub(crate) struct ReplyCall<'a, 'r> {
     pub(crate) request: &'a RequestView<'r>,
     /// Which pages may read the response.
     pub(crate) allowed: Allowed,
-    /// How long the response is held back.
+    /// Delay of the response.
     pub(crate) delay: Duration,
 }
 

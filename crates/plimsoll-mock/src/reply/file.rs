@@ -18,7 +18,7 @@ pub const RECORDS: &str = "records";
 /// A file that a rule responds with.
 #[derive(Debug, Clone)]
 pub struct ReplyFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// The folder that it must lie in, links resolved.
     pub root: PathBuf,

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::affix::Affixes;
 use crate::condition::text::{TextOperator, TextTest};
 
-/// How a rule is found by the path of a request.
+/// Index key of a rule: the part of its path condition that a request's path is looked up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup<'t> {
     /// The whole path.

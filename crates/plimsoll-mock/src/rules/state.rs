@@ -17,7 +17,7 @@ struct Counters {
 }
 
 impl RuleState {
-    /// How many requests it has answered since the journal was last emptied; 0 without a journal.
+    /// Number of requests it has answered since the journal was last emptied; 0 without a journal.
     pub fn hits(&self) -> u64 {
         self.0.hits.load(Ordering::Relaxed)
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// How one is chosen.
+/// Strategy that chooses one of several matching rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
     /// The first of the file.
@@ -61,7 +61,7 @@ pub(super) fn weighted(weights: impl Iterator<Item = u32> + Clone, random: u64) 
     None
 }
 
-/// How far round-robin has come, for each set of rules that matched together.
+/// Round-robin position for each set of rules that matched together.
 #[derive(Debug, Default)]
 pub(super) struct Rotations(Mutex<HashMap<Box<[u32]>, usize>>);
 

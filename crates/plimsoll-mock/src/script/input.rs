@@ -86,7 +86,7 @@ impl Input {
         Ok(())
     }
 
-    /// How many arguments those are.
+    /// Number of these arguments.
     pub(super) const ARGUMENTS: usize = 13;
 }
 

@@ -20,7 +20,7 @@ use crate::template::Chance;
 /// Threads that may be lost before no more scripts are run.
 const MOST_LOST: u32 = 3;
 
-/// How often a thread is looked at that has not answered.
+/// Interval at which a thread without an answer is checked.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Hands requests to a thread, which begins with the first one.

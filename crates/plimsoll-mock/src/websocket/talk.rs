@@ -29,7 +29,7 @@ const MOST_WAITING: usize = 1000;
 /// The same in bytes.
 const MOST_WAITING_BYTES: usize = 16 << 20;
 
-/// How long the client may take to end its side.
+/// Time the client has to close its side.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Holds a conversation until one side ends it.

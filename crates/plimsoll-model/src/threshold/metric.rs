@@ -10,7 +10,7 @@ use crate::{
 /// A figure of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// How long something took.
+    /// A duration.
     Time(Trend),
     /// Exchanges that ended, with or without a response; as a rate, the responses completed within
     /// the measured window per second of it.
@@ -46,7 +46,7 @@ pub enum Trend {
     Phase(Phase),
 }
 
-/// How many values become one.
+/// Aggregation of many values to one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aggregation {
     /// The arithmetic mean.
@@ -57,7 +57,7 @@ pub enum Aggregation {
     Most,
     /// The value at this fraction of all.
     Quantile(f64),
-    /// How many there are.
+    /// The count.
     Count,
     /// Per second, or the share of all.
     Rate,
@@ -88,7 +88,7 @@ pub enum Unit {
 pub trait Measured {
     /// Its length.
     fn length(&self) -> Duration;
-    /// How many exchanges came to what.
+    /// Counts of exchanges by outcome.
     fn counts(&self) -> Counts;
     /// Exchanges without a response or with a status outside 200 to 399; for gRPC, one that is not
     /// `OK`.
@@ -99,7 +99,7 @@ pub trait Measured {
     fn bytes_received(&self) -> u64;
     /// Bytes of the exchanges that completed within the measured window.
     fn bytes_in_window(&self) -> WindowBytes;
-    /// How long something took; `None` if that was not recorded.
+    /// Durations; `None` if none were recorded.
     fn times(&self, trend: Trend) -> Option<&Histogram>;
     /// Cost of the target, if it was observed.
     fn server(&self) -> Option<ServerFigures>;

@@ -38,7 +38,7 @@ impl CostDocument {
 /// The cost of the run to the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetDocument {
-    /// How it was found.
+    /// Origin of the target's processes.
     pub name: String,
     /// Processor time.
     #[serde(flatten)]
@@ -89,9 +89,9 @@ pub struct GeneratorDocument {
     pub peak_memory_bytes: Option<u64>,
     /// Busiest worker: share of one core.
     pub busiest_worker_percent: f64,
-    /// How late timers fired: 99th percentile.
+    /// Lateness of timers: 99th percentile.
     pub lag_p99_us: f64,
-    /// How late timers fired at worst.
+    /// Maximum lateness of timers.
     pub lag_max_us: f64,
     /// Set when the figures describe the generator rather than the target.
     pub saturated: Option<SaturationDocument>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{is_zero, microseconds, rounded};
 
-/// How many exchanges came to what; `started` is always `ok + failed + aborted`.
+/// Counts of exchanges by outcome; `started` is always `ok + failed + aborted`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountsDocument {
     /// Exchanges begun in the window.
@@ -77,7 +77,7 @@ pub struct FailureDocument {
     pub phase: String,
     /// The kind of failure.
     pub kind: String,
-    /// How often.
+    /// Number of exchanges.
     pub count: u64,
     /// The side of the first one: `ours`, `theirs`, `network`, `config`.
     pub side: String,
@@ -114,7 +114,7 @@ pub struct ThresholdDocument {
     /// The unit of both: `us`, `count`, `per_second`, `ratio`, `bytes`, `bytes_per_second`,
     /// `percent`.
     pub unit: String,
-    /// How far the value is within the limit, in percent of the limit; negative beyond it.
+    /// Margin to the limit, in percent of the limit; negative beyond it.
     pub margin_percent: Option<f64>,
     /// Of a threshold over a stretch: the end of the worst one, since the start of the run.
     pub at_us: Option<f64>,

@@ -10,7 +10,7 @@ use super::microseconds;
 pub struct LoadDocument {
     /// The target's URL, credentials masked; the first one where there are several.
     pub url: String,
-    /// How many different URLs were requested.
+    /// Number of distinct URLs requested.
     pub urls: usize,
     /// The request method.
     pub method: String,

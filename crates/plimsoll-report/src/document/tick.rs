@@ -65,7 +65,7 @@ pub struct TickDocument {
 pub struct SpreadDocument {
     /// The longest latency that it stands for.
     pub up_to_us: f64,
-    /// How many exchanges it holds.
+    /// Number of exchanges in it.
     pub count: u64,
 }
 

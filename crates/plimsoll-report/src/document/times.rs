@@ -1,11 +1,11 @@
-//! How long things took.
+//! Durations of exchanges and phases.
 
 use plimsoll_model::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::microseconds;
 
-/// How long exchanges took, by the two ways to count.
+/// Durations of exchanges, from the intended and from the actual start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyDocument {
     /// From the actual start.
@@ -17,7 +17,7 @@ pub struct LatencyDocument {
 /// A distribution of durations; all but `count` are `null` if nothing was counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimesDocument {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Smallest.
     pub min_us: Option<f64>,
@@ -60,12 +60,12 @@ impl TimesDocument {
     }
 }
 
-/// How long one phase took in those exchanges that completed it.
+/// Durations of one phase in the exchanges that completed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseDocument {
     /// Its name.
     pub phase: String,
-    /// How long it took.
+    /// Duration.
     #[serde(flatten)]
     pub times: TimesDocument,
 }

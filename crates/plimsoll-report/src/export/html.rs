@@ -378,7 +378,7 @@ fn phases(run: &RunRecord, title: String) -> Stack {
     }
 }
 
-/// How latencies were spread, over time; seconds beyond the resolution are put together.
+/// Distribution of latency over time; seconds beyond the resolution are put together.
 fn heat_map(run: &RunRecord, title: String) -> HeatMap {
     let ticks = &run.summary.ticks;
     let together = ticks.len().div_ceil(MOST_COLUMNS).max(1);
@@ -407,7 +407,7 @@ fn heat_map(run: &RunRecord, title: String) -> HeatMap {
     }
 }
 
-/// Where the bucket begins that ends at `up_to`: at the number before it in the E6 series.
+/// Lower end of the bucket that ends at `up_to`: the number before it in the E6 series.
 fn end_before(up_to: f64) -> f64 {
     let power = 10_f64.powf(up_to.log10().floor());
     let step = [1.0, 1.5, 2.2, 3.3, 4.7, 6.8]

@@ -97,7 +97,7 @@ impl Axis {
 }
 
 impl Mapped {
-    /// Where `value` is in the drawing.
+    /// Position of `value` in the drawing.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = (self.axis.measure(value) - self.from) / (self.to - self.from);
         self.place.0 + share.clamp(-1.0, 2.0) * (self.place.1 - self.place.0)

@@ -205,7 +205,7 @@ fn phases(page: &mut Page, checked: &Checked) {
     ));
 }
 
-/// Where a phase lies in the whole: at least one column, so that the shortest can be seen.
+/// Bar of a phase within the whole: at least one column, so that the shortest can be seen.
 fn bar(before: Duration, took: Duration, whole: f64, mark: &str) -> String {
     let column = |at: Duration| {
         let share = if whole > 0.0 {

@@ -9,7 +9,7 @@ use super::numbers::{count, duration, optional, rate};
 use super::page::shortened;
 use super::style::{Emphasis, Style};
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Length of the run, warm-up included, if it is bounded by time.

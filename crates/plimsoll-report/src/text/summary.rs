@@ -12,7 +12,7 @@ use plimsoll_model::RunSummary;
 use super::page::Page;
 use super::style::Style;
 
-/// How much of a run the summary shows.
+/// Level of detail of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
     /// The principal figures, what went wrong first, the verdict.

@@ -1,4 +1,4 @@
-//! Where a `[[listen]]` listens, and what goes together with that.
+//! Addresses of a `[[listen]]`, and the options that depend on them.
 
 use crate::config::document::{Table, as_text};
 use crate::engine::address::Address;

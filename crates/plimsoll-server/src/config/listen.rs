@@ -168,7 +168,7 @@ fn compile_raw(
     }
 }
 
-/// How a listener is encrypted, if it is.
+/// TLS settings of a listener, if it has TLS.
 struct Secured {
     http2: bool,
     tls: Option<Arc<rustls::ServerConfig>>,

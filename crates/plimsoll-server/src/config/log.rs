@@ -15,11 +15,11 @@ use crate::observe::counters::Counters;
 pub struct LogPlan {
     /// The access log.
     pub log: AccessLog,
-    /// Where it is to be written.
+    /// Destination of the log.
     pub target: LogTarget,
 }
 
-/// Where a log is written.
+/// Destination of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTarget {
     /// At the end of this file.

@@ -1,11 +1,11 @@
-//! Where a listener listens.
+//! Address of a listener: TCP, UDP or a Unix socket.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a listener listens.
+/// Address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A port; 0 takes a free one. `[::]` means every address of both families.

@@ -1,4 +1,4 @@
-//! How many connections there may be: of all clients, and of each address. All workers of an engine share it.
+//! Connection limits: in total, and per client address. All workers of an engine share them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -15,15 +15,15 @@ use crate::engine::run;
 pub struct HandedOver {
     /// The kind of socket.
     pub transport: Transport,
-    /// Where the configuration says that it listens.
+    /// Configured address.
     pub address: Address,
     /// Of several listeners with the same address, such as port 0, which one.
     pub nth: usize,
-    /// Where it really listens.
+    /// Bound address.
     pub bound: Address,
     /// Of the sockets, the first that a worker reads; others are kept so that the numbers of those behind them stay.
     pub first: usize,
-    /// How many sockets workers read.
+    /// Number of sockets that workers read.
     pub active: usize,
     /// In the order in which they were bound.
     pub sockets: Vec<OwnedFd>,

@@ -88,7 +88,7 @@ impl Sockets {
         Ok((Self::Unix(shared.collect::<io::Result<_>>()?), file))
     }
 
-    /// Where they listen, if that is a port.
+    /// Their address, if it has a port.
     pub(crate) fn port(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(sockets) => sockets.first()?.local_addr().ok(),

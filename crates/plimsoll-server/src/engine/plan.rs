@@ -20,7 +20,7 @@ pub struct EnginePlan {
     pub threads: usize,
     /// Binds each worker to one core.
     pub pin: bool,
-    /// Where it listens, and what for.
+    /// Address and purpose of a listener.
     pub listeners: Vec<ListenerPlan>,
     /// Limits for clients.
     pub limits: Limits,
@@ -44,7 +44,7 @@ impl EnginePlan {
 /// One listener.
 #[derive(Clone)]
 pub struct ListenerPlan {
-    /// Where.
+    /// Address.
     pub address: Address,
     /// Permissions of a socket in the file system, such as `0o660`.
     pub mode: Option<u32>,
@@ -100,7 +100,7 @@ pub enum Serves {
     Quic(QuicPlan),
 }
 
-/// How HTTP/3 is spoken beside HTTP/1 and HTTP/2.
+/// Settings of HTTP/3 beside HTTP/1 and HTTP/2.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Http3Plan {
     /// The UDP port that is advertised to clients, where it is not that of the socket.
@@ -123,7 +123,7 @@ impl Serves {
         }
     }
 
-    /// How QUIC is spoken by `limits`, if it is.
+    /// Transport settings of QUIC with `limits`, if the listener has QUIC.
     pub(super) fn quic(&self, limits: &Limits) -> Result<Option<quinn::ServerConfig>, NoTls13> {
         match self {
             Self::Http {

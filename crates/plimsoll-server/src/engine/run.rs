@@ -65,7 +65,7 @@ pub(crate) struct Update {
     pub(crate) is_last: bool,
     pub(crate) proxied_by: Vec<IpNet>,
     pub(crate) serves: Serves,
-    /// How QUIC is spoken, for a socket of it.
+    /// Transport settings of a QUIC socket.
     pub(crate) quic: Option<quinn::ServerConfig>,
     /// The number of the first worker's socket of QUIC among those of the port.
     pub(crate) first_number: usize,
@@ -88,7 +88,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const FAREWELL_TURNS: usize = 64;
 const FAREWELLS_IN_A_TURN: usize = 8;
 
-/// How often a draining worker looks whether all has ended.
+/// Interval at which a draining worker checks whether all connections have ended.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
 /// Runs a worker on the calling thread until it gets the command to stop.
@@ -153,7 +153,7 @@ enum ListenerService {
     Datagram(Rc<DatagramListener>),
 }
 
-/// How whole connections are served; a reload replaces it.
+/// Service for whole connections; a reload replaces it.
 struct Streams {
     handler: RefCell<Rc<dyn StreamHandler>>,
     tls: RefCell<Option<TlsAcceptor>>,

@@ -7,7 +7,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use plimsoll_wire::h1::Header;
 use plimsoll_wire::http::FieldList;
 
-/// Where the fields of a request lie.
+/// Storage of a request's header fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fields<'a> {
     Http1(&'a [Header<'a>]),

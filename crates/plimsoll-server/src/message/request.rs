@@ -24,7 +24,7 @@ use crate::observe::counters::RouteTag;
 pub struct Request<'a> {
     /// A token, in the case it was sent in.
     pub method: &'a str,
-    /// How it came.
+    /// Protocol version.
     pub scheme: Scheme,
     /// `host` or `host:port`; empty only over HTTP/1.0.
     pub authority: &'a str,
@@ -102,7 +102,7 @@ pub(crate) struct Notes {
     pub(crate) trace: Option<TraceNote>,
     /// The user, by its credentials.
     pub(crate) user: Option<Rc<str>>,
-    /// Where it was forwarded to.
+    /// Upstream of the request.
     pub(crate) upstream: Option<UpstreamNote>,
 }
 
@@ -119,14 +119,14 @@ pub struct TraceNote {
     pub is_sampled: bool,
 }
 
-/// Where a request was forwarded to, for the access log.
+/// Upstream and server of a forwarded request, for the access log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamNote {
     /// The name of the upstream.
     pub upstream: Arc<str>,
     /// The server that was tried last.
     pub server: Arc<str>,
-    /// How many servers were tried, or one several times.
+    /// Number of attempts.
     pub attempts: u32,
     /// Name lookup, connection and handshake, if a connection was opened for the last attempt.
     pub connect: Option<Duration>,
@@ -154,7 +154,7 @@ impl Content {
         }
     }
 
-    /// Where interim responses wait, if the action may send some.
+    /// Queue of interim responses, if the action may send some.
     #[inline]
     pub(crate) fn interims(&self) -> Option<&Rc<Interims>> {
         match self.kept.get() {
@@ -206,7 +206,7 @@ impl Content {
 pub struct OwnedRequest {
     /// Method, authority, path, and the query with its question mark, behind one another.
     text: Box<str>,
-    /// Where method, authority and path end.
+    /// Ends of method, authority and path.
     ends: [usize; 3],
     scheme: Scheme,
     version: Version,

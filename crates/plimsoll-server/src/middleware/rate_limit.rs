@@ -23,14 +23,14 @@ use crate::message::response::Response;
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// How often one client may ask.
+/// Request rate that each client is allowed.
 #[derive(Debug)]
 pub struct RateLimit {
     name: &'static str,
     key: LimitKey,
     /// Tokens that a full bucket holds.
     burst: u32,
-    /// How long one token takes to come back.
+    /// Time in which one token is refilled.
     interval: Duration,
     buckets: Mutex<Buckets>,
 }

@@ -10,7 +10,7 @@ use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
 use crate::message::request::Request;
 
-/// How requests are named.
+/// Settings of request IDs.
 #[derive(Debug, Clone)]
 pub struct RequestIds {
     /// The field that carries the name, on requests and on responses.

@@ -15,7 +15,7 @@ use crate::message::request::{Request, TraceNote};
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// How traces are taken part in.
+/// Settings of W3C trace context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
     /// The trace of a client is continued rather than replaced by one of our own.

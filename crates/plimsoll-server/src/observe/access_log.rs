@@ -21,7 +21,7 @@ pub use crate::observe::access_log::line::LoggedConnection;
 use crate::observe::access_log::queue::Queue;
 use crate::observe::counters::Counters;
 
-/// How a line is written.
+/// Format of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// One JSON object.
@@ -31,7 +31,7 @@ pub enum LogFormat {
     Combined,
 }
 
-/// Where requests are noted; clones note in the same place.
+/// The access log; clones write to the same log.
 ///
 /// Lines wait in its queue until [`write_to`](Self::write_to) is called, which is done once.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// One such moment, to be shown at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
     /// The file, URL or name that it is about, with the place in it if there is one.
     pub about: Option<String>,
@@ -16,7 +16,7 @@ pub struct Notice {
     pub hint: Option<String>,
 }
 
-/// How bad it is.
+/// Severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Something was done.

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::origin::Answer;
 
-/// Where a head must fit; also what is read at a time.
+/// Maximum size of a request head, and the size of one read.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 const BAD_REQUEST: &[u8] =

@@ -8,7 +8,7 @@ use plimsoll_model::Clock;
 
 use crate::worker::ConnectionGuard;
 
-/// How many streams have a task, and when a request was last under way.
+/// Number of running stream tasks, and the time of the last request.
 #[derive(Debug)]
 pub(crate) struct Activity {
     tasks: Cell<usize>,

@@ -114,9 +114,9 @@ struct Http1 {
     since: Instant,
     /// When the head that is not whole yet began.
     head_since: Instant,
-    /// How fast the content of the request at hand comes.
+    /// Rate at which the content of the current request arrives.
     content_pace: Pace,
-    /// How fast the client takes what it did not take at once.
+    /// Rate at which the client takes output that it did not take at once.
     write_pace: Pace,
     /// Unread content that was thrown away for the current request.
     discarded: u64,
@@ -132,11 +132,11 @@ struct Http1 {
     is_overfull: bool,
     /// Nothing was read yet, so it may be HTTP/2.
     is_fresh: bool,
-    /// Where HTTP/3 is spoken.
+    /// Value of `alt-svc` that announces HTTP/3.
     alternative: Option<Rc<AltSvc>>,
 }
 
-/// How a connection ends, or goes on elsewhere.
+/// End of a connection, or its next protocol.
 enum End {
     Closed,
     Linger,
@@ -144,7 +144,7 @@ enum End {
     Http2,
 }
 
-/// How a connection breaks.
+/// Reason for a broken connection.
 enum Broken {
     Cut(Cut),
     Io,

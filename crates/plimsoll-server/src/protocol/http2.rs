@@ -134,7 +134,7 @@ struct Http2 {
     accepted: Vec<Accepted>,
     /// The client got the refusal of too much content.
     is_given_up: bool,
-    /// Where HTTP/3 is spoken.
+    /// Value of `alt-svc` that announces HTTP/3.
     alternative: Option<Rc<AltSvc>>,
 }
 
@@ -143,7 +143,7 @@ type Accepted = (http::Request<RecvStream>, SendResponse<Bytes>);
 /// Requests that may wait for each other.
 const MOST_GATHERED: usize = 64;
 
-/// How long a client that got GOAWAY may take to notice.
+/// Time a client has to notice GOAWAY.
 const LINGER: Duration = Duration::from_secs(2);
 
 enum Event {

@@ -46,7 +46,7 @@ const SOME_MORE: usize = 100_000;
 /// one with more of them is let go.
 const MOST_HEADLESS: usize = 10_000;
 
-/// How long the client may take to take the notice that the connection ends.
+/// Time the client has to receive the notice that the connection ends.
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// Serves `quic` until either side closes it.

@@ -26,7 +26,7 @@ pub struct Stream {
     writes: Option<Box<WriteLimit>>,
 }
 
-/// How long a peer may take nothing while there is something to be written.
+/// Write timeout: time a peer may take nothing while output is pending.
 #[derive(Debug)]
 struct WriteLimit {
     timeout: Duration,

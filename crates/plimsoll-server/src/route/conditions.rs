@@ -26,7 +26,7 @@ pub struct FieldCondition {
     pub value: Option<String>,
 }
 
-/// How exactly a route says what it answers; the greatest wins, and the first of equals.
+/// Specificity of a route; the greatest wins, and the first of equals.
 pub(super) type Exactness = (u8, usize, u8, usize);
 
 impl RouteConditions {

@@ -78,7 +78,7 @@ pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
     links
 }
 
-/// Where `<meta http-equiv="refresh" content="5; url=…">` leads.
+/// Target of `<meta http-equiv="refresh" content="5; url=…">`.
 fn refresh(name: &[u8], get: &dyn Fn(&[u8]) -> Option<String>) -> Option<String> {
     let is_refresh = name == b"meta" && get(b"http-equiv")?.trim().eq_ignore_ascii_case("refresh");
     let content = get(b"content").filter(|_| is_refresh)?;
@@ -91,7 +91,7 @@ fn refresh(name: &[u8], get: &dyn Fn(&[u8]) -> Option<String>) -> Option<String>
     Some(target.trim_matches(['"', '\'']).to_owned())
 }
 
-/// Where a form is sent to by GET; what is sent by another method is no page to look for.
+/// Target of a form with method GET; forms with other methods are not followed.
 fn form_target(name: &[u8], get: &dyn Fn(&[u8]) -> Option<String>) -> Option<String> {
     let is_get = get(b"method").is_none_or(|method| method.trim().eq_ignore_ascii_case("get"));
     get(b"action").filter(|_| name == b"form" && is_get)

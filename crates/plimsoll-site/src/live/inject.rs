@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Where a page's body ends, unless it leaves that to the reader.
+/// End of a page's body, unless it is implied.
 const END: &[u8] = b"</body";
 
 /// `page` with `tag` at the end of its body.

@@ -1,4 +1,4 @@
-//! How much of a program's file it needs to run.
+//! The part of a program's file that it needs to run.
 
 /// Bytes of an ELF file of 64 bits that are loaded when it runs, its headers among them; what follows are tables for
 /// debuggers and linkers. All of it, for a file of another kind.

@@ -60,14 +60,14 @@ pub struct PackedFile {
     pub copies: Vec<(String, u64)>,
 }
 
-/// Where the parts of a file with a payload are.
+/// Offsets of the parts of a packed file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trailer {
-    /// Where the program ends and the payload begins.
+    /// End of the program and start of the payload.
     pub(super) payload: u64,
-    /// Where the index begins.
+    /// Start of the index.
     pub(super) index: u64,
-    /// Where it ends and the trailer begins.
+    /// End of the index and start of the trailer.
     pub(super) end: u64,
     pub(super) checksum: [u8; 32],
 }

@@ -1,4 +1,4 @@
-//! Where a body ends: the header fields that decide it (RFC 9112, section 6.3).
+//! Message body length: the header fields that decide it (RFC 9112, section 6.3).
 
 use httparse::Header;
 

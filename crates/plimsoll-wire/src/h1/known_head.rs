@@ -24,7 +24,7 @@ pub(crate) struct HeadFacts {
     pub(crate) length: usize,
     pub(crate) status: u16,
     pub(crate) minor_version: u8,
-    /// How many header fields there are.
+    /// Number of header fields.
     pub(crate) headers: usize,
     pub(crate) framing: Framing,
 }

@@ -166,7 +166,7 @@ enum State {
     Complete,
 }
 
-/// How far one call of [`ResponseDecoder::decode`] came.
+/// Progress of one call of [`ResponseDecoder::decode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded {
     /// Bytes of the input that belong to this response.

@@ -82,7 +82,7 @@ pub struct ReceivedHead<'a> {
     pub upgrade: Option<&'a [u8]>,
 }
 
-/// How long the content of a request is.
+/// Framing of a request's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
     /// There is none.

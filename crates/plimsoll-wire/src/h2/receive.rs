@@ -5,7 +5,7 @@ use crate::h2::frame::{self, FrameHeader, HEADER_BYTES};
 use crate::h2::message::Block;
 use crate::h2::{Connection, ConnectionError, Events};
 
-/// Where in the peer's bytes a connection is.
+/// Position in the peer's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     /// The beginning of a frame that a read cut in two; content is not kept.

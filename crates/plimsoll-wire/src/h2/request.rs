@@ -133,13 +133,13 @@ impl RequestHead {
 }
 
 impl EncodedRequest {
-    /// Where [`headers`](Self::headers) have the path.
+    /// Position of the path in [`headers`](Self::headers).
     pub const PATH: usize = 2;
 
-    /// Where [`headers`](Self::headers) have the authority.
+    /// Position of the authority in [`headers`](Self::headers).
     pub const AUTHORITY: usize = 3;
 
-    /// Where [`headers`](Self::headers) have the first field that was added to the head.
+    /// Position of the first added field in [`headers`](Self::headers).
     pub const FIRST_FIELD: usize = 4;
 
     /// Names and values: `:method`, `:scheme`, `:path`, `:authority`, the fields in the order in which

@@ -20,7 +20,7 @@ const MOST_STREAMS: u32 = 1 << 20;
 /// more might be refused.
 const STREAMS_BEFORE_SETTINGS: u32 = 1;
 
-/// How a connection is set up; values out of range are taken to the nearest that HTTP/2 has.
+/// Settings of a connection; values out of range are clamped to those of RFC 9113.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Streams at a time, whatever more the peer allows.

@@ -69,7 +69,7 @@ fn changed(section: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Where the line of `:protocol` begins and ends, if its value is `value`.
+/// Range of the line of `:protocol`, if its value is `value`.
 fn protocol(section: &[u8], value: &[u8]) -> Result<Option<(usize, usize)>, HpackError> {
     let mut input = section;
     // Required Insert Count and Base (RFC 9204, section 4.5.1).

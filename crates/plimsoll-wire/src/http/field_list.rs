@@ -7,7 +7,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldList {
     text: Vec<u8>,
-    /// Where the name and the value of each end.
+    /// Ends of the name and the value of each field.
     ends: Vec<(u32, u32)>,
 }
 
@@ -27,7 +27,7 @@ impl FieldList {
         }
     }
 
-    /// How many there are.
+    /// Number of fields.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

@@ -26,7 +26,7 @@ pub(super) fn enter_own(settings: &[(&str, &str)]) -> Result<(), NetworkError> {
     Ok(())
 }
 
-/// How many ports `ip_local_port_range` has; the kernel's default if it cannot be read.
+/// Number of ports in `ip_local_port_range`; the kernel's default if it cannot be read.
 pub(super) fn ephemeral_ports() -> usize {
     const DEFAULT: usize = 28_232;
 

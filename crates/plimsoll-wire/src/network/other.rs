@@ -1,4 +1,4 @@
-//! Where there are no network namespaces.
+//! Systems without network namespaces.
 
 use super::NetworkError;
 

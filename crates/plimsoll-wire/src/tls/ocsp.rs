@@ -24,10 +24,10 @@ use crate::tls::pem::{self, MaterialError};
 /// Longer responses are not looked at, in bytes.
 pub const MOST_OCSP_BYTES: u64 = 64 * 1024;
 
-/// How long a response holds that does not say when there is a newer one.
+/// Lifetime of a response without `nextUpdate`.
 const UNSAID: Duration = Duration::from_hours(24);
 
-/// How far clocks may differ: five minutes, as in OpenSSL's `ocsp` and Kerberos.
+/// Tolerated clock difference: five minutes, as in OpenSSL's `ocsp` and Kerberos.
 const SKEW: Duration = Duration::from_mins(5);
 
 /// id-pkix-ocsp-basic, 1.3.6.1.5.5.7.48.1.1

@@ -22,7 +22,7 @@ pub enum MaterialError {
     Syntax {
         /// The file.
         file: PathBuf,
-        /// Where the syntax breaks.
+        /// Position of the syntax error.
         reason: String,
     },
     /// It holds no certificate.

@@ -46,9 +46,9 @@ pub enum ServerCertificate {
 pub struct AwaitedCertificate {
     /// The names that it is for, in lower case.
     pub names: Vec<String>,
-    /// Where it will lie, in PEM, with its key.
+    /// File of the certificate with its key, in PEM, once it is ordered.
     pub file: PathBuf,
-    /// Where what its authority says of its revocation will lie, in DER.
+    /// File of its OCSP response, in DER.
     pub ocsp: Option<PathBuf>,
 }
 

@@ -32,7 +32,7 @@ pub struct TlsSettings {
     pub versions: TlsVersions,
     /// Cipher suites to offer, best first (`--ciphers`); absent means all that can be spoken.
     pub ciphers: Option<CipherSuites>,
-    /// Where the secrets of sessions are appended (`--tls-key-log`).
+    /// File to which session secrets are appended (`--tls-key-log`).
     pub key_log: Option<PathBuf>,
 }
 

@@ -110,7 +110,7 @@ impl ValueTest {
     }
 }
 
-/// How deep brackets and parentheses outside of quotes are nested.
+/// Nesting depth of brackets and parentheses outside of quotes.
 fn depth(path: &str) -> usize {
     let mut depth: usize = 0;
     let mut deepest = 0;

@@ -18,7 +18,7 @@ use crate::matrix::usage::{ObservedSide, Usage};
 use crate::plans::fill;
 use crate::server::on_own_lines;
 
-/// How often everything is looked at.
+/// Sampling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Part of the window over which use is measured: the generator must not be gone at its end.

@@ -14,7 +14,7 @@ use crate::matrix::usage::ObservedSide;
 use crate::plans::{ProcessPlan, TargetPlan, fill, parse_url};
 use crate::server::{self, Running};
 
-/// How long a process that was killed may take to be gone.
+/// Time a killed process has to disappear.
 const LAST_BREATH: Duration = Duration::from_millis(500);
 
 /// The processes of a target that is up.

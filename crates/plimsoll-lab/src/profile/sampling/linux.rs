@@ -24,7 +24,7 @@ use unwind::Unwinding;
 
 mod unwind;
 
-/// How often threads are looked for and samples taken over.
+/// Interval at which new threads are found and samples are read.
 const BEAT: Duration = Duration::from_millis(20);
 
 /// Bytes that hold the samples of a thread between two beats.

@@ -37,7 +37,7 @@ pub(super) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 #[cfg(target_arch = "aarch64")]
 pub(super) const REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
 
-/// Where a thread is, where its stack ends, and what framehop begins with.
+/// Registers, end of the stack and start state of the unwinder.
 #[cfg(target_arch = "x86_64")]
 fn start(registers: &[u64]) -> Option<(u64, u64, UnwindRegsNative)> {
     let &[frame, stack, instruction] = registers else {
@@ -47,7 +47,7 @@ fn start(registers: &[u64]) -> Option<(u64, u64, UnwindRegsNative)> {
     Some((instruction, stack, begin))
 }
 
-/// Where a thread is, where its stack ends, and what framehop begins with.
+/// Registers, end of the stack and start state of the unwinder.
 #[cfg(target_arch = "aarch64")]
 fn start(registers: &[u64]) -> Option<(u64, u64, UnwindRegsNative)> {
     let &[frame, link, stack, instruction] = registers else {

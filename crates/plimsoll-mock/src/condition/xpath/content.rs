@@ -17,7 +17,7 @@ const MOST_ATTRIBUTES: usize = 256;
 /// Namespace declarations of a document: the parser searches all of them for each prefix.
 const MOST_NAMESPACES: usize = 256;
 
-/// How deep elements may be nested.
+/// Maximum nesting of elements.
 const DEEPEST: usize = 10_000;
 
 /// Why content is not looked at as XML.
@@ -107,7 +107,7 @@ fn count(content: &[u8]) -> Result<(), XmlError> {
     Ok(())
 }
 
-/// Where markup ends, behind `end`.
+/// End of markup, behind `end`.
 fn after(markup: &[u8], from: usize, end: &[u8]) -> Option<usize> {
     let inner = markup.get(from..)?;
     let at = inner.windows(end.len()).position(|it| it == end)?;

@@ -112,7 +112,7 @@ struct Entry {
 #[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,
-    /// Where each ends, and whether it is there.
+    /// End of each part, if it is present.
     ends: [(usize, bool); 6],
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Record<'a> {
     pub(super) route: Option<&'a str>,
     pub(super) request_id: Option<&'a str>,
     pub(super) trace: Option<u128>,
-    /// Where it was forwarded to.
+    /// Upstream of the request.
     pub(super) upstream: Option<&'a UpstreamNote>,
     /// The whole response was handed to the connection.
     pub(super) is_whole: bool,
@@ -128,7 +128,7 @@ pub struct LoggedConnection<'a> {
     pub protocol: &'static str,
     /// The name that a TLS client requested, in lower case.
     pub server_name: Option<&'a str>,
-    /// Where it was forwarded to: the upstream and its server.
+    /// Upstream and server of a forwarded request.
     pub forwarded: Option<(&'a str, &'a str)>,
     /// Servers that were tried.
     pub attempts: u32,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::observe::access_log::OpenLog;
 use crate::observe::counters::Counters;
 
-/// How long lines are gathered, so that a busy server does not wake the writer for each of them.
+/// Time for which lines are gathered, so that a busy server does not wake the writer for each of them.
 const GATHER: Duration = Duration::from_millis(100);
 
 pub(super) struct Queue {

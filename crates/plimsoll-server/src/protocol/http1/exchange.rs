@@ -26,7 +26,7 @@ use crate::message::response::{
     Built, Kind, Response, ResponseBody, StreamError, has_content, write_built_fields, write_fields,
 };
 
-/// How the end of a response's content is marked.
+/// Framing of a response's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     /// There is no content.

@@ -58,7 +58,7 @@ impl Output {
         self.bytes.len() - self.sent + self.tail.len()
     }
 
-    /// Where to append, as long as there is no tail.
+    /// Buffer to append to, as long as there is no tail.
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         debug_assert!(!self.has_tail(), "the tail comes last");
         &mut self.bytes

@@ -23,7 +23,7 @@ pub(super) enum WaitsFor {
     Departed,
 }
 
-/// How long an answer may still take once the client has sent its last byte. Most such clients are gone; those that
+/// Time an answer may still take once the client has sent its last byte. Most such clients are gone; those that
 /// closed only their own direction (`nc -N`) still get what comes soon.
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 

@@ -53,7 +53,7 @@ pub(super) struct Responder {
     pub(super) place: Rc<ConnectionGuard>,
     pub(super) is_head: bool,
     pub(super) date: HeaderValue,
-    /// Where HTTP/3 is spoken.
+    /// Value of `alt-svc` that announces HTTP/3.
     pub(super) alternative: Option<Rc<AltSvc>>,
     pub(super) route: Option<Rc<RouteTag>>,
     /// The request, if it was kept: its route is known only once it is answered.

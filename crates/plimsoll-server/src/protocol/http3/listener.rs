@@ -50,7 +50,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[error("TLS 1.3 with TLS13_AES_128_GCM_SHA256 is needed for HTTP/3")]
 pub(crate) struct NoTls13;
 
-/// How QUIC is spoken by `limits`.
+/// Transport settings of QUIC with `limits`.
 pub(crate) fn server_config(
     tls: &rustls::ServerConfig,
     limits: &Limits,
@@ -78,7 +78,7 @@ pub(crate) fn server_config(
     Ok(config)
 }
 
-/// How QUIC is spoken for another protocol than HTTP/3.
+/// Transport settings of QUIC for another protocol than HTTP/3.
 pub(crate) fn raw_config(plan: &QuicPlan) -> Result<ServerConfig, NoTls13> {
     let mut tls = (*plan.tls).clone();
     tls.alpn_protocols.clone_from(&plan.alpn);
@@ -304,7 +304,7 @@ fn close(endpoint: &Endpoint) {
     endpoint.close(code(Code::H3_NO_ERROR), b"");
 }
 
-/// Where HTTP/3 is advertised to be (RFC 7838).
+/// Value of `alt-svc` that announces HTTP/3 (RFC 7838).
 #[derive(Debug)]
 pub(crate) struct AltSvc {
     /// A line of HTTP/1.

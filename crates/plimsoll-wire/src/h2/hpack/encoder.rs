@@ -32,7 +32,7 @@ enum Representation {
     },
 }
 
-/// How a table treats a literal (RFC 7541, section 6.2).
+/// Indexing of a literal (RFC 7541, section 6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indexing {
     /// Inserted where there is room.
@@ -377,7 +377,7 @@ impl Encoder {
         !fits
     }
 
-    /// How many entries were inserted after the one that is `field`.
+    /// Number of entries inserted after the one that is `field`.
     fn find(&self, field: &RequestField) -> Option<usize> {
         self.find_text(field.hash, &field.name, &field.value)
     }

@@ -8,7 +8,7 @@ use crate::http::FieldClass;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
     bytes: Vec<u8>,
-    /// Where the name and the value of each field end.
+    /// Ends of the name and the value of each field.
     ends: Vec<(usize, usize)>,
 }
 

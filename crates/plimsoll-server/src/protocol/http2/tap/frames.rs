@@ -24,7 +24,7 @@ pub(crate) struct FrameHeader {
     pub(crate) flags: u8,
 }
 
-/// Where in the stream it stands.
+/// Position in the stream of frames.
 #[derive(Debug)]
 pub(crate) struct Frames {
     /// The part of a header that came without its end.
