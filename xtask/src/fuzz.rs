@@ -86,9 +86,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let targets = targets(&folder, &arguments.only)?;
     let state = folder.join("executions.json");
     let mut tallies = read(&state)?;
-    let jobs = arguments.jobs.unwrap_or_else(|| {
-        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-    });
+    let jobs = arguments
+        .jobs
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
     let jobs = jobs.max(1);
     let mut growth: BTreeMap<String, u64> = BTreeMap::new();
     let mut left = Duration::from_secs(arguments.minutes * 60);
@@ -159,7 +159,11 @@ fn targets(folder: &Path, only: &[String]) -> Result<Vec<String>, Failure> {
         .collect();
     names.sort();
     if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
-        return Err(format!("there is no target `{unknown}`; known are {}", names.join(", ")).into());
+        return Err(format!(
+            "there is no target `{unknown}`; known are {}",
+            names.join(", ")
+        )
+        .into());
     }
     names.retain(|name| only.is_empty() || only.contains(name));
     Ok(names)
@@ -279,8 +283,17 @@ fn minimise(folder: &Path, target: &str) -> Outcome {
 
 fn program(folder: &Path, target: &str) -> Command {
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let mut command = Command::new(folder.join("target").join(triple).join("release").join(target));
-    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut command = Command::new(
+        folder
+            .join("target")
+            .join(triple)
+            .join("release")
+            .join(target),
+    );
+    command
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     command
 }
 
@@ -319,19 +332,21 @@ fn document(root: &Path, tallies: &Tallies) -> Outcome {
 }
 
 fn table(tallies: &Tallies) -> String {
-    let mut text = String::from(
-        "| target | executions | minutes | features | inputs |\n|---|---|---|---|---|\n",
-    );
-    for (target, tally) in tallies {
-        text += &format!(
-            "| {target} | {} | {} | {} | {} |\n",
+    let mut lines = vec![
+        "| target | executions | minutes | features | inputs |".to_owned(),
+        "|---|---|---|---|---|".to_owned(),
+    ];
+    lines.extend(tallies.iter().map(|(target, tally)| {
+        format!(
+            "| {target} | {} | {} | {} | {} |",
             grouped(tally.executions),
             tally.seconds.div_ceil(60),
             grouped(tally.features),
             grouped(tally.inputs)
-        );
-    }
-    text + &format!("| all | {} | | | |\n", grouped(total(tallies)))
+        )
+    }));
+    lines.push(format!("| all | {} | | | |\n", grouped(total(tallies))));
+    lines.join("\n")
 }
 
 /// `number` with a comma before each three digits.

@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus.
+//! Development tasks: test, ci, tidy, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -17,6 +17,7 @@ mod chaos_table;
 mod ci;
 mod conformance;
 mod cost;
+mod fuzz;
 mod gatus;
 mod grpcio;
 mod h2spec;
@@ -76,6 +77,8 @@ enum Task {
     Cost,
     /// Run suites of other projects from checkouts of theirs; counts go into docs/conformance.md
     Outside(outside::Arguments),
+    /// Run all fuzz targets until a number of executions is reached; resumable
+    Fuzz(fuzz::Arguments),
     /// The memory of idle connections, of plimsoll up and nginx
     Idle(idle::Arguments),
     /// Scripts of ours by k6 and by plimsoll: exit codes, consoles and summaries compared
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Services(arguments) => services::run(&root, &arguments),
+        Task::Fuzz(arguments) => fuzz::run(&root, &arguments),
         Task::Gatus => gatus::run(&root),
         Task::Axe => axe::run(&root),
         Task::Words => words::run(&root),

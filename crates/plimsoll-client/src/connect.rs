@@ -1,5 +1,29 @@
 //! From an endpoint to a stream on which the request can be sent, each phase timed.
 
+pub(crate) mod endpoint;
+
+pub(crate) mod credentials;
+
+pub(crate) mod resolve_override;
+
+pub(crate) mod resolve;
+
+pub(crate) mod address_filter;
+
+pub(crate) mod proxy;
+
+pub(crate) mod no_proxy;
+
+pub(crate) mod tunnel;
+
+pub(crate) mod race;
+
+pub(crate) mod stream;
+
+pub(crate) mod tls_session;
+
+pub(crate) mod plan;
+
 use std::cell::Cell;
 use std::fmt;
 use std::io;
@@ -20,14 +44,13 @@ use tokio_rustls::TlsConnector;
 use tokio_socks::TargetAddr;
 use url::Host;
 
-use crate::endpoint::Endpoint;
+use crate::connect::endpoint::Endpoint;
+use crate::connect::plan::{ConnectPlan, ProxyHeader};
+use crate::connect::proxy::{Proxy, ProxyScheme};
+use crate::connect::race::{interleave, race};
+use crate::connect::resolve::{Resolved, Resolver};
+use crate::connect::stream::Stream;
 use crate::http3::{self, EarlyData, Http3, Http3Connection, QuicConfig, WithoutEarlyData};
-use crate::plan::{ConnectPlan, ProxyHeader};
-use crate::proxy::{Proxy, ProxyScheme};
-use crate::race::{interleave, race};
-use crate::resolve::{Resolved, Resolver};
-use crate::stream::Stream;
-use crate::tunnel;
 
 /// Opens connections; one per worker.
 pub struct Connector {

@@ -1,5 +1,7 @@
 //! Compressed bodies of requests (RFC 9110, section 8.4.1).
 
+pub(crate) mod decode;
+
 use std::io::Write as _;
 
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};

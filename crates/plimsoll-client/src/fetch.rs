@@ -10,13 +10,13 @@ use plimsoll_model::Failure;
 use plimsoll_wire::tls::{TlsError, TlsSettings, Trust};
 use url::Url;
 
-use crate::address_filter::AddressFilter;
 use crate::connect::Connector;
-use crate::credentials::basic_authorization;
-use crate::decode::{DecodeError, DecodeLimits, Decoder};
-use crate::endpoint::{Endpoint, EndpointError};
+use crate::connect::address_filter::AddressFilter;
+use crate::connect::credentials::basic_authorization;
+use crate::connect::endpoint::{Endpoint, EndpointError};
+use crate::connect::plan::{ConnectOptions, ConnectPlan, ConnectPlanError};
+use crate::content_coding::decode::{DecodeError, DecodeLimits, Decoder};
 use crate::forward::{Exchange, Head, Pool, PoolOptions, Speaks, may_retry};
-use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError};
 use crate::redirect::{RedirectError, Redirects};
 use crate::request::is_idempotent;
 

@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) use self::deadline::Deadline;
 pub use self::reading::BegunExchange;
 use crate::Request;
-use crate::stream::may_have_answered;
+use crate::connect::stream::may_have_answered;
 use crate::timing::Timing;
 
 /// Reads in a row before the deadline and the worker's other connections get their turn.

@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::dispatch::Dispatch;
 use self::due::Due;
-use crate::stream::may_have_answered;
+use crate::connect::stream::may_have_answered;
 use crate::timing::Timing;
 use crate::{Completed, Connection, Endpoint, Incomplete, Opening, ReadBuffer};
 

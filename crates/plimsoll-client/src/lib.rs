@@ -1,29 +1,5 @@
 //! The measuring client: resolve, connect, exchange with phase timings, judge.
 
-mod endpoint;
-
-mod credentials;
-
-mod resolve_override;
-
-mod resolve;
-
-mod address_filter;
-
-mod proxy;
-
-mod no_proxy;
-
-mod tunnel;
-
-mod race;
-
-mod stream;
-
-mod tls_session;
-
-mod plan;
-
 mod connect;
 
 mod request;
@@ -31,8 +7,6 @@ mod request;
 mod content_coding;
 
 mod timing;
-
-mod decode;
 
 mod redirect;
 
@@ -56,26 +30,28 @@ pub mod check;
 
 pub mod grpc;
 
-pub use crate::address_filter::AddressFilter;
+pub use crate::connect::address_filter::AddressFilter;
+pub use crate::connect::credentials::basic_authorization;
+pub use crate::connect::endpoint::{Endpoint, EndpointError, Scheme};
+pub use crate::connect::no_proxy::{NoProxy, NoProxyError};
+pub use crate::connect::plan::{
+    ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm,
+};
+pub use crate::connect::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
+pub use crate::connect::resolve::{AddressFamily, Resolved, Resolver};
+pub use crate::connect::resolve_override::{OverrideError, Overrides, ResolveOverride};
+pub use crate::connect::stream::Stream;
 pub use crate::connect::{ConnectFailure, Connection, Connector};
+pub use crate::content_coding::decode::{DecodeError, DecodeLimits, Decoder};
 pub use crate::content_coding::{Compressor, ContentCoding, encoded};
-pub use crate::credentials::basic_authorization;
-pub use crate::decode::{DecodeError, DecodeLimits, Decoder};
-pub use crate::endpoint::{Endpoint, EndpointError, Scheme};
 pub use crate::http1::{BegunExchange, Completed, Http1, Incomplete, Opening, ReadBuffer};
 pub use crate::http2::{Driven, Http2, ResponseParts, Responses, require_http2};
 pub use crate::http3::{
     Http3, Http3Connection, Http3Parts, Http3Request, QuicConfig, QuicError, QuicOptions,
 };
-pub use crate::no_proxy::{NoProxy, NoProxyError};
-pub use crate::plan::{ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm};
-pub use crate::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
 pub use crate::redirect::{Redirect, RedirectError, Redirects};
 pub use crate::request::{RedirectedError, Request, is_idempotent};
-pub use crate::resolve::{AddressFamily, Resolved, Resolver};
-pub use crate::resolve_override::{OverrideError, Overrides, ResolveOverride};
 pub use crate::session::{
     CookieJar, CookiePlace, DigestAnswers, DigestLogin, Learning, Session, SessionPlan,
 };
-pub use crate::stream::Stream;
 pub use crate::websocket::{RoundTrip, StreamUpgrade, Upgrade, WebSocket};

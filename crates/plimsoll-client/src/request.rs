@@ -7,7 +7,7 @@ use plimsoll_wire::h1::{HeadError, RequestHead};
 use plimsoll_wire::h2;
 use url::Url;
 
-use crate::credentials::basic_authorization;
+use crate::connect::credentials::basic_authorization;
 use crate::http3::Http3Request;
 use crate::{Endpoint, Redirect, RequestForm};
 

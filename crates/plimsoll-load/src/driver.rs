@@ -24,11 +24,11 @@ use tokio::task::JoinSet;
 pub(crate) use self::http1::Http1Driver;
 pub(crate) use self::http2::Http2Driver;
 pub(crate) use self::http3::Http3Driver;
-use crate::pace::{Gate, Start};
 use crate::plan::RunPlan;
 use crate::source::SharedSource;
-use crate::user::Recorder;
 use crate::worker::Seat;
+use crate::worker::pace::{Gate, Start};
+use crate::worker::user::Recorder;
 use crate::workload::HttpWorkload;
 
 /// The tasks of a worker's virtual users.

@@ -12,37 +12,15 @@ mod plan;
 
 pub mod schedule;
 
-mod ramp;
-
 mod run;
 
 mod worker;
 
-mod pace;
-
-mod user;
-
 mod source;
-
-mod back_off;
 
 mod driver;
 
 mod workload;
-
-mod coalescing;
-
-mod recorder;
-
-mod progress;
-
-mod collector;
-
-mod judge;
-
-mod saturation;
-
-mod hazards;
 
 pub mod harness;
 
@@ -51,16 +29,16 @@ pub mod scenario;
 pub mod conditions;
 pub mod target;
 
-pub use crate::pace::{Finished, Start};
 pub use crate::plan::{
     GrpcPlan, Http2Plan, Http3Plan, HttpPlan, OnFull, Pacing, Pick, PlannedRequest, ResponsePlan,
     RunPlan, Spacing, StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan, WorkloadPlan,
 };
-pub use crate::progress::Interrupt;
-pub use crate::ramp::Ramp;
+pub use crate::run::progress::Interrupt;
 pub use crate::run::{Observation, RunError, Standing, Watch, check_reachable, run};
+pub use crate::schedule::ramp::Ramp;
 pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateForm, TemplateProblem};
-pub use crate::user::{Recorder, VirtualUser};
+pub use crate::worker::pace::{Finished, Start};
+pub use crate::worker::user::{Recorder, VirtualUser};
 
 #[cfg(test)]
 #[global_allocator]

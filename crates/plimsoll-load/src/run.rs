@@ -1,5 +1,15 @@
 //! A load run from beginning to end.
 
+pub(crate) mod collector;
+
+pub(crate) mod progress;
+
+pub(crate) mod judge;
+
+pub(crate) mod saturation;
+
+pub(crate) mod hazards;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -17,16 +27,14 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
 use plimsoll_wire::descriptors::{self, TooFewDescriptors};
 
-use crate::collector::{Collector, Published, Second};
 use crate::conditions::{Before, RunFacts};
-use crate::hazards;
-use crate::judge::Judge;
 use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
-use crate::progress::{Interrupt, Progress, ProgressReport};
-use crate::recorder::Interval;
-use crate::saturation;
+use crate::run::collector::{Collector, Published, Second};
+use crate::run::judge::Judge;
+use crate::run::progress::{Interrupt, Progress, ProgressReport};
 use crate::schedule::Share;
 use crate::target::{AttachError, ProcessTree, Sampler, Target};
+use crate::worker::recorder::Interval;
 use crate::worker::{Report, Setup, work};
 use crate::workload::websocket;
 

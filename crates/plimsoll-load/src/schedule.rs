@@ -4,6 +4,8 @@
 //! A [`RateProfile`] says how fast arrivals come over time, and each schedule spaces them in its own
 //! way along it.
 
+pub(crate) mod ramp;
+
 mod profile;
 
 mod even;

@@ -1,5 +1,15 @@
 //! One worker: a thread, a runtime, its share of the connections.
 
+pub(crate) mod pace;
+
+pub(crate) mod user;
+
+pub(crate) mod back_off;
+
+pub(crate) mod coalescing;
+
+pub(crate) mod recorder;
+
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -11,19 +21,19 @@ use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time, timer_slack};
 use tokio::runtime::{Builder, LocalOptions};
 
 use crate::Ramp;
-use crate::coalescing::Coalescing;
-use crate::collector::Published;
 use crate::driver::{Driver as _, Http1Driver, Http2Driver, Http3Driver, Tasks, WorkerState};
-use crate::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::plan::{HttpPlan, Pacing, RunPlan, Spacing, WorkloadPlan};
-use crate::progress::{Interrupt, Progress, ProgressReport};
-use crate::recorder::Interval;
 use crate::run::RunError;
+use crate::run::collector::Published;
+use crate::run::progress::{Interrupt, Progress, ProgressReport};
 use crate::schedule::{
     BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
 };
 use crate::source::SharedSource;
-use crate::user::Recorder;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
+use crate::worker::recorder::Interval;
+use crate::worker::user::Recorder;
 use crate::workload::{EventStreams, GrpcCalls, HttpWorkload, PlainExchange, websocket};
 
 /// How often a worker looks up from its connections.

@@ -25,7 +25,7 @@ use plimsoll_wire::{h1, h2};
 pub(crate) use self::events::EventStreams;
 pub(crate) use self::exchange::PlainExchange;
 pub(crate) use self::grpc::GrpcCalls;
-use crate::pace::Start;
+use crate::worker::pace::Start;
 
 /// A workload of requests and their responses, one exchange at a time.
 ///

@@ -3,6 +3,8 @@
 //! It answers on the admin port only, below `/mock`. Documents are JSON with a `version`; `schemas/mock-admin.v1.json`
 //! describes them. A call may take a while, so it runs on a blocking thread.
 
+pub mod journal;
+
 mod call;
 
 mod page;
@@ -26,8 +28,8 @@ use plimsoll_server::{Answer, Request, Response};
 use plimsoll_wire::SystemClock;
 use serde_json::{Value, json};
 
-use crate::action::collected;
-use crate::shared::SharedMock;
+use crate::worker::action::collected;
+use crate::worker::shared::SharedMock;
 
 use self::call::{AdminResponse, Call};
 

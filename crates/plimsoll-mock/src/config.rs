@@ -3,6 +3,18 @@
 //! They are those of apimock, whose keys, operators and defaults mean here what they mean there; what is meant
 //! better is listed in docs/mock.md. Every problem of all files is found, each with its file, line and key.
 
+pub mod plan;
+
+pub(crate) mod files;
+
+pub(crate) mod ready;
+
+pub mod edit;
+
+pub mod replace;
+
+pub(crate) mod kind;
+
 mod added;
 
 mod collection;
@@ -44,10 +56,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::{Notice, Severity};
 
+use crate::config::plan::MockPlan;
 use crate::import;
-use crate::plan::MockPlan;
 use crate::rules::{Rule, RuleSet};
-use crate::states::States;
+use crate::store::states::States;
 
 use self::set::Gathered;
 

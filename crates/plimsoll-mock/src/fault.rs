@@ -1,5 +1,11 @@
 //! Answers that no client wants: what goes wrong between client and server.
 
+pub mod delay;
+
+pub mod pace;
+
+pub(crate) mod patience;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +15,7 @@ use plimsoll_server::{Outcome, Stream};
 use socket2::SockRef;
 use tokio::io::{copy, sink};
 
-use crate::patience::{PATIENCE, shut_down, write_all};
+use crate::fault::patience::{PATIENCE, shut_down, write_all};
 
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -55,7 +55,7 @@ impl Folder {
     ///
     /// Reads directories, so it is not to be called where others wait.
     ///
-    /// - `path`: decoded and normalised, as [`crate::path::decoded`] gives it.
+    /// - `path`: decoded and normalised, as [`crate::rules::path::decoded`] gives it.
     pub fn find(&self, path: &str) -> Option<PathBuf> {
         let segments: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
         let is_hidden = |segment: &&str| {

@@ -12,8 +12,6 @@ mod when;
 
 mod kind;
 
-pub mod redact;
-
 pub(crate) mod recorded;
 
 pub mod wiremock;
@@ -40,7 +38,7 @@ use serde_json::Value;
 
 use crate::config::{self, FileProblem, MockFile};
 use crate::folder::Folder;
-use crate::states::States;
+use crate::store::states::States;
 
 pub use self::kind::{ForeignKind, is_foreign};
 

@@ -23,8 +23,8 @@ use plimsoll_formats::Remark;
 use plimsoll_formats::openapi::{Api, parse_api};
 use serde_json::{Value, json};
 
-use crate::collection::StoredResponse;
 use crate::request::RequestView;
+use crate::store::collection::StoredResponse;
 
 pub use self::fit::{Fit, UnfitContent};
 

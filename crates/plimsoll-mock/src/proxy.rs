@@ -4,6 +4,8 @@
 //! at it. The response is passed on as it comes: what the client does not take yet is not read. Each worker keeps its own
 //! connections.
 
+pub mod record;
+
 mod content;
 
 mod exchange;

@@ -30,19 +30,19 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use plimsoll_server::Answer;
 
-use crate::content::Content;
-use crate::delay::Delay;
-use crate::events::EventScript;
+use crate::config::ready::PreparedResponse;
 use crate::fault::Fault;
-use crate::grpc::GrpcReply;
-use crate::pace::Pace;
+use crate::fault::delay::Delay;
+use crate::fault::pace::Pace;
 use crate::proxy::Upstream;
-use crate::ready::PreparedResponse;
 use crate::request::RequestView;
 use crate::script::Script;
-use crate::sharing::Sharing;
+use crate::streaming::events::EventScript;
+use crate::streaming::grpc::GrpcReply;
+use crate::streaming::websocket::Conversation;
+use crate::template::content::Content;
 use crate::template::{Chance, TextTemplate};
-use crate::websocket::Conversation;
+use crate::worker::sharing::Sharing;
 
 pub use self::announced::Announced;
 pub use self::file::{RECORDS, ReplyFile};

@@ -13,10 +13,10 @@ use plimsoll_wire::http::below;
 use roxmltree::Document;
 use serde_json::Value;
 
-use crate::condition::equal_xml::Sums;
-use crate::condition::graphql::{self, Operation};
-use crate::condition::xpath::{self, RequestBudget, XmlError};
-use crate::path::decoded;
+use crate::rules::condition::equal_xml::Sums;
+use crate::rules::condition::graphql::{self, Operation};
+use crate::rules::condition::xpath::{self, RequestBudget, XmlError};
+use crate::rules::path::decoded;
 
 /// One request.
 #[derive(Debug)]

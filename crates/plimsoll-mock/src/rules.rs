@@ -1,5 +1,13 @@
 //! Rules in sets, and which of them answers a request.
 
+pub mod condition;
+
+pub mod path;
+
+pub(crate) mod nearness;
+
+pub mod explain;
+
 mod affix;
 
 mod index;
@@ -16,11 +24,11 @@ use smallvec::SmallVec;
 
 use plimsoll_formats::grpc::Descriptors;
 
-use crate::condition::Condition;
-use crate::data::DataBuckets;
 use crate::reply::Reply;
 use crate::request::RequestView;
-use crate::states::{Scenario, SessionsFull};
+use crate::rules::condition::Condition;
+use crate::store::states::{Scenario, SessionsFull};
+use crate::template::data::DataBuckets;
 
 pub use self::index::{Lookup, RuleIndex};
 pub use self::state::RuleState;

@@ -1,5 +1,9 @@
 //! Values that scripts keep from one request to the next, shared by all workers.
 
+pub mod states;
+
+pub mod collection;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

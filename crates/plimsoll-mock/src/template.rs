@@ -1,5 +1,29 @@
 //! Answers with places that a request, chance and the clock fill.
 
+pub mod content;
+
+#[cfg(feature = "mock-import")]
+pub(crate) mod handlebars;
+
+#[cfg(not(feature = "mock-import"))]
+#[path = "template/handlebars/none.rs"]
+pub(crate) mod handlebars;
+
+#[cfg(feature = "mock-import")]
+pub(crate) mod dates;
+
+#[cfg(not(feature = "mock-import"))]
+#[path = "template/dates/none.rs"]
+pub(crate) mod dates;
+
+#[cfg_attr(
+    not(feature = "mock-import"),
+    expect(dead_code, reason = "only templates of other mock servers look it up")
+)]
+pub mod data;
+
+pub mod fake;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +35,11 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 
-use crate::condition::json::DottedPath;
-use crate::data::DataBuckets;
-use crate::fake::Fake;
-use crate::handlebars::Program;
 use crate::request::{RequestView, values};
+use crate::rules::condition::json::DottedPath;
+use crate::template::data::DataBuckets;
+use crate::template::fake::Fake;
+use crate::template::handlebars::Program;
 
 /// Text with places, ready to be filled.
 #[derive(Debug, Clone)]

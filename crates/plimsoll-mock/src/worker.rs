@@ -1,5 +1,13 @@
 //! A plan as one worker serves it, with prepared responses and cached files.
 
+pub(crate) mod action;
+
+pub(crate) mod layers;
+
+pub mod shared;
+
+pub mod sharing;
+
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,19 +17,19 @@ use http::StatusCode;
 use plimsoll_server::{Answer, Response, ResponseBody};
 use tokio::sync::Semaphore;
 
-use crate::collection;
-use crate::condition::Condition;
-use crate::files::{self, CacheLookup, Files, LoadedFile};
-use crate::journal::AnsweredBy;
-use crate::nearness::{findings, near_misses};
-use crate::plan::MockPlan;
-use crate::ready::{self, PreparedResponse};
+use crate::admin::journal::AnsweredBy;
+use crate::config::files::{self, CacheLookup, Files, LoadedFile};
+use crate::config::plan::MockPlan;
+use crate::config::ready::{self, PreparedResponse};
 use crate::reply::{RECORDS, ReplyCall, ReplyContext};
 use crate::request::{KeptRequest, RequestView};
+use crate::rules::condition::Condition;
+use crate::rules::nearness::{findings, near_misses};
 use crate::script::Scripts;
-use crate::shared::SharedMock;
-use crate::sharing::{Allowed, Sharing};
-use crate::states::SessionsFull;
+use crate::store::collection;
+use crate::store::states::SessionsFull;
+use crate::worker::shared::SharedMock;
+use crate::worker::sharing::{Allowed, Sharing};
 
 /// A plan as one worker serves it.
 #[derive(Debug)]

@@ -11,16 +11,16 @@ use plimsoll_server::{Action, Counters, MakeAction, WorkerContext};
 use plimsoll_wire::Background;
 use url::Url;
 
-use crate::changes::Changes;
-use crate::directory::Directory;
 use crate::events::SiteEvent;
 use crate::figures::{Measured, SiteFigures};
+use crate::files::changes::Changes;
+use crate::files::directory::Directory;
+use crate::files::live::Live;
+use crate::files::resolve::TrailingSlash;
+use crate::files::tree::{NoFiles, Tree};
 use crate::files::{CacheControl, Files, SitePlan, SiteState};
-use crate::links::{LinkLists, LinkPlace, LinkSource};
-use crate::live::Live;
 use crate::pack::Pack;
-use crate::resolve::TrailingSlash;
-use crate::tree::{NoFiles, Tree};
+use crate::rules::links::{LinkLists, LinkPlace, LinkSource};
 
 /// The action `files`, for routes of a server's configuration.
 pub const FILES: ActionKind = ActionKind {

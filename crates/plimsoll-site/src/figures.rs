@@ -12,7 +12,7 @@ use plimsoll_model::Clock;
 use plimsoll_server::{Action, Answer, Figures, MetricsText, Outcome, Request};
 use plimsoll_wire::SystemClock;
 
-use crate::links::Links;
+use crate::rules::links::Links;
 
 /// The default prefix of names.
 const PREFIX: &str = "plimsoll_site";

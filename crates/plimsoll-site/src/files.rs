@@ -1,5 +1,31 @@
 //! The action: files of a tree, answered from what is kept in memory where nothing has changed.
 
+pub(crate) mod path;
+
+pub(crate) mod tree;
+
+pub(crate) mod directory;
+
+pub(crate) mod changes;
+
+pub(crate) mod resolve;
+
+pub(crate) mod media;
+
+pub(crate) mod conditions;
+
+pub(crate) mod ranges;
+
+pub(crate) mod compression;
+
+pub(crate) mod page;
+
+pub(crate) mod live;
+
+pub(crate) mod cache;
+
+pub(crate) mod listing;
+
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -15,20 +41,18 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::{NormalPath, below};
 use rustix::io::Errno;
 
-use crate::cache::{Hit, PageCache};
-use crate::compression::Compressor;
 use crate::events::SiteEvent;
 use crate::figures::{SiteFigures, WorkerFigures};
-use crate::links::{LinkLists, LinkSource, Links};
-use crate::listing;
-use crate::live::Live;
-use crate::media;
-use crate::page::{Page, PageParts};
-use crate::path::{PathError, SitePath};
-use crate::resolve::{Layout, NOT_FOUND, Resolved, not_found_page};
-use crate::rule_files::{self, RuleFiles};
+use crate::files::cache::{Hit, PageCache};
+use crate::files::compression::Compressor;
+use crate::files::live::Live;
+use crate::files::page::{Page, PageParts};
+use crate::files::path::{PathError, SitePath};
+use crate::files::resolve::{Layout, NOT_FOUND, Resolved, not_found_page};
+use crate::files::tree::{SiteFile, StoredCopy, Tree};
+use crate::rules::links::{LinkLists, LinkSource, Links};
+use crate::rules::rule_files::{self, RuleFiles};
 use crate::rules::{RuleInput, RuleOutcome, Rules};
-use crate::tree::{SiteFile, StoredCopy, Tree};
 
 /// Settings of a site, whatever its files are stored in.
 #[derive(Debug, Clone)]

@@ -6,39 +6,7 @@
 //!
 //! It answers requests and nothing else: listening, TLS and limits are the server's.
 
-mod path;
-
-mod tree;
-
-mod directory;
-
-mod changes;
-
-mod resolve;
-
-mod media;
-
-mod conditions;
-
-mod ranges;
-
-mod compression;
-
-mod page;
-
-mod live;
-
-mod cache;
-
-mod listing;
-
-mod links;
-
-mod refresh;
-
 mod rules;
-
-mod rule_files;
 
 mod events;
 
@@ -53,7 +21,7 @@ mod files;
 mod config;
 
 pub use crate::config::{FILES, directory};
+pub use crate::files::resolve::{Layout, TrailingSlash};
 pub use crate::files::{CacheControl, SitePlan};
-pub use crate::links::{LinkPlace, LinkSource, load_links};
-pub use crate::refresh::refresh_path;
-pub use crate::resolve::{Layout, TrailingSlash};
+pub use crate::rules::links::{LinkPlace, LinkSource, load_links};
+pub use crate::rules::refresh::refresh_path;

@@ -1,5 +1,11 @@
 //! `_redirects` and `_headers`, compiled: which rule holds for a request, and what it says. Pure.
 
+pub(crate) mod rule_files;
+
+pub(crate) mod links;
+
+pub(crate) mod refresh;
+
 mod loops;
 
 mod pattern;

@@ -1,5 +1,9 @@
 //! The system's clocks: the one place that reads them.
 
+pub(crate) mod alarm;
+
+pub mod timer_slack;
+
 use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_model::Clock;

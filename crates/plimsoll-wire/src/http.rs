@@ -1,5 +1,7 @@
 //! HTTP rules that several crates apply, kept in one place so that they cannot differ.
 
+pub(crate) mod decimal;
+
 mod field_list;
 
 mod path;

@@ -1,30 +1,16 @@
 //! Sockets, clocks, TLS material and the sans-I/O codecs of plimsoll's hot paths.
 
-mod alarm;
+mod watch;
 
 mod clock;
 
-mod pacing;
-
 mod socket;
-
-mod raw_io;
-
-mod splice;
-
-mod steer;
-
-mod datagram;
-
-mod upstream_sockets;
 
 mod proxy_protocol;
 
 mod quic_header;
 
 pub mod tls;
-
-mod decimal;
 
 pub mod http;
 
@@ -38,38 +24,28 @@ pub mod ws;
 
 pub mod sse;
 
-pub mod cores;
-
-pub mod cpu_time;
-
-pub mod descriptors;
-
-mod handover;
-
 pub mod process;
-
-pub mod timer_slack;
 
 mod background;
 
-mod watched_files;
-
-mod folder_watch;
-
 pub mod network;
 
-pub use crate::alarm::Alarm;
 pub use crate::background::{Background, BackgroundTask};
 pub use crate::clock::SystemClock;
-pub use crate::datagram::{DatagramBuffer, DatagramPath, DatagramSocket, EcnCodepoint};
-pub use crate::folder_watch::{FolderNews, FolderWatch};
-pub use crate::handover::{receive_with_descriptors, send_with_descriptors};
-pub use crate::pacing::keep_from_pacing;
+pub use crate::clock::alarm::Alarm;
+pub use crate::clock::timer_slack;
+pub use crate::process::{cores, cpu_time, descriptors};
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
 pub use crate::quic_header::{LongHeader, LongKind, QuicHeader, QuicHeaderError};
-pub use crate::raw_io::{poll_recv, poll_recv_spare, poll_send, poll_send_file, poll_send_more};
+pub use crate::socket::datagram::{DatagramBuffer, DatagramPath, DatagramSocket, EcnCodepoint};
+pub use crate::socket::handover::{receive_with_descriptors, send_with_descriptors};
+pub use crate::socket::pacing::keep_from_pacing;
+pub use crate::socket::raw_io::{
+    poll_recv, poll_recv_spare, poll_send, poll_send_file, poll_send_more,
+};
+pub use crate::socket::splice::SplicePipe;
+pub use crate::socket::steer::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES, steer_by_connection_id};
+pub use crate::socket::upstream_sockets::{UpstreamSocket, UpstreamSockets};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
-pub use crate::splice::SplicePipe;
-pub use crate::steer::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES, steer_by_connection_id};
-pub use crate::upstream_sockets::{UpstreamSocket, UpstreamSockets};
-pub use crate::watched_files::WatchedFiles;
+pub use crate::watch::folder_watch::{FolderNews, FolderWatch};
+pub use crate::watch::watched_files::WatchedFiles;

@@ -4,6 +4,12 @@
 //! so that stopping it also reaches the processes it has started. A process that leaves its group
 //! (a daemon) is out of reach.
 
+pub mod cores;
+
+pub mod cpu_time;
+
+pub mod descriptors;
+
 mod output;
 
 use std::io;
@@ -18,7 +24,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use wait4::Wait4;
 
 use crate::SystemClock;
-use crate::cores::{PinError, Rebound};
+use crate::process::cores::{PinError, Rebound};
 use output::Tail;
 
 /// A program to start, with its arguments and surroundings.

@@ -1,5 +1,19 @@
 //! Outgoing TCP connections and their socket options.
 
+pub(crate) mod pacing;
+
+pub(crate) mod raw_io;
+
+pub(crate) mod splice;
+
+pub(crate) mod steer;
+
+pub(crate) mod datagram;
+
+pub(crate) mod upstream_sockets;
+
+pub(crate) mod handover;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -7,7 +21,7 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::pacing::keep_from_pacing;
+use crate::socket::pacing::keep_from_pacing;
 
 /// Options of a TCP connection; `TCP_NODELAY` is always on, and nothing is paced on a loopback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

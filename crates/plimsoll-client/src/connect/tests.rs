@@ -1,7 +1,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::*;
-use crate::plan::ConnectOptions;
+use crate::connect::plan::ConnectOptions;
 
 #[test]
 fn socks_4_takes_the_first_ipv4_address() {

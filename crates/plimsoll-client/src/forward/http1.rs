@@ -22,7 +22,7 @@ use super::head::{Fields, Head, ResponseHead};
 use super::pool::{ConnectionGuard, Destination};
 use super::upgraded::Upgraded;
 use super::upload::{BodyPart, Upload};
-use crate::stream::may_have_answered;
+use crate::connect::stream::may_have_answered;
 use crate::timing::Timing;
 use crate::{Completed, Incomplete, ReadBuffer, Stream};
 

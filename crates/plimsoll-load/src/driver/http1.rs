@@ -10,10 +10,10 @@ use plimsoll_wire::SystemClock;
 
 use super::outlasting::{OutlastingParts, PartSink, Turn};
 use super::{Driver, Tasks, WorkerState, begin};
-use crate::back_off::BackOff;
-use crate::pace::{Finished, Start};
-use crate::user::{Recorder, VirtualUser, live};
 use crate::worker::Seat;
+use crate::worker::back_off::BackOff;
+use crate::worker::pace::{Finished, Start};
+use crate::worker::user::{Recorder, VirtualUser, live};
 use crate::workload::{HttpWorkload, Response, ResponseReader};
 
 /// Carries exchanges over HTTP/1.

@@ -25,11 +25,11 @@ use self::link::{Connecting, Link, Open};
 use self::place::StreamSlot;
 use self::taking::{News, Taking};
 use super::{Driver, Tasks, WorkerState};
-use crate::back_off::BackOff;
-use crate::coalescing::Coalescing;
-use crate::pace::{Finished, StreamPacer};
 use crate::plan::Http2Plan;
 use crate::worker::Seat;
+use crate::worker::back_off::BackOff;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::pace::{Finished, StreamPacer};
 use crate::workload::{HttpWorkload, Response, ResponseReader};
 
 /// Turns before the worker's other connections get theirs.

@@ -11,11 +11,11 @@ use tokio::sync::OnceCell;
 
 use super::outlasting::{OutlastingParts, PartSink, Turn};
 use super::{Driver, MOST_ATTEMPTS, NEVER, Tasks, WorkerState, begin};
-use crate::back_off::BackOff;
-use crate::pace::{Finished, Start};
 use crate::plan::Http3Plan;
-use crate::user::{Recorder, VirtualUser, live};
 use crate::worker::Seat;
+use crate::worker::back_off::BackOff;
+use crate::worker::pace::{Finished, Start};
+use crate::worker::user::{Recorder, VirtualUser, live};
 use crate::workload::{HttpWorkload, Response, ResponseReader};
 
 /// Carries exchanges over HTTP/3.

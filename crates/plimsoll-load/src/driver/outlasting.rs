@@ -10,7 +10,7 @@ use plimsoll_model::Exchange;
 use plimsoll_wire::h1::{ResponseHead, ResponseSink};
 use tokio::sync::Notify;
 
-use crate::pace::Gate;
+use crate::worker::pace::Gate;
 use crate::workload::{Head, ResponseReader};
 
 /// Hands the parts of a response to its reader, over HTTP/1 or HTTP/3.

@@ -11,8 +11,8 @@ use plimsoll_wire::SystemClock;
 use super::HarnessPlan;
 use super::worker::{Setup, work};
 use crate::Interrupt;
-use crate::progress::{Progress, ProgressReport};
 use crate::run::RunError;
+use crate::run::progress::{Progress, ProgressReport};
 
 /// Results of the workers of one process.
 #[derive(Debug, Clone)]

@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 
 use super::HarnessPlan;
 use crate::Interrupt;
-use crate::back_off::BackOff;
-use crate::progress::{Progress, ProgressReport};
 use crate::run::RunError;
+use crate::run::progress::{Progress, ProgressReport};
+use crate::worker::back_off::BackOff;
 
 /// How often a thread looks up from its workers.
 const BEAT: Duration = Duration::from_millis(20);

@@ -11,12 +11,12 @@ use plimsoll_model::{
 };
 use plimsoll_wire::{SystemClock, cpu_time};
 
-use crate::collector::{Collector, Published};
 use crate::conditions::{Before, RunFacts};
-use crate::progress::{Progress, ProgressReport};
-use crate::recorder::Interval;
+use crate::run::collector::{Collector, Published};
+use crate::run::progress::{Progress, ProgressReport};
 use crate::run::{Costs, Measured, summary_of};
 use crate::target::{AttachError, Target};
+use crate::worker::recorder::Interval;
 
 /// Settings of the recording of a run.
 #[derive(Debug)]

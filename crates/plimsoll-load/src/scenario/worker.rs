@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant as Alarm, interval_at, sleep_until};
 
-use crate::collector::Published;
-use crate::progress::Progress;
+use crate::run::collector::Published;
+use crate::run::progress::Progress;
 
 use super::claims::NextStart;
 use super::exchanges::{ExchangeRecorder, WorkerExchanges, WorkerTime};

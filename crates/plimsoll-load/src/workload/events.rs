@@ -10,11 +10,11 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::{Decoder, Event, EventSink, Limits, MEDIA_TYPE, is_event_stream};
 
 use super::{Concluded, Head, HttpWorkload, Response, ResponseReader};
-use crate::back_off::BackOff;
 use crate::driver::WorkerState;
-use crate::pace::{Gate, Start};
 use crate::source::RequestSource;
-use crate::user::Recorder;
+use crate::worker::back_off::BackOff;
+use crate::worker::pace::{Gate, Start};
+use crate::worker::user::Recorder;
 
 /// Bytes of a foreign content type that are reported.
 const MOST_OF_TYPE: usize = 100;

@@ -16,9 +16,9 @@ use super::decoding::Decoding;
 use super::redirects::RedirectChain;
 use super::{Concluded, Head, HttpWorkload, Response, ResponseReader};
 use crate::driver::WorkerState;
-use crate::pace::Start;
 use crate::plan::ResponsePlan;
 use crate::source::RequestSource;
+use crate::worker::pace::Start;
 
 /// Sends the planned requests.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use plimsoll_wire::h2::hpack::Fields;
 use super::exchange::{PlainReader, Requests};
 use super::{Concluded, Head, HttpWorkload, Response, ResponseReader};
 use crate::driver::WorkerState;
-use crate::pace::Start;
 use crate::plan::{GrpcPlan, ResponsePlan};
+use crate::worker::pace::Start;
 
 /// Makes the planned calls.
 #[derive(Debug)]

@@ -16,12 +16,12 @@ use plimsoll_client::{ReadBuffer, Stream, Upgrade, WebSocket};
 use plimsoll_model::{Clock, Exchange, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
 
-use crate::back_off::BackOff;
 use crate::driver::{Tasks, WorkerState, begin};
-use crate::pace::{Finished, Pacer, Start};
 use crate::plan::{RunPlan, WebSocketPlan};
-use crate::user::Recorder;
 use crate::worker::Seat;
+use crate::worker::back_off::BackOff;
+use crate::worker::pace::{Finished, Pacer, Start};
+use crate::worker::user::Recorder;
 
 use self::carrier::{Carrier, Opener, Opening};
 

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call, either};
 use super::rules::shown_findings;
-use crate::condition::Condition;
-use crate::journal::{AnsweredBy, Entry, Journal};
-use crate::nearness::{findings, near_misses};
-use crate::plan::MockPlan;
+use crate::admin::journal::{AnsweredBy, Entry, Journal};
+use crate::config::plan::MockPlan;
+use crate::rules::condition::Condition;
+use crate::rules::nearness::{findings, near_misses};
 
 /// Requests that are listed by default.
 const USUAL: u64 = 100;

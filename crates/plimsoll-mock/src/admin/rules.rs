@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call, either};
-use crate::layers::{ChangeError, Layers, RUN_TIME};
-use crate::nearness::Finding;
-use crate::plan::MockPlan;
+use crate::config::plan::MockPlan;
+use crate::rules::nearness::Finding;
 use crate::rules::{Rule, RuleSet};
+use crate::worker::layers::{ChangeError, Layers, RUN_TIME};
 
 /// Rules that are listed by default.
 const USUAL: u64 = 1000;

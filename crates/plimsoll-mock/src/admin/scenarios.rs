@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call, either};
-use crate::condition::Condition;
-use crate::plan::MockPlan;
-use crate::states::{STARTED, Session};
+use crate::config::plan::MockPlan;
+use crate::rules::condition::Condition;
+use crate::store::states::{STARTED, Session};
 
 /// Clients that are listed.
 const MOST_CLIENTS: usize = 100;

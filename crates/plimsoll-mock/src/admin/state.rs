@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call, either};
-use crate::layers::Layers;
 use crate::request::KeptRequest;
+use crate::worker::layers::Layers;
 
 impl AdminOfMock {
     pub(super) fn status(&self, call: &Call) -> AdminResponse {

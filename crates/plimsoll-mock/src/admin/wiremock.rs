@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call};
-use crate::condition::Condition;
 use crate::import::mapping::is_uuid;
 use crate::import::wiremock::stub;
-use crate::states::States;
+use crate::rules::condition::Condition;
+use crate::store::states::States;
 
 /// Path that client libraries use.
 pub(crate) const ROOT: &str = "/__admin";

@@ -10,9 +10,9 @@ use serde_json::Value as Json;
 
 use super::set::{self, Context};
 use super::{source, when};
-use crate::condition::Condition;
+use crate::rules::condition::Condition;
 use crate::rules::{Origin, Rule, RuleSet};
-use crate::states::States;
+use crate::store::states::States;
 
 /// Position of an added rule.
 #[derive(Debug, Clone)]

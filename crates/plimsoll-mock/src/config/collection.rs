@@ -4,8 +4,8 @@ use plimsoll_formats::json5_to_json;
 use plimsoll_model::document::{Table, as_text};
 
 use super::set::Context;
-use crate::collection::{Collection, CollectionOptions, MOST_BYTES};
-use crate::path::normalized;
+use crate::rules::path::normalized;
+use crate::store::collection::{Collection, CollectionOptions, MOST_BYTES};
 
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Collection>> {
     let path = table.text("path").map(|path| {

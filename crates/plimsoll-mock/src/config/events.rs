@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_model::document::{Table, Value, as_text};
 
-use crate::events::{EventData, EventScript, ScriptedEvent};
+use crate::streaming::events::{EventData, EventScript, ScriptedEvent};
 use crate::template::TextTemplate;
 
 /// The script of `events` and `repeat`.

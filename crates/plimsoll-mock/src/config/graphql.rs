@@ -3,8 +3,8 @@
 use plimsoll_model::document::Value;
 
 use super::when::field;
-use crate::condition::Condition;
-use crate::condition::graphql::{Kind, OperationTest};
+use crate::rules::condition::Condition;
+use crate::rules::condition::graphql::{Kind, OperationTest};
 
 /// `{ operation, name, fields }`, of which one must be given.
 pub(super) fn compile(value: Value<'_>) -> Option<Condition> {

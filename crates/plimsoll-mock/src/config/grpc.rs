@@ -10,11 +10,11 @@ use plimsoll_model::document::{Table, Value, as_text};
 use super::respond::{self, Making};
 use super::set::Context;
 use super::when;
-use crate::condition::Condition;
-use crate::condition::call::CallTest;
-use crate::condition::text::{TextOperator, TextTest};
-use crate::content::Content;
-use crate::grpc::GrpcReply;
+use crate::rules::condition::Condition;
+use crate::rules::condition::call::CallTest;
+use crate::rules::condition::text::{TextOperator, TextTest};
+use crate::streaming::grpc::GrpcReply;
+use crate::template::content::Content;
 
 /// `{ descriptors = "api.binpb" }`
 pub(super) fn descriptors(mut table: Table<'_>, context: &Context) -> Option<Arc<Descriptors>> {

@@ -4,8 +4,8 @@ use plimsoll_model::document::{Table, Value};
 
 use super::set::Context;
 use super::when::{compile, field};
-use crate::condition::Condition;
-use crate::condition::part::PartTest;
+use crate::rules::condition::Condition;
+use crate::rules::condition::part::PartTest;
 
 /// A table, or a list of tables of which each is one condition; nothing if one is wrong.
 pub(super) fn tests(value: Value<'_>, context: &Context) -> Option<Vec<Condition>> {

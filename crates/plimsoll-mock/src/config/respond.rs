@@ -19,13 +19,13 @@ use super::proxy;
 use super::set::Context;
 use super::source;
 use super::websocket;
-use crate::content::Content;
-use crate::data::DataBuckets;
-use crate::delay::Delay;
 use crate::fault::Fault;
+use crate::fault::delay::Delay;
+use crate::fault::pace::Pace;
 use crate::folder::contents;
-use crate::pace::Pace;
 use crate::reply::{Announced, RECORDS, Reply, ReplyFile, ReplyKind};
+use crate::template::content::Content;
+use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect, Form, TextTemplate};
 
 /// The names of segments of the path, with their numbers.

@@ -9,11 +9,11 @@ use plimsoll_model::document::{Document, Table, Value, as_text};
 
 use super::set::Gathered;
 use super::{FileProblem, MockFile, directory_of, is_same, read, set};
+use crate::config::plan::{BODY_LIMIT, MockPlan};
 use crate::folder::Folder;
-use crate::plan::{BODY_LIMIT, MockPlan};
 use crate::rules::{RuleSet, Strategy};
-use crate::sharing::Sharing;
-use crate::states::States;
+use crate::store::states::States;
+use crate::worker::sharing::Sharing;
 
 /// Addresses and TLS settings that a file asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

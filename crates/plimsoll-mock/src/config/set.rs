@@ -10,14 +10,14 @@ use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
 use super::{FileProblem, collection, grpc, openapi, respond, source, when};
-use crate::collection::Collection;
-use crate::condition::Condition;
-use crate::data::DataBuckets;
 use crate::openapi::OpenApi;
-use crate::path::normalized;
 use crate::reply::{Reply, ReplyKind};
+use crate::rules::condition::Condition;
+use crate::rules::path::normalized;
 use crate::rules::{Origin, Rule, RuleSet, Strategy, Tiebreaker};
-use crate::states::{STARTED, Scenario, Session, States};
+use crate::store::collection::Collection;
+use crate::store::states::{STARTED, Scenario, Session, States};
+use crate::template::data::DataBuckets;
 
 /// State that all files of one mock share while they are compiled.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use plimsoll_model::document::{Table, Value, as_text};
 
 use super::set::Context;
 use super::when::field_of;
-use crate::condition::Condition;
-use crate::condition::template::{Expected, TemplateTest};
+use crate::rules::condition::Condition;
+use crate::rules::condition::template::{Expected, TemplateTest};
 use crate::template::{Chance, Dialect, Form, TextTemplate};
 
 /// A table, or a list of tables of which each is one condition; nothing if one is wrong.

@@ -3,9 +3,9 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::content::Content;
 use crate::reply::ReplyKind;
 use crate::request::KeptRequest;
+use crate::template::content::Content;
 
 /// A folder with a root file and one of rules.
 fn folder(root: &str, rules: &str) -> TempDir {
@@ -134,9 +134,12 @@ respond = { file_path = "data.csv", csv_records_key = "rows" }
     assert_eq!((rules[0].priority, rules[0].weight), (10, 3));
     assert_eq!(
         rules[0].replies[0].delay,
-        crate::delay::Delay::Fixed(std::time::Duration::from_millis(1500))
+        crate::fault::delay::Delay::Fixed(std::time::Duration::from_millis(1500))
     );
-    assert_eq!(rules[1].replies[0].delay, crate::delay::Delay::default());
+    assert_eq!(
+        rules[1].replies[0].delay,
+        crate::fault::delay::Delay::default()
+    );
     let ReplyKind::Content(Content::Bytes(_, json)) = &rules[1].replies[0].kind else {
         panic!("{rules:?}");
     };

@@ -7,8 +7,10 @@ use plimsoll_wire::ws::MOST_CONTROL_BYTES;
 
 use super::respond::{self, Making};
 use super::when;
-use crate::patience::PATIENCE;
-use crate::websocket::{Answered, Conversation, MESSAGE_BYTES, MessageContent, ScriptedMessage};
+use crate::fault::patience::PATIENCE;
+use crate::streaming::websocket::{
+    Answered, Conversation, MESSAGE_BYTES, MessageContent, ScriptedMessage,
+};
 
 /// The longest message that a rule may allow.
 const MOST_MESSAGE_BYTES: u64 = 256 << 20;

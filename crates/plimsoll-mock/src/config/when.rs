@@ -9,14 +9,14 @@ use serde_json_path::JsonPath;
 
 use super::set::{self, Context};
 use super::{graphql, grpc, part, source, template, xpath};
-use crate::condition::Condition;
-use crate::condition::equal_json::EqualJson;
-use crate::condition::field::FieldTest;
-use crate::condition::jayway::JaywayPath;
-use crate::condition::json::{DottedPath, JsonTest, NumberOperator, OPERATORS};
-use crate::condition::pattern::PathPattern;
-use crate::condition::text::{TextOperator, TextTest};
-use crate::condition::time::{TimeOptions, TimeOrder, TimeTest};
+use crate::rules::condition::Condition;
+use crate::rules::condition::equal_json::EqualJson;
+use crate::rules::condition::field::FieldTest;
+use crate::rules::condition::jayway::JaywayPath;
+use crate::rules::condition::json::{DottedPath, JsonTest, NumberOperator, OPERATORS};
+use crate::rules::condition::pattern::PathPattern;
+use crate::rules::condition::text::{TextOperator, TextTest};
+use crate::rules::condition::time::{TimeOptions, TimeOrder, TimeTest};
 
 /// `when`: all conditions of `request`, and others around it.
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {

@@ -3,9 +3,9 @@
 use plimsoll_model::document::{Table, Value, as_text};
 
 use super::when::field;
-use crate::condition::Condition;
-use crate::condition::equal_xml::EqualXml;
-use crate::condition::xpath::XPath;
+use crate::rules::condition::Condition;
+use crate::rules::condition::equal_xml::EqualXml;
+use crate::rules::condition::xpath::XPath;
 
 /// The conditions of `xpath`, with the prefixes of `xpath_namespaces`, and of `equal_xml`; nothing if one is wrong.
 pub(super) fn compile(body: &mut Table<'_>) -> Option<Vec<Condition>> {

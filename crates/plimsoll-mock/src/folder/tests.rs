@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::path::decoded;
+use crate::rules::path::decoded;
 
 struct Tree(TempDir);
 

@@ -7,8 +7,8 @@ use plimsoll_formats::har::parse_recording;
 use plimsoll_formats::{Place, Remark};
 
 use super::recorded::{Exchanges, FieldValue, RecordedReply, RequestParts};
-use super::redact::Redaction;
 use super::{FileRemark, Importer, about, body};
+use crate::proxy::record::redact::Redaction;
 
 impl Importer {
     /// The exchanges of an archive.

@@ -16,8 +16,8 @@ use self::endpoint::Endpoint;
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test, test};
 use super::{FileRemark, Importer, about, body, inside, is_about_connection};
-use crate::collection::{Collection, CollectionOptions, MOST_BYTES};
 use crate::request::KeptRequest;
+use crate::store::collection::{Collection, CollectionOptions, MOST_BYTES};
 use crate::template::{Chance, Dialect, Form, TextTemplate};
 
 impl Importer {

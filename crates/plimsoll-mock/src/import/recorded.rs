@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::body;
 use super::entry::{Entry, Table};
-use super::redact::{REDACTED, Redaction};
 use super::when::{When, bare_test};
+use crate::proxy::record::redact::{REDACTED, Redaction};
 use crate::request::{KeptRequest, Pairs};
 
 /// A response that was recorded.

@@ -4,7 +4,7 @@ mod respond;
 
 use std::path::Path;
 
-use crate::condition::ANY;
+use crate::rules::condition::ANY;
 use plimsoll_formats::wiremock::{
     FieldPlace, Mapping, MappingPart, MappingUrl, NumberOrder, Pattern, TimeOptions, TimeOrder,
     parse_mapping,
@@ -16,9 +16,9 @@ use self::respond::respond;
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test, test, whole};
 use crate::config;
-use crate::path::decoded;
 use crate::rules::Rule;
-use crate::states::States;
+use crate::rules::path::decoded;
+use crate::store::states::States;
 
 /// A mapping as a rule.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use plimsoll_formats::openapi::{Api, ApiResponse, Operation, ResponseContent};
 use serde_json::Value;
 
 use super::{OpenApiOptions, Refusal};
-use crate::collection::StoredResponse;
 use crate::request::RequestView;
+use crate::store::collection::StoredResponse;
 
 /// The preferences of a client (RFC 7240): `code`, `example`, `dynamic`.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_formats::openapi::Api;
 use regex::Regex;
 
-use crate::path::normalized;
+use crate::rules::path::normalized;
 
 /// Replaces an escaped slash within a segment.
 const ESCAPED_SLASH: char = '\u{0}';

@@ -5,8 +5,8 @@ use http::StatusCode;
 use plimsoll_server::{Answer, Outcome, ResponseBody};
 
 use super::{ReplyCall, Respond, with_media_type};
+use crate::config::ready;
 use crate::fault::WholeResponse;
-use crate::ready;
 
 /// A length in bytes, which responses to HEAD announce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

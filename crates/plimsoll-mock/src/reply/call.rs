@@ -8,8 +8,8 @@ use plimsoll_server::{Answer, Outcome, Response};
 
 use super::{Reply, ReplyContext};
 use crate::request::RequestView;
-use crate::sharing::Allowed;
-use crate::states::Scenario;
+use crate::store::states::Scenario;
+use crate::worker::sharing::Allowed;
 
 /// A request with the reply that was chosen for it.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use http::header::HeaderValue;
 use plimsoll_server::{Answer, Outcome, ResponseBody};
 
 use super::{Reply, ReplyCall, Respond, with_media_type};
-use crate::content::Content;
+use crate::config::ready::{self, PreparedResponse};
+use crate::fault::pace::{Pace, Paced};
 use crate::fault::{Fault, WholeResponse};
-use crate::pace::{Pace, Paced};
-use crate::ready::{self, PreparedResponse};
-use crate::sharing::{Allowed, Sharing};
+use crate::template::content::Content;
+use crate::worker::sharing::{Allowed, Sharing};
 
 impl Respond for Content {
     #[inline]

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http::StatusCode;
 use plimsoll_server::{Alarms, Response};
 
-use crate::files::Files;
+use crate::config::files::Files;
+use crate::config::ready::PreparedResponse;
 use crate::proxy::{Upstream, UpstreamPool};
-use crate::ready::PreparedResponse;
 use crate::script::Scripts;
-use crate::sharing::{Allowed, Sharing};
-use crate::websocket::Session;
+use crate::streaming::websocket::Session;
+use crate::worker::sharing::{Allowed, Sharing};
 
 /// Resources of one worker, for as long as one plan is served.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use http::header::HeaderValue;
 use plimsoll_server::{Answer, Outcome, ResponseBody};
 
 use super::{ReplyCall, Respond, with_media_type};
-use crate::events::EventScript;
-use crate::ready;
+use crate::config::ready;
+use crate::streaming::events::EventScript;
 
 impl Respond for EventScript {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {

@@ -9,8 +9,8 @@ use http::header::{HeaderName, HeaderValue};
 use plimsoll_server::{Answer, Outcome, Response};
 
 use super::{ReplyCall, ReplyContext, Respond};
-use crate::files::{self, CacheLookup, LoadedFile};
-use crate::sharing::Allowed;
+use crate::config::files::{self, CacheLookup, LoadedFile};
+use crate::worker::sharing::Allowed;
 
 /// The default name of the array that a CSV file becomes.
 pub const RECORDS: &str = "records";

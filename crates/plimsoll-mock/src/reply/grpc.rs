@@ -7,8 +7,8 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use plimsoll_server::{Answer, ResponseBody};
 
 use super::{ReplyCall, Respond};
-use crate::grpc::GrpcReply;
-use crate::ready;
+use crate::config::ready;
+use crate::streaming::grpc::GrpcReply;
 
 impl Respond for Arc<GrpcReply> {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {

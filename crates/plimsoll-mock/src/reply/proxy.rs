@@ -9,7 +9,7 @@ use plimsoll_server::{Answer, Outcome, Response, ResponseBody};
 
 use super::{ReplyCall, ReplyContext, Respond};
 use crate::proxy::{self, Outgoing, Passed, Upstream};
-use crate::sharing::Allowed;
+use crate::worker::sharing::Allowed;
 
 impl Respond for Arc<Upstream> {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {

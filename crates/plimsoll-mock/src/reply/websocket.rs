@@ -7,7 +7,7 @@ use http::header::{HeaderName, HeaderValue};
 use plimsoll_server::{Answer, LocalFuture, Outcome, Response};
 
 use super::{ReplyCall, Respond};
-use crate::websocket::{self, Conversation, Session};
+use crate::streaming::websocket::{self, Conversation, Session};
 
 impl Respond for Arc<Conversation> {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {

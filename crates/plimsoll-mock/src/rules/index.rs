@@ -10,7 +10,7 @@ use aho_corasick::AhoCorasick;
 use smallvec::SmallVec;
 
 use super::affix::Affixes;
-use crate::condition::text::{TextOperator, TextTest};
+use crate::rules::condition::text::{TextOperator, TextTest};
 
 /// Index key of a rule: the part of its path condition that a request's path is looked up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@ use proptest::prelude::{any, prop_assert_eq, proptest};
 use proptest::strategy::Strategy as Generate;
 
 use super::*;
-use crate::condition::field::FieldTest;
-use crate::condition::text::{TextOperator, TextTest};
 use crate::request::KeptRequest;
+use crate::rules::condition::field::FieldTest;
+use crate::rules::condition::text::{TextOperator, TextTest};
 
 fn path(operator: TextOperator, value: &str) -> Condition {
     Condition::Path(TextTest::new(operator, value).unwrap())

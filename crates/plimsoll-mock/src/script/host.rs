@@ -13,9 +13,9 @@ use plimsoll_script::{Host, Level};
 use plimsoll_server::{Notice, Severity};
 use plimsoll_wire::SystemClock;
 
-use crate::fake::Fake;
-use crate::notice_limiter::NoticeLimiter;
+use crate::script::notice_limiter::NoticeLimiter;
 use crate::store::Store;
+use crate::template::fake::Fake;
 use crate::template::{Chance, uuid};
 
 /// State that the scripts of one thread share.

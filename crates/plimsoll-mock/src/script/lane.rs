@@ -19,7 +19,7 @@ use super::host::MockHost;
 use super::input::Input;
 use super::load::LIMITS;
 use super::{Refusal, Script, ScriptAnswer, answer};
-use crate::notice_limiter::NoticeLimiter;
+use crate::script::notice_limiter::NoticeLimiter;
 use crate::store::Store;
 use crate::template::Chance;
 

@@ -11,7 +11,7 @@ use plimsoll_script::{Folder, Limits, Program, ScriptError, Sources, Stacks};
 use super::Text;
 use super::engine::Engine;
 use super::host::MockHost;
-use crate::notice_limiter::NoticeLimiter;
+use crate::script::notice_limiter::NoticeLimiter;
 use crate::store::Store;
 
 /// Of every VM of a mock.

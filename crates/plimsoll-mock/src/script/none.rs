@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Refusal, ScriptAnswer, Text};
-use crate::notice_limiter::NoticeLimiter;
 use crate::request::RequestView;
+use crate::script::notice_limiter::NoticeLimiter;
 use crate::store::Store;
 use crate::template::Chance;
 

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use super::input::Input;
 use super::lane::{Job, Lane, WAITING};
 use super::{Refusal, Script, ScriptAnswer};
-use crate::notice_limiter::NoticeLimiter;
 use crate::request::RequestView;
+use crate::script::notice_limiter::NoticeLimiter;
 use crate::store::Store;
 use crate::template::Chance;
 

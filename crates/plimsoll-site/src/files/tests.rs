@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use plimsoll_server::{Counters, Engine, EnginePlan, ListenerPlan, Serves, WorkerContext};
 
 use super::*;
-use crate::changes::Changes;
-use crate::directory::Directory;
+use crate::files::changes::Changes;
+use crate::files::directory::Directory;
 
 /// A site of one large file.
 struct Served {

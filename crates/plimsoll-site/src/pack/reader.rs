@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use plimsoll_server::{Coding, FilePart};
 
+use crate::files::tree::{Listed, SiteFile, StoredCopy, Tag, Tree, TreeEntry};
 use crate::pack::executable::is_cut;
 use crate::pack::format::{Index, IndexedFile, PackError, PackedFile, Stored, Trailer};
-use crate::tree::{Listed, SiteFile, StoredCopy, Tag, Tree, TreeEntry};
 
 /// A packed site, open.
 #[derive(Debug)]

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::tree::{Tree, TreeEntry};
+use crate::files::tree::{Tree, TreeEntry};
 
 /// A program, a site, and where it is packed to.
 struct Place(tempfile::TempDir);

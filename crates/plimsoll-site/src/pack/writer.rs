@@ -11,7 +11,7 @@ use bytes::Bytes;
 use plimsoll_server::{Coding, compress_well};
 use ring::digest::{Context, SHA256};
 
-use crate::media;
+use crate::files::media;
 use crate::pack::executable::{program_length, without_sections};
 use crate::pack::format::{Index, IndexedFile, PackError, Stored, Trailer, digest_bytes, hash_of};
 

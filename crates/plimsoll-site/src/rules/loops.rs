@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::path::SitePath;
+use crate::files::path::SitePath;
 use crate::rules::{MOST_HOPS, RuleInput, Rules};
 
 /// The value of placeholders while rules are tried.

@@ -3,7 +3,7 @@
 use plimsoll_formats::site::Dialect;
 use regex::{Regex, RegexBuilder};
 
-use crate::path::escaped;
+use crate::files::path::escaped;
 
 /// A path in which `:name` and `*` stand for any.
 #[derive(Debug)]

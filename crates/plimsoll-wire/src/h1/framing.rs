@@ -2,8 +2,8 @@
 
 use httparse::Header;
 
-use crate::decimal::decimal;
 use crate::h1::DecodeError;
+use crate::http::decimal::decimal;
 
 /// The framing fields of one head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -14,13 +14,13 @@ use std::ops::Range;
 
 use httparse::Header;
 
-use crate::decimal::decimal;
 use crate::h1::DecodeError;
 use crate::h1::chunked::{ChunkedDecoder, ChunkedPart};
 use crate::h1::framing::elements;
 use crate::h1::server::diagnosis::diagnose;
 use crate::h1::server::target::Authority;
 use crate::http::FieldClass;
+use crate::http::decimal::decimal;
 
 pub use crate::h1::server::refusal::RequestError;
 pub use crate::h1::server::target::{Target, TargetForm};

@@ -143,7 +143,7 @@ fn what_outlives_the_program_is_ended_with_it() {
 #[test]
 #[cfg(target_os = "linux")]
 fn it_is_bound_to_the_cores_and_we_are_not() {
-    let available = crate::cores::available();
+    let available = cores::available();
     let core = *available.last().unwrap();
     let process = Process::spawn(&ProcessSpec {
         cores: vec![core],
@@ -156,7 +156,7 @@ fn it_is_bound_to_the_cores_and_we_are_not() {
         })
         .unwrap();
     assert_eq!(allowed, core.to_string());
-    assert_eq!(crate::cores::available(), available);
+    assert_eq!(cores::available(), available);
 }
 
 #[test]
@@ -200,17 +200,11 @@ fn a_core_that_is_not_there_is_refused() {
 #[cfg(target_os = "linux")]
 fn a_running_program_can_be_bound_and_requested() {
     let process = Process::spawn(&shell("exec sleep 100")).unwrap();
-    let available = crate::cores::available();
-    assert_eq!(
-        crate::cores::of_process(process.id()),
-        Some(available.clone())
-    );
+    let available = cores::available();
+    assert_eq!(cores::of_process(process.id()), Some(available.clone()));
     let last = &available[available.len() - 1..];
-    crate::cores::pin_process(process.id(), last).unwrap();
-    assert_eq!(
-        crate::cores::of_process(process.id()).as_deref(),
-        Some(last)
-    );
+    cores::pin_process(process.id(), last).unwrap();
+    assert_eq!(cores::of_process(process.id()).as_deref(), Some(last));
     process.stop(LONG);
-    assert!(crate::cores::pin_process(u32::MAX, last).is_err());
+    assert!(cores::pin_process(u32::MAX, last).is_err());
 }

@@ -12,8 +12,8 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::h2::Settings;
 use tokio::time::Sleep;
 
-use crate::back_off::BackOff;
 use crate::plan::RunPlan;
+use crate::worker::back_off::BackOff;
 
 /// The way to one endpoint.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use plimsoll_model::{Exchange, Phases, Protocol};
 
-use crate::pace::{Finished, Start};
+use crate::worker::pace::{Finished, Start};
 use crate::workload::{Concluded, HttpWorkload, Response};
 
 /// Room for one exchange at a time; its number is the exchange's token.

@@ -9,9 +9,9 @@ use plimsoll_wire::h2::ResponseHead;
 use plimsoll_wire::h2::hpack::Fields;
 
 use super::place::StreamSlot;
-use crate::coalescing::Coalescing;
 use crate::driver::{MOST_ATTEMPTS, NEVER};
-use crate::pace::Finished;
+use crate::worker::coalescing::Coalescing;
+use crate::worker::pace::Finished;
 use crate::workload::{Head, HttpWorkload, Response, ResponseReader};
 
 /// Places whose exchanges ended, and those whose requests have to be sent again.

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::no_upgrade;
 use crate::driver::WorkerState;
 use crate::plan::{HttpPlan, RunPlan};
-use crate::user::Recorder;
+use crate::worker::user::Recorder;
 
 /// A connection of a run is not replaced while it works.
 const WHOLE_RUN: Duration = Duration::from_hours(24 * 365);

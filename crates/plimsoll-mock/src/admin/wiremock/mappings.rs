@@ -11,15 +11,15 @@ use super::{
 };
 use crate::admin::AdminOfMock;
 use crate::admin::call::{AdminResponse, Call};
-use crate::condition::Condition;
+use crate::config::plan::MockPlan;
 use crate::import::is_about_connection;
 use crate::import::mapping::{id_of, random_id, with_id};
 use crate::import::wiremock::stub;
-use crate::layers::{ChangeError, Layers};
-use crate::plan::MockPlan;
 use crate::request::KeptRequest;
 use crate::rules::Rule;
-use crate::states::States;
+use crate::rules::condition::Condition;
+use crate::store::states::States;
+use crate::worker::layers::{ChangeError, Layers};
 
 /// The rules that were made of mappings, in the order in which they are tried.
 pub(super) fn all(plan: &MockPlan) -> impl Iterator<Item = (&Arc<Rule>, &Arc<Value>)> {

@@ -7,10 +7,10 @@ use super::json_of;
 use super::shape::{described, logged};
 use crate::admin::AdminOfMock;
 use crate::admin::call::{AdminResponse, Call};
-use crate::nearness::{distance_of, near_misses};
-use crate::plan::MockPlan;
+use crate::config::plan::MockPlan;
 use crate::request::RequestView;
-use crate::states::STARTED;
+use crate::rules::nearness::{distance_of, near_misses};
+use crate::store::states::STARTED;
 
 /// Near misses of one request or pattern.
 const MOST: usize = 3;

@@ -11,8 +11,8 @@ use super::shape::{logged, number_of, serve_event};
 use super::{bad_request, done, json_of, missing, uuid};
 use crate::admin::AdminOfMock;
 use crate::admin::call::{AdminResponse, Call};
+use crate::admin::journal::Entry;
 use crate::admin::requests::are_met;
-use crate::journal::Entry;
 
 impl AdminOfMock {
     /// All requests, the oldest first; none if they are not kept.

@@ -10,7 +10,7 @@ use super::{NO_STATE, done, json_of, not_here, refused, unreadable};
 use crate::admin::AdminOfMock;
 use crate::admin::call::{AdminResponse, Call};
 use crate::admin::scenarios::known;
-use crate::states::{STARTED, Session};
+use crate::store::states::{STARTED, Session};
 
 /// The version that clients are given.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::admin::call::AdminResponse;
-use crate::journal::Entry;
+use crate::admin::journal::Entry;
 use crate::request::{KeptRequest, Pairs};
 
 /// The prefix of request ids; their number follows.

@@ -1,10 +1,10 @@
 use std::path::Path;
 
-use crate::content::Content;
 use crate::import::tests::{answered, imported};
 use crate::reply::ReplyKind;
 use crate::request::KeptRequest;
-use crate::states::States;
+use crate::store::states::States;
+use crate::template::content::Content;
 
 const ENVIRONMENT: &str = r#"{"uuid": "u", "lastMigration": 33, "endpointPrefix": "api", "latency": 0,
   "headers": [{"key": "Content-Type", "value": "application/json"}, {"key": "X-All", "value": "1"}],

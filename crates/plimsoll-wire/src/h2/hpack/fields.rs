@@ -1,8 +1,8 @@
 //! Header fields as they come out of a block, and what a response's field can mean.
 
-use crate::decimal::decimal;
 use crate::h2::MessageError;
 use crate::http::FieldClass;
+use crate::http::decimal::decimal;
 
 /// The header fields of one block, in the order they came; kept in one piece and used again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

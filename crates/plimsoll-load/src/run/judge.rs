@@ -1,0 +1,386 @@
+//! Judges thresholds while a run goes on: each second, so that a breach can end it.
+//!
+//! A threshold over the whole run is judged in the end by the summary, and on the way only if its
+//! breach ends the run. One over a stretch is judged by each stretch that is full; the worst is reported.
+//! Histograms of past seconds are kept as their occupied buckets, for the longest stretch.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use plimsoll_model::{
+    Bucket, Cost, Counts, Histogram, JudgedThreshold, Measured, Metric, ResourceSample, RunSummary,
+    ServerFigures, Threshold, Tick, Trend, WindowBytes,
+};
+
+use crate::worker::recorder::Interval;
+
+/// Every threshold of a run, and what is needed of its past.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    watched: Vec<ThresholdWatch>,
+    /// Past seconds, as many as the longest stretch needs.
+    seconds: VecDeque<Second>,
+    longest: Duration,
+    /// The durations that thresholds over a stretch look at.
+    trends: Vec<Trend>,
+    warm_up: Duration,
+    /// When nothing more is begun, if that is known.
+    end: Option<Duration>,
+    /// Exchanges, responses and bytes since the window began.
+    sum: Sum,
+    first_sample: Option<ResourceSample>,
+    last_sample: Option<ResourceSample>,
+    peak: (u64, u64),
+}
+
+#[derive(Debug)]
+struct ThresholdWatch {
+    threshold: Threshold,
+    worst: Option<(f64, Duration)>,
+    ended_run: bool,
+}
+
+impl Judge {
+    /// - `end`: when nothing more is begun, since the start of the run.
+    pub(crate) fn new(thresholds: &[Threshold], warm_up: Duration, end: Option<Duration>) -> Self {
+        let stretches = || thresholds.iter().filter_map(|threshold| threshold.over);
+        let mut trends = Vec::new();
+        for threshold in thresholds
+            .iter()
+            .filter(|threshold| threshold.over.is_some())
+        {
+            if let Metric::Time(trend) = threshold.metric()
+                && !trends.contains(&trend)
+            {
+                trends.push(trend);
+            }
+        }
+        Self {
+            watched: thresholds
+                .iter()
+                .map(|threshold| ThresholdWatch {
+                    threshold: threshold.clone(),
+                    worst: None,
+                    ended_run: false,
+                })
+                .collect(),
+            seconds: VecDeque::new(),
+            longest: stretches().max().unwrap_or_default(),
+            trends,
+            warm_up,
+            end,
+            sum: Sum::default(),
+            first_sample: None,
+            last_sample: None,
+            peak: (0, 0),
+        }
+    }
+
+    /// Takes note of a second; whether the run is to end because of it.
+    ///
+    /// - `total`: everything counted until now.
+    /// - `sample`: the target at its end, if it is observed.
+    pub(crate) fn second(
+        &mut self,
+        tick: &Tick,
+        interval: &Interval,
+        total: &Interval,
+        sample: Option<ResourceSample>,
+    ) -> bool {
+        let before = self.last_sample;
+        self.last_sample = sample.or(before);
+        let began = tick.at.saturating_sub(tick.length);
+        // Behind the last start there are only stragglers.
+        if self.watched.is_empty() || tick.warm_up || self.end.is_some_and(|end| began >= end) {
+            return false;
+        }
+        if self.first_sample.is_none() {
+            self.first_sample = before.or(sample);
+        }
+        if let Some(sample) = sample {
+            let (memory, fds) = self.peak;
+            self.peak = (memory.max(sample.memory.total_bytes()), fds.max(sample.fds));
+        }
+        let sum = Sum::of(interval);
+        // The second in which the run ends reaches a little into the grace period.
+        let length = match self.end {
+            Some(end) => tick.length.min(end.saturating_sub(began)),
+            None => tick.length,
+        };
+        self.sum.add(&sum);
+        if !self.longest.is_zero() {
+            self.remember(length, interval, sum, before, sample);
+        }
+        let since_start = (began + length).saturating_sub(self.warm_up);
+        let mut is_over = false;
+        for position in 0..self.watched.len() {
+            let threshold = &self.watched[position].threshold;
+            let value = match threshold.over {
+                Some(stretch) => self
+                    .stretch(stretch)
+                    .and_then(|stretch| threshold.value(&stretch)),
+                None if threshold.abort_after.is_some() => threshold.value(&SoFar {
+                    length: since_start,
+                    sum: self.sum,
+                    total,
+                    server: server(self.first_sample, self.last_sample, self.peak),
+                }),
+                None => None,
+            };
+            let Some(value) = value else { continue };
+            let watched = &mut self.watched[position];
+            let is_worse = |(worst, _)| watched.threshold.is_worse(value, worst);
+            if watched.worst.is_none_or(is_worse) {
+                watched.worst = Some((value, tick.at));
+            }
+            let may_end = watched.threshold.abort_after;
+            if may_end.is_some_and(|after| since_start >= after) && !watched.threshold.is_met(value)
+            {
+                watched.ended_run = true;
+                is_over = true;
+            }
+        }
+        is_over
+    }
+
+    /// The outcome of every threshold.
+    pub(crate) fn verdicts(self, run: &RunSummary) -> Vec<JudgedThreshold> {
+        self.watched
+            .into_iter()
+            .map(|watched| {
+                let threshold = watched.threshold;
+                // A run that was shorter than the stretch is one itself.
+                let (value, at) = match watched.worst.filter(|_| threshold.over.is_some()) {
+                    Some((value, at)) => (Some(value), Some(at)),
+                    None => (threshold.value(run), None),
+                };
+                JudgedThreshold {
+                    threshold,
+                    value,
+                    at,
+                    ended_run: watched.ended_run,
+                }
+            })
+            .collect()
+    }
+
+    fn remember(
+        &mut self,
+        length: Duration,
+        interval: &Interval,
+        sum: Sum,
+        before: Option<ResourceSample>,
+        sample: Option<ResourceSample>,
+    ) {
+        let times = self
+            .trends
+            .iter()
+            .map(|trend| {
+                let times = interval.times(*trend);
+                times.map_or_else(Vec::new, |times| times.buckets().collect())
+            })
+            .collect();
+        self.seconds.push_back(Second {
+            length,
+            sum,
+            times,
+            before: before.or(sample),
+            after: sample,
+        });
+        let mut kept: Duration = self.seconds.iter().map(|second| second.length).sum();
+        while let Some(first) = self.seconds.front()
+            && let Some(rest) = kept.checked_sub(first.length)
+            && rest >= self.longest
+        {
+            kept = rest;
+            self.seconds.pop_front();
+        }
+    }
+
+    /// The last `length`; `None` until there is so much.
+    fn stretch(&self, length: Duration) -> Option<Stretch> {
+        // Ticks come a moment late, and the next one makes up for it.
+        const SHORT: Duration = Duration::from_millis(50);
+
+        let trends = self.trends.iter();
+        let mut stretch = Stretch {
+            times: trends.map(|trend| (*trend, Histogram::new())).collect(),
+            ..Stretch::default()
+        };
+        let mut peak = (0, 0);
+        let mut samples = (None, None);
+        for second in self.seconds.iter().rev() {
+            stretch.length += second.length;
+            stretch.sum.add(&second.sum);
+            for ((_, histogram), buckets) in stretch.times.iter_mut().zip(&second.times) {
+                for bucket in buckets {
+                    histogram.record_bucket(*bucket);
+                }
+            }
+            if let Some(sample) = &second.after {
+                peak.0 = sample.memory.total_bytes().max(peak.0);
+                peak.1 = sample.fds.max(peak.1);
+            }
+            samples = (second.before, samples.1.or(second.after));
+            if stretch.length + SHORT >= length {
+                stretch.server = server(samples.0, samples.1, peak);
+                return Some(stretch);
+            }
+        }
+        None
+    }
+}
+
+/// Figures of one second.
+#[derive(Debug)]
+struct Second {
+    length: Duration,
+    sum: Sum,
+    /// The occupied buckets of each of [`Judge::trends`].
+    times: Vec<Vec<Bucket>>,
+    /// The target at its start and at its end.
+    before: Option<ResourceSample>,
+    after: Option<ResourceSample>,
+}
+
+/// Figures that can be added up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    counts: Counts,
+    unexpected: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    bytes_in_window: WindowBytes,
+}
+
+impl Sum {
+    fn of(interval: &Interval) -> Self {
+        let unexpected = match interval.grpc() {
+            Some(grpc) => grpc.errors(),
+            None => interval
+                .statuses()
+                .filter(|(status, _)| !(200..400).contains(status))
+                .map(|(_, count)| count)
+                .sum::<u64>(),
+        };
+        Self {
+            counts: interval.counts,
+            unexpected: unexpected + interval.counts.failed,
+            bytes_sent: interval.bytes_sent,
+            bytes_received: interval.bytes_received,
+            bytes_in_window: interval.bytes_in_window,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        self.unexpected += other.unexpected;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.bytes_in_window.merge(&other.bytes_in_window);
+    }
+}
+
+/// The run until now.
+struct SoFar<'a> {
+    length: Duration,
+    sum: Sum,
+    total: &'a Interval,
+    server: Option<ServerFigures>,
+}
+
+/// The last seconds of a run.
+#[derive(Debug, Default)]
+struct Stretch {
+    length: Duration,
+    sum: Sum,
+    times: Vec<(Trend, Histogram)>,
+    server: Option<ServerFigures>,
+}
+
+impl Measured for SoFar<'_> {
+    fn length(&self) -> Duration {
+        self.length
+    }
+
+    fn counts(&self) -> Counts {
+        self.sum.counts
+    }
+
+    fn unexpected(&self) -> u64 {
+        self.sum.unexpected
+    }
+
+    fn bytes_sent(&self) -> u64 {
+        self.sum.bytes_sent
+    }
+
+    fn bytes_received(&self) -> u64 {
+        self.sum.bytes_received
+    }
+
+    fn bytes_in_window(&self) -> WindowBytes {
+        self.sum.bytes_in_window
+    }
+
+    fn times(&self, trend: Trend) -> Option<&Histogram> {
+        self.total.times(trend)
+    }
+
+    fn server(&self) -> Option<ServerFigures> {
+        self.server
+    }
+}
+
+impl Measured for Stretch {
+    fn length(&self) -> Duration {
+        self.length
+    }
+
+    fn counts(&self) -> Counts {
+        self.sum.counts
+    }
+
+    fn unexpected(&self) -> u64 {
+        self.sum.unexpected
+    }
+
+    fn bytes_sent(&self) -> u64 {
+        self.sum.bytes_sent
+    }
+
+    fn bytes_received(&self) -> u64 {
+        self.sum.bytes_received
+    }
+
+    fn bytes_in_window(&self) -> WindowBytes {
+        self.sum.bytes_in_window
+    }
+
+    fn times(&self, trend: Trend) -> Option<&Histogram> {
+        let found = self.times.iter().find(|(known, _)| *known == trend);
+        found.map(|(_, histogram)| histogram)
+    }
+
+    fn server(&self) -> Option<ServerFigures> {
+        self.server
+    }
+}
+
+fn server(
+    first: Option<ResourceSample>,
+    last: Option<ResourceSample>,
+    (peak_memory_bytes, peak_fds): (u64, u64),
+) -> Option<ServerFigures> {
+    let (first, last) = first.zip(last)?;
+    Some(ServerFigures {
+        cost: Cost::between(&first, &last),
+        memory_bytes: last.memory.total_bytes(),
+        peak_memory_bytes,
+        fds: last.fds,
+        peak_fds,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Recording a real server: requests are passed on, and what it answers is kept as rules that answer without it.
+//!
+//! A [`Recorder`] keeps what was answered and writes it into a folder; [`Record`] is the action of one worker that
+//! passes requests on.
+
+mod action;
+
+pub mod redact;
+
+mod store;
+
+mod tap;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use plimsoll_server::{Notice, Notices, Severity};
+use plimsoll_wire::tls::Trust;
+
+use crate::import::recorded::{FieldValue, RecordedReply};
+use crate::proxy::record::redact::Redaction;
+use crate::proxy::{Upstream, UpstreamOptions};
+
+pub use self::action::Record;
+
+use self::store::Store;
+
+/// Records the responses of a server.
+#[derive(Debug)]
+pub struct Recorder {
+    pub(crate) upstream: Arc<Upstream>,
+    folder: PathBuf,
+    notices: Notices,
+    kept: Mutex<RecordedRequest>,
+    /// Taken before `kept`.
+    store: Mutex<Store>,
+}
+
+#[derive(Debug, Default)]
+struct RecordedRequest {
+    /// Those that have not been written.
+    exchanges: Vec<KeptExchange>,
+    /// Number of exchanges.
+    count: usize,
+    /// Of content.
+    bytes: usize,
+    /// Whether there is no room for more, or the folder cannot be written, which is reported once.
+    is_full: bool,
+    is_stuck: bool,
+}
+
+/// A request by its line, with what was answered.
+#[derive(Debug, Clone)]
+struct KeptExchange {
+    method: String,
+    target: String,
+    /// The media type of the content of the request, and that content.
+    asked_kind: Option<String>,
+    request: Bytes,
+    reply: RecordedReply,
+}
+
+/// A request that is passed on, as far as its rule asks for it.
+#[derive(Debug, Clone)]
+struct AskedOf {
+    method: String,
+    /// Path and query, as they were sent.
+    target: String,
+    /// The media type of its content.
+    kind: Option<String>,
+    content: Bytes,
+    /// The length that the response to HEAD announces.
+    announced: Option<u64>,
+}
+
+/// More is passed on, but not kept.
+const MOST_EXCHANGES: usize = 20_000;
+const MOST_BYTES: usize = 256 << 20;
+
+/// Settings of outgoing requests: content is requested uncompressed.
+pub(crate) fn options(trust: Trust) -> UpstreamOptions {
+    UpstreamOptions {
+        trust,
+        without: vec![ACCEPT_ENCODING],
+        ..UpstreamOptions::default()
+    }
+}
+
+/// How often recorded exchanges are written: soon enough that an interrupted session loses nothing a user waits to
+/// see, rare enough to join a burst.
+const WRITE: Duration = Duration::from_millis(300);
+
+/// Why nothing can be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// Something is there already.
+    #[error("{0} is there already; nothing is recorded over it")]
+    Exists(PathBuf),
+}
+
+impl Recorder {
+    /// Keeps what `upstream` answers in a folder, which must hold no rules and is made once something has come.
+    ///
+    /// - `notices`: receives a notice if the folder cannot be written, or is full.
+    pub fn new(
+        upstream: Upstream,
+        folder: &Path,
+        redaction: Redaction,
+        notices: &Notices,
+    ) -> Result<Arc<Self>, RecorderError> {
+        store::is_free(folder)?;
+        let recorder = Arc::new(Self {
+            upstream: Arc::new(upstream),
+            folder: folder.to_owned(),
+            notices: notices.clone(),
+            kept: Mutex::default(),
+            store: Mutex::new(Store::new(folder, redaction)),
+        });
+        let weak = Arc::downgrade(&recorder);
+        let writing = thread::Builder::new().name("mock-record".to_owned());
+        // Without a thread all is written at the end.
+        writing.spawn(move || write_now_and_then(&weak)).ok();
+        Ok(recorder)
+    }
+
+    /// Keeps an exchange.
+    ///
+    /// - `content`: absent if it is too long to be kept.
+    fn keep(
+        &self,
+        request: &AskedOf,
+        status: StatusCode,
+        fields: &[(HeaderName, HeaderValue)],
+        content: Option<Bytes>,
+    ) {
+        if !(200..=599).contains(&status.as_u16()) {
+            return;
+        }
+        let (method, target) = (&request.method, &request.target);
+        let Some(content) = content else {
+            let longest = tap::LONGEST >> 20;
+            let message = format!(
+                "a response of more than {longest} MiB is passed on, and not kept: {method} {target}"
+            );
+            self.report(message);
+            return;
+        };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = kept.bytes + content.len() + request.content.len();
+        if kept.count >= MOST_EXCHANGES || bytes > MOST_BYTES {
+            if !std::mem::replace(&mut kept.is_full, true) {
+                let message = "the recording is full: what comes now is passed on, and not kept";
+                self.report(message);
+            }
+            return;
+        }
+        // Fields that every response of a mock has, or that belong to this moment, are not recorded.
+        let is_kept = |name: &str| !matches!(name, "content-type" | "date");
+        let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+        let fields = fields.iter();
+        let kind = fields.clone().find(|(name, _)| name == CONTENT_TYPE);
+        let headers = fields
+            .filter(|(name, _)| is_kept(name.as_str()))
+            .map(|(name, value)| (name.as_str().to_owned(), FieldValue::of(value.as_bytes())));
+        let origin = self.upstream.origin();
+        let headers = headers.map(|(name, value)| {
+            // A redirect within that server becomes one within the mock.
+            let own = match &value {
+                FieldValue::Text(text) if name == "location" => text.strip_prefix(&origin),
+                _ => None,
+            };
+            let own = own.filter(|rest| rest.starts_with('/')).map(str::to_owned);
+            (name, own.map_or(value, FieldValue::Text))
+        });
+        let reply = RecordedReply {
+            status: status.as_u16(),
+            headers: headers.collect(),
+            kind: kind.and_then(|(_, value)| text(value)),
+            body: content,
+            announced: request.announced,
+        };
+        kept.bytes = bytes;
+        kept.count += 1;
+        kept.exchanges.push(KeptExchange {
+            method: method.clone(),
+            target: target.clone(),
+            asked_kind: request.kind.clone(),
+            request: request.content.clone(),
+            reply,
+        });
+    }
+
+    /// Writes what has come since it was written last.
+    ///
+    /// - `is_last`: whether nothing may be left for later.
+    fn write(&self, is_last: bool) {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let exchanges = {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut kept.exchanges)
+        };
+        if exchanges.is_empty() && store.is_written() {
+            return;
+        }
+        let mut left = exchanges.into_iter();
+        let added = left.by_ref().try_for_each(|exchange| {
+            // Responses that could not be written are tried again, in their place.
+            store
+                .add(&exchange)
+                .map_err(|error| (Some(exchange), error))
+        });
+        let written = added.and_then(|()| store.write(is_last).map_err(|error| (None, error)));
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match written {
+            Ok(()) => kept.is_stuck = false,
+            Err((failed, error)) => {
+                let newer = std::mem::take(&mut kept.exchanges);
+                kept.exchanges = failed.into_iter().chain(left).chain(newer).collect();
+                if !std::mem::replace(&mut kept.is_stuck, true) {
+                    self.report(format!("the recording cannot be written: {error}"));
+                }
+            }
+        }
+    }
+
+    fn report(&self, message: impl Into<String>) {
+        let notice = Notice::new(Severity::Warning, message);
+        self.notices
+            .report(&notice.about(self.folder.display().to_string()));
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.write(true);
+    }
+}
+
+fn write_now_and_then(recorder: &Weak<Recorder>) {
+    loop {
+        thread::park_timeout(WRITE);
+        match recorder.upgrade() {
+            None => return,
+            Some(recorder) => recorder.write(false),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Answers to calls of gRPC.
+//!
+//! Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http_body::{Body, Frame};
+use plimsoll_client::grpc::frame;
+use plimsoll_formats::grpc::Method;
+use plimsoll_model::GrpcStatus;
+use plimsoll_server::StreamError;
+
+use crate::request::RequestView;
+use crate::rules::condition::call::decoded;
+use crate::template::content::Content;
+
+/// The response to a call.
+#[derive(Debug, Clone)]
+pub struct GrpcReply {
+    /// The called method.
+    pub method: Arc<Method>,
+    /// In JSON; one unless the method answers with a stream, or the status is not OK.
+    pub messages: Vec<Content>,
+    /// The status of the call.
+    pub status: GrpcStatus,
+    /// The description of the status; a text.
+    pub message: Option<Content>,
+    /// Fields behind it.
+    pub trailers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl GrpcReply {
+    /// The content of the response to a call, with what follows it.
+    pub(crate) fn content(&self, request: &RequestView<'_>) -> CallContent {
+        let call = decoded(&self.method, request);
+        let call = call.as_ref().map_or_else(|| request.keep(), Clone::clone);
+        let call = call.view();
+        let encoded = self.messages.iter().map(|content| {
+            let json = content.for_request(&call);
+            self.method.answer(&json).map_err(|error| {
+                let source = std::error::Error::source(&error);
+                let cause = source.map_or_else(String::new, |it| format!(": {it}"));
+                format!("the answer {error}{cause}")
+            })
+        });
+        let encoded: Result<Vec<_>, String> = encoded.collect();
+        let framed =
+            encoded.and_then(|messages| frame(&messages).map_err(|error| error.to_string()));
+        let (content, status, message) = match framed {
+            Ok(framed) => {
+                let message = self.message.as_ref();
+                let message = message.map(|content| content.for_request(&call));
+                (framed, self.status, message)
+            }
+            Err(reason) => {
+                let internal = GrpcStatus::from_code(13);
+                (Vec::new(), internal, Some(Bytes::from(reason)))
+            }
+        };
+        let mut trailers = HeaderMap::new();
+        trailers.insert("grpc-status", HeaderValue::from(u16::from(status.code())));
+        if let Some(message) = message {
+            let value = HeaderValue::try_from(escaped(&message));
+            let value = value.expect("what no field may have is escaped");
+            trailers.insert("grpc-message", value);
+        }
+        for (name, value) in &self.trailers {
+            trailers.append(name.clone(), value.clone());
+        }
+        CallContent {
+            content: Some(Bytes::from(content)).filter(|content| !content.is_empty()),
+            trailers: Some(trailers),
+        }
+    }
+}
+
+/// A message of a status: bytes that are not ASCII and shown are written as `%XX`.
+fn escaped(message: &[u8]) -> String {
+    let mut text = String::with_capacity(message.len());
+    for byte in message {
+        match byte {
+            b'%' | ..b' ' | b'\x7f'.. => {
+                text.push('%');
+                for digit in [byte >> 4, byte & 15] {
+                    let digit = char::from_digit(digit.into(), 16).unwrap_or('0');
+                    text.push(digit.to_ascii_uppercase());
+                }
+            }
+            byte => text.push(char::from(*byte)),
+        }
+    }
+    text
+}
+
+/// Messages, and what follows them.
+#[derive(Debug)]
+pub(crate) struct CallContent {
+    content: Option<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+impl Body for CallContent {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        let this = self.get_mut();
+        let content = this.content.take().map(Frame::data);
+        let frame = content.or_else(|| this.trailers.take().map(Frame::trailers));
+        Poll::Ready(frame.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_statuses_are_escaped() {
+        assert_eq!(
+            escaped("100 % fur dich\n~".as_bytes()),
+            "100 %25 fur dich%0A~"
+        );
+        assert_eq!(escaped("\u{fc}".as_bytes()), "%C3%BC");
+    }
+}

@@ -1,0 +1,35 @@
+//! Handlebars in a build without the feature `mock-import`: none.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::request::RequestView;
+use crate::template::data::DataBuckets;
+use crate::template::{Chance, Dialect};
+
+/// Uninhabited: Handlebars is compiled out.
+#[derive(Debug, Clone)]
+pub(crate) struct Program(Infallible);
+
+impl Program {
+    pub(crate) fn new(
+        _: &str,
+        _: Dialect,
+        _: &Chance,
+        _: &[(String, usize)],
+        _: &Arc<DataBuckets>,
+    ) -> Result<Self, String> {
+        Err("this build has no templates of Handlebars (feature `mock-import`)".to_owned())
+    }
+
+    pub(crate) fn fill(&self, _: &RequestView<'_>) -> Result<String, String> {
+        match self.0 {}
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
+}
