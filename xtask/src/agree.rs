@@ -34,8 +34,12 @@ pub(crate) struct Arguments {
     connections: u32,
 }
 
-/// How far rates and percentiles may be apart.
+/// Tolerated difference of rates and percentiles.
 const WITHIN: f64 = 0.05;
+
+/// Tolerated difference where the interval of a ratio reaches into [`WITHIN`]: the p99 of one tool differs by more than 5 % from trial
+/// to trial, so the median of eight trials can be that far off without any difference between the tools.
+const WITHIN_NOISE: f64 = 0.10;
 
 /// What is spoken, and who speaks it beside us.
 struct Scene {
@@ -386,7 +390,7 @@ fn figures(document: &Value) -> Result<Vec<Line>, Failure> {
             let peer = pair["peer"].as_u64().unwrap_or_default();
             let label = document.pointer(&format!("/operands/{peer}/label"));
             let label = label.and_then(Value::as_str).unwrap_or("another");
-            match ratio(pair, metric) {
+            match Ratio::of(pair, metric) {
                 Some(ratio) => ratios.push((label, ratio)),
                 None if !is_everyones && label == "h2load" => {}
                 None => return Err(format!("{label} reports no {metric}").into()),
@@ -397,35 +401,64 @@ fn figures(document: &Value) -> Result<Vec<Line>, Failure> {
     Ok(lines)
 }
 
-/// Ours over the peer's.
-fn ratio(pair: &Value, metric: &str) -> Option<f64> {
-    let metrics = pair["metrics"].as_array()?;
-    let found = metrics.iter().find(|row| row["metric"] == metric)?;
-    found.get("ratio")?.as_f64()
+/// Ours over the peer's, with its interval.
+#[derive(Debug, Clone, Copy)]
+struct Ratio {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Ratio {
+    fn of(pair: &Value, metric: &str) -> Option<Self> {
+        let metrics = pair["metrics"].as_array()?;
+        let found = metrics.iter().find(|row| row["metric"] == metric)?;
+        let median = found.get("ratio")?.as_f64()?;
+        let bound = |name: &str| found["interval"][name].as_f64();
+        Some(Self {
+            median,
+            low: bound("low").unwrap_or(median),
+            high: bound("high").unwrap_or(median),
+        })
+    }
+
+    fn mark(self) -> Option<&'static str> {
+        let apart = (self.median - 1.0).abs();
+        let reaches = self.low <= 1.0 + WITHIN && self.high >= 1.0 - WITHIN;
+        if apart <= WITHIN {
+            Some("agrees")
+        } else if apart <= WITHIN_NOISE && reaches {
+            Some("agrees within its interval")
+        } else {
+            None
+        }
+    }
 }
 
 /// A line for each of `ratios`, which are ours over each peer's.
 ///
-/// Where the peers differ from each other by more than what is allowed, agreement with both is impossible:
+/// Where the peers differ from each other by more than the tolerance, agreement with both is impossible:
 /// ours has to agree with one of them, or to lie between them.
-fn judged(metric: &str, ratios: &[(&str, f64)]) -> Vec<Line> {
-    let agrees = |ratio: f64| (ratio - 1.0).abs() <= WITHIN;
+fn judged(metric: &str, ratios: &[(&str, Ratio)]) -> Vec<Line> {
     let (least, most) = ratios
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(least, most), (_, ratio)| {
-            (least.min(*ratio), most.max(*ratio))
+            (least.min(ratio.median), most.max(ratio.median))
         });
     let peers_differ = most > least * (1.0 + WITHIN);
     let is_among_them =
-        ratios.iter().any(|(_, ratio)| agrees(*ratio)) || (least < 1.0 && most > 1.0);
-    let line = |&(label, ratio): &(&str, f64)| {
-        let (mark, agrees) = match agrees(ratio) {
-            true => ("agrees", true),
-            false if peers_differ && is_among_them => ("apart, as the peers are", true),
-            false => ("APART", false),
+        ratios.iter().any(|(_, ratio)| ratio.mark().is_some()) || (least < 1.0 && most > 1.0);
+    let line = |&(label, ratio): &(&str, Ratio)| {
+        let (mark, agrees) = match ratio.mark() {
+            Some(mark) => (mark, true),
+            None if peers_differ && is_among_them => ("apart, as the peers are", true),
+            None => ("APART", false),
         };
         Line {
-            text: format!("{metric:<7} plimsoll / {label:<6} {ratio:.3}  {mark}"),
+            text: format!(
+                "{metric:<7} plimsoll / {label:<6} {:.3} [{:.2}–{:.2}]  {mark}",
+                ratio.median, ratio.low, ratio.high
+            ),
             agrees,
         }
     };
@@ -484,7 +517,12 @@ mod tests {
     #[test]
     fn no_reader_has_to_agree_with_peers_that_differ() {
         let verdict = |ratios: &[f64]| -> Vec<bool> {
-            let ratios: Vec<(&str, f64)> = ratios.iter().map(|ratio| ("peer", *ratio)).collect();
+            let exact = |ratio: &f64| Ratio {
+                median: *ratio,
+                low: *ratio,
+                high: *ratio,
+            };
+            let ratios: Vec<_> = ratios.iter().map(|ratio| ("peer", exact(ratio))).collect();
             let lines = judged("p99_us", &ratios);
             lines.iter().map(|line| line.agrees).collect()
         };
@@ -496,5 +534,17 @@ mod tests {
         // Those differ, and we differ from both on one side.
         assert_eq!(verdict(&[1.06, 1.30]), [false, false]);
         assert_eq!(verdict(&[0.93]), [false]);
+    }
+
+    #[test]
+    fn an_interval_that_reaches_five_percent_agrees_up_to_ten() {
+        let verdict = |median: f64, low: f64, high: f64| {
+            let ratio = Ratio { median, low, high };
+            judged("p99_us", &[("peer", ratio)])[0].agrees
+        };
+        assert!(verdict(0.93, 0.85, 0.97));
+        assert!(!verdict(0.93, 0.90, 0.94));
+        assert!(!verdict(0.88, 0.70, 1.10));
+        assert!(verdict(1.08, 1.04, 1.20));
     }
 }

@@ -13,14 +13,6 @@ mod remark;
 
 mod request;
 
-mod format;
-
-mod url_list;
-
-mod http_file;
-
-mod curl;
-
 mod multipart;
 
 pub mod har;
@@ -30,10 +22,6 @@ pub mod openapi;
 mod template;
 
 mod table;
-
-mod json5;
-
-mod records;
 
 pub mod grpc;
 
@@ -46,16 +34,16 @@ pub mod wiremock;
 #[cfg(test)]
 mod fixture;
 
-pub use crate::format::{Format, UnknownFormat, parse};
-pub use crate::json5::{Json5Error, json5_to_json};
 pub use crate::multipart::{
     BodyPart, FormError, LONGEST_PART_HEADER, MOST_PARTS, MultipartError, MultipartForm,
     is_multipart, parse_multipart,
 };
-pub use crate::records::csv_to_json;
 pub use crate::remark::{Place, Remark};
+pub use crate::request::format::{Format, UnknownFormat, parse};
 pub use crate::request::{FileRequest, ReadFile, RequestFile};
 pub use crate::table::Table;
+pub use crate::table::json5::{Json5Error, json5_to_json};
+pub use crate::table::records::csv_to_json;
 pub use crate::template::{
     Generator, Millionths, MissingVariable, Part, Template, TemplateError, is_target_byte,
 };

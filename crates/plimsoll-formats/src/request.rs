@@ -1,5 +1,13 @@
 //! A request as a file describes it.
 
+pub(crate) mod format;
+
+pub(crate) mod url_list;
+
+pub(crate) mod http_file;
+
+pub(crate) mod curl;
+
 use plimsoll_model::FieldClass;
 
 use crate::{Place, Remark, Template};

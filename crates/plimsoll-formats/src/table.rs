@@ -1,5 +1,9 @@
 //! Rows of values for the places of templates, from CSV or JSON.
 
+pub(crate) mod json5;
+
+pub(crate) mod records;
+
 use std::collections::HashSet;
 
 use plimsoll_model::counted;

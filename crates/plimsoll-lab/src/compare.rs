@@ -42,5 +42,5 @@ pub use crate::compare::sweep::{
 pub use crate::compare::template::{Template, TemplateError};
 pub use crate::compare::text::to_text;
 pub use crate::compare::trial::{Trial, TrialError};
-pub use crate::probe::ProbeError;
 pub use crate::server::ServerError;
+pub use crate::server::probe::ProbeError;

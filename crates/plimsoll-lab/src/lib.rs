@@ -33,8 +33,6 @@ mod server;
 
 mod cgroup;
 
-mod probe;
-
 mod plans;
 
 mod whole_file;

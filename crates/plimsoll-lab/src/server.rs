@@ -1,5 +1,7 @@
 //! A server that an experiment needs: started, waited for until it answers.
 
+pub(crate) mod probe;
+
 use std::io;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use url::Url;
 
 use crate::cgroup::Group;
 use crate::command::Command;
-use crate::probe::{self, ProbeError};
+use crate::server::probe::ProbeError;
 
 /// How long a server may take until it responds: a JVM with a large application takes 5 to 10 s.
 const READY_WITHIN: Duration = Duration::from_secs(15);

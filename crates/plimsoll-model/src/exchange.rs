@@ -1,5 +1,11 @@
 //! One request and what came of it.
 
+pub(crate) mod phase;
+
+pub(crate) mod failure;
+
+pub(crate) mod grpc;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

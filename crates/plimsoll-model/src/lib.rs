@@ -9,29 +9,13 @@
 
 #![forbid(unsafe_code)]
 
-mod phase;
-
-mod failure;
+mod results;
 
 mod exchange;
-
-mod grpc;
-
-mod check;
 
 mod histogram;
 
 mod cost;
-
-mod conditions;
-
-mod requests;
-
-mod summary;
-
-mod loadtest;
-
-mod chaos;
 
 mod threshold;
 
@@ -41,49 +25,45 @@ pub mod look;
 
 mod units;
 
-mod figures;
-
 mod clock;
 
 mod secret;
 
-mod masking;
-
 mod field_class;
 
-pub use crate::chaos::{
+pub use crate::clock::Clock;
+pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
+pub use crate::exchange::failure::{Failure, FailureKind, Retry, Side};
+pub use crate::exchange::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};
+pub use crate::exchange::phase::{Phase, Phases};
+pub use crate::exchange::{Exchange, Protocol};
+pub use crate::field_class::FieldClass;
+pub use crate::histogram::{Bucket, Histogram};
+pub use crate::results::chaos::{
     CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
     HostileFigures,
 };
-pub use crate::check::{
+pub use crate::results::check::{
     Certificate, Checked, CheckedCall, CheckedRedirect, Judgement, TlsSession, Verdict,
 };
-pub use crate::clock::Clock;
-pub use crate::conditions::{Conditions, Limits, LoadAverage, Pinning};
-pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
-pub use crate::exchange::{Exchange, Protocol};
-pub use crate::failure::{Failure, FailureKind, Retry, Side};
-pub use crate::field_class::FieldClass;
-pub use crate::figures::{grouped, three_figures};
-pub use crate::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};
-pub use crate::histogram::{Bucket, Histogram};
-pub use crate::loadtest::{
+pub use crate::results::conditions::{Conditions, Limits, LoadAverage, Pinning};
+pub use crate::results::loadtest::{
     LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,
 };
-pub use crate::masking::{
-    MASK, is_secret_name, masked_arguments, masked_command_line, masked_text,
-};
-pub use crate::phase::{Phase, Phases};
-pub use crate::requests::{RequestFigures, RequestNames};
-pub use crate::secret::Secret;
-pub use crate::summary::{
+pub use crate::results::requests::{RequestFigures, RequestNames};
+pub use crate::results::summary::{
     Counts, DecodedBytes, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel,
     LoadShape, Messages, Moment, Nothing, RunSummary, Saturation, ServerCost, Tick, WindowBytes,
+};
+pub use crate::secret::Secret;
+pub use crate::secret::masking::{
+    MASK, is_secret_name, masked_arguments, masked_command_line, masked_text,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,
     ThresholdVerdict, Trend, Unit,
 };
+pub use crate::units::figures::{grouped, three_figures};
 pub use crate::units::{
     ByteSize, DurationText, Rate, UnitError, counted, parse_byte_size, parse_duration, parse_rate,
 };

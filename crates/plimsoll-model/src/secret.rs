@@ -1,5 +1,7 @@
 //! Text that must not be shown.
 
+pub(crate) mod masking;
+
 use std::fmt;
 
 /// A password, token or key: neither `Debug` nor `Display` shows it.

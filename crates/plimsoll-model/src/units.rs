@@ -1,5 +1,7 @@
 //! Units as people write them: `1m30s`, `64KiB`, `5k/s`.
 
+pub(crate) mod figures;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

@@ -11,6 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::series::course;
 
+pub(crate) mod check_document;
+
+pub(crate) mod chaos_document;
+
+pub(crate) mod loadtest_document;
+
+pub(crate) mod loadtest_part;
+
 mod conditions;
 mod cost;
 mod counts;

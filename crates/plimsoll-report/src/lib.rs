@@ -17,14 +17,6 @@ pub mod text;
 
 mod document;
 
-mod check_document;
-
-mod chaos_document;
-
-mod loadtest_document;
-
-mod loadtest_part;
-
 mod date;
 
 mod series;
@@ -50,14 +42,19 @@ pub mod push;
 #[cfg(test)]
 mod fixture;
 
-pub use crate::chaos_document::{
+pub use crate::document::chaos_document::{
     ChaosCaseDocument, ChaosDocument, ChaosMemoryDocument, ChaosObjectiveDocument,
     HealthyClientDocument, HostileClientsDocument,
 };
-pub use crate::check_document::{
+pub use crate::document::check_document::{
     CallDocument, CertificateDocument, CheckDocument, CheckFailureDocument, ExchangeDocument,
     FieldDocument, JudgementDocument, PhaseTimeDocument, RedirectDocument, TlsDocument,
 };
+pub use crate::document::loadtest_document::{
+    LoadtestCountsDocument, LoadtestDocument, LoadtestLatencyDocument, LoadtestShapeDocument,
+    LoadtestTickDocument,
+};
+pub use crate::document::loadtest_part::{LoadtestPart, LoadtestPartError};
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, DecodedDocument, EventsDocument,
     FailureDocument, GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument,
@@ -65,11 +62,6 @@ pub use crate::document::{
     SummaryDocument, TargetDocument, ThresholdDocument, TickDocument, TimesDocument, to_json,
 };
 pub use crate::hdr::latency_log;
-pub use crate::loadtest_document::{
-    LoadtestCountsDocument, LoadtestDocument, LoadtestLatencyDocument, LoadtestShapeDocument,
-    LoadtestTickDocument,
-};
-pub use crate::loadtest_part::{LoadtestPart, LoadtestPartError};
 pub use crate::merge::{MergeError, merged, same_load};
 pub use crate::record::{RecordError, RunRecord};
 pub use crate::samples::samples_csv;

@@ -18,10 +18,6 @@ mod clock;
 
 mod digest_realm;
 
-mod http2_origin;
-
-mod http3_origin;
-
 mod logic;
 
 mod name_server;
@@ -37,21 +33,19 @@ mod token_bucket;
 mod unreachable;
 
 mod waiting;
-mod websocket_origin;
-
 pub use crate::allocations::{
     CountingAllocator, allocations_of_this_thread, peak_bytes_of, take_peak_of_this_thread,
 };
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::digest_realm::{DigestLog, DigestRealm};
-pub use crate::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
-pub use crate::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
 pub use crate::logic::{Logic, Question, Reply};
 pub use crate::name_server::{NameServer, NameServerBuilder};
+pub use crate::origin::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
+pub use crate::origin::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
+pub use crate::origin::websocket_origin::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{ProxyRequest, TestProxy, TestProxyBuilder};
 pub use crate::token_bucket::{LeakyBucket, TokenBucket};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
 pub use crate::waiting::{eventually, until};
-pub use crate::websocket_origin::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};

@@ -1,5 +1,11 @@
 //! A server that does on each connection what its script says.
 
+pub(crate) mod http2_origin;
+
+pub(crate) mod http3_origin;
+
+pub(crate) mod websocket_origin;
+
 mod connection;
 
 mod script;

@@ -14,8 +14,8 @@ use super::metric::Metric;
 use super::order::Turn;
 use crate::command::Command;
 use crate::counts::{self, CountError, Tally, stub_status};
-use crate::probe::{self, ProbeError};
 use crate::server::on_own_lines;
+use crate::server::probe::{self, ProbeError};
 
 /// The work and the cost of one trial.
 #[derive(Debug, Clone, PartialEq)]

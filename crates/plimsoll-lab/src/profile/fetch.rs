@@ -12,7 +12,7 @@ use url::Url;
 
 use super::Profile;
 use super::pprof::{DecodeError, decode};
-use crate::probe::{self, ProbeError, ProbeRequest};
+use crate::server::probe::{self, ProbeError, ProbeRequest};
 
 /// Bytes of a response: profiles of very large Go programs have a few MiB, compressed.
 const LARGEST: u64 = 64 << 20;

@@ -21,7 +21,7 @@ use super::series::Kind;
 use super::thirds::judge_by_thirds;
 use super::verdict::{JudgeOptions, judge};
 use crate::plans::{Placeholders, ProcessPlan, fill, free_ports, parse_url};
-use crate::probe::{self, ProbeError, ProbeRequest};
+use crate::server::probe::{self, ProbeError, ProbeRequest};
 use crate::server::{self, Running, ServerError};
 
 /// How often an interrupt or an end is looked for between two samples.

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::fixture::loadtests;
 
-    const SCHEMA: &str = include_str!("../../../schemas/loadtest.v1.json");
+    const SCHEMA: &str = include_str!("../../../../schemas/loadtest.v1.json");
 
     #[test]
     fn every_document_is_valid_and_says_no_more_than_is_described() {

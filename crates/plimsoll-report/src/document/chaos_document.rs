@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::fixture::chaos;
 
-    const SCHEMA: &str = include_str!("../../../schemas/chaos.v1.json");
+    const SCHEMA: &str = include_str!("../../../../schemas/chaos.v1.json");
 
     #[test]
     fn every_document_is_valid_by_the_published_schema() {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{ReadFile, Remark, RequestFile, curl, har, http_file, openapi, url_list};
+use crate::request::{curl, http_file, url_list};
+use crate::{ReadFile, Remark, RequestFile, har, openapi};
 
 /// A kind of file that describes requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

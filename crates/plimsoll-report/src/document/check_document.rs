@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::fixture::checks;
 
-    const SCHEMA: &str = include_str!("../../../schemas/check.v1.json");
+    const SCHEMA: &str = include_str!("../../../../schemas/check.v1.json");
 
     #[test]
     fn every_document_is_valid_by_the_published_schema() {

@@ -4,9 +4,9 @@
 //! empty line and a body. `@name = value` gives a value to a variable, `# @name x` a name to the
 //! request, `# @weight n` says how often it is picked. Scripts and response references are left out.
 
+use crate::request::url_list::split_method;
 use crate::request::{is_about_connection, is_token};
 use crate::template::is_variable;
-use crate::url_list::split_method;
 use crate::{FileRequest, Place, ReadFile, Remark, RequestFile, Template};
 
 /// Reads a file.

@@ -1,0 +1,13 @@
+//! Results of load runs, checks, attacks and the harness, with the conditions they were measured under.
+
+pub(crate) mod summary;
+
+pub(crate) mod conditions;
+
+pub(crate) mod requests;
+
+pub(crate) mod check;
+
+pub(crate) mod chaos;
+
+pub(crate) mod loadtest;
