@@ -24,6 +24,8 @@ mod http3_origin;
 
 mod logic;
 
+mod mail;
+
 mod name_server;
 
 mod origin;
@@ -48,6 +50,7 @@ pub use crate::digest_realm::{DigestLog, DigestRealm};
 pub use crate::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
 pub use crate::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
 pub use crate::logic::{Logic, Question, Reply};
+pub use crate::mail::mail_server;
 pub use crate::name_server::{NameServer, NameServerBuilder};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{ProxyRequest, TestProxy, TestProxyBuilder};
