@@ -13,7 +13,9 @@
     reason = "what was measured beside the figures of Criterion"
 )]
 
-use std::path::Path;
+#[path = "fixture/stores.rs"]
+mod stores;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,18 +23,16 @@ use axum::body::{Body, to_bytes};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures_util::future::join_all;
 use http::Request;
-use plimsoll_model::{Clock as _, Secret};
+use plimsoll_model::Clock as _;
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Monitor;
-use plimsoll_monitor::store::{
-    NewMonitor, ResultRow, Retention, ServerOptions, ServerStore, ServerUrls, SqliteOptions,
-    SqlitePath, SqliteStore, Store,
-};
+use plimsoll_monitor::store::{NewMonitor, ResultRow, Retention, Store};
 use plimsoll_monitor::{CheckResult, Status, Timestamp, api};
-use plimsoll_testkit::services::{PostgresServer, clickhouse_database};
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
+
+use crate::stores::{Backend, open, setting};
 
 const ORGANISATIONS: usize = 50;
 const MONITORS: usize = 50;
@@ -46,14 +46,6 @@ struct Fixture {
     monitor: Monitor,
     runtime: Runtime,
     _folder: tempfile::TempDir,
-}
-
-/// Where the data is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Backend {
-    Sqlite,
-    /// PostgreSQL and ClickHouse.
-    Servers,
 }
 
 fn monitors() -> Vec<NewMonitor> {
@@ -150,35 +142,6 @@ impl Fixture {
     fn cold(&self) -> axum::Router {
         api::router(self.monitor.handle().clone())
     }
-}
-
-fn open(backend: Backend, folder: &Path) -> Arc<dyn Store> {
-    match backend {
-        Backend::Sqlite => {
-            let path = SqlitePath::File(folder.join("monitor.db"));
-            let store = SqliteStore::open(&path, SqliteOptions::default());
-            Arc::new(store.expect("a store"))
-        }
-        Backend::Servers => {
-            let urls = ServerUrls {
-                postgres: Secret::new(PostgresServer::shared().database()),
-                clickhouse: Secret::new(clickhouse_database()),
-                ca: None,
-                spill: Some(folder.join("spill")),
-            };
-            let store = ServerStore::open(urls, ServerOptions::default());
-            Arc::new(store.expect("a store"))
-        }
-    }
-}
-
-/// A setting of the benchmarks.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "settings of benchmarks are in the environment"
-)]
-fn setting(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 /// The bytes of a page, compressed.

@@ -26,6 +26,15 @@ pub(crate) enum CertificateEvent<'a> {
         /// When it is tried again.
         again: Duration,
     },
+    /// A client has requested a name, and too many names were ordered within the last hour.
+    Postponed {
+        /// The certificate.
+        plan: &'a AcmePlan,
+        /// Orders permitted within an hour.
+        most: usize,
+        /// When it is ordered.
+        at: SystemTime,
+    },
     /// The kept certificate cannot be used, so it is ordered anew.
     Useless {
         /// The certificate.
@@ -79,6 +88,13 @@ impl From<CertificateEvent<'_>> for Notice {
                     )),
                     ..Self::new(Severity::Warning, message).about(plan.names.join(", "))
                 }
+            }
+            CertificateEvent::Postponed { plan, most, at } => {
+                let message = format!(
+                    "the certificate is ordered at {}: `most_per_hour = {most}` is reached",
+                    date(at)
+                );
+                Self::new(Severity::Warning, message).about(plan.names.join(", "))
             }
             CertificateEvent::NoResponse {
                 chain,

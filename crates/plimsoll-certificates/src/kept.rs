@@ -12,6 +12,8 @@ use crate::schedule::{pause, renewal};
 #[derive(Debug)]
 pub(crate) struct CertificateState {
     pub(crate) plan: AcmePlan,
+    /// A client has requested it; nothing else asks for it.
+    pub(crate) is_on_demand: bool,
     /// Until when that holds which is there.
     pub(crate) expires: Option<SystemTime>,
     /// In a row.
@@ -39,10 +41,16 @@ impl CertificateState {
         };
         Self {
             plan,
+            is_on_demand: false,
             expires: found.map(|found| found.not_after),
             failures: 0,
             due,
         }
+    }
+
+    /// None is there, and none is ordered before `at`.
+    pub(crate) fn postpone(&mut self, at: SystemTime) {
+        self.due = at;
     }
 
     /// A certificate has come.

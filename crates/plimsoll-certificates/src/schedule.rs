@@ -1,5 +1,6 @@
 //! When certificates are ordered. Pure: dates and chances are given.
 
+use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 /// The first pause after an order that failed. Authorities allow about five failures of a name in an hour.
@@ -16,6 +17,27 @@ pub(crate) fn renewal(not_before: SystemTime, not_after: SystemTime, chance: f64
     let lifetime = not_after.duration_since(not_before).unwrap_or_default();
     let ahead = lifetime / 3 + lifetime.mul_f64(chance.clamp(0.0, 1.0) / 20.0);
     not_after - ahead.min(lifetime)
+}
+
+/// First orders of names that clients have requested: at most so many within an hour.
+#[derive(Debug, Default)]
+pub(crate) struct OrderLimit(VecDeque<SystemTime>);
+
+/// The time that an [`OrderLimit`] is for.
+const HOUR: Duration = Duration::from_hours(1);
+
+impl OrderLimit {
+    /// Counts an order, or yields when the next one is permitted.
+    pub(crate) fn take(&mut self, now: SystemTime, most: usize) -> Result<(), SystemTime> {
+        // Times in the future are those before the system's date was set back.
+        self.0.retain(|at| *at <= now && now < *at + HOUR);
+        if self.0.len() >= most.max(1) {
+            let oldest = self.0.front().copied().unwrap_or(now);
+            return Err(oldest + HOUR);
+        }
+        self.0.push_back(now);
+        Ok(())
+    }
 }
 
 /// Back-off after consecutive failures: doubled each time, give or take a tenth.
@@ -59,6 +81,20 @@ mod tests {
         assert_eq!(refresh(begin, begin + 100 * hour, 0.0), begin + 50 * hour);
         assert_eq!(refresh(begin, begin + 100 * hour, 1.0), begin + 40 * hour);
         assert_eq!(refresh(begin, begin - hour, 1.0), begin - hour);
+    }
+
+    #[test]
+    fn orders_on_demand_are_limited_within_an_hour() {
+        let begin = SystemTime::UNIX_EPOCH + 1000 * HOUR;
+        let minute = Duration::from_mins(1);
+        let mut limit = OrderLimit::default();
+        assert_eq!(limit.take(begin, 2), Ok(()));
+        assert_eq!(limit.take(begin + minute, 2), Ok(()));
+        assert_eq!(limit.take(begin + 2 * minute, 2), Err(begin + HOUR));
+        assert_eq!(limit.take(begin + HOUR, 2), Ok(()));
+        assert_eq!(limit.take(begin + HOUR, 2), Err(begin + HOUR + minute));
+        // The date was set back.
+        assert_eq!(limit.take(begin - HOUR, 2), Ok(()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod seat;
 
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,9 +15,11 @@ use http::StatusCode;
 use plimsoll_server::config::{Mounted, Value, as_text};
 use plimsoll_server::{Action, MakeAction, Mount, Notice, Notices, Severity, WorkerContext};
 use plimsoll_wire::WatchedFiles;
+use plimsoll_wire::tls::{NamePermission, OnDemandCertificates};
 use tokio::sync::watch;
 use tower_service::Service as _;
 
+use crate::action::seat::HostNames;
 use crate::config::{LoadError, Plan, StorePlan, load_with};
 use crate::engine::StartError;
 use crate::probe::SuppliedKinds;
@@ -58,7 +60,7 @@ pub fn compile(
     let identity = format!("monitor {}", path.display());
     let notices = mounted.notices.clone();
     let service = mounted.states.state(&identity, || {
-        Service::new(path, (environment, supplied), notices)
+        Service::new(path, (environment, supplied), notices, mounted.on_demand)
     });
     let plan = Mutex::new(Some(plan));
     Some(Arc::new(move |context: &WorkerContext| {
@@ -98,6 +100,8 @@ impl Action for Mounting {
 /// A monitor with the file that it is configured by; shared by all workers and generations.
 struct Service {
     shared: Arc<Shared>,
+    /// Certificates are ordered for the hosts of its pages.
+    _permission: NamePermission,
 }
 
 struct Shared {
@@ -108,6 +112,8 @@ struct Shared {
     running: Mutex<Option<Running>>,
     /// The plan to start with once another process has left the store.
     waiting: Mutex<Option<Plan>>,
+    /// The hosts of its pages, once it runs.
+    hosts: OnceLock<HostNames>,
     /// The routes, once there are any.
     router: watch::Sender<Option<Router>>,
 }
@@ -120,16 +126,30 @@ struct Running {
 }
 
 impl Service {
-    fn new(path: PathBuf, brought: (Environment, SuppliedKinds), notices: Notices) -> Self {
+    fn new(
+        path: PathBuf,
+        brought: (Environment, SuppliedKinds),
+        notices: Notices,
+        on_demand: &OnDemandCertificates,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            path,
+            brought,
+            notices,
+            running: Mutex::default(),
+            waiting: Mutex::default(),
+            hosts: OnceLock::new(),
+            router: watch::Sender::new(None),
+        });
+        let owner = Arc::downgrade(&shared);
+        let permission = on_demand.permit(move |name| {
+            let owner = owner.upgrade();
+            let hosts = owner.as_ref().and_then(|owner| owner.hosts.get());
+            hosts.is_some_and(|hosts| hosts.has(name))
+        });
         Self {
-            shared: Arc::new(Shared {
-                path,
-                brought,
-                notices,
-                running: Mutex::default(),
-                waiting: Mutex::default(),
-                router: watch::Sender::new(None),
-            }),
+            shared,
+            _permission: permission,
         }
     }
 
@@ -271,6 +291,7 @@ impl Shared {
         match start(plan.clone(), &self.notices) {
             Ok(seat) => {
                 self.waiting().take();
+                self.hosts.get_or_init(|| seat.host_names());
                 self.router.send_replace(Some(seat.router()));
                 *running = Some(Running {
                     seat,

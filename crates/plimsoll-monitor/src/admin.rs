@@ -59,6 +59,7 @@ use axum::routing::{MethodRouter, get, post};
 use crate::api::Api;
 use crate::store::Role;
 
+pub(crate) use crate::admin::guard::is_tls;
 pub(crate) use crate::admin::limits::SignInLimits;
 
 /// A path, and what makes its handlers.

@@ -36,7 +36,7 @@ mod oncall;
 
 mod gatus;
 
-mod badge;
+pub(crate) mod badge;
 
 mod metrics;
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::Secret;
-use plimsoll_wire::tls::{AwaitedCertificate, TlsChallenges, Trust};
+use plimsoll_wire::tls::{AwaitedCertificate, OnDemandCertificates, TlsChallenges, Trust};
 
 pub(crate) use crate::acme::http_challenges::WithChallenges;
 pub use crate::acme::http_challenges::{AnsweringHttpChallenge, HttpChallenges};
@@ -25,6 +25,34 @@ pub struct AcmePlan {
     pub account: AcmeAccount,
     /// File of the certificate with its key, in PEM.
     pub file: PathBuf,
+}
+
+/// Certificates that are ordered when a client first requests a name that a service permits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnDemandPlan {
+    /// How names are shown to be the server's.
+    pub challenge: ChallengeKind,
+    /// The account that orders them.
+    pub account: AcmeAccount,
+    /// Where accounts and certificates are kept.
+    pub folder: PathBuf,
+    /// First orders of names within an hour.
+    pub most_per_hour: usize,
+}
+
+impl OnDemandPlan {
+    /// The certificate of one name.
+    ///
+    /// - `name`: a host in lower case.
+    pub fn certificate(&self, name: &str) -> AcmePlan {
+        let (file, _) = AcmePlan::files(&self.folder, &self.account.directory, name);
+        AcmePlan {
+            names: vec![name.to_owned()],
+            challenge: self.challenge,
+            account: self.account.clone(),
+            file,
+        }
+    }
 }
 
 /// The directory and account by which certificates are ordered.
@@ -73,13 +101,15 @@ impl ChallengeKind {
     }
 }
 
-/// Responses to pending challenges; shared between the ACME client and the listeners.
+/// Responses to pending challenges, and permitted names; shared between the ACME client and the listeners.
 #[derive(Debug, Clone, Default)]
 pub struct Challenges {
     /// In the clear.
     pub http: HttpChallenges,
     /// By certificates.
     pub tls: TlsChallenges,
+    /// Certificates ordered on demand, which services permit and listeners show.
+    pub on_demand: OnDemandCertificates,
 }
 
 impl AcmePlan {

@@ -39,7 +39,7 @@ use std::time::Duration;
 use plimsoll_model::document;
 use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 
-use crate::acme::{AcmePlan, Challenges};
+use crate::acme::{AcmePlan, Challenges, OnDemandPlan};
 use crate::action::{Action, MakeAction};
 use crate::config::action::Sections;
 use crate::config::document::Document;
@@ -72,6 +72,8 @@ pub struct ServerPlan {
     /// The certificates that are to be ordered and kept in their files, which are among `certificates`; the code
     /// that runs the plan does so.
     pub acme: Vec<AcmePlan>,
+    /// How certificates are ordered for names that clients request and services permit, if they are.
+    pub on_demand: Option<OnDemandPlan>,
     /// OCSP responses to fetch and keep in files, which are among `certificates`, in the same way.
     pub ocsp: Vec<OcspPlan>,
     /// Access log, if any; the code that runs the plan writes it.
@@ -169,6 +171,7 @@ impl Compiler {
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
             acme: RefCell::default(),
+            on_demand: RefCell::default(),
             ocsp: RefCell::default(),
             apis,
             identities: RefCell::default(),
@@ -225,6 +228,7 @@ impl Compiler {
             drain: drain.unwrap_or(DRAIN),
             certificates: context.certificates.into_inner(),
             acme: context.acme.into_inner(),
+            on_demand: context.on_demand.into_inner(),
             ocsp: context.ocsp.into_inner(),
             log,
         })
@@ -242,6 +246,8 @@ struct Context<'c> {
     certificates: RefCell<Vec<PathBuf>>,
     /// Those that are to be ordered.
     acme: RefCell<Vec<AcmePlan>>,
+    /// How others are ordered when clients request them.
+    on_demand: RefCell<Option<OnDemandPlan>>,
     /// OCSP responses to fetch.
     ocsp: RefCell<Vec<OcspPlan>>,
     /// The APIs of actions on the admin port; absent without one.

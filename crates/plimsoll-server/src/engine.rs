@@ -274,6 +274,7 @@ impl Engine {
                         key: Key::clone(key),
                         is_last: listener.is_last,
                         proxied_by: listener.proxied_by.clone(),
+                        on_demand: listener.on_demand.clone(),
                         serves: listener.serves.clone(),
                         quic: quic.map(|(config, _)| config.clone()),
                         first_number: quic.map_or(0, |(_, first)| first),

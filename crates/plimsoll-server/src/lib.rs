@@ -38,7 +38,7 @@ pub mod contract;
 
 pub use crate::acme::{
     AcmeAccount, AcmePlan, AnsweringHttpChallenge, ChallengeKind, Challenges, ExternalAccount,
-    HttpChallenges,
+    HttpChallenges, OnDemandPlan,
 };
 pub use crate::action::{Action, Answer, LocalFuture, MakeAction, Outcome, Refusal, TakeOver};
 pub use crate::actions::{

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use plimsoll_wire::h1::DateLine;
+use plimsoll_wire::tls::OnDemandCertificates;
 use plimsoll_wire::{DatagramBuffer, SystemClock};
 use tokio_rustls::TlsAcceptor;
 
@@ -246,6 +247,8 @@ pub(crate) struct Service {
     pub(crate) http2: Cell<bool>,
     /// Value of `alt-svc` that announces HTTP/3.
     pub(crate) http3: RefCell<Option<Rc<AltSvc>>>,
+    /// Certificates that handshakes wait for.
+    pub(crate) on_demand: RefCell<Option<OnDemandCertificates>>,
 }
 
 impl Service {

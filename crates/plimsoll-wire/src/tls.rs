@@ -32,6 +32,8 @@ mod client_hello;
 
 mod server;
 
+mod on_demand;
+
 pub use rustls::ClientConfig;
 
 pub use crate::tls::certificate::certificate;
@@ -40,6 +42,7 @@ pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
 pub use crate::tls::client_hello::{ClientHello, ClientHelloError};
 pub use crate::tls::failure::{failure, failure_kind, failure_kind_of_io, failure_of_alert};
 pub use crate::tls::ocsp::{MOST_OCSP_BYTES, OcspError, OcspQuestion, OcspResponse};
+pub use crate::tls::on_demand::{NamePermission, OnDemandCertificates, PermitsName};
 pub use crate::tls::pem::MaterialError;
 pub use crate::tls::self_signed::{SelfSigned, SelfSignedError};
 pub use crate::tls::server::{

@@ -1,7 +1,7 @@
 //! The place from which a monitor runs: at once on a store that one process has for itself, and while it has the lease on
 //! a store that several processes share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use tower_service::Service as _;
 use crate::action::open_with_keys;
 use crate::api;
 use crate::config::{Plan, StorePlan};
-use crate::engine::{LASTS, Leadership, Monitor, StartError};
+use crate::engine::{Board, LASTS, Leadership, Monitor, StartError};
 use crate::store::Store;
 
 /// Receives what an operator should see.
@@ -36,7 +36,29 @@ struct Shared {
     holder: String,
     /// Whose checks it is about.
     organisation: String,
+    /// Beside the state, which is locked while a monitor starts.
+    hosts: HostNames,
     state: Mutex<State>,
+}
+
+/// The host names of the status pages of a running monitor; clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HostNames(Arc<RwLock<Option<Arc<Board>>>>);
+
+impl HostNames {
+    /// Whether a page is at `/` of that host.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let board = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let pages = board.as_ref().map(|board| board.pages());
+        let pages = pages.iter().flat_map(|pages| pages.iter());
+        pages
+            .filter_map(|page| page.host.as_deref())
+            .any(|host| host == name)
+    }
+
+    fn set(&self, board: Option<Arc<Board>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = board;
+    }
 }
 
 struct State {
@@ -62,6 +84,7 @@ impl Seat {
             report,
             holder: format!("{}-{random:016x}", std::process::id()),
             organisation: plan.organisation.clone(),
+            hosts: HostNames::default(),
             state: Mutex::new(State {
                 plan,
                 running: None,
@@ -102,6 +125,11 @@ impl Seat {
         let running = self.shared.state().running.take();
         drop(running);
         self.shared.store.release();
+    }
+
+    /// The host names of its status pages, none while another process runs the checks.
+    pub(crate) fn host_names(&self) -> HostNames {
+        self.shared.hosts.clone()
     }
 
     /// Whether this process runs the checks.
@@ -167,6 +195,7 @@ impl Shared {
     fn start(&self, state: &mut State) -> Result<(), StartError> {
         let (store, report) = (Arc::clone(&self.store), Arc::clone(&self.report));
         let monitor = Monitor::start(state.plan.clone(), store, report)?;
+        self.hosts.set(Some(Arc::clone(&monitor.handle().board)));
         state.running = Some(Running {
             router: api::router(monitor.handle().clone()),
             monitor,
@@ -236,6 +265,7 @@ impl Shared {
             },
             (Some(_), false) => {
                 let running = state.running.take();
+                self.hosts.set(None);
                 drop(state);
                 (self.report)("this process does not run the checks any more");
                 drop(running);

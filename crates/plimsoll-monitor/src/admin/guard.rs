@@ -72,7 +72,7 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// Whether the client came by TLS, to here or to a proxy before it.
-pub(super) fn is_tls(fields: &HeaderMap, extensions: &http::Extensions) -> bool {
+pub(crate) fn is_tls(fields: &HeaderMap, extensions: &http::Extensions) -> bool {
     let proxied = fields.get("x-forwarded-proto");
     extensions.get::<Scheme>() == Some(&Scheme::Https)
         || proxied.is_some_and(|scheme| scheme.as_bytes() == b"https")

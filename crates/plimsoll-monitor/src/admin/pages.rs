@@ -16,7 +16,9 @@ use crate::manage::{ChangeError, Put};
 use crate::page::{PagePlan, share};
 use crate::store::DefinitionKind;
 
-const KEYS: [&str; 7] = ["title", "slug", "about", "host", "url", "zone", "color"];
+const KEYS: [&str; 8] = [
+    "title", "slug", "about", "host", "url", "zone", "color", "logo",
+];
 
 /// A page of the list.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ pub(super) async fn list(
 #[derive(Debug, Clone, Default)]
 struct Fields {
     /// In the order of [`KEYS`].
-    plain: [String; 7],
+    plain: [String; 8],
     /// Keys of monitors; none for all.
     chosen: Vec<String>,
     /// TOML.

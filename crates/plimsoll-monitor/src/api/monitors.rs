@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::access::Sees;
 use crate::api::answer::{Answer, ApiError, json_of, svg};
-use crate::api::badge::{self, Badge};
+use crate::api::badge::{self, Badge, Look};
 use crate::api::query::Query;
 use crate::api::{Api, write};
 use crate::budget::{History, Slo};
@@ -331,7 +331,8 @@ pub(super) async fn badge(
 ) -> Answer {
     let mut query = Query::of(query.as_deref());
     let window = query.take("uptime");
-    let label = query.take("label");
+    let look = Look::of(|key| query.take(key));
+    let look = look.map_err(|(key, message)| ApiError::invalid(key, message))?;
     query.finish()?;
     let view = found(&api, &key)?;
     let badge = match window {
@@ -344,18 +345,18 @@ pub(super) async fn badge(
                 Health::Pending | Health::NoData => ("no data", badge::GREY),
                 Health::Paused => ("paused", badge::GREY),
             };
-            Badge::new(label.as_deref().unwrap_or(&view.plan.name), message, color)
+            Badge::new(&view.plan.name, message, color)
         }
         Some(text) => {
             let mut window = Query::of(Some(&format!("uptime={text}")));
             let window = window.duration("uptime", DAY)?;
             let (measured, _) = measured(&api, &view, window).await?;
-            let label = label.unwrap_or_else(|| format!("uptime {text}"));
+            let label = format!("uptime {text}");
             match measured.ratio() {
                 None => Badge::new(&label, "no data", badge::GREY),
                 Some(ratio) => Badge::new(&label, &badge::percent(ratio), badge::of_uptime(ratio)),
             }
         }
     };
-    Ok(svg(badge.svg()))
+    Ok(svg(badge.with(look).svg()))
 }

@@ -86,7 +86,7 @@ const ROUTES: &[Described] = &[
     route("get", "/api/v1/monitors/{key}/uptime", Scope::Read, "Get the uptime within a window").query(&["window"]),
     route("get", "/api/v1/monitors/{key}/latency", Scope::Read, "Get percentiles of latency").query(&["window"]),
     route("get", "/api/v1/monitors/{key}/badge.svg", Scope::Read, "Get a badge of health or uptime").open()
-        .query(&["uptime", "label"]).answers(200, None),
+        .query(&["uptime", "style", "label", "color", "labelColor"]).answers(200, None),
     route("post", "/api/v1/monitors/{key}/check-now", Scope::Write, "Check at once and return the result"),
     route("post", "/api/v1/monitors/{key}/pause", Scope::Write, "Stop checks").answers(200, Some("Monitor")),
     route("post", "/api/v1/monitors/{key}/resume", Scope::Write, "Resume checks").answers(200, Some("Monitor")),

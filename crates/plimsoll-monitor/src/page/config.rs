@@ -253,10 +253,7 @@ fn one(
         }),
     };
     let color = table.take("color").and_then(|value| color(&value));
-    let logo = table.take("logo").and_then(|value| match directory {
-        Some(directory) => logo(&value, directory),
-        None => value.wrong("names a file; define this page in the configuration file"),
-    });
+    let logo = table.take("logo").and_then(|value| logo(&value, directory));
     let guard = match table.take("password_bcrypt") {
         None => Some(Guard::Open),
         Some(value) => password(&value),
@@ -385,11 +382,29 @@ fn color(value: &Value<'_>) -> Option<String> {
     }
 }
 
-fn logo(value: &Value<'_>, directory: &Path) -> Option<Arc<Logo>> {
-    let path = directory.join(as_text(value)?);
-    let content = match std::fs::read(&path) {
-        Ok(content) => content,
-        Err(error) => return value.wrong(format!("cannot read {}: {error}", path.display())),
+/// A file, or its content as a `data:` URL (RFC 2397), which definitions in the store have.
+fn logo(value: &Value<'_>, directory: Option<&Path>) -> Option<Arc<Logo>> {
+    let text = as_text(value)?;
+    let content = if let Some(data) = text.strip_prefix("data:") {
+        let encoded = data.split_once(";base64,").map(|(_, encoded)| encoded);
+        let encoded = encoded.filter(|encoded| encoded.len() <= MOST_LOGO.div_ceil(3) * 4);
+        let decoded = encoded.and_then(|it| base64::prelude::BASE64_STANDARD.decode(it).ok());
+        match decoded {
+            Some(content) => content,
+            None => {
+                return value.wrong(format!(
+                    "must be a `data:` URL in base64 of at most {MOST_LOGO} bytes"
+                ));
+            }
+        }
+    } else if let Some(directory) = directory {
+        let path = directory.join(text);
+        match std::fs::read(&path) {
+            Ok(content) => content,
+            Err(error) => return value.wrong(format!("cannot read {}: {error}", path.display())),
+        }
+    } else {
+        return value.wrong("names a file; give its content as a `data:` URL instead");
     };
     if content.len() > MOST_LOGO {
         return value.wrong(format!("is longer than {MOST_LOGO} bytes"));

@@ -16,6 +16,8 @@ use http::{HeaderMap, Method, StatusCode};
 use jiff::civil::Date;
 use serde_json::json;
 
+use crate::admin::is_tls;
+use crate::api::badge::{self, Badge, Look};
 use crate::api::{Api, not_found};
 use crate::page::PagePlan;
 use crate::page::cache::{Current, Rendered};
@@ -113,8 +115,7 @@ async fn serve(
     let remembered = || Language::of(cookie(fields, "lang")?);
     let url = plan.url.clone().unwrap_or_else(|| {
         let host = fields.get(HOST).and_then(|host| host.to_str().ok());
-        let proxied = fields.get("x-forwarded-proto");
-        let is_tls = proxied.is_some_and(|scheme| scheme.as_bytes() == b"https");
+        let is_tls = is_tls(fields, &parts.extensions);
         let scheme = if is_tls { "https" } else { "http" };
         format!("{scheme}://{}{base}", host.unwrap_or("localhost"))
     });
@@ -223,6 +224,9 @@ impl Visit<'_> {
     }
 
     async fn of_snapshot(&self, current: &Arc<Current>) -> Response {
+        if self.path.ends_with("/badge.svg") {
+            return self.badge(&current.snapshot);
+        }
         let window = parameter(self.query, "window").unwrap_or_default();
         let key = format!("{} {} {window}", self.url, self.path);
         let rendered = match current.known(self.t, &key) {
@@ -246,6 +250,50 @@ impl Visit<'_> {
             reply::allow_frames(&mut response);
         }
         response
+    }
+
+    /// The state of the page or of a component, or its uptime, as a picture. Drawn each time: it has any label.
+    fn badge(&self, snapshot: &Snapshot) -> Response {
+        let look = match Look::of(|key| parameter(self.query, key)) {
+            Ok(look) => look,
+            Err((key, why)) => {
+                return refused(StatusCode::BAD_REQUEST, format!("`{key}` {why}\n"));
+            }
+        };
+        let segments: Vec<_> = self.path.trim_start_matches('/').split('/').collect();
+        let badge = match segments.as_slice() {
+            ["badge.svg"] => {
+                let text = self.t.text(snapshot.overall.overall());
+                Badge::new(&self.plan.title, text, badge_color(snapshot.overall))
+            }
+            ["components", key, "badge.svg"] => {
+                let Some(one) = snapshot.components().find(|one| one.key == *key) else {
+                    return self.missing();
+                };
+                let is_uptime = parameter(self.query, "show").as_deref() == Some("uptime");
+                match one.uptime.ratio() {
+                    Some(ratio) if is_uptime => {
+                        let percent = badge::percent(ratio);
+                        Badge::new(&one.name, &percent, badge::of_uptime(ratio))
+                    }
+                    None if is_uptime => {
+                        let text = self.t.text(Shown::Unknown.text());
+                        Badge::new(&one.name, text, badge::GREY)
+                    }
+                    _ => {
+                        let text = self.t.text(one.state.text());
+                        Badge::new(&one.name, text, badge_color(one.state))
+                    }
+                }
+            }
+            _ => return self.missing(),
+        };
+        let rendered = Rendered::new("image/svg+xml", badge.with(look).svg());
+        let caching = match self.plan.guard {
+            crate::page::Guard::Open => Caching::Briefly,
+            _ => Caching::Private,
+        };
+        reply(&rendered, self.fields, caching)
     }
 
     fn missing(&self) -> Response {
@@ -424,13 +472,14 @@ impl Visit<'_> {
 
 /// Whether a page may have a path, so that others need no snapshot.
 fn is_known(path: &str) -> bool {
-    const FIRST: [&str; 11] = [
+    const FIRST: [&str; 12] = [
         "",
         "embed",
         "history",
         "incidents",
         "components",
         "shields.json",
+        "badge.svg",
         "icon.svg",
         "feed.atom",
         "feed.rss",
@@ -467,6 +516,17 @@ fn merge(rollups: &[crate::store::Rollup], millis: i64) -> Vec<crate::store::Rol
         }
     }
     all
+}
+
+fn badge_color(state: Shown) -> &'static str {
+    match state {
+        Shown::Operational => badge::GREEN,
+        Shown::Degraded => badge::YELLOW,
+        Shown::Partial => badge::ORANGE,
+        Shown::Major => badge::RED,
+        Shown::Maintenance => badge::BLUE,
+        Shown::Unknown => badge::GREY,
+    }
 }
 
 /// The endpoint format of shields.io.

@@ -592,12 +592,22 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, text) = admin.running.get("/status/ours/");
     assert_eq!(status, StatusCode::OK);
     assert!(text.contains("Our services"));
-    let (status, text) = owner.post(
-        &admin,
-        "/admin/pages/ours/edit",
-        &[("title", "New"), ("slug", "new"), ("version", "1")],
-    );
+    let renamed = [("title", "New"), ("slug", "new"), ("version", "1")];
+    for (logo, expected) in [
+        ("data:image/png;base64,bm90IGEgcGljdHVyZQ==", "is not a PNG"),
+        ("data:image/png;base64,?", "must be a `data:` URL in base64"),
+        ("logo.png", "names a file"),
+    ] {
+        let fields = [&renamed[..], &[("logo", logo)]].concat();
+        let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let logo = ("logo", "data:image/png;base64,iVBORw0KGgo=");
+    let fields = [&renamed[..], &[logo]].concat();
+    let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    assert_eq!(admin.running.get("/status/new/logo").0, StatusCode::OK);
     assert_eq!(admin.running.get("/status/new/").0, StatusCode::OK);
     let (status, _) = owner.post(&admin, "/admin/pages/new/edit", &[("action", "delete")]);
     assert_eq!(status, StatusCode::SEE_OTHER);

@@ -9,7 +9,7 @@ use std::thread;
 
 use http::{Method, StatusCode};
 use plimsoll_monitor::config::load;
-use plimsoll_testkit::{Origin, eventually, refused_address};
+use plimsoll_testkit::{Origin, eventually, mail_server, refused_address};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -366,43 +366,10 @@ fn who_is_on_call_gets_what_opens_and_its_end() {
     drop(origin);
 }
 
-/// A server of SMTP that takes one mail.
-pub(crate) fn smtp() -> (SocketAddr, thread::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        let mut writer = &stream;
-        let mut write = |line: &str| writer.write_all(format!("{line}\r\n").as_bytes()).unwrap();
-        write("220 ready");
-        let (mut mail, mut is_data) = (String::new(), false);
-        for line in BufReader::new(&stream).lines() {
-            let line = line.unwrap();
-            match line.as_str() {
-                "." if is_data => {
-                    write("250 taken");
-                    return mail;
-                }
-                _ if is_data => {
-                    mail.push_str(&line);
-                    mail.push('\n');
-                }
-                "DATA" => {
-                    is_data = true;
-                    write("354 go on");
-                }
-                _ => write("250 fine"),
-            }
-        }
-        mail
-    });
-    (address, serving)
-}
-
 #[test]
 fn an_outage_is_mailed() {
     let folder = TempDir::new().unwrap();
-    let (address, serving) = smtp();
+    let (address, serving) = mail_server();
     let notify = format!(
         "[[notify]]\nname = \"mail\"\non = \"opened\"\ntitle = \"[{{state}}] {{name}} since {{since}}\"\nemail = {{ host = \"127.0.0.1\", port = {}, security = \"none\", from = \"Monitor <monitor@example.org>\", to = \"ann@example.org\" }}\n",
         address.port()

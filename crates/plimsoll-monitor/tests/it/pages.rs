@@ -84,6 +84,21 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
         (&shields["message"], &shields["color"]),
         (&json!("Major outage"), &json!("red"))
     );
+    let badge = page("/badge.svg?style=for-the-badge");
+    assert!(badge.contains("ACME &lt;B&gt;: MAJOR OUTAGE"), "{badge}");
+    let badge = page("/components/public_web-%C3%BC---co/badge.svg?label=web");
+    assert!(
+        badge.contains("<title>web: Major outage</title>"),
+        "{badge}"
+    );
+    let badge = page("/components/public_web-%C3%BC---co/badge.svg?show=uptime");
+    assert!(badge.contains("%</title>"), "{badge}");
+    for (path, expected) in [
+        ("/badge.svg?style=round", StatusCode::BAD_REQUEST),
+        ("/components/none/badge.svg", StatusCode::NOT_FOUND),
+    ] {
+        assert_eq!(running.get(path).0, expected, "{path}");
+    }
     let _origin = Origin::builder().port(address.port()).start();
     eventually(|| page("/").contains("All systems operational"));
     eventually(|| page("/").contains("is working again."));

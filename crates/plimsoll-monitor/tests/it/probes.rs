@@ -260,6 +260,15 @@ fn dns_finds_records_and_codes() {
         ..probe("a.test", true)
     };
     assert!(failure(&unvalidated).1.contains("AD flag"));
+    let validating = NameServer::builder()
+        .record("a.test", [10, 1, 2, 3], 60)
+        .validating()
+        .start();
+    let validated = DnsProbe {
+        server: Some(target(validating.address())),
+        ..unvalidated
+    };
+    assert_eq!(read(&validated).failure, None);
     assert!(DnsRecord::parse("a.test", "AXFR").is_err());
 }
 

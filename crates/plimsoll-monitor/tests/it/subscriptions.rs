@@ -1,12 +1,12 @@
 //! Readers of status pages that subscribe.
 
 use http::{Method, StatusCode};
-use plimsoll_testkit::{eventually, refused_address};
+use plimsoll_testkit::{eventually, mail_server, refused_address};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::client::Running;
-use crate::notices::{Receiver, smtp};
+use crate::notices::Receiver;
 
 /// The hash of `secret`.
 const TOKEN: &str = r#"
@@ -153,7 +153,7 @@ fn a_webhook_gets_updates_once_its_link_was_followed_and_none_after_it_ended() {
 #[test]
 fn mail_and_slack_have_links_and_the_reader_s_language() {
     let folder = TempDir::new().unwrap();
-    let (server, mail) = smtp();
+    let (server, mail) = mail_server();
     let receiver = Receiver::new(&[]);
     let email = format!(
         "email = {{ host = \"{}\", port = {}, security = \"none\", from = \"Acme <status@acme.example>\" }}",

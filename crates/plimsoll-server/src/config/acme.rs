@@ -8,7 +8,9 @@ use http::Uri;
 use plimsoll_model::Secret;
 use plimsoll_wire::tls::{TlsSettings, Trust};
 
-use crate::acme::{AcmeAccount, AcmePlan, ChallengeKind, ExternalAccount, mistake_in_name};
+use crate::acme::{
+    AcmeAccount, AcmePlan, ChallengeKind, ExternalAccount, OnDemandPlan, mistake_in_name,
+};
 use crate::config::Context;
 use crate::config::document::{Table, Value, as_text, with_causes};
 
@@ -21,10 +23,47 @@ const FOLDER: &str = "acme";
 /// As many as any authority puts into one.
 const MOST_NAMES: usize = 100;
 
+/// First orders of names within an hour by default. Let's Encrypt accepts 300 orders of an account within three hours,
+/// and half of them are left for renewals and other servers of the account.
+const MOST_PER_HOUR: usize = 50;
+
+/// What an `acme` table asks for.
+#[derive(Debug)]
+pub(super) enum Acme {
+    /// One certificate.
+    Names(AcmePlan),
+    /// A certificate for each name that a client requests and a service permits.
+    OnDemand(OnDemandPlan),
+}
+
+impl Acme {
+    pub(super) fn challenge(&self) -> ChallengeKind {
+        match self {
+            Self::Names(plan) => plan.challenge,
+            Self::OnDemand(plan) => plan.challenge,
+        }
+    }
+}
+
 /// Compiles an order for certificates; `None` if there was an error.
-pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<AcmePlan> {
+pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
     let mut table = value.table()?;
-    let names = names(&mut table);
+    let is_on_demand = table.boolean("on_demand").unwrap_or(false);
+    let names = if is_on_demand {
+        if let Some(value) = table.take("names") {
+            value.wrong_with::<()>(
+                "is not for `on_demand`, which takes the names that clients request",
+                Some("write another `acme` for these names".to_owned()),
+            );
+        }
+        Some(Vec::new())
+    } else {
+        names(&mut table)
+    };
+    let most_per_hour = table.count("most_per_hour", 1..=10_000);
+    if most_per_hour.is_some() && !is_on_demand {
+        table.wrong("`most_per_hour` is for `on_demand = true`", None);
+    }
     let directory = match table.take("directory") {
         None => Some(DIRECTORY.to_owned()),
         Some(value) => as_text(&value).and_then(|text| value.check(directory(text))),
@@ -76,26 +115,51 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<AcmePla
     let folder = context.directory().join(folder);
     let plan = || {
         let (names, directory) = (names?, directory?);
-        let (file, account) = AcmePlan::files(&folder, &directory, names.first()?);
-        Some(AcmePlan {
+        let first = names.first().map_or("", String::as_str);
+        let (file, account) = AcmePlan::files(&folder, &directory, first);
+        let account = AcmeAccount {
+            directory,
+            trust: trust?,
+            contacts: contacts?.iter().map(|it| mail(it)).collect(),
+            external: external?,
+            file: account,
+        };
+        if is_on_demand {
+            return Some(Acme::OnDemand(OnDemandPlan {
+                challenge: challenge?,
+                account,
+                folder: folder.clone(),
+                most_per_hour: most_per_hour.unwrap_or(MOST_PER_HOUR),
+            }));
+        }
+        Some(Acme::Names(AcmePlan {
             names,
             challenge: challenge?,
-            account: AcmeAccount {
-                directory,
-                trust: trust?,
-                contacts: contacts?.iter().map(|it| mail(it)).collect(),
-                external: external?,
-                file: account,
-            },
+            account,
             file,
-        })
+        }))
     };
     let plan = plan();
-    if let Some(plan) = &plan {
-        note(plan, &mut table, context);
+    match &plan {
+        Some(Acme::Names(plan)) => note(plan, &mut table, context),
+        Some(Acme::OnDemand(plan)) => note_on_demand(plan, &mut table, context),
+        None => {}
     }
     table.finish();
     plan
+}
+
+/// Has names ordered on demand by one account.
+fn note_on_demand(plan: &OnDemandPlan, table: &mut Table<'_>, context: &Context<'_>) {
+    let mut known = context.on_demand.borrow_mut();
+    match &*known {
+        Some(other) if other != plan => table.wrong(
+            "another `acme` orders certificates on demand in another way",
+            Some("say the same in both".to_owned()),
+        ),
+        Some(_) => {}
+        None => *known = Some(plan.clone()),
+    }
 }
 
 /// Has it ordered, once.
@@ -229,6 +293,51 @@ mod tests {
         let document = toml::from_str::<toml::Table>(&text).unwrap();
         let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
         jsonschema::validate(&schema, &serde_json::to_value(document).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn names_may_be_those_that_clients_request() {
+        let tls = r#"{ acme = { on_demand = true, accept_terms = true, most_per_hour = 7 } }"#;
+        let text = listen(tls);
+        let plan = check(&(listen(tls) + &text)).unwrap();
+        assert!(plan.acme.is_empty());
+        let on_demand = plan.on_demand.unwrap();
+        assert_eq!(on_demand.most_per_hour, 7);
+        let plan = on_demand.certificate("a.example");
+        let folder = Path::new("/nonexistent/acme/acme-v02.api.letsencrypt.org_directory");
+        assert_eq!(plan.file, folder.join("a.example.pem"));
+        assert_eq!(plan.account.file, folder.join("account.json"));
+        let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+        let is_valid = |text: &str| {
+            let document = toml::from_str::<toml::Table>(text).unwrap();
+            jsonschema::is_valid(&schema, &serde_json::to_value(document).unwrap())
+        };
+        assert!(is_valid(&text));
+        let acme = |keys: &str| listen(&format!("{{ acme = {{ accept_terms = true, {keys} }} }}"));
+        for (text, expected) in [
+            (
+                acme("on_demand = true, names = \"a.example\""),
+                "names: is not for `on_demand`",
+            ),
+            (
+                acme("names = \"a.example\", most_per_hour = 7"),
+                "`most_per_hour` is for `on_demand = true`",
+            ),
+        ] {
+            assert!(!is_valid(&text), "{text}");
+            let problems = check(&text).unwrap_err();
+            assert!(problems.contains(expected), "{expected}: {problems}");
+        }
+        let problems = check(&(acme("on_demand = true") + &text)).unwrap_err();
+        assert!(
+            problems.contains("another `acme` orders certificates on demand in another way"),
+            "{problems}"
+        );
+        let problems = check(&acme("on_demand = true, challenge = \"http-01\"")).unwrap_err();
+        assert!(
+            problems.contains("every listener is encrypted"),
+            "{problems}"
+        );
     }
 
     #[test]

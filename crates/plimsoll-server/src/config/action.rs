@@ -6,6 +6,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use plimsoll_wire::tls::OnDemandCertificates;
+
 use crate::action::MakeAction;
 use crate::config::document::Value;
 use crate::engine::Serves;
@@ -119,6 +121,8 @@ pub struct Mounted<'a> {
     pub is_measured: bool,
     /// Receives notices while it is served.
     pub notices: &'a Notices,
+    /// Permits the host names of the action, so that their certificates are ordered on demand.
+    pub on_demand: &'a OnDemandCertificates,
     pub(super) sections: &'a Sections,
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use plimsoll_wire::tls::{
-    AwaitedCertificate, CertificateFiles, ClientCertificates, SelfSigned, ServerCertificate,
-    server_config,
+    AwaitedCertificate, CertificateFiles, ClientCertificates, OnDemandCertificates, SelfSigned,
+    ServerCertificate, server_config,
 };
 
-use crate::acme::{AcmePlan, ChallengeKind, HttpChallenges, WithChallenges};
+use crate::acme::{AcmePlan, ChallengeKind, HttpChallenges, OnDemandPlan, WithChallenges};
 use crate::action::{Action, MakeAction};
 use crate::actions::Redirect;
+use crate::config::acme::Acme;
 use crate::config::action::Listened;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, as_text, with_causes};
@@ -113,7 +114,12 @@ pub(super) fn compile(
         }
         let challenges =
             (asks_in_clear && secured.is_clear).then_some(&context.compiler.challenges);
-        let Secured { http2, tls, .. } = secured;
+        let Secured {
+            http2,
+            tls,
+            on_demand,
+            ..
+        } = secured;
         let http3 = http3(&mut table, tls.is_some());
         let to_tls = to_tls(&mut table);
         let shown = address.as_ref().map(ToString::to_string);
@@ -130,6 +136,7 @@ pub(super) fn compile(
                 shares_port,
                 proxied_by: proxied_by.unwrap_or_default(),
                 is_last: false,
+                on_demand,
                 serves: Serves::Http {
                     action: layered(
                         to_tls.unwrap_or_else(|| routing.of_listener(name.as_deref())),
@@ -172,6 +179,8 @@ fn compile_raw(
 struct Secured {
     http2: bool,
     tls: Option<Arc<rustls::ServerConfig>>,
+    /// Certificates that clients wait for.
+    on_demand: Option<OnDemandCertificates>,
     /// It speaks HTTP in the clear.
     is_clear: bool,
     /// One of its certificates is proven by answers in the clear.
@@ -183,6 +192,7 @@ impl Secured {
         let mut secured = Self {
             http2: true,
             tls: None,
+            on_demand: None,
             is_clear: false,
             asks_in_clear: false,
         };
@@ -192,7 +202,9 @@ impl Secured {
         }
         secured.http2 = raw.is_none() && table.boolean("http2").unwrap_or(true);
         let asked_before = asked_in_clear(context);
-        secured.tls = tls(table, context, secured.http2);
+        if let Some((config, on_demand)) = tls(table, context, secured.http2) {
+            (secured.tls, secured.on_demand) = (Some(config), on_demand);
+        }
         secured.asks_in_clear = asked_in_clear(context) > asked_before;
         secured.is_clear = raw.is_none() && !table.was_given("tls");
         secured
@@ -203,7 +215,10 @@ impl Secured {
 fn asked_in_clear(context: &Context<'_>) -> usize {
     let plans = context.acme.borrow();
     let is_in_clear = |plan: &&AcmePlan| plan.challenge == ChallengeKind::Http;
+    let on_demand = context.on_demand.borrow();
+    let is_on_demand = |plan: &OnDemandPlan| plan.challenge == ChallengeKind::Http;
     plans.iter().filter(is_in_clear).count()
+        + usize::from(on_demand.as_ref().is_some_and(is_on_demand))
 }
 
 /// Redirects every client to the same URL with TLS, if the listener is for that.
@@ -302,7 +317,7 @@ fn tls(
     table: &mut Table<'_>,
     context: &Context<'_>,
     http2: bool,
-) -> Option<Arc<rustls::ServerConfig>> {
+) -> Option<(Arc<rustls::ServerConfig>, Option<OnDemandCertificates>)> {
     let values = table.take("tls").map(Value::elements).unwrap_or_default();
     let clients = match table.take("client_certificates") {
         None => Some(None),
@@ -319,6 +334,7 @@ fn tls(
     }
     let mut certificates = Vec::new();
     let (mut is_whole, mut proves) = (true, false);
+    let mut on_demand = None;
     for value in values {
         let Some(mut table) = value.table() else {
             is_whole = false;
@@ -327,13 +343,22 @@ fn tls(
         let certificate = match table.take("acme") {
             None => certificate(table, context),
             Some(value) => {
-                let plan = acme::compile(value, context);
+                let acme = acme::compile(value, context);
+                proves |= acme
+                    .as_ref()
+                    .is_some_and(|it| it.challenge() == ChallengeKind::TlsAlpn);
+                let plan = match acme {
+                    Some(Acme::OnDemand(_)) => {
+                        table.finish();
+                        on_demand = Some(&context.compiler.challenges.on_demand);
+                        continue;
+                    }
+                    Some(Acme::Names(plan)) => Some(plan),
+                    None => None,
+                };
                 let chain = plan.as_ref().map(|plan| plan.file.as_path());
                 let ocsp = ocsp::compile(&mut table, chain, context);
                 table.finish();
-                proves |= plan
-                    .as_ref()
-                    .is_some_and(|it| it.challenge == ChallengeKind::TlsAlpn);
                 plan.map(|plan| {
                     context.certificates.borrow_mut().push(plan.file.clone());
                     ServerCertificate::Awaited(AwaitedCertificate {
@@ -352,8 +377,15 @@ fn tls(
     if !is_whole {
         return None;
     }
-    match server_config(&certificates, clients?.as_ref(), http2, challenges) {
-        Ok(config) => Some(Arc::new(config)),
+    let clients = clients?;
+    match server_config(
+        &certificates,
+        clients.as_ref(),
+        http2,
+        challenges,
+        on_demand,
+    ) {
+        Ok(config) => Some((Arc::new(config), on_demand.cloned())),
         Err(error) => {
             table.wrong(with_causes(&error), None);
             None

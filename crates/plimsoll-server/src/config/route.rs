@@ -281,6 +281,7 @@ fn action(
         apis: context.apis.as_ref(),
         is_measured: context.is_measured,
         notices: &context.compiler.notices,
+        on_demand: &context.compiler.challenges.on_demand,
         sections: &context.sections,
     };
     for kind in &context.compiler.actions {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use plimsoll_wire::tls::OnDemandCertificates;
 
 use crate::action::MakeAction;
 use crate::engine::address::Address;
@@ -55,6 +56,9 @@ pub struct ListenerPlan {
     pub proxied_by: Vec<IpNet>,
     /// It stays open during a drain, so that the state of the drain can be read.
     pub is_last: bool,
+    /// Certificates that are ordered when a client first requests them: its handshake waits for them, within the time
+    /// that handshakes have.
+    pub on_demand: Option<OnDemandCertificates>,
     /// The service at that address.
     pub serves: Serves,
 }
@@ -68,6 +72,7 @@ impl ListenerPlan {
             shares_port: false,
             proxied_by: Vec::new(),
             is_last: false,
+            on_demand: None,
             serves,
         }
     }

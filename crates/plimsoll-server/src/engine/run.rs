@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use plimsoll_model::{Clock, FailureKind};
-use plimsoll_wire::tls::ACME_TLS;
+use plimsoll_wire::tls::{ACME_TLS, OnDemandCertificates};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
 use crate::engine::admission::Admission;
 use crate::engine::limits::Limits;
@@ -64,6 +64,7 @@ pub(crate) struct Update {
     pub(crate) key: Key,
     pub(crate) is_last: bool,
     pub(crate) proxied_by: Vec<IpNet>,
+    pub(crate) on_demand: Option<OnDemandCertificates>,
     pub(crate) serves: Serves,
     /// Transport settings of a QUIC socket.
     pub(crate) quic: Option<quinn::ServerConfig>,
@@ -263,6 +264,7 @@ impl Listeners {
                     tls: tls.clone().map(TlsAcceptor::from).into(),
                     http2: (*http2).into(),
                     http3: RefCell::default(),
+                    on_demand: update.on_demand.clone().into(),
                 });
                 let served = ListenerService::Http(Rc::clone(&service));
                 let taking = move |stream, place, ends| take_http(&service, stream, place, ends);
@@ -368,6 +370,7 @@ impl Listeners {
                 service.action.replace(action(context));
                 service.tls.replace(tls.map(TlsAcceptor::from));
                 service.http2.set(http2);
+                service.on_demand.replace(update.on_demand);
                 if http3.is_none() {
                     service.http3.replace(None);
                 }
@@ -665,8 +668,17 @@ async fn take_https(
         Ok(false) => {}
     }
     // Boxed: its room is wanted only until the handshake is done.
-    let handshake = Box::pin(handshake(&acceptor, stream, &place));
-    let Some(stream) = handshake.await else {
+    let on_demand = service.on_demand.borrow().clone();
+    let handshake = async {
+        match on_demand {
+            None => handshake(&acceptor, stream, &place).await,
+            Some(on_demand) => {
+                let prepared = accept_prepared(&acceptor, stream, &on_demand);
+                within_limit(prepared, &place).await
+            }
+        }
+    };
+    let Some(stream) = Box::pin(handshake).await else {
         return;
     };
     let tls = TlsInfo::of(stream.get_ref().1);
@@ -691,8 +703,36 @@ async fn handshake(
     stream: TcpStream,
     place: &ConnectionGuard,
 ) -> Option<TlsStream<TcpStream>> {
+    within_limit(acceptor.accept(stream), place).await
+}
+
+/// Has the certificate that the client requests ordered before the handshake goes on.
+async fn accept_prepared(
+    acceptor: &TlsAcceptor,
+    stream: TcpStream,
+    on_demand: &OnDemandCertificates,
+) -> io::Result<TlsStream<TcpStream>> {
+    let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
+    let name = {
+        let hello = hello.client_hello();
+        let mut protocols = hello.alpn().into_iter().flatten();
+        // An authority proves the name now, so the certificate cannot be there yet.
+        let is_challenge = protocols.any(|protocol| protocol == ACME_TLS);
+        let name = hello.server_name().filter(|_| !is_challenge);
+        name.map(str::to_owned)
+    };
+    if let Some(name) = name {
+        on_demand.prepared(&name).await;
+    }
+    hello.into_stream(Arc::clone(acceptor.config())).await
+}
+
+async fn within_limit(
+    accepted: impl Future<Output = io::Result<TlsStream<TcpStream>>>,
+    place: &ConnectionGuard,
+) -> Option<TlsStream<TcpStream>> {
     let timeout = place.worker.limits().handshake_timeout;
-    let cut = match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
+    let cut = match tokio::time::timeout(timeout, accepted).await {
         Ok(Ok(stream)) => return Some(stream),
         Ok(Err(_)) => Cut::Handshake,
         Err(_) => Cut::HandshakeTimeout,

@@ -15,6 +15,7 @@ use crate::SystemClock;
 use crate::tls::certificate::certificate;
 use crate::tls::challenges::{ACME_TLS, TlsChallenges};
 use crate::tls::ocsp::OcspQuestion;
+use crate::tls::on_demand::OnDemandCertificates;
 use crate::tls::pem::{self, MaterialError};
 use crate::tls::self_signed::SelfSigned;
 
@@ -53,7 +54,7 @@ pub struct AwaitedCertificate {
 }
 
 impl AwaitedCertificate {
-    fn files(&self) -> CertificateFiles {
+    pub(crate) fn files(&self) -> CertificateFiles {
         CertificateFiles {
             certificates: self.file.clone(),
             key: self.file.clone(),
@@ -117,18 +118,20 @@ pub enum ServerTlsError {
 ///
 /// - `clients`: whose certificates clients may or must show; absent requests none.
 /// - `challenges`: what authorities are shown that ask for it by ALPN (RFC 8737).
+/// - `on_demand`: certificates of names that none of `certificates` is for; with it there may be no other.
 pub fn server_config(
     certificates: &[ServerCertificate],
     clients: Option<&ClientCertificates>,
     http2: bool,
     challenges: Option<&TlsChallenges>,
+    on_demand: Option<&OnDemandCertificates>,
 ) -> Result<ServerConfig, ServerTlsError> {
     let certificates = certificates
         .iter()
         .map(Certified::all_of)
         .collect::<Result<Vec<_>, _>>()?
         .concat();
-    if certificates.is_empty() {
+    if certificates.is_empty() && on_demand.is_none() {
         return Err(ServerTlsError::None);
     }
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -140,6 +143,7 @@ pub fn server_config(
     let mut config = builder.with_cert_resolver(Arc::new(ByName {
         certificates,
         challenges: challenges.cloned(),
+        on_demand: on_demand.cloned(),
     }));
     config.ticketer = ring::Ticketer::new()?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -176,7 +180,7 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
 }
 
 #[derive(Debug, Clone)]
-struct Certified {
+pub(crate) struct Certified {
     /// Lower case.
     names: Vec<String>,
     /// Absent as long as it is awaited.
@@ -189,6 +193,7 @@ struct Certified {
 struct ByName {
     certificates: Vec<Certified>,
     challenges: Option<TlsChallenges>,
+    on_demand: Option<OnDemandCertificates>,
 }
 
 impl Certified {
@@ -214,7 +219,7 @@ impl Certified {
         }
     }
 
-    fn load(files: &CertificateFiles) -> Result<Self, ServerTlsError> {
+    pub(crate) fn load(files: &CertificateFiles) -> Result<Self, ServerTlsError> {
         let chain = pem::certificates(&files.certificates)?;
         let key = pem::private_key(&files.key)?;
         let misfit = |error: rustls::Error| ServerTlsError::Key {
@@ -252,7 +257,7 @@ impl Certified {
     }
 
     /// The certificate in use.
-    fn shown(&self) -> Option<Arc<CertifiedKey>> {
+    pub(crate) fn shown(&self) -> Option<Arc<CertifiedKey>> {
         match &self.stapled {
             Some((stapled, until)) if *until > SystemClock.wall() => Some(Arc::clone(stapled)),
             _ => self.key.clone(),
@@ -276,11 +281,19 @@ impl ResolvesServerCert for ByName {
             return self.challenges.as_ref()?.certificate(&name?);
         }
         let all = &self.certificates;
-        let named = name.and_then(|name| all.iter().find(|it| it.is_for(&name)));
-        match named {
-            Some(named) => named.shown(),
-            None => all.iter().find_map(Certified::shown),
+        let named = name
+            .as_deref()
+            .and_then(|name| all.iter().find(|it| it.is_for(name)));
+        if let Some(named) = named {
+            return named.shown();
         }
+        if let (Some(on_demand), Some(name)) = (&self.on_demand, name)
+            && on_demand.permits(&name)
+        {
+            // Another certificate would only make the client warn of this one.
+            return on_demand.certificate(&name);
+        }
+        all.iter().find_map(Certified::shown)
     }
 }
 
@@ -314,25 +327,26 @@ mod tests {
         assert!(other_certified.is_for("x.b.example"));
         assert!(!other_certified.is_for("b.example"));
         assert!(!other_certified.is_for("x.y.b.example"));
-        let config = server_config(&[files_of(&one), files_of(&other)], None, true, None).unwrap();
+        let config =
+            server_config(&[files_of(&one), files_of(&other)], None, true, None, None).unwrap();
         assert_eq!(config.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
         let clients = ClientCertificates {
             authorities: files.write("clients.pem", &authority.pem()),
             required: true,
         };
-        assert!(server_config(&[files_of(&one)], Some(&clients), true, None).is_ok());
+        assert!(server_config(&[files_of(&one)], Some(&clients), true, None, None).is_ok());
         let no_clients = ClientCertificates {
             authorities: one.key.clone(),
             ..clients
         };
-        assert!(server_config(&[files_of(&one)], Some(&no_clients), true, None).is_err());
+        assert!(server_config(&[files_of(&one)], Some(&no_clients), true, None, None).is_err());
         let mixed = CertificateFiles {
             certificates: one.certificates,
             key: other.key,
             ocsp: None,
         };
         assert!(matches!(
-            server_config(&[files_of(&mixed)], None, true, None),
+            server_config(&[files_of(&mixed)], None, true, None, None),
             Err(ServerTlsError::Key { .. })
         ));
         let awaited = AwaitedCertificate {
@@ -352,7 +366,7 @@ mod tests {
         assert!(found().unwrap().key.is_some());
         assert_eq!(awaited.load().unwrap().names, ["c.example"]);
         assert!(matches!(
-            server_config(&[], None, true, None),
+            server_config(&[], None, true, None, None),
             Err(ServerTlsError::None)
         ));
     }

@@ -4,6 +4,8 @@ mod incident;
 
 mod kept;
 
+mod operate;
+
 mod server;
 
 mod agent;
@@ -115,6 +117,18 @@ enum MonitorCommand {
     /// Add a monitor to the store of a running monitor
     Add(Box<kept::Added>),
 
+    /// List the monitors of a running monitor with their health and last result
+    List(Box<operate::Listed>),
+
+    /// Check at once and print the result; exit with 1 if the monitor is down
+    CheckNow(operate::Chosen),
+
+    /// Stop the checks of a monitor
+    Pause(operate::Chosen),
+
+    /// Resume the checks of a monitor
+    Resume(operate::Chosen),
+
     /// Print the monitors in the store of a running monitor as a configuration
     Export {
         #[command(flatten)]
@@ -223,6 +237,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         }) => return init(config, name, *password_stdin, *reset),
         Some(MonitorCommand::Agent(args)) => return agent::run(args),
         Some(MonitorCommand::Add(added)) => return kept::add(added),
+        Some(MonitorCommand::List(listed)) => return operate::list(listed),
+        Some(MonitorCommand::CheckNow(chosen)) => return operate::check_now(chosen),
+        Some(MonitorCommand::Pause(chosen)) => return operate::pause(chosen),
+        Some(MonitorCommand::Resume(chosen)) => return operate::resume(chosen),
         Some(MonitorCommand::Export { server }) => return kept::export(server),
         Some(MonitorCommand::Incident(command)) => return incident::run(command),
         Some(MonitorCommand::NotifyTest { config, channel }) => {

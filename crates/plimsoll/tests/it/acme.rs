@@ -23,6 +23,14 @@ impl Certified {
     /// - `more`: keys of `acme`, each with its comma before it.
     /// - `rest`: of the file.
     fn configure(pebble: &Pebble, names: &str, more: &str, rest: &str) -> Self {
+        let keys = format!("names = {names}, contact = \"admin@a.test\"{more}");
+        let rest = format!("[[route]]\nrespond = {{ body = \"hello\" }}\n{rest}");
+        Self::ordering(pebble, &keys, &rest)
+    }
+
+    /// - `keys`: of `acme`.
+    /// - `rest`: of the file.
+    fn ordering(pebble: &Pebble, keys: &str, rest: &str) -> Self {
         let files = MaterialFiles::new();
         let (port, directory, ca) = (pebble.tls, pebble.directory(), pebble.ca());
         let ca = ca.display();
@@ -30,9 +38,8 @@ impl Certified {
             "plimsoll.toml",
             &format!(
                 "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n\
-                 tls = {{ acme = {{ names = {names}, directory = \"{directory}\", ca = \"{ca}\", \
-                 accept_terms = true, contact = \"admin@a.test\"{more} }} }}\n\
-                 [[route]]\nrespond = {{ body = \"hello\" }}\n{rest}"
+                 tls = {{ acme = {{ directory = \"{directory}\", ca = \"{ca}\", \
+                 accept_terms = true, {keys} }} }}\n{rest}"
             ),
         );
         Self { files, port }
@@ -47,11 +54,20 @@ impl Certified {
 
     /// Whether a client that believes `root` is served as `name`.
     fn serves(&self, name: &str, root: &Path) -> bool {
+        self.meets(name, "/", "body == hello", root)
+    }
+
+    /// Whether the response to a client that believes `root` meets a condition.
+    fn meets(&self, name: &str, path: &str, expected: &str, root: &Path) -> bool {
         let port = self.port;
-        let (url, root) = (format!("https://{name}:{port}/"), root.to_string_lossy());
+        let (url, root) = (
+            format!("https://{name}:{port}{path}"),
+            root.to_string_lossy(),
+        );
         let resolve = format!("{name}:{port}:127.0.0.1");
         let arguments = ["check", &url, "--cacert", &root, "--resolve", &resolve];
-        let output = plimsoll(&[&arguments[..], &["--expect", "body == hello"]].concat());
+        let output =
+            plimsoll(&[&arguments[..], &["--timeout", "60s", "--expect", expected]].concat());
         output.code == Some(0)
     }
 
@@ -172,4 +188,85 @@ fn a_failed_order_is_reported_and_tried_again_by_a_reload_and_what_came_is_kept(
     let (_up, [_], heard) = server.start();
     eventually(|| server.serves("a.test", &root));
     assert!(!heard.says("certificate"), "{}", heard.0.lock().unwrap());
+}
+
+/// Orders certificates for the hosts of status pages.
+fn on_demand(pebble: &Pebble, keys: &str, hosts: &[&str]) -> Certified {
+    let rest = "[limits]\nhandshake_timeout = \"60s\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+                [[route]]\nmonitor = \"monitor.toml\"\n";
+    let server = Certified::ordering(pebble, &format!("on_demand = true{keys}"), rest);
+    pages(&server, hosts);
+    server
+}
+
+/// Has the monitor show a page at each of these hosts.
+fn pages(server: &Certified, hosts: &[&str]) {
+    let pages = hosts.iter().enumerate().map(|(number, host)| {
+        format!(
+            "[[page]]\nslug = \"page-{number}\"\ntitle = \"Page of {host}\"\nhost = \"{host}\"\n"
+        )
+    });
+    let monitor = "[[monitor]]\nname = \"by hand\"\nmanual = true\n";
+    server.files.write(
+        "monitor.toml",
+        &pages.fold(monitor.to_owned(), |all, page| all + &page),
+    );
+}
+
+#[test]
+fn hosts_of_status_pages_get_their_certificates_at_the_first_handshake() {
+    let pebble = Pebble::configure(PebbleOptions::default());
+    let running = pebble.start();
+    let root = pebble.root();
+    let server = on_demand(&pebble, "", &["a.test"]);
+    let (up, [admin], heard) = server.start();
+    // No page is there, so nothing is ordered and the client is turned away.
+    assert!(!server.meets("b.test", "/", "status == 200", &root));
+    let title = |host: &str| format!("body contains 'Page of {host}'");
+    assert!(
+        server.meets("a.test", "/", &title("a.test"), &root),
+        "the first handshake waits for the certificate"
+    );
+    let feed = format!("body contains 'https://a.test:{}/'", server.port);
+    assert!(server.meets("a.test", "/feed.atom", &feed, &root));
+    heard.eventually(&["note: a.test: a certificate was issued"]);
+    let metrics = |expected: &str| {
+        let output = plimsoll(&["check", &format!("{admin}metrics"), "--expect", expected]);
+        output.code == Some(0)
+    };
+    assert!(metrics(
+        "body contains 'plimsoll_acme_orders_total{certificate=\"a.test\",outcome=\"issued\"} 1'"
+    ));
+    assert!(!metrics("body contains 'certificate=\"b.test\"'"));
+    // A page that comes later, and goes again.
+    pages(&server, &["a.test", "b.test"]);
+    eventually(|| server.meets("b.test", "/", &title("b.test"), &root));
+    assert!(server.meets("a.test", "/", &title("a.test"), &root));
+    pages(&server, &["a.test"]);
+    eventually(|| !server.meets("b.test", "/", "status == 200", &root));
+    drop((up, running));
+    // Without the authority, a certificate of an earlier run is shown.
+    let (_up, [_], heard) = server.start();
+    assert!(server.meets("a.test", "/", &title("a.test"), &root));
+    assert!(!heard.says("certificate"), "{}", heard.0.lock().unwrap());
+}
+
+#[test]
+fn certificates_on_demand_are_limited_and_a_failed_order_keeps_nobody_waiting() {
+    let pebble = Pebble::configure(PebbleOptions::default());
+    let root = {
+        let _running = pebble.start();
+        pebble.root()
+    };
+    let server = on_demand(&pebble, ", most_per_hour = 1", &["a.test", "b.test"]);
+    let (_up, [_], heard) = server.start();
+    // The authority is away.
+    assert!(!server.meets("a.test", "/", "status == 200", &root));
+    heard.eventually(&["warning: a.test: no certificate could be had: "]);
+    assert!(!server.meets("a.test", "/", "status == 200", &root));
+    assert!(!server.meets("b.test", "/", "status == 200", &root));
+    heard.eventually(&[
+        "warning: b.test: the certificate is ordered at ",
+        "`most_per_hour = 1` is reached",
+    ]);
 }

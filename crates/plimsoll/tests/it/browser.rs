@@ -1,10 +1,14 @@
 //! A headless Chromium, driven by its `DevTools` protocol.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tungstenite::handshake::HandshakeError;
@@ -94,6 +98,20 @@ impl Browser {
         );
     }
 
+    /// A picture of the whole page in PNG, as it is on a screen of that width.
+    fn picture(&mut self, width: u32, is_phone: bool) -> Vec<u8> {
+        let metrics = json!({
+            "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": is_phone,
+        });
+        self.call("Emulation.setDeviceMetricsOverride", &metrics);
+        let parameters = json!({ "format": "png", "captureBeyondViewport": true });
+        let picture = self.call("Page.captureScreenshot", &parameters);
+        self.call("Emulation.clearDeviceMetricsOverride", &json!({}));
+        BASE64_STANDARD
+            .decode(picture["data"].as_str().unwrap())
+            .unwrap()
+    }
+
     /// The text that a reader of the page sees.
     pub(crate) fn text(&mut self) -> String {
         let text = self.evaluate("document.body.innerText");
@@ -137,6 +155,38 @@ impl Drop for Browser {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
+    }
+}
+
+/// Pictures of pages for people to look at, in the folder that `PLIMSOLL_PICTURES` names; without it there are none.
+pub(crate) struct Pictures(Option<PathBuf>);
+
+impl Pictures {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the folder is named by the person who wants pictures"
+    )]
+    pub(crate) fn of_environment() -> Self {
+        let folder = std::env::var_os("PLIMSOLL_PICTURES").map(PathBuf::from);
+        if let Some(folder) = &folder {
+            fs::create_dir_all(folder).unwrap();
+        }
+        Self(folder)
+    }
+
+    /// The page as it is, on a desktop and a phone, light and dark.
+    pub(crate) fn take(&self, browser: &mut Browser, name: &str) {
+        let Some(folder) = &self.0 else {
+            return;
+        };
+        for scheme in ["light", "dark"] {
+            browser.color_scheme(scheme);
+            for (device, width, is_phone) in [("desktop", 1280, false), ("phone", 390, true)] {
+                let file = folder.join(format!("{name}-{device}-{scheme}.png"));
+                fs::write(file, browser.picture(width, is_phone)).unwrap();
+            }
+        }
+        browser.color_scheme("light");
     }
 }
 

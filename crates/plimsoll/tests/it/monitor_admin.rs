@@ -3,17 +3,20 @@
 use std::fs;
 use std::path::Path;
 
-use plimsoll_testkit::{Origin, eventually, refused_address};
+use plimsoll_testkit::{Origin, eventually, mail_server, refused_address};
 use tempfile::TempDir;
 
-use crate::browser::Browser;
+use crate::browser::{Browser, Pictures, get};
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
 
 /// A configuration without monitors, and the password of its owner.
-fn initialized(folder: &Path) -> (String, String) {
+///
+/// - `more`: tables of the file.
+fn initialized(folder: &Path, more: &str) -> (String, String) {
     let file = folder.join("monitor.toml");
-    let text = "store = \"monitor.db\"\n[[page]]\nslug = \"p\"\ntitle = \"Our services\"\n";
+    let text =
+        format!("store = \"monitor.db\"\n[[page]]\nslug = \"p\"\ntitle = \"Our services\"\n{more}");
     fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap().to_owned();
     let made = plimsoll(&["monitor", "init", &path, "--name", "ann"]).exits(0);
@@ -58,12 +61,22 @@ fn submit(browser: &mut Browser, fields: &[(&str, &str)], button: &str) {
 #[test]
 fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     let folder = TempDir::new().unwrap();
-    let (path, password) = initialized(folder.path());
+    let pictures = Pictures::of_environment();
+    let (mail, receiving) = mail_server();
+    let hook = Origin::hello();
+    let channels = format!(
+        "[[notify]]\nname = \"mail\"\non = \"opened\"\nemail = {{ host = \"127.0.0.1\", port = {}, security = \"none\", from = \"Monitor <monitor@example.org>\", to = \"ann@example.org\" }}\n\
+         [[notify]]\nname = \"hook\"\nwebhook = {{ url = \"{}\", secret = \"0123456789\" }}\n",
+        mail.port(),
+        hook.url("/hook")
+    );
+    let (path, password) = initialized(folder.path(), &channels);
     let served = Served::start(&["monitor", &path, "--listen", "127.0.0.1:0"]);
     let url = served.url.trim_end_matches('/').to_owned();
     let mut browser = Browser::start();
     browser.open(&format!("{url}/admin/monitors"));
     shows(&mut browser, "Sign in");
+    pictures.take(&mut browser, "01-sign-in");
     submit(
         &mut browser,
         &[("name", "ann"), ("password", &password)],
@@ -71,6 +84,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     );
     // The password that another person may have seen is changed first.
     shows(&mut browser, "Choose your own password");
+    pictures.take(&mut browser, "02-password");
     let own = "a password of my own";
     submit(
         &mut browser,
@@ -95,6 +109,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     submit(&mut browser, &fields, "button[value=test]");
     shows(&mut browser, "Nothing is saved yet.");
     shows(&mut browser, "met: body contains 'hello'");
+    pictures.take(&mut browser, "03-tested");
     until(
         &mut browser,
         "document.getElementById('target').value.startsWith('http://127.0.0.1')",
@@ -107,12 +122,17 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         &mut browser,
         "document.querySelector('.state.big').textContent === 'Up' || (window.again || (window.again = true, location.reload()), false)",
     );
+    pictures.take(&mut browser, "04-monitor-up");
+    browser.open(&format!("{url}/status/p/"));
+    shows(&mut browser, "All systems operational");
+    pictures.take(&mut browser, "05-page-up");
 
     drop(origin);
     browser.open(&format!("{url}/admin"));
     let down = "document.querySelector('a[href^=\"/admin/outages/\"]') !== null || (window.again || (window.again = true, location.reload()), false)";
     until(&mut browser, down);
     shows(&mut browser, "Connection refused");
+    pictures.take(&mut browser, "06-overview-down");
     until(
         &mut browser,
         "((link) => link !== null && setTimeout(() => link.click()) > 0)(document.querySelector('a[href^=\"/admin/outages/\"]'))",
@@ -120,16 +140,95 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     shows(&mut browser, "Timeline");
     submit(&mut browser, &[], "button[value=acknowledge]");
     shows(&mut browser, "The incident is acknowledged.");
+    pictures.take(&mut browser, "07-outage");
+    // Those who want to know have heard of it.
+    eventually(|| receiving.is_finished());
+    let message = receiving.join().unwrap();
+    assert!(
+        message.contains("To: ann@example.org") && message.contains("Shop"),
+        "{message}"
+    );
+    eventually(|| !hook.heads().is_empty());
+    let head = hook.heads().swap_remove(0).to_ascii_lowercase();
+    assert!(
+        head.starts_with("post /hook") && head.contains("signature"),
+        "{head}"
+    );
     browser.open(&format!("{url}/status/p/"));
     let public = "document.body.innerText.includes('Shop') && document.querySelector('.banner.major') !== null || (window.again || (window.again = true, location.reload()), false)";
     until(&mut browser, public);
+    pictures.take(&mut browser, "08-page-down");
+
+    // An operator says what is going on, and that it is over.
+    browser.open(&format!("{url}/admin/new-incident"));
+    shows(&mut browser, "First update");
+    let first = [("title", "Checkout fails"), ("body", "We are on it.")];
+    submit(&mut browser, &first, "form.editor button.main");
+    shows(&mut browser, "Publish");
+    let update = [
+        ("phase", "identified"),
+        ("body", "A switch is being replaced."),
+    ];
+    submit(&mut browser, &update, "form.editor button.main");
+    shows(&mut browser, "A switch is being replaced.");
+    pictures.take(&mut browser, "09-incident");
+    browser.open(&format!("{url}/status/p/"));
+    shows(&mut browser, "Checkout fails");
+    shows(&mut browser, "A switch is being replaced.");
+    pictures.take(&mut browser, "10-page-incident");
+    browser.open(&format!("{url}/admin/incidents"));
+    until(
+        &mut browser,
+        "((link) => link !== null && setTimeout(() => link.click()) > 0)(document.querySelector('a[href^=\"/admin/incidents/\"]'))",
+    );
+    shows(&mut browser, "Update, or postmortem");
+    let last = [("phase", "resolved"), ("body", "The new switch works.")];
+    submit(&mut browser, &last, "form.editor button.main");
+    shows(&mut browser, "The new switch works.");
+    let host = url.strip_prefix("http://").unwrap();
+    eventually(|| {
+        let feed = get(host, "/status/p/feed.atom");
+        [
+            "Checkout fails",
+            "We are on it.",
+            "The new switch works.",
+            "Shop is down",
+        ]
+        .iter()
+        .all(|text| feed.contains(text))
+    });
 
     let _origin = Origin::builder().port(address.port()).start();
     browser.open(&format!("{url}/admin/incidents"));
     until(
         &mut browser,
-        "document.body.innerText.includes('Resolved') || (window.again || (window.again = true, location.reload()), false)",
+        "document.querySelector('section[aria-labelledby=outages]')?.innerText.includes('Resolved') || (window.again || (window.again = true, location.reload()), false)",
     );
+    pictures.take(&mut browser, "11-incidents");
+    for (name, path) in [
+        ("12-page-resolved", "/status/p/"),
+        ("13-component", "/status/p/components/_shop"),
+        ("14-history", "/status/p/history"),
+        ("15-overview", "/admin"),
+        ("16-maintenance", "/admin/maintenance"),
+        ("17-pages", "/admin/pages"),
+        ("18-new-page", "/admin/new-page"),
+        ("19-notices", "/admin/notices"),
+        ("20-reports", "/admin/reports"),
+        ("21-members", "/admin/members"),
+        ("22-tokens", "/admin/tokens"),
+        ("23-account", "/admin/account"),
+        ("24-audit", "/admin/audit"),
+        ("25-monitors", "/admin/monitors"),
+        ("26-new-monitor", "/admin/new-monitor"),
+    ] {
+        browser.open(&format!("{url}{path}"));
+        until(
+            &mut browser,
+            &format!("location.pathname === {path:?} && document.readyState === 'complete'"),
+        );
+        pictures.take(&mut browser, name);
+    }
 
     // Shortcuts, and filters without a request.
     browser.open(&format!("{url}/admin/monitors"));
@@ -158,7 +257,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
 #[test]
 fn monitors_are_added_exported_and_imported_from_the_command_line() {
     let folder = TempDir::new().unwrap();
-    let (path, _) = initialized(folder.path());
+    let (path, _) = initialized(folder.path(), "");
     let served = Served::start(&["monitor", &path, "--listen", "127.0.0.1:0"]);
     // Tokens are added to a store that is in use.
     let token = [
@@ -199,6 +298,32 @@ fn monitors_are_added_exported_and_imported_from_the_command_line() {
     );
     let wrong = run(&["add", "x", "http://x/", "--interval", "soon"]).exits(2);
     assert!(wrong.stderr.contains("`interval`"), "{wrong}");
+
+    // A target of a refused port is down, and one that an operator pauses is paused.
+    let checked = run(&["check-now", "_data-base"]).exits(1);
+    assert!(
+        checked.stdout.starts_with("_data-base: down, "),
+        "{checked}"
+    );
+    run(&["pause", "web_shop"]).exits(0);
+    let listed = run(&["list", "--group", "Web"]).exits(0).stdout;
+    assert!(
+        listed.starts_with("paused       web_shop  ") && listed.lines().count() == 1,
+        "{listed}"
+    );
+    run(&["resume", "web_shop"]).exits(0);
+    assert_eq!(run(&["list", "--health", "paused"]).exits(0).stdout, "");
+    let listed = run(&["list", "--json"]).exits(0).stdout;
+    let keys: Vec<_> = listed
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["key"].clone())
+        .collect();
+    assert_eq!(keys, ["_data-base", "web_shop"]);
+    let unknown = run(&["pause", "web_none"]).exits(2);
+    assert!(
+        unknown.stderr.contains("there is no such monitor"),
+        "{unknown}"
+    );
 
     let exported = run(&["export"]).exits(0).stdout;
     assert!(

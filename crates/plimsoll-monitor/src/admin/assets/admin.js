@@ -79,6 +79,24 @@ function hints() {
   apply();
 }
 
+// A chosen file becomes a data: URL in a field beside it, since forms of these pages are not multipart.
+function files() {
+  for (const input of document.querySelectorAll("input[data-into]")) {
+    input.hidden = false;
+    input.addEventListener("change", () => {
+      const [file] = input.files;
+      const isLong = file?.size > Number(input.dataset.most);
+      input.setCustomValidity(isLong ? "This file is too long." : "");
+      if (!file || !input.reportValidity()) return;
+      const reader = new FileReader();
+      reader.addEventListener("load", () => {
+        document.getElementById(input.dataset.into).value = reader.result;
+      });
+      reader.readAsDataURL(file);
+    });
+  }
+}
+
 function menu() {
   const menu = document.querySelector("details.menu");
   if (!menu) return;
@@ -139,4 +157,4 @@ function shortcuts() {
   });
 }
 
-for (const part of [filters, selection, confirmations, times, hints, menu, shortcuts]) part();
+for (const part of [filters, selection, confirmations, times, hints, files, menu, shortcuts]) part();

@@ -131,8 +131,8 @@ pub(super) fn redirect(status: StatusCode, to: &str) -> Response {
 }
 
 /// A status with a line of text.
-pub(super) fn refused(status: StatusCode, text: &'static str) -> Response {
-    let mut response = Response::new(Body::from(text));
+pub(super) fn refused(status: StatusCode, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
     *response.status_mut() = status;
     let fields = response.headers_mut();
     fields.insert(

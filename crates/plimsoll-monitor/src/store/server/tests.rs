@@ -213,6 +213,79 @@ fn results_wait_on_the_disk_while_clickhouse_is_away_and_none_is_lost_or_counted
     });
 }
 
+/// 20,000 checks a minute, one a minute of each monitor. RUN_SLOW_TESTS=1 takes ClickHouse away for ten minutes of them,
+/// otherwise for half a minute; the time is that of the results, not of the test.
+#[test]
+fn an_outage_at_full_rate_is_spilled_and_drained_beside_new_results() {
+    const MONITORS: usize = 20_000;
+    /// Flushes of a minute, two a second.
+    const FLUSHES: usize = 120;
+
+    let minutes = std::env::var_os("RUN_SLOW_TESTS").map_or(0.5, |_| 10.0);
+    let outage = (minutes * FLUSHES as f64) as usize;
+    let folder = TempDir::new().unwrap();
+    let mut clickhouse = ClickHouseServer::own();
+    let urls = ServerUrls {
+        clickhouse: Secret::new(clickhouse.database()),
+        ..urls(&folder)
+    };
+    let store = open(&urls);
+    let (org, monitors) = block_on(async {
+        let org = store.org("one").await.unwrap();
+        let monitor = |number: usize| NewMonitor {
+            key: number.to_string(),
+            name: number.to_string(),
+            group: String::new(),
+            kind: "http".to_owned(),
+        };
+        let monitors = (0..MONITORS).map(monitor).collect();
+        let ids = store.sync_monitors(org, "file", monitors, Timestamp(0));
+        (org, ids.await.unwrap())
+    });
+    // The results between two flushes, each monitor in its turn.
+    let between = |flush: usize| {
+        let numbers = flush * MONITORS / FLUSHES..(flush + 1) * MONITORS / FLUSHES;
+        let row = |number: usize| {
+            let minute = i64::try_from(number / MONITORS).unwrap();
+            let at = Timestamp(1_772_366_400_000 + minute * 60_000);
+            let result = CheckResult::plain(at, Status::Up, Duration::from_millis(3), None);
+            ResultRow::of(monitors[number % MONITORS], 0, &result)
+        };
+        numbers.map(row).collect::<Vec<_>>()
+    };
+    let count = |until: usize| u64::try_from(until * MONITORS / FLUSHES).unwrap();
+    let write = async |flush: usize| {
+        store.append(org, between(flush)).await.unwrap();
+        store.flush().await.unwrap();
+    };
+    block_on(write(0));
+    clickhouse.stop();
+    block_on(async {
+        for flush in 1..=outage {
+            write(flush).await;
+        }
+    });
+    let (_, spilled, refused) = store.waiting();
+    assert_eq!((spilled, refused), (count(outage + 1) - count(1), 0));
+    clickhouse.resume();
+    let last = outage + 10;
+    block_on(async {
+        for flush in outage + 1..=last {
+            write(flush).await;
+        }
+        until(|| store.waiting() == (0, 0, 0)).await;
+    });
+    let server = clickhouse::ClickHouse::new(urls.clickhouse.expose()).unwrap();
+    let name = server.database();
+    let statement = format!(
+        "SELECT count(), uniqExact(monitor, at), (SELECT sum(up + degraded + down + error) FROM {name}.rollups_day)
+         FROM {name}.results"
+    );
+    let counted: Vec<(u64, u64, u64)> = block_on(server.query(&statement)).unwrap();
+    let all = count(last + 1);
+    assert_eq!(counted, [(all, all, all)]);
+}
+
 #[test]
 fn changes_are_refused_while_postgresql_is_away_and_results_wait() {
     let folder = TempDir::new().unwrap();

@@ -24,7 +24,13 @@ pub(super) type MakeKeeper = fn(&Compiler) -> Box<dyn KeepCertificates>;
 #[cfg(feature = "serve")]
 impl KeepCertificates for Keeper {
     fn keep(&mut self, plan: &ServerPlan, at_once: bool) -> io::Result<()> {
-        Self::keep(self, &plan.acme, &plan.ocsp, at_once)
+        Self::keep(
+            self,
+            &plan.acme,
+            plan.on_demand.as_ref(),
+            &plan.ocsp,
+            at_once,
+        )
     }
 }
 
