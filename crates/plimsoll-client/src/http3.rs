@@ -81,6 +81,14 @@ pub trait Http3Parts {
 
     /// A piece of the content.
     fn content(&mut self, piece: &[u8]);
+
+    /// Whether [`trailers`](Self::trailers) looks at anything.
+    fn wants_trailers(&self) -> bool {
+        false
+    }
+
+    /// The fields behind the content, if there are any.
+    fn trailers(&mut self, _fields: &HeaderMap) {}
 }
 
 /// Sees nothing.
@@ -341,6 +349,13 @@ impl Http3 {
             }
         }
         length.end()?;
+        if sink.wants_trailers() {
+            let trailers = stream.recv_trailers().await;
+            let trailers = trailers.map_err(|error| failed(shared, progress, error))?;
+            if let Some(trailers) = trailers {
+                sink.trailers(&trailers);
+            }
+        }
         Ok(status)
     }
 

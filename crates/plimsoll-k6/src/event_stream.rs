@@ -103,6 +103,7 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest) -> OpenedSt
         timings: Timings::default(),
         protocol: "",
         tls_version: String::new(),
+        peer: None,
     };
     let result = tokio::time::timeout(request.timeout, opening.begin()).await;
     let result = result.unwrap_or_else(|_| Err(error_code::timeout()));
@@ -166,6 +167,7 @@ struct Opening<'a> {
     timings: Timings,
     protocol: &'static str,
     tls_version: String,
+    peer: Option<std::net::IpAddr>,
 }
 
 impl Opening<'_> {
@@ -211,6 +213,7 @@ impl Opening<'_> {
         self.timings.connecting = of(Phase::Connect);
         self.timings.tls_handshaking = of(Phase::Tls);
         self.protocol = protocol_name(lease.protocol());
+        self.peer = lease.peer().map(|peer| peer.ip());
         if let Some(session) = lease.tls_session() {
             self.tls_version = session.version.to_lowercase().replace("tls ", "tls");
         }
@@ -227,6 +230,7 @@ impl Opening<'_> {
             timings: self.timings,
             protocol: self.protocol,
             tls_version: &self.tls_version,
+            peer: self.peer,
             error: error.map(|(_, text)| text.as_str()),
             error_code: code,
             sent: 0,

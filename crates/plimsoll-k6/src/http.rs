@@ -2,6 +2,10 @@
 
 pub(crate) mod error_code;
 
+mod ntlm;
+
+mod authentication;
+
 mod execute;
 
 mod jar;
@@ -14,5 +18,5 @@ pub(crate) use self::execute::{
     Connections, fields_of, perform, perform_batch, placed, protocol_name,
 };
 pub(crate) use self::jar::{CookieOptions, Jars};
-pub(crate) use self::request::{HttpRequest, bytes_of, parse, texts};
+pub(crate) use self::request::{BodyForm, HttpRequest, bytes_of, parse, texts};
 pub(crate) use self::response::{HttpResponse, Timings, canonical, shown, to_parts};

@@ -26,7 +26,7 @@ mod url;
 
 mod x509;
 
-pub(crate) use self::codec::hex;
+pub(crate) use self::codec::{hex, hmac_md5, random};
 
 use std::rc::Rc;
 
@@ -136,6 +136,9 @@ const GROUPS: [(&str, Add); 16] = [
     ("url", url::add),
 ];
 
+/// Those groups whose functions make array buffers.
+const MAKE_BUFFERS: [&str; 4] = ["codec", "files", "socket", "subtle"];
+
 /// Sets the globals of a virtual user and the object of its native functions.
 pub(crate) fn install(ctx: &Ctx<'_>, natives: &Natives) -> Result<(), Stop> {
     let adder = Adder {
@@ -180,6 +183,9 @@ fn group<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Object<'js
         object: Object::new(ctx.clone())?,
         natives: it,
     };
+    if MAKE_BUFFERS.contains(&name) {
+        it.loader.need_buffers(ctx);
+    }
     match GROUPS.iter().find(|(group, _)| *group == name) {
         Some((_, add)) => add(&adder)?,
         None => return Err(Exception::throw_internal(ctx, "no such group of functions")),
@@ -203,6 +209,7 @@ fn open<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Re
     let bytes = it.user.shared.files.open(&arguments.text(0)?);
     let bytes = bytes.map_err(|message| Exception::throw_message(ctx, &message))?;
     if arguments.optional_text(1)?.as_deref() == Some("b") {
+        it.loader.need_buffers(ctx);
         return ArrayBuffer::new_copy(ctx.clone(), bytes.as_slice()).map(ArrayBuffer::into_value);
     }
     let text = String::from_utf8_lossy(&bytes);

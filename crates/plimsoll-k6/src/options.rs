@@ -165,6 +165,9 @@ pub(crate) const SYSTEM_TAGS: [&str; 14] = [
     "expected_response",
 ];
 
+/// System tags that are off by default.
+const MORE_TAGS: [&str; 3] = ["ip", "iter", "vu"];
+
 const TREND_STATS: [&str; 6] = ["avg", "min", "med", "max", "p(90)", "p(95)"];
 
 /// Options about when iterations start: each takes the place of all of them.
@@ -246,6 +249,17 @@ impl Options {
             }
         }
         let system_tags = reader.list("systemTags");
+        for name in system_tags.iter().flatten() {
+            if name == "ocsp_status" {
+                let message = "options.systemTags: `ocsp_status` has no effect: plimsoll does not read OCSP responses";
+                reader.warn(message);
+            } else if !SYSTEM_TAGS.contains(&name.as_str()) && !MORE_TAGS.contains(&name.as_str()) {
+                // k6 ignores it too.
+                reader.warn(&format!(
+                    "options.systemTags: there is no system tag `{name}`"
+                ));
+            }
+        }
         let options = Self {
             scenarios,
             segment,

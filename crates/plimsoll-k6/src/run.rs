@@ -261,6 +261,12 @@ impl<'a> Preparation<'a> {
             None,
         );
         let exception = |error: ScriptError| {
+            let verdict = first.verdict.lock();
+            let verdict = verdict.unwrap_or_else(PoisonError::into_inner);
+            if let Some(message) = &verdict.aborted {
+                let message = message.clone();
+                return Box::new(Outcome::failed(ExitCode::ScriptAborted, message));
+            }
             log_error(&first, &error);
             Box::new(Outcome::failed(ExitCode::ScriptException, String::new()))
         };
@@ -352,7 +358,16 @@ impl<'a> Preparation<'a> {
             Some(start) => SystemClock.now().saturating_duration_since(start),
             None => SystemClock.now().saturating_duration_since(began),
         };
-        let mut exit = failed.or(error.as_ref().map(|_| ExitCode::ScriptException));
+        let has_aborted = || {
+            let verdict = self.shared.verdict.lock();
+            let verdict = verdict.unwrap_or_else(PoisonError::into_inner);
+            verdict.aborted.is_some()
+        };
+        let mut exit = failed.or(error.as_ref().map(|_| match has_aborted() {
+            // A virtual user that aborts the run while it is initialised.
+            true => ExitCode::ScriptAborted,
+            false => ExitCode::ScriptException,
+        }));
         if self.has.teardown
             && failed.is_none()
             && let Err(failed) = self.teardown(data.as_deref())

@@ -58,6 +58,7 @@ impl<'a> SampleWriter<'a> {
         registry: &Registry,
     ) -> Self {
         let mut columns = options.system_tags.clone();
+        columns.retain(|name| name != "vu" && name != "iter");
         columns.sort();
         let thresholds = options.thresholds.iter().map(|(metric, list)| {
             let sources = list.iter().map(|threshold| threshold.source.clone());
@@ -126,11 +127,16 @@ impl<'a> SampleWriter<'a> {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), json!(value)))
             .collect();
-        let line = json!({
+        let mut line = json!({
             "metric": *metric.name,
             "type": "Point",
             "data": { "time": humantime::format_rfc3339_nanos(at).to_string(), "value": number(point.value), "tags": tags },
         });
+        if let Some(metadata) = &point.metadata {
+            let pairs = metadata.iter();
+            let pairs = pairs.map(|(name, value)| (name.clone(), json!(value)));
+            line["data"]["metadata"] = Value::Object(pairs.collect());
+        }
         lines.push_str(&line.to_string());
         lines.push('\n');
         lines.into_bytes()
@@ -190,12 +196,19 @@ impl<'a> SampleWriter<'a> {
         let extra = tags
             .iter()
             .filter(|(name, _)| !self.columns.iter().any(|column| column == *name));
-        let extra: Vec<_> = extra
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let pair = |(name, value): (&str, &str)| format!("{name}={value}");
+        let extra: Vec<_> = extra.map(|(name, value)| pair((name, value))).collect();
         let extra = extra.join("&");
+        let metadata = point.metadata.iter().flat_map(|all| all.iter());
+        let metadata: Vec<_> = metadata.map(|(name, value)| pair((name, value))).collect();
+        let metadata = metadata.join("&");
         let before = [&*metric.name, seconds.as_str(), value.as_str()];
-        record(before.into_iter().chain(own).chain([extra.as_str(), ""]))
+        record(
+            before
+                .into_iter()
+                .chain(own)
+                .chain([extra.as_str(), metadata.as_str()]),
+        )
     }
 }
 

@@ -125,7 +125,7 @@ impl User {
         (id, role): (Option<UserId>, Stage),
         data: Option<Arc<str>>,
     ) -> Result<Self, ScriptError> {
-        let vm = Vm::new(LIMITS, Rc::new(SystemClock), stacks)?;
+        let vm = Vm::lean(LIMITS, Rc::new(SystemClock), stacks)?;
         let state = UserState::new(shared, worker, id, role);
         let natives = Natives {
             user: Rc::clone(&state),

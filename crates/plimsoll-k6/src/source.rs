@@ -62,7 +62,10 @@ const MODULES: [(&str, &str); 27] = [
 ];
 
 /// Modules that others load at their first use, and the globals.
-const LIBRARIES: [(&str, &str); 7] = [
+const LIBRARIES: [(&str, &str); 10] = [
+    ("bodies", include_str!("js/bodies.js")),
+    ("jars", include_str!("js/jars.js")),
+    ("pages", include_str!("js/pages.js")),
     ("expectations", include_str!("js/expectations.js")),
     ("globals", include_str!("js/globals.js")),
     ("dom", include_str!("js/dom.js")),

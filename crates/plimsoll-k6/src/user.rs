@@ -1,7 +1,7 @@
 //! The state of a virtual user beside its VM.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -238,6 +238,10 @@ pub(crate) struct SystemTags {
     pub(crate) subproto: bool,
     pub(crate) method: bool,
     pub(crate) url: bool,
+    pub(crate) ip: bool,
+    /// Metadata instead of tags, as in k6.
+    pub(crate) vu: bool,
+    pub(crate) iter: bool,
     pub(crate) name: bool,
     pub(crate) group: bool,
     pub(crate) check: bool,
@@ -258,6 +262,9 @@ impl SystemTags {
             subproto: has("subproto"),
             method: has("method"),
             url: has("url"),
+            ip: has("ip"),
+            vu: has("vu"),
+            iter: has("iter"),
             name: has("name"),
             group: has("group"),
             check: has("check"),
@@ -318,6 +325,8 @@ pub(crate) struct UserState {
     pub(crate) random: RefCell<fastrand::Rng>,
     /// Those of the run, the scenario and the script.
     tags: RefCell<Vec<(String, String)>>,
+    /// Those that the script has set.
+    metadata: RefCell<Vec<(String, String)>>,
     group: RefCell<String>,
     /// Between the intended and the actual start of the iteration.
     pub(crate) lateness: Cell<Duration>,
@@ -336,6 +345,7 @@ pub(crate) struct Hop<'a> {
     pub(crate) timings: Timings,
     pub(crate) protocol: &'static str,
     pub(crate) tls_version: &'a str,
+    pub(crate) peer: Option<std::net::IpAddr>,
     pub(crate) error: Option<&'a str>,
     pub(crate) error_code: u16,
     pub(crate) sent: u64,
@@ -378,6 +388,7 @@ impl UserState {
             grpc: Grpc::default(),
             random: RefCell::new(fastrand::Rng::new()),
             tags: RefCell::new(tags),
+            metadata: RefCell::default(),
             group: RefCell::new(group.to_owned()),
             lateness: Cell::default(),
             sent: Cell::new(0),
@@ -422,6 +433,44 @@ impl UserState {
         }
     }
 
+    pub(crate) fn metadata(&self, name: &str) -> Option<String> {
+        let metadata = self.metadata.borrow();
+        let mut found = metadata.iter().filter(|(other, _)| other == name);
+        found.next().map(|(_, value)| value.clone())
+    }
+
+    pub(crate) fn metadata_names(&self) -> Vec<String> {
+        let metadata = self.metadata.borrow();
+        metadata.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    pub(crate) fn set_metadata(&self, name: &str, value: Option<String>) {
+        let mut metadata = self.metadata.borrow_mut();
+        metadata.retain(|(other, _)| other != name);
+        if let Some(value) = value {
+            metadata.push((name.to_owned(), value));
+        }
+    }
+
+    /// The sinks of the worker, whose next samples get the metadata of this user.
+    fn sinks(&self) -> RefMut<'_, Sinks> {
+        let mut sinks = self.worker.sinks.borrow_mut();
+        if sinks.keeps_points() {
+            let on = self.shared.system_tags;
+            let mut metadata = self.metadata.borrow().clone();
+            if on.vu {
+                metadata.push(("vu".to_owned(), self.number.to_string()));
+            }
+            if on.iter && self.id.is_some() {
+                let (_, own) = self.iteration.get();
+                metadata.push(("iter".to_owned(), own.to_string()));
+            }
+            metadata.sort();
+            sinks.set_metadata((!metadata.is_empty()).then(|| metadata.into()));
+        }
+        sinks
+    }
+
     /// Since the start of the run.
     pub(crate) fn at(&self) -> Duration {
         self.shared.progress.elapsed(SystemClock.now())
@@ -436,14 +485,14 @@ impl UserState {
             all.push((Cow::Borrowed("group"), Cow::Borrowed(&group)));
         }
         all.extend(more.iter().map(borrowed));
-        let mut sinks = self.worker.sinks.borrow_mut();
+        let mut sinks = self.sinks();
         sinks.add(id, value, &all, self.at());
     }
 
     /// Adds a sample with these tags only, among which those of the virtual user are.
     pub(crate) fn add_with(&self, id: MetricId, value: f64, tags: &[(String, String)]) {
         let tags: Vec<Tag<'_>> = tags.iter().map(borrowed).collect();
-        let mut sinks = self.worker.sinks.borrow_mut();
+        let mut sinks = self.sinks();
         sinks.add(id, value, &tags, self.at());
     }
 
@@ -499,6 +548,9 @@ impl UserState {
         tag(on.name, "name", name.unwrap_or(hop.url).into());
         tag(on.proto, "proto", hop.protocol.into());
         tag(on.tls_version, "tls_version", hop.tls_version.into());
+        if let Some(peer) = hop.peer {
+            tag(on.ip, "ip", peer.to_string().into());
+        }
         tag(on.error, "error", hop.error.unwrap_or_default().into());
         if hop.error_code != 0 {
             tag(
@@ -519,7 +571,7 @@ impl UserState {
         let metrics = &self.shared.built_in;
         let timings = hop.timings;
         let at = self.at();
-        let mut sinks = self.worker.sinks.borrow_mut();
+        let mut sinks = self.sinks();
         let mut add = |id, value| sinks.add(id, value, &tags, at);
         add(metrics.http_reqs, 1.0);
         if let Some(is_expected) = is_expected {

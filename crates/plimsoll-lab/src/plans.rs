@@ -190,7 +190,9 @@ fn upstreams(
     fixed: &Placeholders,
 ) -> (Option<Vec<ProcessPlan>>, Vec<(String, String)>) {
     let mut names = Names::default();
-    let mut ports = vec![("port".to_owned(), "1".to_owned())];
+    let mut ports = OWN_PORTS
+        .map(|name| (name.to_owned(), "1".to_owned()))
+        .to_vec();
     let mut upstreams = Vec::new();
     for mut table in table.tables("upstream") {
         let name = names.take(&mut table);
@@ -213,7 +215,10 @@ fn upstreams(
     (upstreams.into_iter().collect(), ports)
 }
 
-/// A free port for the target and for each upstream, by the names of their placeholders.
+/// The placeholders of a target's ports: where requests go, and its admin page.
+const OWN_PORTS: [&str; 2] = ["port", "admin.port"];
+
+/// Free ports for the target and one for each upstream, by the names of their placeholders.
 pub(crate) fn free_ports(upstreams: &[ProcessPlan]) -> io::Result<Vec<(String, String)>> {
     let names = upstreams
         .iter()
@@ -221,7 +226,7 @@ pub(crate) fn free_ports(upstreams: &[ProcessPlan]) -> io::Result<Vec<(String, S
     // All are held until the last one is found, so that none is found twice.
     let mut held = Vec::new();
     let mut ports = Vec::new();
-    for name in names.chain(["port".to_owned()]) {
+    for name in names.chain(OWN_PORTS.map(str::to_owned)) {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         ports.push((name, listener.local_addr()?.port().to_string()));
         held.push(listener);

@@ -71,8 +71,8 @@ pub enum WorkloadPlan {
     Requests(HttpPlan, ResponsePlan),
     /// Streams of server-sent events, with bounds on the memory that they may take.
     Events(HttpPlan, sse::Limits),
-    /// gRPC calls, which need the trailers of HTTP/2.
-    Grpc(Http2Plan, GrpcPlan),
+    /// gRPC calls, which need HTTP/2 or HTTP/3.
+    Grpc(HttpPlan, GrpcPlan),
     /// Messages over WebSockets. Requests are then handshakes, encoded for HTTP/1.
     WebSocket(WebSocketPlan),
 }
@@ -86,8 +86,7 @@ impl WorkloadPlan {
     /// The version of HTTP, with its settings.
     pub fn http(&self) -> HttpPlan {
         match self {
-            Self::Requests(http, _) | Self::Events(http, _) => *http,
-            Self::Grpc(http2, _) => HttpPlan::Http2(*http2),
+            Self::Requests(http, _) | Self::Events(http, _) | Self::Grpc(http, _) => *http,
             Self::WebSocket(websocket) => websocket.http,
         }
     }

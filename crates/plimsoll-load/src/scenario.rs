@@ -32,8 +32,8 @@ pub use self::exchanges::{
 };
 pub use self::executor::Executor;
 pub use self::metric::{
-    Contains, Metric, MetricError, MetricId, MetricKind, Point, Points, Registry, SeriesId, Sink,
-    Sinks, SubMetric, Tag,
+    Contains, Metadata, Metric, MetricError, MetricId, MetricKind, Point, Points, Registry,
+    SeriesId, Sink, Sinks, SubMetric, Tag,
 };
 pub use self::progress::{ScenarioProgress, TestProgress};
 pub use self::run::{Abort, Scenario, ScenarioRun, ScenarioTick, record_scenarios, run_scenarios};

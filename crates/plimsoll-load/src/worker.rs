@@ -217,9 +217,9 @@ impl Worker {
                 let make = |shared: &Rc<_>, index| EventStreams::new(shared, *limits, index);
                 self.start_drivers(*http, &make, &mut tasks);
             }
-            WorkloadPlan::Grpc(http2, grpc) => {
+            WorkloadPlan::Grpc(http, grpc) => {
                 let make = |shared: &Rc<_>, index| GrpcCalls::new(shared, *grpc, index);
-                self.start_drivers(HttpPlan::Http2(*http2), &make, &mut tasks);
+                self.start_drivers(*http, &make, &mut tasks);
             }
             WorkloadPlan::WebSocket(websocket) => {
                 for seat in self.seats() {

@@ -68,6 +68,9 @@ pub(crate) trait ResponseReader {
     /// Whether a response may be a stream that outlasts its exchange.
     const OUTLASTS: bool = false;
 
+    /// Whether trailers of HTTP/3 are read, which takes another look at the stream.
+    const READS_TRAILERS: bool = false;
+
     /// Whether [`head`](Self::head) looks at anything.
     fn wants_head(&self) -> bool;
 
@@ -84,6 +87,9 @@ pub(crate) trait ResponseReader {
 
     /// The fields behind the content.
     fn trailers(&mut self, _fields: &Fields) {}
+
+    /// The same over HTTP/3.
+    fn trailers_of_http3(&mut self, _fields: &HeaderMap) {}
 
     /// Counts the exchange, as its response outlasts it.
     ///

@@ -15,7 +15,7 @@
 // The engine's stack limit, its bytecode reader and the pointer to a coroutine's yielder have no safe interface.
 #![expect(
     unsafe_code,
-    reason = "a few calls, each with its reason beside it, in fiber.rs, program.rs and vm.rs"
+    reason = "a few calls, each with its reason beside it, in fiber.rs, globals.rs, program.rs and vm.rs"
 )]
 
 mod limits;
@@ -23,6 +23,8 @@ mod limits;
 mod error;
 
 mod modules;
+
+mod globals;
 
 mod program;
 

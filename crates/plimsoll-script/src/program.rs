@@ -11,6 +11,7 @@ use rquickjs::module::{Declared, WriteOptions};
 use rquickjs::{Context, Ctx, Exception, Module, Runtime, qjs};
 
 use crate::error::{ErrorKind, ScriptError};
+use crate::globals::Globals;
 use crate::limits::Limits;
 use crate::modules::{MOST, Sources, as_script};
 
@@ -26,6 +27,7 @@ struct Graph {
     bytecode: BTreeMap<Arc<str>, Vec<u8>>,
     /// Names of imported modules, by the importing module and the specifier.
     resolved: BTreeMap<(String, String), String>,
+    globals: Globals,
 }
 
 impl Program {
@@ -80,6 +82,11 @@ impl Program {
     pub fn resolve(&self, from: &str, specifier: &str) -> Option<&str> {
         let key = (from.to_owned(), specifier.to_owned());
         self.graph.resolved.get(&key).map(String::as_str)
+    }
+
+    /// The parts of the standard library that its modules may use.
+    pub(crate) fn globals(&self) -> Globals {
+        self.graph.globals
     }
 
     pub(crate) fn declare<'js>(
@@ -141,6 +148,7 @@ impl Compiler {
         let text = self.sources.text(name);
         let text = text.and_then(|text| as_script(name, &text));
         let text = text.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let globals = Globals::of_module(name, &text);
         let module = Module::declare(ctx.clone(), name, text)?;
         let options = WriteOptions {
             strip_source: true,
@@ -149,6 +157,7 @@ impl Compiler {
         let bytecode = module.write(options)?;
         let mut graph = self.graph.borrow_mut();
         graph.bytecode.insert(Arc::from(name), bytecode);
+        graph.globals = graph.globals.with(globals);
         Ok(module)
     }
 }

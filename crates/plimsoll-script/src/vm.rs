@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plimsoll_model::Clock;
-use rquickjs::context::EvalOptions;
+use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Context, Ctx, Exception, Module, Object, Persistent, Runtime, Value, qjs};
@@ -15,6 +15,7 @@ use crate::console::{self, Level};
 use crate::error::{ErrorKind, OWN, ScriptError, SourceLocation, Stop};
 use crate::event_loop::{CallId, required};
 use crate::fiber::{Fiber, Host, Resume, Step, Waiter};
+use crate::globals::{AddedGlobals, Globals};
 use crate::limits::Limits;
 use crate::program::Program;
 use crate::stack::Stacks;
@@ -26,6 +27,15 @@ pub struct Vm<H: Host> {
     core: Rc<Core<H>>,
 }
 
+/// The parts of the standard library that every VM has.
+type Always = (
+    intrinsic::Eval,
+    intrinsic::RegExpCompiler,
+    intrinsic::RegExp,
+    intrinsic::Json,
+    intrinsic::Promise,
+);
+
 /// The exports of a loaded program; belong to its VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exports(usize);
@@ -34,6 +44,7 @@ struct Core<H: Host> {
     // Values go before the context that they live in.
     namespaces: RefCell<Vec<Persistent<Object<'static>>>>,
     context: Context,
+    globals: AddedGlobals,
     programs: Rc<RefCell<Vec<Program>>>,
     waiter: Waiter<H>,
     stacks: Stacks,
@@ -53,6 +64,26 @@ impl<H: Host> Vm<H> {
     ///
     /// Fails if there is not enough memory.
     pub fn new(limits: Limits, clock: Rc<dyn Clock>, stacks: &Stacks) -> Result<Self, ScriptError> {
+        Self::with_globals(limits, clock, stacks, Globals::ALL)
+    }
+
+    /// A VM that adds typed arrays, dates, maps, proxies and weak references once a program names them.
+    ///
+    /// Native functions that make array buffers call [`ProgramLoader::need_buffers`] before.
+    pub fn lean(
+        limits: Limits,
+        clock: Rc<dyn Clock>,
+        stacks: &Stacks,
+    ) -> Result<Self, ScriptError> {
+        Self::with_globals(limits, clock, stacks, Globals::default())
+    }
+
+    fn with_globals(
+        limits: Limits,
+        clock: Rc<dyn Clock>,
+        stacks: &Stacks,
+        globals: Globals,
+    ) -> Result<Self, ScriptError> {
         let failed =
             |error: rquickjs::Error| ScriptError::new(ErrorKind::Engine(error.to_string()));
         let runtime = Runtime::new().map_err(failed)?;
@@ -73,11 +104,14 @@ impl<H: Host> Vm<H> {
         let programs = Rc::default();
         let finder = Finder(Rc::clone(&programs));
         runtime.set_loader(finder.clone(), finder);
-        let context = Context::full(&runtime).map_err(failed)?;
+        let context = Context::custom::<Always>(&runtime).map_err(failed)?;
+        let added = AddedGlobals::new(Globals::default());
+        context.with(|ctx| added.add(&ctx, globals));
         Ok(Self {
             core: Rc::new(Core {
                 namespaces: RefCell::default(),
                 context,
+                globals: added,
                 programs,
                 waiter,
                 stacks: stacks.clone(),
@@ -194,6 +228,7 @@ impl<H: Host> ProgramLoader<H> {
     /// Runs the modules of a program once.
     pub fn load(&self, ctx: &Ctx<'_>, program: &Program) -> Result<Exports, Stop> {
         let core = self.core()?;
+        core.globals.add(ctx, program.globals());
         core.programs.borrow_mut().push(program.clone());
         let module = program.declare(ctx, program.entry());
         let module = module.expect("a program has its first module")?;
@@ -207,6 +242,7 @@ impl<H: Host> ProgramLoader<H> {
     /// Fails with [`ErrorKind::Pending`] if a module awaits.
     pub fn load_at_once(&self, ctx: &Ctx<'_>, program: &Program) -> Result<Exports, Stop> {
         let core = self.core()?;
+        core.globals.add(ctx, program.globals());
         core.programs.borrow_mut().push(program.clone());
         let module = program.declare(ctx, program.entry());
         let (module, promise) = module.expect("a program has its first module")?.eval()?;
@@ -227,6 +263,13 @@ impl<H: Host> ProgramLoader<H> {
         let core = self.core()?;
         let namespace = core.namespaces.borrow()[exports.0].clone();
         Ok(namespace.restore(ctx)?.get(name)?)
+    }
+
+    /// Adds array buffers and typed arrays to a lean VM; native functions that make some call it before.
+    pub fn need_buffers(&self, ctx: &Ctx<'_>) {
+        if let Some(core) = self.core.upgrade() {
+            core.globals.add(ctx, Globals::BUFFERS);
+        }
     }
 
     fn core(&self) -> Result<Rc<Core<H>>, Stop> {

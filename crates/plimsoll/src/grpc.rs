@@ -20,13 +20,13 @@ use crate::problem::{Failed, Problem};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "gRPC")]
 pub(crate) struct GrpcArgs {
-    /// Call this method over HTTP/2; -d or -D gives its message as JSON, or a list of messages for
+    /// Call this method over HTTP/2, or HTTP/3 with --http3; -d or -D gives its message as JSON, or a list of messages for
     /// a method that takes a stream
     #[arg(long, value_name = "PACKAGE.SERVICE/METHOD",
-          conflicts_with_all = ["http3", "method", "form", "content_type"])]
+          conflicts_with_all = ["method", "form", "content_type"])]
     pub(crate) grpc: Option<String>,
 
-    /// Descriptor set that describes the method, as `protoc --include_imports
+    /// `.proto` file that describes the method, or a descriptor set as `protoc --include_imports
     /// --descriptor_set_out=FILE` writes it [default: fetched from the server, by reflection]
     #[arg(long, value_name = "FILE", requires = "grpc")]
     pub(crate) proto_set: Option<PathBuf>,
@@ -63,8 +63,7 @@ impl Wanted {
         let descriptors = match &args.proto_set {
             None => known,
             Some(path) => {
-                let content = problems.file("--proto-set", path)?;
-                let decoded = Descriptors::decode(&content)
+                let decoded = Descriptors::open(path)
                     .map_err(|error| Problem::caused_by(&error))
                     .map_err(|problem| {
                         problem.about(&format!("--proto-set {}", path.display())).hint(

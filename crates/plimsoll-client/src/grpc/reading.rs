@@ -1,5 +1,6 @@
 //! Decodes the response to a call as it arrives.
 
+use http::HeaderMap;
 use plimsoll_model::{Failure, FailureKind, GrpcStatus, Phase};
 use plimsoll_wire::h2::ResponseHead;
 use plimsoll_wire::h2::hpack::Fields;
@@ -78,8 +79,17 @@ impl GrpcFault {
 impl GrpcReading {
     /// The head of the next response; its fields must have been decoded.
     pub fn head(&mut self, head: &ResponseHead<'_>) {
-        let content_type = head.fields.field("content-type").unwrap_or_default();
-        self.http_status = head.status;
+        self.begin(head.status, &|name| head.fields.field(name));
+    }
+
+    /// The same over HTTP/3.
+    pub fn head_of_http3(&mut self, status: u16, fields: &HeaderMap) {
+        self.begin(status, &|name| field(fields, name));
+    }
+
+    fn begin<'f>(&mut self, status: u16, fields: &dyn Fn(&str) -> Option<&'f [u8]>) {
+        let content_type = fields("content-type").unwrap_or_default();
+        self.http_status = status;
         self.is_grpc = is_grpc(content_type);
         self.content_type.clear();
         if !self.is_grpc {
@@ -90,7 +100,7 @@ impl GrpcReading {
         self.message.clear();
         self.messages = MessageCounter::default();
         // A response that is nothing but its status has it here.
-        self.take_status(head.fields);
+        self.take_status(fields);
     }
 
     /// A piece of its content.
@@ -103,7 +113,12 @@ impl GrpcReading {
 
     /// Its trailers; their fields must have been decoded.
     pub fn trailers(&mut self, fields: &Fields) {
-        self.take_status(fields);
+        self.take_status(&|name| fields.field(name));
+    }
+
+    /// The same over HTTP/3.
+    pub fn trailers_of_http3(&mut self, fields: &HeaderMap) {
+        self.take_status(&|name| field(fields, name));
     }
 
     /// The outcome of the complete response.
@@ -138,8 +153,8 @@ impl GrpcReading {
         }
     }
 
-    fn take_status(&mut self, fields: &Fields) {
-        let Some(status) = fields.field("grpc-status") else {
+    fn take_status<'f>(&mut self, fields: &dyn Fn(&str) -> Option<&'f [u8]>) {
+        let Some(status) = fields("grpc-status") else {
             return;
         };
         let code = std::str::from_utf8(status)
@@ -147,11 +162,15 @@ impl GrpcReading {
             .and_then(|text| text.trim().parse::<u64>().ok());
         // A value that is not a number stands for an unknown status.
         self.status = Some(GrpcStatus::from_code(code.unwrap_or(u64::MAX)));
-        let message = fields.field("grpc-message").unwrap_or_default();
+        let message = fields("grpc-message").unwrap_or_default();
         self.message.clear();
         self.message
             .extend_from_slice(&message[..message.len().min(MOST_OF_MESSAGE)]);
     }
+}
+
+fn field<'f>(fields: &'f HeaderMap, name: &str) -> Option<&'f [u8]> {
+    fields.get(name).map(http::HeaderValue::as_bytes)
 }
 
 /// `application/grpc`, perhaps with a format behind `+` or parameters; not `application/grpc-web`.

@@ -35,6 +35,16 @@ impl Descriptors {
         Ok(Self::decode(&compiler.encode_file_descriptor_set())?)
     }
 
+    /// Reads a file: a `.proto` file, whose imports are relative to its folder, or a descriptor set.
+    pub fn open(path: &Path) -> Result<Self, ProtoError> {
+        if path.extension().is_some_and(|it| it == "proto") {
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+            return Self::compile(&[folder.unwrap_or(Path::new("."))], &[path]);
+        }
+        let set = std::fs::read(path).map_err(|error| ProtoError::Source(error.to_string()))?;
+        Ok(Self::decode(&set)?)
+    }
+
     /// Compiles the text of one `.proto` file, which may import Google's well-known types alone.
     ///
     /// - `name`: of the file, for messages.

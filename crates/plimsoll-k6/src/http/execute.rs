@@ -10,8 +10,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http_body_util::Full;
 use plimsoll_client::forward::{Destination, Head, Lease, Pool, Speaks, may_retry};
 use plimsoll_client::{
-    DecodeLimits, Decoder, DigestAnswers, DigestLogin, Endpoint, Redirects, basic_authorization,
-    is_idempotent,
+    DecodeLimits, Decoder, Endpoint, Redirects, basic_authorization, is_idempotent,
 };
 use plimsoll_load::scenario::{ExchangeRecorder, ExchangeUnderWay, RecordedRequest};
 use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
@@ -21,8 +20,9 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep_until;
 use url::Url;
 
+use super::authentication::Authentication;
 use super::error_code;
-use super::request::{BodyForm, HttpRequest, UrlError};
+use super::request::{BodyForm, HttpRequest, Login, UrlError};
 use super::response::{HttpResponse, Timings, canonical, shown};
 use crate::options::HttpDebug;
 use crate::user::{Hop, UserState};
@@ -158,18 +158,6 @@ pub(crate) async fn perform(user: &Rc<UserState>, request: HttpRequest) -> HttpR
     response
 }
 
-/// The answer to the last challenge, by user and password of the URL.
-fn authorization(digest: &mut DigestAnswers, method: &str, url: &Url) -> Option<String> {
-    let endpoint = Endpoint::try_from(url).ok()?;
-    let (user, password) = endpoint.credentials()?;
-    let login = DigestLogin {
-        user: user.to_owned(),
-        password: password.clone(),
-    };
-    let answer = digest.authorization(&login, method, endpoint.path_and_query())?;
-    Some(answer.expose().to_owned())
-}
-
 struct Performing<'u> {
     user: &'u Rc<UserState>,
     request: HttpRequest,
@@ -215,14 +203,12 @@ impl Performing<'_> {
         let mut content = self.request.content.clone();
         let mut fields = self.request.fields.clone();
         let mut keeps_cookies = true;
-        let mut digest = DigestAnswers::default();
-        let mut is_answered = false;
+        let mut authentication = Authentication::new(self.request.login);
         loop {
             let received = self
                 .exchange(&method, &url, &fields, &content, keeps_cookies)
                 .await?;
-            self.current.is_challenge =
-                self.request.has_digest && received.status == 401 && !is_answered;
+            self.current.is_challenge = authentication.is_challenge(received.status);
             self.measure(received.status, received.error.as_ref());
             let now = SystemClock.wall();
             for (_, value) in received
@@ -233,17 +219,11 @@ impl Performing<'_> {
                 let mut jars = self.user.jars.borrow_mut();
                 jars.take(self.request.jar, &url, value.as_bytes(), now);
             }
-            if self.request.has_digest && received.status == 401 {
-                let challenges = received.fields.iter();
-                let challenges = challenges.filter(|(name, _)| name == "Www-Authenticate");
-                let challenges = challenges.map(|(_, value)| value.as_bytes());
-                let answers = digest.challenge(challenges, is_answered);
-                if let Some(answer) = answers.then(|| authorization(&mut digest, &method, &url)) {
-                    is_answered = true;
-                    fields.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
-                    fields.extend(answer.map(|answer| ("Authorization".to_owned(), answer)));
-                    continue;
-                }
+            let (status, received_fields) = (received.status, &received.fields);
+            if let Some(answer) = authentication.answer(status, received_fields, &method, &url) {
+                fields.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+                fields.push(("Authorization".to_owned(), answer));
+                continue;
             }
             let location = received.fields.iter().find(|(name, _)| name == "Location");
             let location = location.map(|(_, value)| value.as_bytes());
@@ -513,6 +493,7 @@ impl Performing<'_> {
             timings: Timings::default(),
             protocol: "",
             tls_version: "",
+            peer: None,
             error: Some(&error.1),
             error_code: error.0,
             sent: 0,
@@ -553,6 +534,7 @@ impl Performing<'_> {
             timings: self.current.timings,
             protocol: self.current.protocol,
             tls_version: &self.current.tls_version,
+            peer: self.current.peer.map(|peer| peer.ip()),
             error: error.map(|(_, text)| text.as_str()),
             error_code: code,
             sent: self.current.sent,
@@ -723,7 +705,7 @@ fn fields(
         let agent = user.shared.options.user_agent.clone();
         fields.push(("User-Agent".to_owned(), agent));
     }
-    let is_basic = !url.username().is_empty() && !request.has_digest;
+    let is_basic = !url.username().is_empty() && request.login == Login::Basic;
     if is_basic && !has(&fields, "Authorization") {
         let endpoint = Endpoint::try_from(url).ok();
         let credentials = endpoint.as_ref().and_then(Endpoint::credentials);

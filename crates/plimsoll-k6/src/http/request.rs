@@ -32,8 +32,18 @@ pub(crate) struct HttpRequest {
     /// Ranges of expected statuses; `None` measures no failures.
     pub(crate) expected: Option<Vec<(u16, u16)>>,
     pub(crate) throws: bool,
-    /// User and password of the URL answer a digest challenge (RFC 7616) instead of being sent.
-    pub(crate) has_digest: bool,
+    pub(crate) login: Login,
+}
+
+/// How user and password of the URL are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// As they are (RFC 7617).
+    Basic,
+    /// They answer a digest challenge (RFC 7616).
+    Digest,
+    /// They answer a challenge of NTLM.
+    Ntlm,
 }
 
 /// Why an address cannot be requested.
@@ -100,7 +110,7 @@ pub(crate) fn parse<'js>(
         },
         expected: None,
         throws: options.throws,
-        has_digest: false,
+        login: Login::Basic,
     };
     if let Some(ranges) = argument(6).as_array() {
         let ranges: Vec<u16> = ranges.iter().collect::<js::Result<_>>()?;
@@ -204,11 +214,10 @@ fn read_params<'js>(
                 .as_deref()
             {
                 Some("basic") => {}
-                Some("digest") => request.has_digest = true,
+                Some("digest") => request.login = Login::Digest,
+                Some("ntlm") => request.login = Login::Ntlm,
                 _ => {
-                    return Err(wrong(
-                        "must be \"basic\" or \"digest\"; plimsoll has no other",
-                    ));
+                    return Err(wrong("must be one of \"basic\", \"digest\" and \"ntlm\""));
                 }
             },
             "compression" => {

@@ -8,26 +8,29 @@ const getters = (what, names) => {
   return made;
 };
 
-const tags = new Proxy(
+// An object whose properties the native side keeps.
+const kept = (what, { get, set, names }) => new Proxy(
   {},
   {
-    get: (_, name) => (typeof name === "string" ? native.tag(name) : undefined),
+    get: (_, name) => (typeof name === "string" ? get(name) : undefined),
     set: (_, name, value) => {
       if (!["string", "number", "boolean"].includes(typeof value)) {
-        throw new TypeError(`tag ${String(name)} must be a string, a number or a boolean`);
+        throw new TypeError(`${what} ${String(name)} must be a string, a number or a boolean`);
       }
-      native.setTag(name, String(value));
+      set(name, String(value));
       return true;
     },
     deleteProperty: (_, name) => {
-      native.setTag(name, undefined);
+      set(name, undefined);
       return true;
     },
-    has: (_, name) => native.tag(String(name)) !== undefined,
-    ownKeys: () => native.tagNames(),
-    getOwnPropertyDescriptor: (_, name) => ({ value: native.tag(name), enumerable: true, configurable: true, writable: true }),
+    has: (_, name) => get(String(name)) !== undefined,
+    ownKeys: () => names(),
+    getOwnPropertyDescriptor: (_, name) => ({ value: get(name), enumerable: true, configurable: true, writable: true }),
   },
 );
+const tags = kept("tag", { get: native.tag, set: native.setTag, names: native.tagNames });
+const metadata = kept("metadata", { get: native.metadata, set: native.setMetadata, names: native.metadataNames });
 
 export const instance = getters("instance", [
   "iterationsInterrupted",
@@ -67,6 +70,6 @@ export const test = {
 
 export const vu = getters("vu", ["idInInstance", "idInTest", "iterationInInstance", "iterationInScenario"]);
 Object.defineProperty(vu, "tags", { enumerable: true, value: tags });
-Object.defineProperty(vu, "metrics", { enumerable: true, value: { tags, metadata: {} } });
+Object.defineProperty(vu, "metrics", { enumerable: true, value: { tags, metadata } });
 
 export default { instance, scenario, test, vu };

@@ -43,64 +43,19 @@ export class Response {
     return selector === undefined ? this.#page : this.#page.find(selector);
   }
   submitForm(given) {
-    const { formSelector = "form", submitSelector = '[type="submit"]', fields = {}, params } = given ?? {};
-    const form = this.html(formSelector);
-    if (form.size() === 0) throw new Error(`no form found for selector '${formSelector}' in response '${this.url}'`);
-    const method = form.attr("method", "GET").toUpperCase();
-    const address = native.of("url").parseUrl(form.attr("action", ""), this.url)[0];
-    const values = form.serializeObject();
-    const submit = form.find(submitSelector);
-    const name = submit.attr("name");
-    if (name !== undefined && submit.val() !== undefined) values[name] = submit.val();
-    Object.assign(values, fields);
-    if (method !== "GET") return request(method, address, values, params);
-    const pairs = Object.entries(values).flatMap(([key, value]) => [value].flat().flatMap((one) => [key, String(one ?? "")]));
-    const target = native.of("url").setUrlPart(address, "search", native.formEncode(pairs))[0];
-    return request(method, target, null, params);
+    return native.use("pages").submitForm(this, given ?? {}, request);
   }
   clickLink(given) {
-    const { selector = "a[href]", params } = given ?? {};
-    const link = this.html(selector);
-    if (link.size() === 0) throw new Error(`no element found for selector '${selector}' in response '${this.url}'`);
-    const href = link.attr("href");
-    if (href === undefined) throw new Error(`no valid href attribute value found on element '${selector}' in response '${this.url}'`);
-    return request("GET", native.of("url").parseUrl(href, this.url)[0], null, params);
+    return native.use("pages").clickLink(this, given ?? {}, request);
   }
 }
 
-class FileData {
-  constructor(data, filename, contentType) {
-    this.data = data;
-    this.filename = filename ?? `${Date.now()}`;
-    this.content_type = contentType ?? "application/octet-stream";
-  }
-}
-
-export const file = (data, filename, contentType) => new FileData(data, filename, contentType);
+export const file = (data, filename, contentType) => native.use("bodies").file(data, filename, contentType);
 
 // A body, with the content type that it brings.
 const encoded = (body) => {
   if (body === undefined || body === null) return [undefined, undefined];
-  if (typeof body === "string" || body instanceof ArrayBuffer) return [body, undefined];
-  if (ArrayBuffer.isView(body)) {
-    return [body.buffer.slice(body.byteOffset, body.byteOffset + body.byteLength), undefined];
-  }
-  if (typeof body !== "object") return [String(body), undefined];
-  const fields = Object.entries(body);
-  if (fields.some(([, value]) => value instanceof FileData)) return native.multipart(fields.map(([name, value]) =>
-    value instanceof FileData ? [name, value.data, value.filename, value.content_type] : [name, String(value)]));
-  const pairs = [];
-  for (const [name, value] of fields) {
-    for (const one of Array.isArray(value) ? value : [value]) {
-      let text = one ?? "";
-      if (typeof text === "object") {
-        console.warn(`the value of form field ${name} is an object, which is sent as an empty value`);
-        text = "";
-      }
-      pairs.push(name, String(text));
-    }
-  }
-  return [native.formEncode(pairs), "application/x-www-form-urlencoded"];
+  return typeof body === "string" ? [body, undefined] : native.use("bodies").encoded(body);
 };
 
 class ExpectedStatuses {
@@ -153,14 +108,12 @@ export const url = (texts, ...values) => {
   return new HTTPURL(address, name);
 };
 
-const jars = new FinalizationRegistry((id) => native.dropJar(id));
-
 export class CookieJar {
   #id;
   constructor(id) {
     if (id === undefined) {
       this.#id = native.newJar();
-      jars.register(this, this.#id);
+      native.use("jars").register(this, this.#id);
     } else this.#id = id;
   }
   static idOf(jar) {

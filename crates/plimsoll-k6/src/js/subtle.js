@@ -10,7 +10,8 @@ const AES = ["AES-CBC", "AES-CTR", "AES-GCM"];
 const RSA = ["RSASSA-PKCS1-v1_5", "RSA-PSS", "RSA-OAEP"];
 const SIZES = { "P-256": 32, "P-384": 48, "P-521": 66 };
 const CURVES = ["ECDSA", "ECDH"];
-const SUPPORTED = [...AES, "HMAC", "PBKDF2", ...CURVES, ...RSA];
+const DERIVING = ["PBKDF2", "HKDF"];
+const SUPPORTED = [...AES, "HMAC", ...DERIVING, ...CURVES, ...RSA];
 
 const bytesOf = (data, what) => {
   if (data instanceof ArrayBuffer) return data.slice(0);
@@ -70,6 +71,7 @@ const USAGES = {
   "AES-GCM": ["encrypt", "decrypt", "wrapKey", "unwrapKey"],
   HMAC: ["sign", "verify"],
   PBKDF2: ["deriveKey", "deriveBits"],
+  HKDF: ["deriveKey", "deriveBits"],
   ECDSA: ["sign", "verify"],
   ECDH: ["deriveKey", "deriveBits"],
   "RSASSA-PKCS1-v1_5": ["sign", "verify"],
@@ -300,11 +302,11 @@ const imported = (format, data, given, extractable, usages) => {
     return new CryptoKey("private", algorithm, extractable, usagesOf(name, usages, "private"), bytes);
   }
   usagesOf(name, usages, "secret");
-  if (format === "jwk" && name !== "PBKDF2") return importJwk(name, data, given, extractable, usages);
+  if (format === "jwk" && !DERIVING.includes(name)) return importJwk(name, data, given, extractable, usages);
   if (format !== "raw") throw failure("NotSupportedError", `keys of ${name} are not imported as ${format}`);
   const bytes = bytesOf(data, "a key");
   if (name === "HMAC") return hmacKey(given, bytes, extractable, usages);
-  if (name === "PBKDF2") return secret({ name }, false, usages, bytes);
+  if (DERIVING.includes(name)) return secret({ name }, false, usages, bytes);
   return aesKey(name, bytes, extractable, usages);
 };
 
@@ -324,21 +326,21 @@ const exported = (format, key) => {
   throw failure("NotSupportedError", `a ${key.type} key of ${name} is not exported as ${format}`);
 };
 
-const crypt = (encrypts, given, key, data) => {
+// - `usage`: that of the key, where it is not to encrypt or decrypt.
+const crypt = (encrypts, given, key, data, usage = encrypts ? "encrypt" : "decrypt") => {
   const name = algorithmOf(given);
   if (name === "RSA-OAEP") {
-    const bytes = CryptoKey.use(key, name, [encrypts ? "encrypt" : "decrypt"]);
+    const bytes = CryptoKey.use(key, name, [usage]);
     const type = encrypts ? "public" : "private";
     if (key.type !== type) throw failure("InvalidAccessError", `RSA-OAEP needs a ${type} key for that`);
     const label = given.label === undefined ? new ArrayBuffer(0) : bytesOf(given.label, "label");
     return run(() => native.rsaOaep(encrypts, key.algorithm.hash.name, bytes, bytesOf(data, "the data"), label));
   }
   if (!AES.includes(name)) throw failure("NotSupportedError", `${name} does not encrypt`);
-  const bytes = CryptoKey.use(key, name, [encrypts ? "encrypt" : "decrypt"]);
+  const bytes = CryptoKey.use(key, name, [usage]);
   const start = bytesOf(name === "AES-CTR" ? given.counter : given.iv, name === "AES-CTR" ? "counter" : "iv");
-  if (name === "AES-GCM" && (given.tagLength ?? 128) !== 128) throw failure("NotSupportedError", "AES-GCM is supported with tags of 128 bits");
   const also = given.additionalData === undefined ? new ArrayBuffer(0) : bytesOf(given.additionalData, "additionalData");
-  return run(() => native.aes(name, encrypts, bytes, start, given.length ?? 0, bytesOf(data, "the data"), also));
+  return run(() => native.aes(name, encrypts, bytes, start, name === "AES-GCM" ? (given.tagLength ?? 128) : (given.length ?? 0), bytesOf(data, "the data"), also));
 };
 
 const sign = (given, key, data) => {
@@ -389,7 +391,7 @@ const generate = (given, extractable, usages) => {
     };
   }
   if (RSA.includes(name)) return rsaGenerated(name, given, extractable, usages);
-  if (name === "PBKDF2") throw failure("NotSupportedError", "keys of PBKDF2 are imported, not generated");
+  if (DERIVING.includes(name)) throw failure("NotSupportedError", `keys of ${name} are imported, not generated`);
   usagesOf(name, usages, "secret");
   if (name === "HMAC") return hmacKey(given, native.secureRandom((given.length ?? BLOCKS[hashOf(given.hash)]) / 8), extractable, usages);
   const length = Number(given.length);
@@ -415,15 +417,35 @@ const agreed = (given, key, bits, usages) => {
 const derived = (given, key, bits, usages) => {
   const name = algorithmOf(given);
   if (name === "ECDH") return agreed(given, key, bits, usages);
-  if (name !== "PBKDF2") throw failure("NotSupportedError", `${name} does not derive`);
+  if (!DERIVING.includes(name)) throw failure("NotSupportedError", `${name} does not derive`);
   const bytes = CryptoKey.use(key, name, usages);
   if (!Number.isInteger(bits) || bits <= 0 || bits % 8 !== 0) throw failure("OperationError", "length is a multiple of 8 bits above 0");
+  if (name === "HKDF") return run(() => native.hkdf(HASHES[hashOf(given.hash)], bytes, bytesOf(given.salt, "salt"), bytesOf(given.info, "info"), bits / 8));
   return run(() => native.pbkdf2(HASHES[hashOf(given.hash)], bytes, bytesOf(given.salt, "salt"), given.iterations, bits / 8));
 };
 const deriveKey = (given, key, target, extractable, usages) => {
   const name = algorithmOf(target);
   const bits = Number(name === "HMAC" ? (target.length ?? BLOCKS[hashOf(target.hash)]) : target.length);
   return imported("raw", derived(given, key, bits, ["deriveKey"]), target, extractable, usages);
+};
+
+// The usages are looked at first, so that nothing is exported by a key that is not meant for it.
+const wrapped = (format, key, by, given) => {
+  CryptoKey.use(by, algorithmOf(given), ["wrapKey"]);
+  const content = exported(format, key);
+  const bytes = format === "jwk" ? codec.encodeText(JSON.stringify(content)) : content;
+  return crypt(true, given, by, bytes, "wrapKey");
+};
+const unwrapped = (format, data, by, given, target, extractable, usages) => {
+  const content = crypt(false, given, by, data, "unwrapKey");
+  if (format !== "jwk") return imported(format, content, target, extractable, usages);
+  let jwk;
+  try {
+    jwk = JSON.parse(codec.decodeText(content));
+  } catch {
+    throw failure("DataError", "the unwrapped key is no JSON Web Key");
+  }
+  return imported(format, jwk, target, extractable, usages);
 };
 
 // Each is a promise, whose errors have the names of the Web Cryptography API.
@@ -434,8 +456,10 @@ export const subtle = Object.freeze({
   importKey: promised(imported),
   exportKey: promised(exported),
   generateKey: promised(generate),
-  encrypt: promised((...values) => crypt(true, ...values)),
-  decrypt: promised((...values) => crypt(false, ...values)),
+  encrypt: promised((given, key, data) => crypt(true, given, key, data)),
+  decrypt: promised((given, key, data) => crypt(false, given, key, data)),
+  wrapKey: promised(wrapped),
+  unwrapKey: promised(unwrapped),
   sign: promised(sign),
   verify: promised(verify),
   deriveBits: promised((given, key, bits) => derived(given, key, bits, ["deriveBits"])),

@@ -4,11 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{
     GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD,
 };
+use md4::Md4;
 use md5::Md5;
 use plimsoll_script::js::{
     self, Array, ArrayBuffer, Ctx, Exception, FromJs as _, IntoJs as _, Value,
 };
 use ring::rand::{SecureRandom as _, SystemRandom};
+use ripemd::Ripemd160;
 use sha2::{Digest, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 
 use super::Adder;
@@ -70,7 +72,8 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             hmac(&name, &bytes(ctx, &key)?, &content)
         };
         let digest = digest.ok_or_else(|| {
-            let known = "md5, sha1, sha256, sha384, sha512, sha512_224 and sha512_256";
+            let known =
+                "md4, md5, sha1, sha256, sha384, sha512, sha512_224, sha512_256 and ripemd160";
             Exception::throw_message(ctx, &format!("no hash `{name}`; known are {known}"))
         })?;
         match arguments.text(3)?.as_str() {
@@ -126,7 +129,9 @@ fn hash(name: &str, parts: &[&[u8]]) -> Option<Vec<u8>> {
         hasher.finalize().to_vec()
     }
     Some(match name {
+        "md4" => digest::<Md4>(parts),
         "md5" => digest::<Md5>(parts),
+        "ripemd160" => digest::<Ripemd160>(parts),
         "sha1" => {
             let mut hasher = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
             for part in parts {
@@ -146,7 +151,7 @@ fn hash(name: &str, parts: &[&[u8]]) -> Option<Vec<u8>> {
 /// Bytes of the blocks of a hash.
 fn block_of(name: &str) -> usize {
     match name {
-        "md5" | "sha1" | "sha256" => 64,
+        "md4" | "md5" | "sha1" | "sha256" | "ripemd160" => 64,
         _ => 128,
     }
 }
@@ -165,9 +170,31 @@ fn hmac(name: &str, key: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     hash(name, &[&with(0x5c), &inner])
 }
 
+/// Bytes of the system's randomness.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], ring::error::Unspecified> {
+    let mut made = [0; N];
+    SystemRandom::new().fill(&mut made)?;
+    Ok(made)
+}
+
+/// The code of NTLM.
+pub(crate) fn hmac_md5(key: &[u8], content: &[u8]) -> Vec<u8> {
+    hmac("md5", key, content).expect("there is a hash of that name")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn old_hashes_are_those_of_their_authors() {
+        // RFC 1320, section A.5; Dobbertin, Bosselaers, Preneel, "RIPEMD-160" (1996), appendix B.
+        let check = |name: &str, expected: &str| {
+            assert_eq!(hex(&hash(name, &[b"a", b"bc"]).unwrap()), expected);
+        };
+        check("md4", "a448017aaf21d8525fc10ae87aa6729d");
+        check("ripemd160", "8eb208f7e05d987a9b044a8e98c6b087f15a0bfc");
+    }
 
     #[test]
     fn hmacs_are_those_of_the_standards() {

@@ -21,11 +21,19 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             .set_tag(&arguments.text(0)?, arguments.optional_text(1)?);
         Ok(())
     })?;
+    adder.add("metadata", |it, _, arguments| {
+        Ok(it.user.metadata(&arguments.text(0)?))
+    })?;
+    adder.add("metadataNames", |it, _, _| Ok(it.user.metadata_names()))?;
+    adder.add("setMetadata", |it, _, arguments| {
+        it.user
+            .set_metadata(&arguments.text(0)?, arguments.optional_text(1)?);
+        Ok(())
+    })?;
     adder.add("options", |it, _, _| {
         Ok(it.user.shared.options.json.to_string())
     })?;
     adder.add("abort", |it, ctx, arguments| {
-        forbid_init(&it.user, ctx, "test.abort()")?;
         let message = match arguments.text(0)? {
             message if message.is_empty() => "test aborted".to_owned(),
             message => format!("test aborted: {message}"),

@@ -7,8 +7,8 @@ use plimsoll_wire::SystemClock;
 
 use ::url::Url;
 
-use super::{Adder, forbid_init};
-use crate::http::{CookieOptions, HttpResponse, bytes_of, parse, to_parts};
+use super::{Adder, Natives, forbid_init};
+use crate::http::{BodyForm, CookieOptions, HttpResponse, bytes_of, parse, to_parts};
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
@@ -16,7 +16,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         forbid_init(&it.user, ctx, "making requests")?;
         let request = parse(ctx, &it.user, &arguments.values)?;
         match it.waiter.wait(ctx, Call::Request(Box::new(request)))? {
-            Reply::Response(response) => finished(ctx, &response),
+            Reply::Response(response) => finished(it, ctx, &response),
             _ => Err(unexpected(ctx)),
         }
     })?;
@@ -24,9 +24,10 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         forbid_init(&it.user, ctx, "making requests")?;
         let request = parse(ctx, &it.user, &arguments.values)?;
         let call = Call::Request(Box::new(request));
+        let natives = it.clone();
         it.waiter
-            .start_promise(ctx, call, |ctx, reply| match reply {
-                Reply::Response(response) => finished(ctx, &response),
+            .start_promise(ctx, call, move |ctx, reply| match reply {
+                Reply::Response(response) => finished(&natives, ctx, &response),
                 _ => Err(unexpected(ctx)),
             })
     })?;
@@ -43,7 +44,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         };
         let made = Array::new(ctx.clone())?;
         for (index, response) in responses.iter().enumerate() {
-            made.set(index, finished(ctx, response)?)?;
+            made.set(index, finished(it, ctx, response)?)?;
         }
         Ok(made)
     })?;
@@ -52,13 +53,16 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
 }
 
 /// The parts of a response, or an exception if the script wants one for failures.
-fn finished<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
+fn finished<'js>(it: &Natives, ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
     if response.request.throws && !response.error.is_empty() {
         let message = format!(
             "{} {:?}: {}",
             response.request.method, response.url, response.error
         );
         return Err(Exception::throw_message(ctx, &message));
+    }
+    if response.request.body_form == BodyForm::Binary {
+        it.loader.need_buffers(ctx);
     }
     to_parts(ctx, response)
 }

@@ -58,8 +58,11 @@ impl VirtualUsers for UsersOfWorker {
                 self.data.clone(),
             );
             let user = Box::pin(user).await.map_err(|error| {
-                log_error(&self.shared, &error);
-                error.to_string()
+                // The script may have ended the run, which is its reason.
+                self.shared.abort.reason().unwrap_or_else(|| {
+                    log_error(&self.shared, &error);
+                    error.to_string()
+                })
             })?;
             let user: Box<dyn Workload> = Box::new(user);
             Ok(user)

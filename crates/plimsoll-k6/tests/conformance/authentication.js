@@ -7,4 +7,6 @@ export default function () {
   console.log(http.get(`${__ENV.BASE}/basic`).status);
   const digest = http.get(`${base}/digest`, { auth: "digest" });
   console.log(digest.status, digest.body);
+  const ntlm = http.post(`${base}/ntlm`, "body", { auth: "ntlm" });
+  console.log(ntlm.status, ntlm.body);
 }

@@ -215,7 +215,7 @@ fn promises_of_requests_run_beside_the_script() {
            const both = [http.asyncRequest('GET', 'URL/json'), http.asyncRequest('POST', 'URL/echo', 'later')];
            console.log(http.get('URL/').body);
            const [one, other] = await Promise.all(both); console.log(one.json('name'), other.body);
-           await http.asyncRequest('GET', 'URL/', null, { auth: 'ntlm' }).catch((error) => console.log(error.message));
+           await http.asyncRequest('GET', 'URL/', null, { auth: 'kerberos' }).catch((error) => console.log(error.message));
          }",
         &server.url(),
     );
@@ -224,7 +224,7 @@ fn promises_of_requests_run_beside_the_script() {
         [
             "Info: hello",
             "Info: n later",
-            "Info: params.auth must be \"basic\" or \"digest\"; plimsoll has no other"
+            "Info: params.auth must be one of \"basic\", \"digest\" and \"ntlm\""
         ]
     );
 }
@@ -267,6 +267,31 @@ fn connections_are_kept_between_iterations_unless_options_say_otherwise() {
         assert_eq!(ran.metric("http_reqs", "count"), 6.0);
         assert_eq!(server.connections(), connections, "{option}");
     }
+}
+
+#[test]
+fn ntlm_authenticates_the_connection_in_three_steps() {
+    let server = Server::start();
+    let with_user = server.url().replace("http://", "http://me:secret@");
+    let ran = run_script(
+        &format!(
+            "import http from 'k6/http';
+             export default () => {{
+               const r = http.post('{with_user}/ntlm', 'body', {{ auth: 'ntlm' }});
+               console.log(r.status, r.body, r.request.headers.Authorization[0].startsWith('NTLM TlRMTVNTUAAD'));
+               console.log(http.get('URL/ntlm', {{ auth: 'ntlm' }}).status);
+             }}"
+        ),
+        &server.url(),
+    );
+    assert_eq!(ran.log, ["Info: 200 hello true", "Info: 401"]);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 4);
+    assert!(!requests[0].head.contains("Authorization"));
+    assert!(requests[..3].iter().all(|request| request.body == b"body"));
+    assert_eq!(server.connections(), 1);
+    // As in k6: the first 401 of a request is expected, the challenge itself is not.
+    assert_eq!(ran.metric("http_req_failed", "passes"), 1.0);
 }
 
 #[test]

@@ -410,6 +410,32 @@ fn web_crypto_hashes_signs_and_derives() {
 }
 
 #[test]
+fn web_crypto_wraps_keys_and_derives_by_hkdf() {
+    check_crypto(
+        "const by = await subtle.generateKey({ name: 'AES-GCM', length: 192 }, true, ['wrapKey', 'unwrapKey']);
+         const how = { name: 'AES-GCM', iv: new Uint8Array(16), tagLength: 96 };
+         const key = await subtle.importKey('raw', bytes('0123456789abcdef'), 'AES-CBC', true, ['encrypt', 'decrypt']);
+         for (const format of ['raw', 'jwk']) {
+           const wrapped = await subtle.wrapKey(format, key, by, how);
+           const again = await subtle.unwrapKey(format, wrapped, by, how, 'AES-CBC', true, ['encrypt']);
+           console.log(format, text(await subtle.exportKey('raw', again)), again.usages.join());
+         }
+         await fails(subtle.encrypt(how, by, bytes('x')));
+         await fails(subtle.wrapKey('raw', by, key, { name: 'AES-CBC', iv: new Uint8Array(16) }));
+         const secret = await subtle.importKey('raw', new Uint8Array(22).fill(11), 'HKDF', false, ['deriveBits', 'deriveKey']);
+         const salt = new Uint8Array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), info = new Uint8Array([240, 241, 242, 243, 244, 245, 246, 247, 248, 249]);
+         console.log(hex(await subtle.deriveBits({ name: 'HKDF', hash: 'SHA-256', salt, info }, secret, 336)));",
+        &[
+            "raw 0123456789abcdef encrypt",
+            "jwk 0123456789abcdef encrypt",
+            "InvalidAccessError: the usages of the key are wrapKey, unwrapKey, without encrypt",
+            "InvalidAccessError: the usages of the key are encrypt, decrypt, without wrapKey",
+            "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865",
+        ],
+    );
+}
+
+#[test]
 fn web_crypto_encrypts_and_keeps_keys_to_their_usages() {
     check_crypto(
         "for (const [name, more] of [['AES-CBC', { iv: new Uint8Array(16) }], ['AES-CTR', { counter: new Uint8Array(16), length: 64 }], ['AES-GCM', { iv: new Uint8Array(12), additionalData: bytes('a') }]]) {
@@ -428,6 +454,7 @@ fn web_crypto_encrypts_and_keeps_keys_to_their_usages() {
          console.log(signed.byteLength, await subtle.verify(how, open, signed, bytes('x')), await subtle.verify(how, open, signed, bytes('y')));
          await fails(subtle.sign(how, open, bytes('x')));
          await fails(subtle.generateKey({ name: 'HKDF' }, true, ['deriveKey']));
+         await fails(subtle.generateKey({ name: 'X25519' }, true, ['deriveKey']));
          await fails(subtle.digest('MD5', bytes('x')));
          await fails(subtle.importKey('raw', bytes('short'), 'AES-CBC', true, ['encrypt']));",
         &[
@@ -445,7 +472,8 @@ fn web_crypto_encrypts_and_keeps_keys_to_their_usages() {
             "InvalidAccessError: the key is not extractable",
             "96 true false",
             "InvalidAccessError: the usages of the key are verify, without sign",
-            "NotSupportedError: HKDF is not supported by plimsoll, which has AES-CBC, AES-CTR, AES-GCM, HMAC, PBKDF2, ECDSA, ECDH, RSASSA-PKCS1-v1_5, RSA-PSS, RSA-OAEP",
+            "NotSupportedError: keys of HKDF are imported, not generated",
+            "NotSupportedError: X25519 is not supported by plimsoll, which has AES-CBC, AES-CTR, AES-GCM, HMAC, PBKDF2, HKDF, ECDSA, ECDH, RSASSA-PKCS1-v1_5, RSA-PSS, RSA-OAEP",
             "NotSupportedError: no hash MD5; known are SHA-1, SHA-256, SHA-384, SHA-512",
             "DataError: a key of AES has 128, 192 or 256 bits, not 40",
         ],

@@ -43,25 +43,16 @@ fn script(text: &str) -> Script {
     Script::load(&text).unwrap()
 }
 
-#[test]
-fn every_sample_is_written_with_its_tags() {
-    let server = Server::start();
+/// The samples of a run: lines of JSON, and the table.
+fn written(text: &str) -> (Vec<Value>, String) {
     let (lines, table) = (SampleBuffer::default(), SampleBuffer::default());
     let output = |name: &str, format, kept: &SampleBuffer| SampleOutput {
         name: name.to_owned(),
         format,
         writer: Box::new(kept.clone()),
     };
-    let text = format!(
-        "import http from 'k6/http'; import {{ Counter }} from 'k6/metrics';
-         const mine = new Counter('mine');
-         export const options = {{ iterations: 2, tags: {{ run: 'r' }}, thresholds: {{ 'mine{{a:b}}': ['count<1'], mine: ['count>1'] }} }};
-         export function setup() {{ http.get('{0}/setup'); }}
-         export default function () {{ mine.add(2, {{ a: 'b,c' }}); http.get('{0}/'); }}",
-        server.url()
-    );
     let outcome = run(&Invocation {
-        script: script(&text),
+        script: script(text),
         overrides: Overrides::default(),
         environment: Vec::new(),
         summary_mode: SummaryMode::Disabled,
@@ -84,11 +75,24 @@ fn every_sample_is_written_with_its_tags() {
         is_interrupted: &|| false,
     });
     assert_eq!(outcome.exit.number(), 0, "{}", outcome.message);
-    let lines: Vec<Value> = lines
-        .text()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines = lines.text();
+    let lines = lines.lines();
+    let lines = lines.map(|line| serde_json::from_str(line).unwrap());
+    (lines.collect(), table.text())
+}
+
+#[test]
+fn every_sample_is_written_with_its_tags() {
+    let server = Server::start();
+    let text = format!(
+        "import http from 'k6/http'; import {{ Counter }} from 'k6/metrics';
+         const mine = new Counter('mine');
+         export const options = {{ iterations: 2, tags: {{ run: 'r' }}, thresholds: {{ 'mine{{a:b}}': ['count<1'], mine: ['count>1'] }} }};
+         export function setup() {{ http.get('{0}/setup'); }}
+         export default function () {{ mine.add(2, {{ a: 'b,c' }}); http.get('{0}/'); }}",
+        server.url()
+    );
+    let (lines, table) = written(&text);
     let of = |kind: &str, metric: &str| {
         let found = lines
             .iter()
@@ -110,7 +114,6 @@ fn every_sample_is_written_with_its_tags() {
     assert!(points[0]["data"]["time"].as_str().unwrap().ends_with('Z'));
     assert_eq!(of("Point", "http_reqs").len(), 3, "that of setup() counts");
     assert_eq!(of("Point", "iterations").len(), 2);
-    let table = table.text();
     let head = "metric_name,timestamp,metric_value,check,error,error_code,expected_response,group,method,name,proto,scenario,service,status,subproto,tls_version,url,extra_tags,metadata";
     assert_eq!(table.lines().next(), Some(head));
     let mine = table
@@ -121,6 +124,44 @@ fn every_sample_is_written_with_its_tags() {
         mine.ends_with(",2.000000,,,,,,,,,default,,,,,,\"a=b,c&run=r\","),
         "{mine}"
     );
+}
+
+#[test]
+fn users_and_iterations_are_metadata_and_addresses_are_tags() {
+    let server = Server::start();
+    let text = format!(
+        "import http from 'k6/http'; import exec from 'k6/execution';
+         export const options = {{ iterations: 2, systemTags: ['vu', 'iter', 'ip', 'status'] }};
+         export default function () {{
+           exec.vu.metrics.metadata.trace = 't' + __ITER;
+           http.get('{}/'); delete exec.vu.metrics.metadata.trace;
+         }}",
+        server.url()
+    );
+    let (lines, table) = written(&text);
+    let mut points = lines
+        .iter()
+        .filter(|line| line["type"] == "Point" && line["metric"] == "http_reqs");
+    let data = &points.nth(1).unwrap()["data"];
+    assert_eq!(
+        data["metadata"],
+        serde_json::json!({ "iter": "1", "trace": "t1", "vu": "1" })
+    );
+    assert_eq!(
+        data["tags"],
+        serde_json::json!({ "ip": "127.0.0.1", "status": "200" })
+    );
+    let head = "metric_name,timestamp,metric_value,ip,status,extra_tags,metadata";
+    assert_eq!(table.lines().next(), Some(head));
+    let mut rows = table.lines().filter(|line| line.starts_with("http_reqs,"));
+    let row = rows.next().unwrap();
+    assert!(
+        row.ends_with("127.0.0.1,200,,iter=0&trace=t0&vu=1"),
+        "{row}"
+    );
+    let mut rows = table.lines().filter(|line| line.starts_with("iterations,"));
+    let row = rows.next().unwrap();
+    assert!(row.ends_with(",,,,iter=0&vu=1"), "{row}");
 }
 
 #[test]

@@ -75,6 +75,16 @@ fn exit_codes_are_those_of_k6() {
             "test aborted: enough",
         ),
         (
+            "import exec from 'k6/execution'; exec.test.abort('early'); export default () => {}",
+            108,
+            "test aborted: early",
+        ),
+        (
+            "import exec from 'k6/execution'; if (__VU === 1) exec.test.abort('late'); export default () => {}",
+            108,
+            "test aborted: late",
+        ),
+        (
             "import exec from 'k6/execution'; export default () => { exec.test.fail('bad') }",
             110,
             "test failed: bad",

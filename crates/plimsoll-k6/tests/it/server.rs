@@ -109,6 +109,20 @@ const FORMS: &str = "<title>Forms</title><a href=/echo?link=1>link</a>
 <form method=post action=../echo><input name=user value=ann><input type=submit name=go value=now></form>
 <form id=search action=/echo?old=1><input name=q value='a b'></form>";
 
+/// A challenge of NTLM, of the domain CORP.
+const CHALLENGE: &str = "TlRMTVNTUAACAAAACAAIADAAAAAFgoigASNFZ4mrze8AAAAAAAAAABAAEAA4AAAAQwBPAFIAUAACAAgAQwBPAFIAUAAAAAAA";
+
+/// The type of the NTLM message in a request.
+fn ntlm_message(head: &str) -> Option<u8> {
+    let (_, message) = head.split_once("Authorization: NTLM ")?;
+    // The first ten bytes, of which nine are whole groups: `NTLMSSP`, a zero byte, the type.
+    match message.get(10..12)? {
+        "AB" => Some(1),
+        "AD" => Some(3),
+        _ => None,
+    }
+}
+
 /// `None` closes the connection.
 fn reply(request: &Request, cookie: Option<&str>) -> Option<Vec<u8>> {
     let path = request.target.split('?').next().unwrap_or_default();
@@ -149,6 +163,11 @@ fn reply(request: &Request, cookie: Option<&str>) -> Option<Vec<u8>> {
             "WWW-Authenticate: Digest realm=\"r\", qop=\"auth\", nonce=\"n\"\r\n".to_owned(),
             Vec::new(),
         ),
+        "/ntlm" => match ntlm_message(&request.head) {
+            None => ("401 Unauthorized", "WWW-Authenticate: NTLM\r\n".to_owned(), Vec::new()),
+            Some(1) => ("401 Unauthorized", format!("WWW-Authenticate: NTLM {CHALLENGE}\r\n"), Vec::new()),
+            Some(_) => ("200 OK", String::new(), b"hello".to_vec()),
+        },
         "/close" => return None,
         "/hang" => loop {
             thread::park();

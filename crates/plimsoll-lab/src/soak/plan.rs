@@ -284,6 +284,23 @@ longest = "60s"
     }
 
     #[test]
+    fn the_plans_of_the_examples_are_valid() {
+        for (name, text) in [
+            (
+                "gateway",
+                include_str!("../../../../examples/soak/gateway.toml"),
+            ),
+            (
+                "servers",
+                include_str!("../../../../examples/soak/servers.toml"),
+            ),
+        ] {
+            let plan = compile(text, Path::new("examples/soak"), "plimsoll");
+            assert_eq!(plan.unwrap().name, name);
+        }
+    }
+
+    #[test]
     fn every_mistake_is_reported() {
         let text = r#"
 sample = "1ms"

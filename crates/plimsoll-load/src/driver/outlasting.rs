@@ -43,6 +43,15 @@ impl<R: ResponseReader> Http3Parts for PartSink<'_, R> {
     fn content(&mut self, piece: &[u8]) {
         self.0.content(piece, None);
     }
+
+    #[inline]
+    fn wants_trailers(&self) -> bool {
+        R::READS_TRAILERS
+    }
+
+    fn trailers(&mut self, fields: &HeaderMap) {
+        self.0.trailers_of_http3(fields);
+    }
 }
 
 /// The same for a response that may outlast its exchange.

@@ -14,7 +14,7 @@ mod sinks;
 
 mod trend;
 
-pub use self::point::{Point, Points};
+pub use self::point::{Metadata, Point, Points};
 pub use self::registry::{
     Contains, Metric, MetricError, MetricId, MetricKind, Registry, SeriesId, SubMetric, Tag,
 };

@@ -73,9 +73,8 @@ impl Coalescing {
     pub(crate) fn is_for(plan: &RunPlan) -> bool {
         let is_closed = matches!(&plan.pacing, Pacing::Closed { think: None, .. });
         let is_multiplexed = match &plan.workload {
-            WorkloadPlan::Requests(HttpPlan::Http2(http2), _) | WorkloadPlan::Grpc(http2, _) => {
-                http2.streams > 1
-            }
+            WorkloadPlan::Requests(HttpPlan::Http2(http2), _)
+            | WorkloadPlan::Grpc(HttpPlan::Http2(http2), _) => http2.streams > 1,
             _ => false,
         };
         is_closed && is_multiplexed

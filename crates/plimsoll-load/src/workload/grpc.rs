@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use http::HeaderMap;
 use plimsoll_client::check::Facts;
 use plimsoll_client::grpc::GrpcReading;
 use plimsoll_client::{Http3, Request};
@@ -106,6 +107,8 @@ pub(crate) struct GrpcReader {
 }
 
 impl ResponseReader for GrpcReader {
+    const READS_TRAILERS: bool = true;
+
     fn wants_head(&self) -> bool {
         true
     }
@@ -116,9 +119,11 @@ impl ResponseReader for GrpcReader {
 
     fn head(&mut self, head: Head<'_>) {
         self.plain.head(head);
-        // Calls are planned for HTTP/2 only.
-        if let Head::Http2(head) = head {
-            self.reading.head(head);
+        match head {
+            Head::Http2(head) => self.reading.head(head),
+            Head::Http3(status, fields) => self.reading.head_of_http3(status, fields),
+            // HTTP/1 carries no calls; plans are checked for that.
+            Head::Http1(_) => {}
         }
     }
 
@@ -129,5 +134,9 @@ impl ResponseReader for GrpcReader {
 
     fn trailers(&mut self, fields: &Fields) {
         self.reading.trailers(fields);
+    }
+
+    fn trailers_of_http3(&mut self, fields: &HeaderMap) {
+        self.reading.trailers_of_http3(fields);
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_client::grpc::frame;
 use plimsoll_client::{Endpoint, Request};
-use plimsoll_load::{GrpcPlan, Http2Plan, PlannedRequest, RunPlan, WorkloadPlan};
+use plimsoll_load::{GrpcPlan, Http2Plan, HttpPlan, PlannedRequest, RunPlan, WorkloadPlan};
 use plimsoll_model::{FailureKind, Phase, RunSummary};
 use plimsoll_testkit::{Http2Answer, Http2Origin};
 
@@ -30,11 +30,11 @@ pub(crate) fn calls(url: &str, is_server_streaming: bool) -> RunPlan {
         requests: vec![PlannedRequest::fixed(0, request)],
         names: std::sync::Arc::default(),
         workload: WorkloadPlan::Grpc(
-            Http2Plan {
+            HttpPlan::Http2(Http2Plan {
                 streams: 4,
                 stream_window: 1 << 20,
                 connection_window: 1 << 20,
-            },
+            }),
             GrpcPlan {
                 is_server_streaming,
             },

@@ -22,18 +22,15 @@ pub(super) fn descriptors(mut table: Table<'_>, context: &Context) -> Option<Arc
     if value.is_none() {
         table.missing(
             "descriptors",
-            "a file that `protoc --include_imports --descriptor_set_out` has written",
+            "a `.proto` file, or what `protoc --include_imports --descriptor_set_out` has written",
         );
     }
     table.finish();
     let value = value?;
     let path = context.root.as_deref()?.join(as_text(&value)?);
-    let set = std::fs::read(&path);
-    let set =
-        value.check(set.map_err(|error| format!("cannot read {}: {error}", path.display())))?;
-    context.files.borrow_mut().insert(path.clone());
-    let descriptors = Descriptors::decode(&set);
+    let descriptors = Descriptors::open(&path);
     let descriptors = descriptors.map_err(|error| format!("{}: {error}", path.display()));
+    context.files.borrow_mut().insert(path);
     value.check(descriptors).map(Arc::new)
 }
 

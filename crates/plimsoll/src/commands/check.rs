@@ -25,6 +25,7 @@ use crate::terminal;
 /// Without a condition any complete response passes, whatever its status. Redirects are followed with --location.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[command(mut_arg("grpc", |grpc| grpc.conflicts_with("http3")))]
 pub(crate) struct Args {
     /// URL to request
     #[arg(value_name = "URL")]

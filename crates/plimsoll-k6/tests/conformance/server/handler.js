@@ -57,6 +57,12 @@ export default function (request) {
     case "digest":
       if ((request.headers.authorization ?? "").includes("username=\"user\"")) return { body: "in" };
       return { status: 401, headers: { "www-authenticate": 'Digest realm="r", qop="auth", nonce="n", algorithm=MD5' }, body: "out" };
+    case "ntlm": {
+      const message = (request.headers.authorization ?? "").replace(/^NTLM /, "");
+      if (message.startsWith("TlRMTVNTUAAD")) return { body: "in" };
+      const challenge = message.startsWith("TlRMTVNTUAAB") ? "NTLM TlRMTVNTUAACAAAACAAIADAAAAAFgoigASNFZ4mrze8AAAAAAAAAABAAEAA4AAAAQwBPAFIAUAACAAgAQwBPAFIAUAAAAAAA" : "NTLM";
+      return { status: 401, headers: { "www-authenticate": challenge }, body: "out" };
+    }
     case "page":
       return { headers: { "content-type": "text/html; charset=utf-8" }, body: page };
     default:

@@ -19,7 +19,12 @@ pub struct Point {
     pub at: Duration,
     /// In the order in which they were given; a later one overrides an earlier one of its name.
     pub tags: Arc<[(String, String)]>,
+    /// As tags, but of no series; by name.
+    pub metadata: Option<Metadata>,
 }
+
+/// What a sample says beside its tags, such as the virtual user: too many values for series.
+pub type Metadata = Arc<[(String, String)]>;
 
 /// Samples in the order in which they were added, within a bound.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +36,14 @@ pub struct Points {
 }
 
 impl Points {
-    pub(super) fn add(&mut self, metric: MetricId, value: f64, tags: &[Tag<'_>], at: Duration) {
+    pub(super) fn add(
+        &mut self,
+        metric: MetricId,
+        value: f64,
+        tags: &[Tag<'_>],
+        metadata: Option<&Metadata>,
+        at: Duration,
+    ) {
         if self.all.len() >= MOST {
             self.dropped += 1;
             return;
@@ -54,6 +66,7 @@ impl Points {
             value,
             at,
             tags,
+            metadata: metadata.cloned(),
         });
     }
 

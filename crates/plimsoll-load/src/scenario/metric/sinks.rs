@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::point::Points;
+use super::point::{Metadata, Points};
 use super::registry::{Metric, MetricId, Registry, SeriesId, Tag};
 use super::sink::Sink;
 
@@ -17,6 +17,8 @@ pub struct Sinks {
     series: Vec<Option<Sink>>,
     /// The samples themselves, if they are wanted.
     points: Option<Points>,
+    /// Of the next samples.
+    metadata: Option<Metadata>,
 }
 
 impl Sinks {
@@ -27,6 +29,7 @@ impl Sinks {
             known: Vec::new(),
             series: Vec::new(),
             points: None,
+            metadata: None,
         }
     }
 
@@ -35,6 +38,16 @@ impl Sinks {
     pub fn with_points(mut self) -> Self {
         self.points = Some(Points::default());
         self
+    }
+
+    /// Whether the samples themselves are kept.
+    pub fn keeps_points(&self) -> bool {
+        self.points.is_some()
+    }
+
+    /// The metadata of the samples that are added from now on, by name.
+    pub fn set_metadata(&mut self, metadata: Option<Metadata>) {
+        self.metadata = metadata;
     }
 
     /// Takes the samples; none unless they are kept.
@@ -60,7 +73,7 @@ impl Sinks {
             return;
         };
         if let Some(points) = &mut self.points {
-            points.add(id, value, tags, at);
+            points.add(id, value, tags, self.metadata.as_ref(), at);
         }
         sink(&mut self.series, metric.series)
             .get_or_insert_with(|| Sink::of(metric))
@@ -97,6 +110,7 @@ impl Sinks {
             known: self.known.clone(),
             series: std::mem::take(&mut self.series),
             points: self.points.as_mut().map(std::mem::take),
+            metadata: None,
         }
     }
 

@@ -81,7 +81,7 @@ Examples:
 impl Args {
     /// Sets what follows from other flags.
     pub(crate) fn imply(&mut self) {
-        self.connection.http2 |= self.grpc.grpc.is_some();
+        self.connection.http2 |= self.grpc.grpc.is_some() && !self.connection.http3;
     }
 
     /// Whether neither the command line nor a file says where requests go.

@@ -174,6 +174,10 @@ impl Compiler<'_> {
         };
         if let Some(grpc) = &grpc {
             grpc.fill(&mut parts, &mut self.problems);
+            if grpc.is_unknown() && protocol == Protocol::Http3 {
+                let message = "needs --proto-set with --http3: reflection goes over HTTP/2";
+                self.problem("--grpc", message);
+            }
             self.unknown_method = grpc.is_unknown().then(|| UnknownMethod {
                 name: grpc.name.clone(),
                 parts: parts.clone(),
@@ -218,7 +222,7 @@ impl Compiler<'_> {
         };
         let workload = match (websocket, &grpc) {
             (Some(websocket), _) => WorkloadPlan::WebSocket(websocket),
-            (None, Some(grpc)) => WorkloadPlan::Grpc(self.http2(streams), grpc.plan()),
+            (None, Some(grpc)) => WorkloadPlan::Grpc(self.http(protocol, streams), grpc.plan()),
             (None, None) => {
                 let http = self.http(protocol, streams);
                 if self.args.events.sse {

@@ -2,6 +2,8 @@
 
 mod live;
 
+mod log;
+
 mod options;
 
 mod outputs;
@@ -34,12 +36,12 @@ use plimsoll_k6::{
 };
 use plimsoll_load::target::{Pid, Target};
 use plimsoll_model::{Clock as _, parse_duration};
-use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
 use self::live::Live;
+use self::log::{ConsoleFile, Log, LogFormat, Verbosity};
 use self::options::OptionFlags;
-use self::outputs::{ConsoleFile, Outputs};
+use self::outputs::Outputs;
 use self::server::Server;
 use self::template::Template;
 use crate::flags::{connection_variables, number};
@@ -178,6 +180,22 @@ pub(crate) struct ScriptArgs {
     #[arg(long = "secret-source", value_name = "SOURCE")]
     secret_sources: Vec<String>,
 
+    /// Where log lines go: `stderr`, `stdout`, `none` or `file=PATH` [default: stderr]
+    #[arg(long, value_name = "OUTPUT")]
+    log_output: Option<String>,
+
+    /// Form of log lines [default: text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+
+    /// Print `console.debug()` too
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+
+    /// Print the summary without colours
+    #[arg(long)]
+    no_color: bool,
+
     #[command(flatten)]
     options: OptionFlags,
 
@@ -241,7 +259,9 @@ pub(crate) fn is_meant(arguments: &[String]) -> bool {
 }
 
 /// Flags of `load` whose values may look like scripts.
-const TAKES_FILE: [&str; 10] = [
+const TAKES_FILE: [&str; 12] = [
+    "--log-output",
+    "--console-output",
     "--from",
     "--urls",
     "--feeder",
@@ -320,7 +340,6 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let is_interrupted = || interrupt.is_set();
     let began = SystemClock.now();
-    let is_quiet = args.quiet;
     let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
     let named = if args.outputs.is_empty() {
         let named = variable("K6_OUT").unwrap_or_default();
@@ -338,6 +357,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     let console = console.or_else(|| variable("K6_CONSOLE_OUTPUT").map(PathBuf::from));
     let console = console.as_deref().map(ConsoleFile::create);
     let console = console.transpose().map_err(config)?;
+    let log = log_of(args, began).map_err(config)?;
     let live = Arc::new(Live::default());
     let above = Arc::clone(&live);
     let show = |progress: &RunProgress| live.show(progress);
@@ -362,7 +382,8 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
             .chain(args.environment.iter().cloned())
             .collect(),
         summary_mode: summary_mode(args).map_err(config)?,
-        has_colors: terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi,
+        has_colors: !args.no_color
+            && terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi,
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
         exact_trends: args.exact_trends,
         workers: args.threads.unwrap_or(cores),
@@ -372,7 +393,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         log: Arc::new(move |level, text, source| match &console {
             // A disk that is full must not end the run.
             Some(console) if source == "console" && console.write(level, text).is_ok() => {}
-            _ => above.above(|| log(began, is_quiet, level, text, source)),
+            _ => above.above(|| log.write(level, text, source)),
         }),
         recording,
         on_progress: has_view.then_some(&show),
@@ -414,6 +435,29 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         terminal::print_error(&Problem::new(line));
     }
     Ok(code)
+}
+
+/// The log, by flags or variables.
+fn log_of(args: &ScriptArgs, began: Instant) -> Result<Log, Problem> {
+    let output = args.log_output.clone();
+    let output = output.or_else(|| variable("K6_LOG_OUTPUT"));
+    let format = match (args.log_format, variable("K6_LOG_FORMAT")) {
+        (Some(format), _) => format,
+        (None, None) => LogFormat::default(),
+        (None, Some(name)) => LogFormat::from_str(&name, true)
+            .map_err(|message| Problem::with("K6_LOG_FORMAT", format!("`{name}`: {message}")))?,
+    };
+    let verbosity = match (args.quiet, args.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    };
+    Log::open(
+        output.as_deref().unwrap_or("stderr"),
+        format,
+        verbosity,
+        began,
+    )
 }
 
 /// Reads the options of `--config`.
@@ -540,28 +584,6 @@ fn script_text(script: &str) -> Result<ScriptText, Problem> {
     let directory = std::env::current_dir()
         .map_err(|error| Problem::new(format!("there is no current directory: {error}")))?;
     Ok(ScriptText::Given { text, directory })
-}
-
-/// Prints a line as k6 does on a terminal: the level, the second of the run, the text, its source.
-fn log(began: Instant, is_quiet: bool, level: Level, text: &str, source: &str) {
-    let name = match level {
-        Level::Debug => return,
-        Level::Info => "INFO",
-        Level::Warning => "WARN",
-        Level::Error => "ERRO",
-    };
-    if is_quiet && level == Level::Info {
-        return;
-    }
-    let seconds = SystemClock.now().saturating_duration_since(began).as_secs();
-    let source = if source.is_empty() {
-        String::new()
-    } else {
-        format!("  source={source}")
-    };
-    // It may be what a server has sent.
-    let text = terminal::without_controls(text);
-    terminal::log_line(&format!("{name}[{seconds:04}] {text}{source}"));
 }
 
 fn write(output: &Output) -> Result<(), Problem> {

@@ -1,11 +1,10 @@
-//! Where samples of a script go (`--out`), and the lines of its console (`--console-output`).
+//! Where samples of a script go (`--out`).
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -14,7 +13,6 @@ use plimsoll_k6::{SampleFormat, SampleOutput, SeriesOutput, SeriesValue};
 use plimsoll_model::Clock as _;
 use plimsoll_report::files;
 use plimsoll_report::push::Point;
-use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
 use crate::commands::load::push::{Destination, Push};
@@ -229,46 +227,6 @@ impl io::Write for Compressed {
     }
 }
 
-/// A file for the lines that a script prints, in the format of k6's log.
-#[derive(Debug)]
-pub(super) struct ConsoleFile(Mutex<fs::File>);
-
-impl ConsoleFile {
-    pub(super) fn create(path: &Path) -> Result<Self, Problem> {
-        let file = fs::File::create(path).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Problem::with("--console-output", message)
-        })?;
-        Ok(Self(Mutex::new(file)))
-    }
-
-    /// Appends a line; gives what the system says against it.
-    pub(super) fn write(&self, level: Level, text: &str) -> io::Result<()> {
-        let level = match level {
-            Level::Debug => "debug",
-            Level::Info => "info",
-            Level::Warning => "warning",
-            Level::Error => "error",
-        };
-        let time = humantime::format_rfc3339_seconds(SystemClock.wall());
-        let line = format!(
-            "time=\"{time}\" level={level} msg={} source=console\n",
-            quoted(text)
-        );
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(line.as_bytes())
-    }
-}
-
-/// A value of a log in `key=value` form: bare if it has plain characters only.
-fn quoted(text: &str) -> String {
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._/@^+".contains(it);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("{text:?}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,12 +237,5 @@ mod tests {
         let expected = [("a", "b"), ("c", "d")].map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!(fields, expected);
         assert!(header_fields("X", "a").is_err());
-    }
-
-    #[test]
-    fn values_with_spaces_are_quoted() {
-        assert_eq!(quoted("plain/1.0"), "plain/1.0");
-        assert_eq!(quoted("a \"b\"\n"), r#""a \"b\"\n""#);
-        assert_eq!(quoted(""), "\"\"");
     }
 }

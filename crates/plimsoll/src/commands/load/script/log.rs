@@ -1,0 +1,238 @@
+//! Where the lines of a script's console and messages of its run go, and in which form.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use clap::ValueEnum;
+use plimsoll_model::Clock as _;
+use plimsoll_script::Level;
+use plimsoll_wire::SystemClock;
+use serde_json::json;
+
+use crate::problem::Problem;
+use crate::terminal;
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    /// Level, second of the run, text, source
+    #[default]
+    Text,
+    /// One JSON object for each line
+    Json,
+    /// The text alone
+    Raw,
+}
+
+/// The least severe lines that are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+impl Verbosity {
+    fn prints(self, level: Level) -> bool {
+        match (self, level) {
+            (_, Level::Warning | Level::Error) | (Self::Verbose, _) => true,
+            (Self::Normal, level) => level == Level::Info,
+            (Self::Quiet, _) => false,
+        }
+    }
+}
+
+/// The log of a run.
+#[derive(Debug)]
+pub(super) struct Log {
+    output: LogOutput,
+    format: LogFormat,
+    verbosity: Verbosity,
+    began: Instant,
+}
+
+#[derive(Debug)]
+enum LogOutput {
+    Stderr,
+    Stdout,
+    File(Mutex<fs::File>),
+    None,
+}
+
+impl Log {
+    /// - `output`: `stderr`, `stdout`, `none` or `file=PATH`.
+    pub(super) fn open(
+        output: &str,
+        format: LogFormat,
+        verbosity: Verbosity,
+        began: Instant,
+    ) -> Result<Self, Problem> {
+        let wrong = |message: String| Problem::with("--log-output", message);
+        let output = match output {
+            "stderr" => LogOutput::Stderr,
+            "stdout" => LogOutput::Stdout,
+            "none" => LogOutput::None,
+            other => {
+                let path = other.strip_prefix("file=").ok_or_else(|| {
+                    let known = "stderr, stdout, none and file=PATH";
+                    wrong(format!("there is no output `{other}`; known are {known}"))
+                })?;
+                let file = fs::OpenOptions::new().create(true).append(true).open(path);
+                let file = file.map_err(|error| wrong(format!("cannot write {path}: {error}")))?;
+                LogOutput::File(Mutex::new(file))
+            }
+        };
+        Ok(Self {
+            output,
+            format,
+            verbosity,
+            began,
+        })
+    }
+
+    /// Writes a line. One that cannot be written is lost: a disk that is full must not end the run.
+    pub(super) fn write(&self, level: Level, text: &str, source: &str) {
+        if !self.verbosity.prints(level) {
+            return;
+        }
+        let line = self.line(level, text, source);
+        match &self.output {
+            // It may be what a server has sent.
+            LogOutput::Stderr => terminal::log_line(&terminal::without_controls(&line)),
+            LogOutput::Stdout => {
+                terminal::print(&terminal::without_controls(&line)).ok();
+            }
+            LogOutput::File(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                writeln!(file, "{line}").ok();
+            }
+            LogOutput::None => {}
+        }
+    }
+
+    fn line(&self, level: Level, text: &str, source: &str) -> String {
+        match self.format {
+            LogFormat::Raw => text.to_owned(),
+            LogFormat::Json => {
+                let time = humantime::format_rfc3339_seconds(SystemClock.wall()).to_string();
+                let mut line = json!({ "level": name(level), "msg": text, "time": time });
+                if !source.is_empty() {
+                    line["source"] = json!(source);
+                }
+                line.to_string()
+            }
+            LogFormat::Text => {
+                let short = match level {
+                    Level::Debug => "DEBU",
+                    Level::Info => "INFO",
+                    Level::Warning => "WARN",
+                    Level::Error => "ERRO",
+                };
+                let passed = SystemClock.now().saturating_duration_since(self.began);
+                let source = if source.is_empty() {
+                    String::new()
+                } else {
+                    format!("  source={source}")
+                };
+                format!("{short}[{:04}] {text}{source}", passed.as_secs())
+            }
+        }
+    }
+}
+
+/// The name of a level in logs of k6.
+fn name(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    }
+}
+
+/// A file for the lines that a script prints, in the format of k6's log.
+#[derive(Debug)]
+pub(super) struct ConsoleFile(Mutex<fs::File>);
+
+impl ConsoleFile {
+    pub(super) fn create(path: &Path) -> Result<Self, Problem> {
+        let file = fs::File::create(path).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Problem::with("--console-output", message)
+        })?;
+        Ok(Self(Mutex::new(file)))
+    }
+
+    /// Appends a line.
+    pub(super) fn write(&self, level: Level, text: &str) -> io::Result<()> {
+        let time = humantime::format_rfc3339_seconds(SystemClock.wall());
+        let line = format!(
+            "time=\"{time}\" level={} msg={} source=console\n",
+            name(level),
+            quoted(text)
+        );
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes())
+    }
+}
+
+/// A value of a log in `key=value` form: bare if it has plain characters only.
+fn quoted(text: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._/@^+".contains(it);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("{text:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(format: LogFormat, output: &str) -> Log {
+        Log::open(output, format, Verbosity::Normal, SystemClock.now()).unwrap()
+    }
+
+    #[test]
+    fn lines_have_the_form_that_was_chosen() {
+        let line = |format| log(format, "none").line(Level::Warning, "two words", "console");
+        assert_eq!(line(LogFormat::Raw), "two words");
+        assert_eq!(
+            line(LogFormat::Text),
+            "WARN[0000] two words  source=console"
+        );
+        let json: serde_json::Value = serde_json::from_str(&line(LogFormat::Json)).unwrap();
+        assert_eq!(json["level"], "warning");
+        assert_eq!(json["msg"], "two words");
+        assert_eq!(json["source"], "console");
+    }
+
+    #[test]
+    fn a_log_is_appended_to_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.log");
+        let output = format!("file={}", path.display());
+        for text in ["one", "two"] {
+            log(LogFormat::Raw, &output).write(Level::Info, text, "");
+        }
+        log(LogFormat::Raw, &output).write(Level::Debug, "three", "");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn an_unknown_output_is_an_error() {
+        let began = SystemClock.now();
+        let opened = Log::open("loki", LogFormat::Raw, Verbosity::Normal, began);
+        assert!(opened.is_err());
+    }
+
+    #[test]
+    fn values_with_spaces_are_quoted() {
+        assert_eq!(quoted("plain/1.0"), "plain/1.0");
+        assert_eq!(quoted("a \"b\"\n"), r#""a \"b\"\n""#);
+        assert_eq!(quoted(""), "\"\"");
+    }
+}
