@@ -24,7 +24,9 @@ use clap::{Args as _, FromArgMatches as _};
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::target::Target;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, check_reachable};
-use plimsoll_model::{Pinning, RunSummary, Threshold, ThresholdVerdict, masked_arguments};
+use plimsoll_model::{
+    FailureKind, Pinning, RunSummary, Threshold, ThresholdVerdict, masked_arguments,
+};
 use plimsoll_report::files;
 
 pub(crate) use self::args::Args;
@@ -193,6 +195,17 @@ pub(crate) fn failed(error: &RunError) -> Failed {
         RunError::Descriptors(_) => problem.about("-c"),
         RunError::Pin(_) => problem.about("--cores"),
         RunError::Target(_) => problem.about("--pid"),
+        RunError::Unreachable { failure, .. } => match failure.kind {
+            FailureKind::Refused => problem.hint("start the server, or correct host and port"),
+            FailureKind::NameNotFound => {
+                problem.hint("correct the host, or name its address: --resolve HOST:PORT:ADDRESS")
+            }
+            FailureKind::Timeout => problem.hint("a longer limit: --timeout TIME"),
+            FailureKind::CertificateUntrusted | FailureKind::CertificateSelfSigned => {
+                problem.hint("trust its authority (--cacert FILE), or check nothing (-k)")
+            }
+            _ => problem,
+        },
         _ => problem,
     };
     problem.could_not_run()

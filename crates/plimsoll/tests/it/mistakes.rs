@@ -25,6 +25,7 @@ fn urls() {
 fn targets_that_are_not_there() {
     assert_snapshot!(plimsoll(&["load", "http://nosuch.invalid/"]), @"
     error: cannot reach http://nosuch.invalid: name-not-found during dns: there is no host named `nosuch.invalid`
+      hint: correct the host, or name its address: --resolve HOST:PORT:ADDRESS
     exit 3
     ");
     let refused = format!("http://{}/", refused_address());
@@ -34,6 +35,8 @@ fn targets_that_are_not_there() {
         refused.trim_end_matches('/')
     );
     assert!(output.stderr.starts_with(&expected), "{output}");
+    let hint = "hint: start the server, or correct host and port";
+    assert!(output.stderr.contains(hint), "{output}");
 }
 
 #[test]
