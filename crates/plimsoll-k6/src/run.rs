@@ -358,16 +358,13 @@ impl<'a> Preparation<'a> {
             Some(start) => SystemClock.now().saturating_duration_since(start),
             None => SystemClock.now().saturating_duration_since(began),
         };
-        let has_aborted = || {
-            let verdict = self.shared.verdict.lock();
-            let verdict = verdict.unwrap_or_else(PoisonError::into_inner);
-            verdict.aborted.is_some()
-        };
-        let mut exit = failed.or(error.as_ref().map(|_| match has_aborted() {
-            // A virtual user that aborts the run while it is initialised.
-            true => ExitCode::ScriptAborted,
-            false => ExitCode::ScriptException,
-        }));
+        let verdict = self.shared.verdict.lock();
+        let has_aborted = verdict.is_ok_and(|verdict| verdict.aborted.is_some());
+        if has_aborted {
+            // A virtual user that aborts the run while it is initialised has a summary too, as any that does.
+            error = None;
+        }
+        let mut exit = failed.or(error.as_ref().map(|_| ExitCode::ScriptException));
         if self.has.teardown
             && failed.is_none()
             && let Err(failed) = self.teardown(data.as_deref())

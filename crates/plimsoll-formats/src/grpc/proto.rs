@@ -41,7 +41,8 @@ impl Descriptors {
             let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
             return Self::compile(&[folder.unwrap_or(Path::new("."))], &[path]);
         }
-        let set = std::fs::read(path).map_err(|error| ProtoError::Source(error.to_string()))?;
+        let set = std::fs::read(path);
+        let set = set.map_err(|error| ProtoError::Source(format!("cannot read it: {error}")))?;
         Ok(Self::decode(&set)?)
     }
 

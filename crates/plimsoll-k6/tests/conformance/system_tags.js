@@ -4,7 +4,7 @@ import exec from "k6/execution";
 import { check } from "k6";
 
 export const options = {
-  systemTags: ["url", "ip", "vu", "iter", "status", "unknown"],
+  systemTags: ["url", "ip", "vu", "iter", "status", "group", "check", "unknown"],
   thresholds: { "http_reqs{ip:127.0.0.1}": ["count>0"], "http_reqs{status:200}": ["count>0"], "checks{status:200}": ["rate>0"] },
 };
 

@@ -6,12 +6,16 @@ use plimsoll_testkit::{Authority, Http2Answer, Http2Origin, refused_address};
 use serde_json::{Value, json};
 
 use crate::plimsoll::plimsoll;
+use crate::served::Served;
 use crate::tonic_server::{Reflection, TonicServer};
 
 const SET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/echo.binpb");
 
-/// What that was made from, which is no descriptor set itself.
+/// What that was made from.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/echo.proto");
+
+/// A file that is no descriptor set.
+const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
 
 /// Makes two hundred calls, and gives the summary.
 fn called(url: &str, method: &str, json: &str, flags: &[&str], exit: i32) -> Value {
@@ -23,7 +27,12 @@ fn called(url: &str, method: &str, json: &str, flags: &[&str], exit: i32) -> Val
     arguments.push(url);
     let summary = plimsoll(&arguments).exits(exit).json();
     assert_eq!(summary["counts"]["ok"], 200, "{summary}");
-    assert_eq!(summary["load"]["protocol"], "HTTP/2");
+    let version = if flags.contains(&"--http3") {
+        "HTTP/3"
+    } else {
+        "HTTP/2"
+    };
+    assert_eq!(summary["load"]["protocol"], version);
     assert_eq!(summary["load"]["method"], "POST");
     summary
 }
@@ -104,6 +113,27 @@ fn statuses_are_shown_by_name() {
 }
 
 #[test]
+fn calls_go_over_http3_through_a_gateway() {
+    let server = TonicServer::start(Reflection::Nothing);
+    let gateway = Served::start(&[
+        "gateway",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &server.url(),
+        "--upstream-http2",
+        "--tls",
+        "--http3",
+    ]);
+    let flags = ["--http3", "-k", "--proto-set", SOURCE];
+    let expected = ["--expect", "body contains again"];
+    let flags = [&flags[..], &expected].concat();
+    let summary = called(&gateway.url, "Say", r#"{"text": "again"}"#, &flags, 0);
+    assert_eq!(summary["grpc"]["statuses"], json!({ "OK": 200 }));
+    assert_eq!(summary["grpc"]["messages_received"], 200);
+}
+
+#[test]
 fn calls_go_over_tls() {
     let authority = Authority::new();
     let server = authority.issue(&["127.0.0.1"]);
@@ -144,7 +174,7 @@ fn what_cannot_be_called_is_reported_before_anything_is_sent() {
         (
             vec!["--grpc", "a.B/C", "--http3", &url],
             2,
-            "cannot be used with",
+            "needs --proto-set with --http3",
         ),
         (
             vec!["--grpc", "a.B/C", "-m", "GET", &url],
@@ -175,7 +205,7 @@ fn what_cannot_be_called_is_reported_before_anything_is_sent() {
             "message 2 is not a plimsoll.test.Line: unrecognized field name 'txt'",
         ),
         (
-            vec!["--grpc", gather, "--proto-set", SOURCE, &url],
+            vec!["--grpc", gather, "--proto-set", MANIFEST, &url],
             2,
             "is not a descriptor set",
         ),
