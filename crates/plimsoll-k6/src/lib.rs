@@ -6,35 +6,15 @@
 //!
 //! Nothing here reads the environment, prints or exits: that is the binary's.
 
-mod duration;
+mod output;
 
-mod exit_code;
+mod protocol;
 
 mod options;
 
-mod commonjs;
-
 mod source;
 
-mod remote;
-
-mod recorded;
-
-mod thresholds;
-
-mod checks;
-
 mod metrics;
-
-mod http;
-
-mod grpc;
-
-mod secrets;
-
-mod socket;
-
-mod event_stream;
 
 mod html;
 
@@ -42,30 +22,20 @@ mod user;
 
 mod modules;
 
-mod drive;
-
 mod script;
 
 mod run;
 
 mod summary;
 
-mod samples;
-
-mod series;
-
-mod progress;
-
-mod once;
-
-pub use crate::exit_code::ExitCode;
-pub use crate::once::{LINES, OnceVerdict, run_once};
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
-pub use crate::progress::{RunProgress, ScenarioStatus};
-pub use crate::recorded::script_of;
-pub use crate::remote::{Fetch, RemoteModules};
+pub use crate::output::samples::{SampleFormat, SampleOutput};
+pub use crate::output::series::{SeriesOutput, SeriesValue};
+pub use crate::run::exit_code::ExitCode;
+pub use crate::run::once::{LINES, OnceVerdict, run_once};
+pub use crate::run::progress::{RunProgress, ScenarioStatus};
 pub use crate::run::{ExchangeRecording, Invocation, Outcome, Output, run};
-pub use crate::samples::{SampleFormat, SampleOutput};
 pub use crate::script::{LoadError, Script, ScriptText};
-pub use crate::secrets::Secrets;
-pub use crate::series::{SeriesOutput, SeriesValue};
+pub use crate::source::recorded::script_of;
+pub use crate::source::remote::{Fetch, RemoteModules};
+pub use crate::user::secrets::Secrets;

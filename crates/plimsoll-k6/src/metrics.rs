@@ -1,5 +1,9 @@
 //! The metrics that every run has, and how trends are summed up.
 
+pub(crate) mod thresholds;
+
+pub(crate) mod checks;
+
 use plimsoll_load::scenario::metric::Trend;
 use plimsoll_load::scenario::{Contains, MetricError, MetricId, MetricKind, Registry};
 

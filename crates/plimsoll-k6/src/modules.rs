@@ -108,7 +108,7 @@ impl<'js> Arguments<'js> {
 
     /// Tags, or nothing.
     pub(crate) fn tags(&self, index: usize) -> Vec<(String, String)> {
-        crate::http::texts(&self.value(index)).unwrap_or_default()
+        crate::protocol::http::texts(&self.value(index)).unwrap_or_default()
     }
 }
 

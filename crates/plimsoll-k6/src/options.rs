@@ -1,5 +1,7 @@
 //! The options of a run: those of the script, then those of the command line.
 
+pub(crate) mod duration;
+
 mod consolidated;
 
 mod network;
@@ -11,7 +13,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::duration;
 use plimsoll_load::scenario::Segment;
 
 use self::consolidated::consolidated;

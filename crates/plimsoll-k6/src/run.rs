@@ -1,5 +1,11 @@
 //! A run from its script to its summary.
 
+pub(crate) mod progress;
+
+pub(crate) mod once;
+
+pub(crate) mod exit_code;
+
 mod connections;
 
 mod consumers;
@@ -34,17 +40,17 @@ use self::connections::{Plans, share};
 use self::consumers::Consumers;
 use self::ticks::{JUDGING, Ticks};
 use self::users::Users;
-use crate::checks::Checks;
-use crate::exit_code::ExitCode;
 use crate::metrics::BuiltIn;
+use crate::metrics::checks::Checks;
+use crate::metrics::thresholds::Thresholds;
 use crate::options::{Options, Overrides, SummaryMode};
-use crate::progress::RunProgress;
-use crate::samples::{SampleOutput, SampleWriter};
+use crate::output::samples::{SampleOutput, SampleWriter};
+use crate::output::series::{SeriesOutput, SeriesWriter};
+use crate::run::exit_code::ExitCode;
+use crate::run::progress::RunProgress;
 use crate::script::{LIMITS, Script, User, log_error};
-use crate::secrets::Secrets;
-use crate::series::{SeriesOutput, SeriesWriter};
 use crate::summary::{self, Breakdown};
-use crate::thresholds::Thresholds;
+use crate::user::secrets::Secrets;
 use crate::user::{
     Files, Log, RequestRate, RunState, SharedArrays, Stage, SystemTags, WorkerShare,
 };
@@ -654,7 +660,7 @@ impl<'a> Preparation<'a> {
                 let mut outputs = Vec::new();
                 for entry in object.props::<String, plimsoll_script::js::Value<'_>>() {
                     let (name, content) = entry?;
-                    let Some(content) = crate::http::bytes_of(&content) else {
+                    let Some(content) = crate::protocol::http::bytes_of(&content) else {
                         let message = format!(
                             "handleSummary() must return a string or an ArrayBuffer for {name}"
                         );

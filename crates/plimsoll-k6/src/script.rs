@@ -14,11 +14,11 @@ use plimsoll_script::{
 };
 use plimsoll_wire::SystemClock;
 
-use crate::commonjs::EXPORTS;
-use crate::drive::drive;
 use crate::modules::{Natives, install};
-use crate::remote::RemoteModules;
 use crate::source::ScriptSources;
+use crate::source::commonjs::EXPORTS;
+use crate::source::remote::RemoteModules;
+use crate::user::drive::drive;
 use crate::user::{RunState, Stage, UserState, WorkerShare};
 
 /// Bounds of the VM of each virtual user.

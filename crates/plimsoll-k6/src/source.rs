@@ -1,5 +1,11 @@
 //! The sources of a script and its modules.
 
+pub(crate) mod commonjs;
+
+pub(crate) mod remote;
+
+pub(crate) mod recorded;
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -8,9 +14,9 @@ use plimsoll_script::{Program, Sources, strip_types};
 
 use url::Url;
 
-use crate::commonjs::as_module;
-use crate::remote::RemoteModules;
 use crate::script::LIMITS;
+use crate::source::commonjs::as_module;
+use crate::source::remote::RemoteModules;
 
 /// Longer modules are rejected: bundles with all their libraries have 1 to 5 MiB.
 const LONGEST: u64 = 16 << 20;

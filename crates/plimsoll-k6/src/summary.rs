@@ -13,11 +13,11 @@ use std::time::Duration;
 use plimsoll_load::scenario::{Metric, MetricKind, Sink, Sinks};
 use serde_json::{Map, Value, json};
 
-use crate::checks::Group;
 use crate::metrics::TrendStat;
+use crate::metrics::checks::Group;
+use crate::metrics::thresholds::{Thresholds, per_second};
 use crate::modules::hex;
 use crate::options::{Options, TimeUnit};
-use crate::thresholds::{Thresholds, per_second};
 
 pub(crate) use self::breakdown::Breakdown;
 pub(crate) use self::humanize::humanize;
@@ -62,7 +62,7 @@ pub(crate) fn data(facts: &Facts<'_>) -> Value {
         "state": {
             "isStdOutTTY": facts.terminals.0,
             "isStdErrTTY": facts.terminals.1,
-            "testRunDurationMs": crate::duration::millis(facts.took),
+            "testRunDurationMs": crate::options::duration::millis(facts.took),
         },
         "metrics": metrics,
         "setup_data": setup.and_then(Result::ok),

@@ -1,5 +1,9 @@
 //! The state of a virtual user beside its VM.
 
+pub(crate) mod drive;
+
+pub(crate) mod secrets;
+
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -17,16 +21,16 @@ use plimsoll_model::Clock as _;
 use plimsoll_script::{Host, Level};
 use plimsoll_wire::SystemClock;
 
-use crate::checks::{Checks, KnownChecks, SEPARATOR};
-use crate::duration::millis;
-use crate::event_stream::{EventStreams, OpenedStream, StreamEvent};
-use crate::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
-use crate::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
 use crate::metrics::BuiltIn;
+use crate::metrics::checks::{Checks, KnownChecks, SEPARATOR};
 use crate::options::Options;
+use crate::options::duration::millis;
+use crate::protocol::event_stream::{EventStreams, OpenedStream, StreamEvent};
+use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
+use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
+use crate::protocol::socket::{Opened, SocketEvent, Sockets};
 use crate::run::SecuredCalls;
-use crate::secrets::Secrets;
-use crate::socket::{Opened, SocketEvent, Sockets};
+use crate::user::secrets::Secrets;
 
 /// Receives lines of the script and messages.
 pub(crate) type Log = Arc<dyn Fn(Level, &str, &str) + Send + Sync>;

@@ -8,7 +8,7 @@ use plimsoll_script::js::{self, Exception, Value};
 use plimsoll_wire::SystemClock;
 
 use super::{Adder, forbid_init, level, require_init};
-use crate::checks::SEPARATOR;
+use crate::metrics::checks::SEPARATOR;
 use crate::user::Call;
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

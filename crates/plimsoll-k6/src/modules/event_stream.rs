@@ -3,8 +3,8 @@
 use plimsoll_script::js::{self, Array, Ctx, Exception, Object, Value};
 
 use super::{Adder, forbid_init};
-use crate::event_stream::{OpenedStream, StreamEvent};
-use crate::http::parse;
+use crate::protocol::event_stream::{OpenedStream, StreamEvent};
+use crate::protocol::http::parse;
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

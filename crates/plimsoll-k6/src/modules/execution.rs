@@ -5,7 +5,7 @@ use plimsoll_script::js::{self, Ctx, Exception, IntoJs as _, Value};
 use plimsoll_wire::SystemClock;
 
 use super::{Adder, Natives, forbid_init};
-use crate::duration::millis;
+use crate::options::duration::millis;
 use crate::summary;
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

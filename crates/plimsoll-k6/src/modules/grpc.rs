@@ -7,9 +7,11 @@ use plimsoll_model::Secret;
 use plimsoll_script::js::{self, Array, Ctx, Exception, FromJs as _, IntoJs as _, Object, Value};
 
 use super::{Adder, Arguments, Natives, forbid_init, require_init};
-use crate::duration;
-use crate::grpc::{GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcStream, GrpcTarget};
-use crate::http::texts;
+use crate::options::duration;
+use crate::protocol::grpc::{
+    GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcStream, GrpcTarget,
+};
+use crate::protocol::http::texts;
 use crate::run::CallTls;
 use crate::user::{Call, Reply};
 

@@ -8,7 +8,7 @@ use plimsoll_wire::SystemClock;
 use ::url::Url;
 
 use super::{Adder, Natives, forbid_init};
-use crate::http::{BodyForm, CookieOptions, HttpResponse, bytes_of, parse, to_parts};
+use crate::protocol::http::{BodyForm, CookieOptions, HttpResponse, bytes_of, parse, to_parts};
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

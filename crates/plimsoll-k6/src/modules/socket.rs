@@ -6,8 +6,8 @@ use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, Exception, IntoJs as _,
 use plimsoll_wire::ws::{MessageKind, Opcode};
 
 use super::{Adder, Arguments, Natives, forbid_init};
-use crate::http::{bytes_of, parse};
-use crate::socket::{Opened, SocketEvent};
+use crate::protocol::http::{bytes_of, parse};
+use crate::protocol::socket::{Opened, SocketEvent};
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

@@ -10,7 +10,7 @@ use plimsoll_wire::tls::{CipherSuites, IdentityText, TlsVersion, TlsVersions};
 use serde_json::Value;
 
 use super::Reader;
-use crate::duration;
+use crate::options::duration;
 
 /// Connection options of virtual users.
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,7 @@ use plimsoll_load::scenario::executor::{
 use serde_json::Value;
 
 use super::{Overrides, Reader};
-use crate::duration;
+use crate::options::duration;
 
 /// A scenario, checked.
 #[derive(Debug, Clone)]

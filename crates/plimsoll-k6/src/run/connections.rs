@@ -12,7 +12,7 @@ use plimsoll_model::Secret;
 use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
 
 use super::Invocation;
-use crate::checks::KnownChecks;
+use crate::metrics::checks::KnownChecks;
 use crate::options::Options;
 use crate::user::{RunState, WorkerShare};
 

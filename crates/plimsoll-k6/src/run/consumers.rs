@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use plimsoll_load::scenario::Points;
 use plimsoll_script::Level;
 
-use crate::samples::SampleWriter;
-use crate::series::SeriesWriter;
+use crate::output::samples::SampleWriter;
+use crate::output::series::SeriesWriter;
 use crate::summary::Breakdown;
 use crate::user::Log;
 

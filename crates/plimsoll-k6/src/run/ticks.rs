@@ -9,8 +9,8 @@ use plimsoll_load::scenario::{ScenarioTick, Sinks};
 
 use super::consumers::Consumers;
 use super::{THRESHOLDS, started};
-use crate::progress::RunProgress;
-use crate::thresholds::Thresholds;
+use crate::metrics::thresholds::Thresholds;
+use crate::run::progress::RunProgress;
 use crate::user::RunState;
 
 /// The interval at which thresholds are evaluated, as in k6.

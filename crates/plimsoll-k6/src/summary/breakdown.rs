@@ -7,8 +7,8 @@ use plimsoll_load::scenario::{Metric, MetricId, Point, Points, Registry, Sink};
 use serde_json::{Map, Value, json};
 
 use super::values_of;
-use crate::checks::SEPARATOR;
 use crate::metrics::BuiltIn;
+use crate::metrics::checks::SEPARATOR;
 use crate::options::Options;
 
 /// Parts that are kept; samples of more groups are left out. People write some tens.

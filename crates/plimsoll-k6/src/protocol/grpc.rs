@@ -19,7 +19,7 @@ use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Destination, Lease};
 use url::Url;
 
-use crate::http::{error_code, placed};
+use crate::protocol::http::{error_code, placed};
 use crate::run::CallTls;
 use crate::user::UserState;
 
@@ -95,7 +95,7 @@ pub(crate) struct GrpcTarget {
 }
 
 /// An open connection, and what calls over it need.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     destination: Rc<Destination>,
     address: String,
     authority: Option<String>,

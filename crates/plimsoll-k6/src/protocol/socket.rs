@@ -19,8 +19,8 @@ use plimsoll_wire::ws::{
 };
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
-use crate::duration::millis;
-use crate::http::{HttpRequest, canonical, error_code};
+use crate::options::duration::millis;
+use crate::protocol::http::{HttpRequest, canonical, error_code};
 use crate::user::UserState;
 
 /// Bytes that a script may have sent and the server has not read; k6 queues without a limit.
@@ -352,8 +352,8 @@ async fn handshake(
     })?;
     let endpoint =
         Endpoint::try_from(&url).map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
-    let (mut fields, mut authority) = crate::http::fields_of(user, &request, &url);
-    let endpoint = crate::http::placed(user, &url, endpoint, &mut authority)?;
+    let (mut fields, mut authority) = crate::protocol::http::fields_of(user, &request, &url);
+    let endpoint = crate::protocol::http::placed(user, &url, endpoint, &mut authority)?;
     let key = Key::new(fastrand::u128(..).to_ne_bytes());
     fields.push(("Sec-WebSocket-Version".to_owned(), "13".to_owned()));
     fields.push(("Sec-WebSocket-Key".to_owned(), key.text().to_owned()));

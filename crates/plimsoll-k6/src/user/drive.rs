@@ -6,10 +6,10 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use plimsoll_script::{Fiber, Resume, ScriptError, Step, Vm};
 use tokio::time::{Instant as Alarm, sleep, sleep_until};
 
-use crate::event_stream;
-use crate::grpc;
-use crate::http::{perform, perform_batch};
-use crate::socket;
+use crate::protocol::event_stream;
+use crate::protocol::grpc;
+use crate::protocol::http::{perform, perform_batch};
+use crate::protocol::socket;
 use crate::user::{Call, Reply, UserState};
 
 /// Runs a fiber to its end. Dropping the future cancels it.

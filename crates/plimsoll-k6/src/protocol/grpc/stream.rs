@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::call::{GrpcRequest, Reading, fields, tags};
 use super::{Connection, GrpcClient};
-use crate::http::error_code;
+use crate::protocol::http::error_code;
 use crate::user::UserState;
 
 /// Bytes that a script may have written and the server has not read; k6 queues without a limit.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plimsoll_script::js::{self, Array, Coerced, Ctx, Exception, FromJs as _, Object, Value};
 use url::Url;
 
-use crate::duration;
+use crate::options::duration;
 use crate::user::UserState;
 
 /// A request, checked.

@@ -13,8 +13,8 @@ use plimsoll_model::{Clock as _, GrpcStatus};
 use plimsoll_wire::SystemClock;
 
 use super::{Connection, GrpcClient};
-use crate::duration::millis;
-use crate::http::error_code;
+use crate::options::duration::millis;
+use crate::protocol::http::error_code;
 use crate::user::UserState;
 
 /// A call as a script describes it.

@@ -8,7 +8,7 @@ use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, IntoJs as _, Object, Va
 use url::Url;
 
 use super::request::{BodyForm, HttpRequest};
-use crate::duration::millis;
+use crate::options::duration::millis;
 
 /// The last response of a request, or why there is none.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 
-use crate::exit_code::ExitCode;
 use crate::options::{Overrides, SummaryMode};
+use crate::run::exit_code::ExitCode;
 use crate::run::{Invocation, run};
 use crate::script::Script;
-use crate::secrets::Secrets;
+use crate::user::secrets::Secrets;
 
 /// The verdict of one iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]

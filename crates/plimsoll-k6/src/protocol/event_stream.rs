@@ -13,7 +13,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::{Decoder, Event, EventSink, Limits, is_event_stream};
 use tokio::time::sleep_until;
 
-use crate::http::{HttpRequest, Timings, canonical, error_code, protocol_name, shown};
+use crate::protocol::http::{HttpRequest, Timings, canonical, error_code, protocol_name, shown};
 use crate::user::{Hop, UserState};
 
 /// The streams of a virtual user, by the numbers that its script knows.
@@ -182,8 +182,8 @@ impl Opening<'_> {
         })?;
         let endpoint = Endpoint::try_from(&url)
             .map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
-        let (fields, mut authority) = crate::http::fields_of(user, request, &url);
-        let endpoint = crate::http::placed(user, &url, endpoint, &mut authority)?;
+        let (fields, mut authority) = crate::protocol::http::fields_of(user, request, &url);
+        let endpoint = crate::protocol::http::placed(user, &url, endpoint, &mut authority)?;
         let destination = user.connections.destination(&endpoint)?;
         let wanted = SystemClock.now();
         let lease = destination.acquire().await;

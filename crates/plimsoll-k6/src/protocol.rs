@@ -1,0 +1,9 @@
+//! The protocols of scripts: HTTP, gRPC, WebSockets, server-sent events.
+
+pub(crate) mod http;
+
+pub(crate) mod grpc;
+
+pub(crate) mod socket;
+
+pub(crate) mod event_stream;
