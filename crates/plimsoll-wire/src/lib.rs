@@ -46,6 +46,10 @@ pub mod descriptors;
 
 mod handover;
 
+mod relay;
+
+mod memory;
+
 pub mod process;
 
 pub mod timer_slack;
@@ -64,10 +68,12 @@ pub use crate::clock::SystemClock;
 pub use crate::datagram::{DatagramBuffer, DatagramPath, DatagramSocket, EcnCodepoint};
 pub use crate::folder_watch::{FolderNews, FolderWatch};
 pub use crate::handover::{receive_with_descriptors, send_with_descriptors};
+pub use crate::memory::return_free_memory;
 pub use crate::pacing::keep_from_pacing;
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
 pub use crate::quic_header::{LongHeader, LongKind, QuicHeader, QuicHeaderError};
 pub use crate::raw_io::{poll_recv, poll_recv_spare, poll_send, poll_send_file, poll_send_more};
+pub use crate::relay::{RelayBuffer, RelayEnd, Relayed};
 pub use crate::socket::{Keepalive, SocketOptions, connect_tcp};
 pub use crate::splice::SplicePipe;
 pub use crate::steer::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES, steer_by_connection_id};
