@@ -56,7 +56,7 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
     }
     let mut base = Keys::default();
     let methods = own.iter().rev().find(|it| it.name == "limit_except");
-    let forbidden = methods.and_then(|methods| limited(methods, own, &mut base, notes));
+    let forbidden = methods.map(|methods| limited(methods, own, &mut base, notes));
     let mut variants = Vec::new();
     for (conditions, returned) in returning {
         let block = [own, std::slice::from_ref(&returned)].concat();
@@ -145,7 +145,7 @@ fn limited(
     own: &[Directive],
     base: &mut Keys,
     notes: &mut Notes,
-) -> Option<Variant> {
+) -> Variant {
     let is_closed = matches!(directive.block.as_slice(), [only] if only.name == "deny" && only.argument(0) == "all");
     if !is_closed {
         notes.add(
@@ -157,7 +157,7 @@ fn limited(
     base.set("method", format!("[{}]", methods.join(", ")));
     let mut forbidden = variant(Keys::default(), own, &[]);
     forbidden.is_forbidden = true;
-    Some(forbidden)
+    forbidden
 }
 
 /// The condition of an `if` as keys of a route.
