@@ -141,7 +141,8 @@ impl DatagramListener {
             () = self.receive_replies() => {}
             () = self.wake() => {}
         }
-        if self.relays.has_after() && !self.state.borrow().sessions.is_empty() {
+        let remaining = self.remaining(self.state.borrow().sessions.len());
+        if self.relays.has_after() && remaining > 0 {
             spawn_local(self.linger());
         } else {
             self.close();
@@ -151,7 +152,7 @@ impl DatagramListener {
     /// Goes on with its sessions until there are none, or the worker ends.
     async fn linger(self: Rc<Self>) {
         self.lingering.set(Some(0));
-        self.count_sessions(self.state.borrow().sessions.len());
+        self.count_sessions(self.remaining(self.state.borrow().sessions.len()));
         tokio::select! {
             () = self.emptied.notified() => {}
             () = self.worker.drain.over() => {}
@@ -167,6 +168,11 @@ impl DatagramListener {
         self.closed.send_replace(true);
         let sessions = std::mem::take(&mut self.state.borrow_mut().sessions);
         drop(sessions);
+    }
+
+    /// What keeps a listener that lingers: its sessions, and a process before it, which is reached through this one.
+    fn remaining(&self, sessions: usize) -> usize {
+        sessions + usize::from(self.relays.has_before())
     }
 
     /// Has a drain wait for the sessions, if the listener lingers.
@@ -227,7 +233,11 @@ impl DatagramListener {
                         });
                     }
                 }
-                Ok(None) | Err(_) => return self.relays.end_before(number),
+                Ok(None) | Err(_) => {
+                    self.relays.end_before(number);
+                    let sessions = self.state.borrow().sessions.len();
+                    return self.count_sessions(self.remaining(sessions));
+                }
             }
         }
     }
@@ -346,7 +356,7 @@ impl DatagramListener {
         if sessions.capacity() > FEW_SESSIONS && sessions.len() < sessions.capacity() / 4 {
             sessions.shrink_to(sessions.len() * 2);
         }
-        self.count_sessions(sessions.len());
+        self.count_sessions(self.remaining(sessions.len()));
     }
 
     /// Carries out every effect; returns the sessions that could not be opened.
