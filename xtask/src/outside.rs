@@ -20,6 +20,8 @@ mod http11probe;
 
 mod jsonpath;
 
+mod nginx;
+
 mod node_files;
 
 mod prism;
@@ -72,7 +74,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 18] = [
+const SUITES: [Suite; 22] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -157,6 +159,26 @@ const SUITES: [Suite; 18] = [
         name: "build",
         about: "Netlify's `_redirects`, served",
         run: redirects::netlify,
+    },
+    Suite {
+        name: "self-hosted",
+        about: "Sentry's nginx.conf, imported: requests compared with nginx",
+        run: nginx::run,
+    },
+    Suite {
+        name: "lemmy",
+        about: "Lemmy's nginx.conf, in the same way",
+        run: nginx::run,
+    },
+    Suite {
+        name: "taiga-docker",
+        about: "Taiga's configuration of nginx, in the same way",
+        run: nginx::run,
+    },
+    Suite {
+        name: "netbox",
+        about: "NetBox's configuration of nginx, in the same way",
+        run: nginx::run,
     },
     Suite {
         name: "go",

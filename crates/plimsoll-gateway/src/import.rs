@@ -6,6 +6,10 @@ mod nginx;
 
 mod locations;
 
+mod variants;
+
+mod access;
+
 mod proxy;
 
 mod servers;

@@ -25,6 +25,7 @@ pub(crate) mod limits;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(crate) use self::plan::Key;
 use self::binding::{Binding, InheritedSockets, PerWorker};
 use crate::engine::address::Address;
 use crate::engine::admission::Admission;
-use crate::engine::handover::{HandedOver, OfferedSockets};
+use crate::engine::handover::{HandedOver, OfferedSockets, RelayLinks};
 use crate::engine::limits::Limits;
 use crate::engine::listener::Transport;
 use crate::engine::run::{Command, Update};
@@ -85,6 +86,8 @@ pub struct Engine {
     files: HashMap<Key, UnixFile>,
     /// Every listening socket once more, for the process that takes over.
     held: HashMap<Key, OfferedSockets>,
+    /// The ends of links for the process that was taken over from.
+    links: Vec<RelayLinks>,
     threads: usize,
     pin: bool,
 }
@@ -124,6 +127,7 @@ impl Engine {
             bound: HashMap::new(),
             files: HashMap::new(),
             held: HashMap::new(),
+            links: Vec::new(),
             threads: plan.threads,
             pin: plan.pin,
         };
@@ -198,9 +202,38 @@ impl Engine {
         let held = self.held.iter();
         held.map(|(key, held)| {
             let bound = self.bound.get(key).unwrap_or(&key.1);
-            held.handed_over(key, bound)
+            held.handed_over(key, bound, self.workers.len())
         })
         .collect()
+    }
+
+    /// Links for the process that this one has taken over from, by which it gets the datagrams of its sessions. It
+    /// has them once.
+    pub fn take_links(&mut self) -> Vec<RelayLinks> {
+        std::mem::take(&mut self.links)
+    }
+
+    /// Sessions of datagrams go on with what the process that takes over sends by `links`, also when this one drains.
+    pub fn follow(&self, links: Vec<RelayLinks>) {
+        let count = self.workers.len();
+        let mut of_workers: Vec<Vec<(Key, Vec<OwnedFd>)>> = vec![];
+        of_workers.resize_with(count, Vec::new);
+        for links in links {
+            let key = (Transport::Udp, links.address, links.nth);
+            let mut of_listener: Vec<Vec<OwnedFd>> = vec![];
+            of_listener.resize_with(count, Vec::new);
+            for (number, link) in links.links.into_iter().enumerate() {
+                of_listener[number % count].push(link);
+            }
+            for (of_worker, links) in of_workers.iter_mut().zip(of_listener) {
+                of_worker.push((key.clone(), links));
+            }
+        }
+        let of_workers = std::cell::RefCell::new(of_workers.into_iter());
+        self.report_all(|done| Command::Follow {
+            links: of_workers.borrow_mut().next().unwrap_or_default(),
+            done,
+        });
     }
 
     /// Leaves the files of sockets in the file system to a process that has taken over.
@@ -259,8 +292,10 @@ impl Engine {
                 let found = taken.iter().position(|it| it.is_for(key));
                 found.map(|at| taken.swap_remove(at))
             };
+            let own = take(&key).filter(|_| known.is_none());
+            let workers_before = own.as_ref().map_or(0, |own| own.workers);
             let taken = InheritedSockets {
-                own: take(&key).filter(|_| known.is_none()),
+                own,
                 quic: take(&quic_key).filter(|_| adds_quic),
             };
             let binding = Binding::new(listener, known, adds_quic, count, &plan.inherited, taken);
@@ -268,6 +303,18 @@ impl Engine {
                 address: listener.address.clone(),
                 source,
             })?;
+            let mut links = Vec::new();
+            if matches!(listener.serves, Serves::Datagram(_)) && workers_before > 0 {
+                let made = handover::links(count, workers_before);
+                let (ours, theirs) = made.map_err(EngineError::Worker)?;
+                links = ours;
+                self.links.push(RelayLinks {
+                    address: key.1.clone(),
+                    nth: key.2,
+                    links: theirs,
+                });
+            }
+            let mut links = links.into_iter();
             let mut add = |key, sockets: PerWorker, quic: Option<(&quinn::ServerConfig, usize)>| {
                 for (updates, sockets) in updates.iter_mut().zip(sockets) {
                     updates.push(Update {
@@ -278,6 +325,8 @@ impl Engine {
                         serves: listener.serves.clone(),
                         quic: quic.map(|(config, _)| config.clone()),
                         first_number: quic.map_or(0, |(_, first)| first),
+                        before: links.next().unwrap_or_default(),
+                        workers: count,
                         sockets,
                     });
                 }

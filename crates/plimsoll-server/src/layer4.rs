@@ -11,9 +11,11 @@ pub(crate) mod listener;
 
 mod quic;
 
+mod relay;
+
 mod stream;
 
-pub use crate::layer4::datagram::{Datagram, DatagramHandler, MakeDatagramHandler};
+pub use crate::layer4::datagram::{Datagram, DatagramHandler, MakeDatagramHandler, SessionMatch};
 pub use crate::layer4::effects::{Effect, Effects, SessionId};
 pub(crate) use crate::layer4::quic::serve_quic;
 pub use crate::layer4::quic::{AcceptedQuic, MakeQuicHandler, QuicHandler, QuicPlan};

@@ -45,7 +45,7 @@ pub use crate::actions::{
     Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody,
 };
 pub use crate::engine::address::{Address, AddressError};
-pub use crate::engine::handover::HandedOver;
+pub use crate::engine::handover::{HandedOver, RelayLinks};
 pub use crate::engine::inherited::Inherited;
 pub use crate::engine::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::engine::listener::Transport;
@@ -55,7 +55,7 @@ pub use crate::engine::{
 pub use crate::layer4::{
     Accepted, AcceptedQuic, Datagram, DatagramHandler, Effect, Effects, FirstBytes, Inspection,
     MakeDatagramHandler, MakeQuicHandler, MakeStreamHandler, QuicHandler, QuicPlan, ServeStream,
-    SessionId, StreamHandler,
+    SessionId, SessionMatch, StreamHandler,
 };
 pub use crate::message::body::{BodyError, RequestBody};
 pub use crate::message::connection::{ConnectionInfo, TlsInfo};

@@ -60,6 +60,8 @@ pub(crate) struct Worker {
     pub(crate) states: LocalStates,
     pub(crate) drain: DrainSignal,
     connections: RefCell<Connections>,
+    /// Sessions of datagrams that a drain waits for.
+    lingering: Cell<usize>,
     /// Number of connections.
     ids: Cell<u64>,
 }
@@ -124,6 +126,7 @@ impl Worker {
             states: LocalStates::default(),
             drain: DrainSignal::default(),
             connections: RefCell::default(),
+            lingering: Cell::new(0),
             ids: Cell::new(0),
         }
     }
@@ -160,10 +163,15 @@ impl Worker {
         (self.number as u64) << WORKER_SHIFT | count
     }
 
-    /// Connections that are open.
+    /// Connections that are open, and sessions that are waited for.
     pub(crate) fn open(&self) -> usize {
         let connections = self.connections.borrow();
-        connections.wakers.len() - connections.free.len()
+        connections.wakers.len() - connections.free.len() + self.lingering.get()
+    }
+
+    /// A listener has had so many sessions that a drain waits for, and has so many now.
+    pub(crate) fn linger(&self, before: usize, now: usize) {
+        self.lingering.set(self.lingering.get() + now - before);
     }
 }
 

@@ -34,6 +34,7 @@ pub use crate::background::{Background, BackgroundTask};
 pub use crate::clock::SystemClock;
 pub use crate::clock::alarm::Alarm;
 pub use crate::clock::timer_slack;
+pub use crate::process::memory::return_free_memory;
 pub use crate::process::{cores, cpu_time, descriptors};
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
 pub use crate::quic_header::{LongHeader, LongKind, QuicHeader, QuicHeaderError};
@@ -43,6 +44,7 @@ pub use crate::socket::pacing::keep_from_pacing;
 pub use crate::socket::raw_io::{
     poll_recv, poll_recv_spare, poll_send, poll_send_file, poll_send_more,
 };
+pub use crate::socket::relay::{RelayBuffer, RelayEnd, Relayed};
 pub use crate::socket::splice::SplicePipe;
 pub use crate::socket::steer::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES, steer_by_connection_id};
 pub use crate::socket::upstream_sockets::{UpstreamSocket, UpstreamSockets};

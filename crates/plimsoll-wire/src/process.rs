@@ -10,6 +10,8 @@ pub mod cpu_time;
 
 pub mod descriptors;
 
+pub(crate) mod memory;
+
 mod output;
 
 use std::io;

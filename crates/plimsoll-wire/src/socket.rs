@@ -14,6 +14,8 @@ pub(crate) mod upstream_sockets;
 
 pub(crate) mod handover;
 
+pub(crate) mod relay;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::exchange::{request, serve};
+use super::exchange::{free_port, request, serve};
 use super::{Bench, Results};
 use crate::Failure;
 use crate::server::Server;
@@ -122,11 +121,6 @@ fn output(command: &mut Command) -> Result<Vec<u8>, Failure> {
         return Err(format!("node ended with {}", output.status).into());
     }
     Ok(output.stdout)
-}
-
-/// A port that was free a moment ago: the suite's server takes none of its choice.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 #[expect(

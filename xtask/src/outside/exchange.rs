@@ -1,7 +1,7 @@
 //! Servers of plimsoll and plain exchanges with them.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -45,6 +45,11 @@ pub(super) fn serve(plimsoll: &Path, arguments: &[&str]) -> Result<Serving, Stri
     }
     let first: String = complaint.lines().take(3).collect::<Vec<_>>().join(" / ");
     Err(format!("does not start: {first}"))
+}
+
+/// A port that was free a moment ago, for servers that take none of their choice.
+pub(super) fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// A response to bytes that were sent.
@@ -122,7 +127,8 @@ pub(super) fn request(
     raw(port, head.as_bytes(), PATIENCE)
 }
 
-fn parse(received: &[u8], answer: &mut Answer) {
+/// Reads a response.
+pub(super) fn parse(received: &[u8], answer: &mut Answer) {
     let Some(end) = received.windows(4).position(|it| it == b"\r\n\r\n") else {
         return;
     };

@@ -5,10 +5,12 @@
 //! prefix that may end within a segment, its prefixes without `^~` become regular expressions, the longest first.
 
 use super::Notes;
+use super::access;
 use super::nginx::Directive;
-use super::proxy::proxy;
+use super::proxy::{prefix_expression, proxy};
 use super::toml::{Keys, quoted};
 use super::upstreams::{Upstreams, duration};
+use super::variants::{Variant, variants};
 
 /// The directives of a location and of the blocks around it.
 #[derive(Debug, Clone)]
@@ -33,11 +35,22 @@ impl<'a> Scope<'a> {
 
     /// All of that name in the innermost block that has any: outer ones are not inherited then.
     pub(super) fn all(&self, name: &str) -> Vec<&'a Directive> {
+        self.all_of(&[name])
+    }
+
+    /// All with one of these names, in the same way.
+    pub(super) fn all_of(&self, names: &[&str]) -> Vec<&'a Directive> {
         let of_level = |level: &&'a [Directive]| -> Vec<&'a Directive> {
-            level.iter().filter(|it| it.name == name).collect()
+            let found = level.iter().filter(|it| names.contains(&it.name.as_str()));
+            found.collect()
         };
         let mut levels = self.0.iter().rev().map(of_level);
         levels.find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// The directives of the server.
+    pub(super) fn server(&self) -> &'a [Directive] {
+        self.0.get(1).copied().unwrap_or_default()
     }
 
     /// The directive of that name in the innermost block alone.
@@ -47,7 +60,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Directives that are read here, at any level.
-const READ: [&str; 35] = [
+const READ: [&str; 50] = [
     "expires",
     "location",
     "proxy_pass",
@@ -82,7 +95,22 @@ const READ: [&str; 35] = [
     "proxy_cache_bypass",
     "auth_basic",
     "auth_basic_user_file",
+    "auth_request",
+    "auth_request_set",
+    "allow",
+    "deny",
+    "satisfy",
+    "internal",
+    "limit_except",
+    "set",
+    "if",
+    "set_real_ip_from",
+    "real_ip_header",
+    "real_ip_recursive",
+    "proxy_pass_header",
+    "proxy_pass_request_body",
     "gzip",
+    "reset_timedout_connection",
 ];
 
 /// Beginnings of names that only tune what plimsoll decides by itself: buffers, caches of sessions, compression.
@@ -135,26 +163,40 @@ pub(super) fn routes(
     notes: &mut Notes,
 ) -> Vec<String> {
     let mut locations = Vec::new();
-    collect(server, &[], &mut locations, notes);
+    // A `return` of the server comes before any location.
+    if server.last("return").is_none() {
+        collect(server, &[], &mut locations, notes);
+    }
     let is_regex = |it: &Location<'_>| matches!(it.kind, Kind::Regex | Kind::RegexAnyCase);
     let is_within_segment =
         |it: &Location<'_>| it.kind == Kind::Prefix && !it.pattern.ends_with('/');
     let by_regex = locations
         .iter()
         .any(|it| is_regex(it) || is_within_segment(it));
-    let mut routes = Vec::new();
+    let has_regex = locations.iter().any(is_regex);
+    // Nothing of an expression can come first below such a prefix.
+    let stays_prefix = |location: &Location<'_>| {
+        let mut others = locations.iter();
+        location.pattern.ends_with('/')
+            && location.pattern != "/"
+            && !has_regex
+            && !others.any(|it| is_within_segment(it) && it.pattern.starts_with(location.pattern))
+    };
+    let mut routes = slash_redirects(&locations);
     let mut write = |condition: &Condition<'_>, location: &Location<'_>, notes: &mut Notes| {
         let mut scope = scope.clone();
         for outer in &location.outer {
             scope = scope.within(&outer.block);
         }
-        let scope = scope.within(&location.directive.block);
-        let context = Context {
-            server,
-            location,
-            scope: &scope,
-        };
-        routes.push(route(condition, &context, upstreams, notes));
+        for variant in variants(&server.block, &location.directive.block, notes) {
+            let context = Context {
+                server,
+                location,
+                scope: &scope.within(&variant.block),
+                variant: &variant,
+            };
+            routes.push(route(condition, &context, upstreams, notes));
+        }
     };
     for location in locations.iter().filter(|it| it.kind == Kind::Exact) {
         write(&Condition::Exact(location.pattern), location, notes);
@@ -194,17 +236,50 @@ pub(super) fn routes(
         .collect();
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.pattern.len()));
     for location in &prefixes {
-        let condition = if by_regex {
-            Condition::Regex(format!("(?-i:{}.*)", regex::escape(location.pattern)))
+        let is_alias = location.directive.last("alias").is_some();
+        if by_regex && is_alias && !stays_prefix(location) {
+            notes.add(
+                location.directive,
+                "comes before regular expressions here: files of an `alias` are found below a prefix",
+            );
+        }
+        let condition = if by_regex && !is_alias && !stays_prefix(location) {
+            Condition::Regex(prefix_expression(location.pattern))
         } else {
             Condition::Prefix(location.pattern)
         };
         write(&condition, location, notes);
     }
     if !prefixes.iter().any(|it| it.pattern == "/") {
-        routes.push(server_route(server, scope, by_regex, upstreams, notes));
+        for variant in variants(&server.block, &[], notes) {
+            let route = server_route(server, scope, &variant, by_regex, upstreams, notes);
+            routes.push(route);
+        }
     }
     routes
+}
+
+/// Redirects to the slash that the path of a forwarding location ends with.
+fn slash_redirects(locations: &[Location<'_>]) -> Vec<String> {
+    let forwards = |it: &&Location<'_>| {
+        let names = ["proxy_pass", "grpc_pass", "fastcgi_pass", "uwsgi_pass"];
+        let is_prefix = matches!(it.kind, Kind::Prefix | Kind::FirstPrefix);
+        is_prefix && names.iter().any(|name| it.directive.last(name).is_some())
+    };
+    let paths = locations.iter().filter(forwards).filter_map(|it| {
+        let path = it.pattern.strip_suffix('/').filter(|it| !it.is_empty())?;
+        let has_own = locations.iter().any(|other| {
+            other.pattern == path && !matches!(other.kind, Kind::Regex | Kind::RegexAnyCase)
+        });
+        (!has_own).then_some(path)
+    });
+    let routes = paths.map(|path| {
+        format!(
+            "path = {}\nredirect = {{ to = \"{{path}}/{{query}}\", status = 301 }}\n",
+            quoted(path)
+        )
+    });
+    routes.collect()
 }
 
 /// The locations of a block and those within them.
@@ -280,7 +355,9 @@ fn whole_path(location: &Location<'_>) -> Result<String, String> {
 struct Context<'a> {
     server: &'a Directive,
     location: &'a Location<'a>,
+    /// Its innermost block is that of the variant.
     scope: &'a Scope<'a>,
+    variant: &'a Variant,
 }
 
 /// One route without its host.
@@ -296,13 +373,9 @@ fn route(
         Condition::Prefix(prefix) => keys.text("prefix", prefix),
         Condition::Regex(regex) => keys.text("regex", regex),
     }
+    keys.inherit(&context.variant.conditions);
     for directive in &context.location.directive.block {
-        let is_access = match directive.name.as_str() {
-            "deny" => is_denied(context.scope),
-            "allow" => directive.argument(0) == "all",
-            _ => false,
-        };
-        if !is_read(&directive.name) && !is_access {
+        if !is_read(&directive.name) {
             notes.left_out(directive);
         }
     }
@@ -321,16 +394,19 @@ fn action(
     notes: &mut Notes,
 ) {
     let scope = context.scope;
+    if context.variant.is_forbidden {
+        access::forbid(keys);
+        return;
+    }
     if let Some(directive) = scope.own("return") {
         returned(directive, keys, notes);
         return;
     }
-    if let Some(directive) = scope.own("proxy_pass").or_else(|| scope.own("grpc_pass")) {
-        proxy(directive, condition, scope, keys, upstreams, notes);
+    if access::close(scope, keys, notes) {
         return;
     }
-    if is_denied(scope) {
-        keys.set("respond", "{ status = 403, body = \"forbidden\\n\" }");
+    if let Some(directive) = scope.own("proxy_pass").or_else(|| scope.own("grpc_pass")) {
+        proxy(directive, condition, scope, keys, upstreams, notes);
         return;
     }
     if tried(condition, context.server, scope, keys, upstreams, notes) {
@@ -343,12 +419,6 @@ fn action(
         return;
     }
     files(condition, scope, keys, notes);
-}
-
-/// Whether every client is denied, and none allowed.
-fn is_denied(scope: &Scope<'_>) -> bool {
-    let of = |name: &str| scope.own(name).map(|it| it.argument(0));
-    of("deny") == Some("all") && of("allow").is_none()
 }
 
 /// Forwards by the named location that `try_files` ends with; false if there is none.
@@ -384,6 +454,7 @@ fn tried(
 fn server_route(
     server: &Directive,
     scope: &Scope<'_>,
+    variant: &Variant,
     by_regex: bool,
     upstreams: &mut Upstreams,
     notes: &mut Notes,
@@ -396,8 +467,11 @@ fn server_route(
         keys.text("prefix", "/");
         Condition::Prefix("/")
     };
-    match server.last("return") {
+    keys.inherit(&variant.conditions);
+    let scope = &scope.within(&variant.block);
+    match scope.own("return").or_else(|| server.last("return")) {
         Some(directive) => returned(directive, &mut keys, notes),
+        None if access::close(scope, &mut keys, notes) => {}
         None if tried(&condition, server, scope, &mut keys, upstreams, notes) => {}
         None => files(&condition, scope, &mut keys, notes),
     }
@@ -408,7 +482,23 @@ fn server_route(
 }
 
 fn files(condition: &Condition<'_>, scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
+    if let Some(directive) = access::requested(scope) {
+        notes.add(
+            directive,
+            "responds with 403: a service authorizes requests that are forwarded, not files",
+        );
+        access::forbid(keys);
+        return;
+    }
     if let Some(directive) = scope.own("alias") {
+        if directive.argument(0).contains('$') {
+            notes.add(
+                directive,
+                "responds with 404: a folder cannot depend on the request",
+            );
+            keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
+            return;
+        }
         keys.set(
             "files",
             format!("{{ root = {} }}", quoted(directive.argument(0))),
@@ -440,7 +530,7 @@ fn files(condition: &Condition<'_>, scope: &Scope<'_>, keys: &mut Keys, notes: &
 }
 
 /// `return CODE [TEXT]`, `return CODE URL` or `return URL`.
-fn returned(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
+pub(super) fn returned(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
     let (status, text) = match directive.arguments.as_slice() {
         [only] if only.parse::<u16>().is_err() => (302, only.as_str()),
         [status] => (status.parse().unwrap_or(200), ""),

@@ -1,6 +1,7 @@
 //! `proxy_pass` and what goes with it.
 
 use super::Notes;
+use super::access;
 use super::locations::{Condition, Scope};
 use super::nginx::Directive;
 use super::toml::{Keys, quoted};
@@ -45,6 +46,10 @@ pub(super) fn proxy(
         connection.text("protocol", "http2");
     }
     let mut keys = Keys::default();
+    if !access::authorized(scope, &mut keys, upstreams, notes) {
+        access::forbid(route);
+        return;
+    }
     if upstreams.has(authority) {
         keys.text("to", authority);
         upstreams.used(authority, scheme, &connection, directive, notes);
@@ -57,7 +62,7 @@ pub(super) fn proxy(
     for rewrite in scope.all("rewrite") {
         rewritten(rewrite, &mut keys, notes);
     }
-    headers(scope, authority, &mut keys, notes);
+    headers(scope, authority, &mut keys, route, notes);
     let limit = scope.last("client_max_body_size");
     let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
     if let Some(limit) = limit {
@@ -92,6 +97,7 @@ fn replace_path(
     };
     match condition {
         Condition::Prefix(prefix) | Condition::Exact(prefix) if uri == *prefix => {}
+        Condition::Regex(regex) if *regex == prefix_expression(uri) => {}
         Condition::Prefix(prefix) if prefix.ends_with('/') && uri.ends_with('/') => {
             if *prefix != "/" {
                 keys.set("strip", "true");
@@ -118,6 +124,11 @@ fn replace_path(
             }
         }
     }
+}
+
+/// A prefix as an expression for the whole path.
+pub(super) fn prefix_expression(prefix: &str) -> String {
+    format!("(?-i:{}.*)", regex::escape(prefix))
 }
 
 /// `rewrite FROM TO [last|break]` within a location that forwards.
@@ -267,7 +278,18 @@ fn placeholders(value: &str) -> Option<String> {
 }
 
 /// `proxy_set_header` as the host, the forwarded fields and others.
-fn headers(scope: &Scope<'_>, authority: &str, keys: &mut Keys, notes: &mut Notes) {
+fn headers(
+    scope: &Scope<'_>,
+    authority: &str,
+    keys: &mut Keys,
+    route: &mut Keys,
+    notes: &mut Notes,
+) {
+    let copied = access::copied(scope);
+    let is_copied = |name: &str, value: &str| {
+        let mut copied = copied.iter();
+        copied.any(|(variable, field)| variable == value && field.eq_ignore_ascii_case(name))
+    };
     let mut host = authority.to_owned();
     let mut forwarded = "none";
     let mut set = Keys::default();
@@ -293,6 +315,13 @@ fn headers(scope: &Scope<'_>, authority: &str, keys: &mut Keys, notes: &mut Note
                 }
             }
             (_, "") => set.set(name, "false"),
+            (_, value) if is_copied(name, value) => {}
+            (_, "$request_id") => {
+                route.set(
+                    "request_id",
+                    format!("{{ field = {} }}", quoted(&name.to_ascii_lowercase())),
+                );
+            }
             (_, value) if placeholders(value).is_some() => {
                 set.text(name, &placeholders(value).unwrap_or_default());
             }
@@ -304,7 +333,29 @@ fn headers(scope: &Scope<'_>, authority: &str, keys: &mut Keys, notes: &mut Note
     }
     keys.text("host", &host);
     keys.text("forwarded", forwarded);
+    trust(scope, forwarded == "x", keys, notes);
     if !set.is_empty() {
         keys.set("headers", set.inline());
     }
+}
+
+/// `set_real_ip_from` as the networks whose `X-Forwarded-For` is believed.
+fn trust(scope: &Scope<'_>, is_forwarded: bool, keys: &mut Keys, notes: &mut Notes) {
+    let networks = scope.all("set_real_ip_from");
+    let Some(first) = networks.first() else {
+        return;
+    };
+    let header = scope.last("real_ip_header");
+    let is_read = header.is_some_and(|it| it.argument(0).eq_ignore_ascii_case("x-forwarded-for"));
+    if !is_read || !is_forwarded {
+        notes.add(
+            first,
+            "left out: `trust` goes with `X-Forwarded-For`, which servers get",
+        );
+        return;
+    }
+    let networks = networks.iter().map(|it| it.argument(0));
+    let networks = networks.filter(|it| !it.starts_with("unix:"));
+    let networks: Vec<_> = networks.map(quoted).collect();
+    keys.set("trust", format!("[{}]", networks.join(", ")));
 }

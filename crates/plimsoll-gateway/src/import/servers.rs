@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use super::Notes;
 use super::locations::{self, Scope};
 use super::nginx::Directive;
-use super::toml::quoted;
+use super::toml::{Keys, quoted};
 use super::upstreams::Upstreams;
+use super::variants::{host_of, is_for_plain, is_of_listener};
 
 /// Directives that concern the process or what plimsoll does by itself.
-const WITHOUT_EFFECT: [&str; 24] = [
+const WITHOUT_EFFECT: [&str; 25] = [
     "user",
     "worker_processes",
     "worker_rlimit_nofile",
@@ -26,6 +27,7 @@ const WITHOUT_EFFECT: [&str; 24] = [
     "tcp_nodelay",
     "server_tokens",
     "types_hash_max_size",
+    "types_hash_bucket_size",
     "server_names_hash_bucket_size",
     "server_names_hash_max_size",
     "variables_hash_bucket_size",
@@ -59,6 +61,8 @@ struct Server<'a> {
     names: Vec<String>,
     is_default: bool,
     is_https_redirect: bool,
+    /// Hosts for which an `if` returns something else.
+    returning: Vec<(&'a str, &'a Directive)>,
 }
 
 pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut Notes) {
@@ -106,6 +110,10 @@ pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut 
 
 fn is_known(directive: &Directive) -> bool {
     let name = directive.name.as_str();
+    // By which WebSockets are upgraded to; they are anyway.
+    if name == "map" && directive.argument(0) == "$http_upgrade" {
+        return true;
+    }
     WITHOUT_EFFECT.contains(&name) || READ.contains(&name)
 }
 
@@ -120,7 +128,11 @@ fn server<'a>(
         names: Vec::new(),
         is_default: false,
         is_https_redirect: is_https_redirect(directive),
+        returning: Vec::new(),
     };
+    let has_plain_redirect = directive
+        .all("if")
+        .any(|it| is_for_plain(it) && it.last("return").is_some_and(leads_to_https));
     let certificate = directive
         .last("ssl_certificate")
         .zip(directive.last("ssl_certificate_key"));
@@ -172,7 +184,11 @@ fn server<'a>(
         {
             listener.certificates.push(certificate.clone());
         }
-        if server.is_https_redirect {
+        let is_plain = !listen
+            .arguments
+            .iter()
+            .any(|it| it == "ssl" || it == "quic");
+        if server.is_https_redirect || (has_plain_redirect && is_plain) {
             listener.redirects += 1;
         } else {
             listener.others += 1;
@@ -180,6 +196,10 @@ fn server<'a>(
         server.is_default |= is_default;
         server.listeners.push(address);
     }
+    server.returning = directive
+        .all("if")
+        .filter_map(|it| Some((host_of(it)?, it.last("return")?)))
+        .collect();
     for names in directive.all("server_name") {
         for name in &names.arguments {
             match name.as_str() {
@@ -207,9 +227,19 @@ fn server<'a>(
 fn is_https_redirect(server: &Directive) -> bool {
     let mut roots = server.all("location").filter(|it| it.arguments == ["/"]);
     let of_root = roots.next().and_then(|it| it.last("return"));
-    let Some(returned) = server.last("return").or(of_root) else {
-        return false;
-    };
+    let returned = server.last("return").or(of_root);
+    if returned.is_some_and(leads_to_https) {
+        return true;
+    }
+    // For each of its names, as certbot writes it; others get a 404.
+    let mut of_hosts = server.all("if").filter(|it| host_of(it).is_some());
+    server.all("location").next().is_none()
+        && returned.is_none_or(|it| it.argument(0) == "404")
+        && of_hosts.any(|it| it.last("return").is_some_and(leads_to_https))
+}
+
+/// Whether `return` leads to the same URL by `https`.
+fn leads_to_https(returned: &Directive) -> bool {
     let target = returned.arguments.last().map_or("", String::as_str);
     let hosts = ["$host", "$server_name", "$http_host"];
     hosts
@@ -284,12 +314,35 @@ fn write_routes(
             notes.left_out(directive);
         }
     }
+    for directive in server.directive.all("if").filter(|it| is_of_listener(it)) {
+        let returned = directive.last("return");
+        let is_read = returned.is_some_and(|it| {
+            host_of(directive).is_some() || (is_for_plain(directive) && leads_to_https(it))
+        });
+        if !is_read {
+            notes.left_out(directive);
+        }
+    }
+    for (host, returned) in &server.returning {
+        let mut keys = Keys::default();
+        keys.text("host", host);
+        keys.text("prefix", "/");
+        locations::returned(returned, &mut keys, notes);
+        out.push_str("\n[[route]]\n");
+        keys.lines(out);
+    }
     let scope = Scope::new(outer).within(&server.directive.block);
     let routes = locations::routes(server.directive, &scope, upstreams, notes);
     let mut hosts: Vec<Option<&str>> = server
         .names
         .iter()
         .map(|name| Some(name.as_str()))
+        .filter(|name| {
+            !server
+                .returning
+                .iter()
+                .any(|(host, _)| *name == Some(*host))
+        })
         .collect();
     if server.is_default || hosts.is_empty() {
         hosts.push(None);

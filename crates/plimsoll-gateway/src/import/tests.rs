@@ -162,7 +162,8 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
             server {
                 location / {
                     proxy_pass http://u;
-                    proxy_set_header X-Id $request_id;
+                    proxy_set_header X-Id $connection;
+                    proxy_set_header X-Request-Id $request_id;
                     proxy_cache zone;
                 }
                 location /php { fastcgi_pass 127.0.0.1:9000; }
@@ -175,19 +176,20 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
         &[
             "status = 501",
             "status = 502",
+            "request_id = { field = \"x-request-id\" }",
             "[upstream.u]\nservers = [\"http://10.0.0.1\"]",
         ],
         &[
             "nginx.conf:3: lua_shared_dict: left out",
             "nginx.conf:4: server: left out: servers at Unix sockets",
             "nginx.conf:4: sticky: left out",
-            "nginx.conf:8: proxy_set_header: `X-Id` is left out: `$request_id` has a variable",
-            "nginx.conf:9: proxy_cache: left out",
-            "nginx.conf:11: fastcgi_pass: responds with 501",
-            "nginx.conf:12: proxy_pass: responds with 502",
-            "nginx.conf:13: location: left out: `(?=x)` is not a regular expression here",
-            "nginx.conf:16: stream: left out",
-            "nginx.conf:11: fastcgi_pass: left out",
+            "nginx.conf:8: proxy_set_header: `X-Id` is left out: `$connection` has a variable",
+            "nginx.conf:10: proxy_cache: left out",
+            "nginx.conf:12: fastcgi_pass: responds with 501",
+            "nginx.conf:13: proxy_pass: responds with 502",
+            "nginx.conf:14: location: left out: `(?=x)` is not a regular expression here",
+            "nginx.conf:17: stream: left out",
+            "nginx.conf:12: fastcgi_pass: left out",
         ],
     );
 }
@@ -223,6 +225,144 @@ fn rewrites_headers_and_layers() {
         &[
             "rewrite: left out",
             "auth_basic_user_file: passwords have to be hashed",
+        ],
+    );
+}
+
+#[test]
+fn conditions_become_routes_and_variables_their_values() {
+    check(
+        r#"
+        upstream ui { server 10.0.0.1:1; }
+        server {
+            listen 80;
+            set $host_of api;
+            location / {
+                set $target "http://ui";
+                if ($http_accept = "application/json; profile=\"x\"") { set $target "http://10.0.0.2"; }
+                if ($request_method ~ ^(POST|PUT)$) { set $target http://10.0.0.3; add_header X y; }
+                if ($arg_old) { return 410; }
+                if ($http_x_old) { return 410 gone; }
+                proxy_pass $target;
+                proxy_set_header X-Of ${host_of}-$host_offset;
+            }
+            location /swag/ {
+                set $upstream_app cloud; set $upstream_port 443; set $upstream_proto https;
+                proxy_pass $upstream_proto://$upstream_app:$upstream_port;
+            }
+            location /rand { set $x $request_id; proxy_pass http://ui; }
+        }
+        "#,
+        &[
+            "path = \"/swag\"\nredirect = { to = \"{path}/{query}\", status = 301 }",
+            "prefix = \"/swag/\"\nproxy = { to = \"https://cloud:443\"",
+            "regex = \"(?-i:/rand.*)\"",
+            "regex = \"(?-i:/.*)\"\nheader = { x-old = true }\nrespond = { status = 410, body = \"gone\" }",
+            "regex = \"(?-i:/.*)\"\nmethod = [\"POST\", \"PUT\"]\nproxy = { to = \"http://10.0.0.3\"",
+            "regex = \"(?-i:/.*)\"\nheader = { accept = \"application/json; profile=\\\"x\\\"\" }\nproxy = { to = \"http://10.0.0.2\"",
+            "regex = \"(?-i:/.*)\"\nproxy = { to = \"ui\"",
+        ],
+        &[
+            "nginx.conf:9: add_header: left out",
+            "nginx.conf:10: if: left out: `$arg_old` is no condition of a route",
+            "proxy_set_header: `X-Of` is left out: `api-$host_offset` has a variable",
+            "set: left out: `$request_id` depends on the request",
+        ],
+    );
+}
+
+#[test]
+fn redirects_of_certbot_are_redirects() {
+    check(
+        r#"
+        server {
+            listen 443 ssl;
+            server_name example.org www.example.org;
+            if ($host = www.example.org) { return 301 https://example.org$request_uri; }
+            location / { proxy_pass http://127.0.0.1:3000; }
+        }
+        server {
+            if ($host = example.org) { return 301 https://$host$request_uri; }
+            if ($host = www.example.org) { return 301 https://$host$request_uri; }
+            listen 80; server_name example.org www.example.org;
+            return 404;
+        }
+        server {
+            listen 8080; listen 8443 ssl;
+            server_name both.example.org;
+            if ($scheme != "https") { return 301 https://$host$request_uri; }
+            location / { proxy_pass http://127.0.0.1:3001; }
+        }
+        "#,
+        &[
+            "address = \":443\"",
+            "address = \":80\"\nredirect_https = { status = 301 }",
+            "address = \":8080\"\nredirect_https = { status = 301 }",
+            "address = \":8443\"\ntls",
+            "host = \"www.example.org\"\nprefix = \"/\"\nredirect = { to = \"https://example.org{path}{query}\", status = 301 }",
+            "host = \"example.org\"\nprefix = \"/\"\nproxy = { to = \"http://127.0.0.1:3000\"",
+            "host = \"both.example.org\"\nprefix = \"/\"\nproxy = { to = \"http://127.0.0.1:3001\"",
+        ],
+        &["nginx.conf:14: server: another server has the same name, or is a default too"],
+    );
+}
+
+#[test]
+fn what_is_closed_stays_closed() {
+    check(
+        r"
+        upstream sso { server 10.0.0.9:9091; }
+        server {
+            listen 80;
+            set_real_ip_from 10.0.0.0/8;
+            set_real_ip_from unix:;
+            real_ip_header X-Forwarded-For;
+            location = /check { internal; proxy_pass http://sso/api/verify; }
+            location = /plain-check { proxy_pass http://10.0.0.8; }
+            location /app/ {
+                auth_request /check;
+                auth_request_set $user $upstream_http_remote_user;
+                proxy_set_header Remote-User $user;
+                proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+                proxy_pass http://127.0.0.1:1;
+            }
+            location /other/ { auth_request /plain-check; proxy_pass http://127.0.0.1:2; }
+            location /lost/ { auth_request /nowhere; proxy_pass http://127.0.0.1:3; }
+            location /files/ { auth_request /check; alias /srv/; }
+            location /office/ { allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:4; }
+            location /blocked/ { deny 192.0.2.1; proxy_pass http://127.0.0.1:5; }
+            location /either/ {
+                satisfy any; allow 10.0.0.0/8; deny all;
+                auth_basic x; auth_basic_user_file /etc/htpasswd;
+                proxy_pass http://127.0.0.1:6;
+            }
+            location /read/ { limit_except GET HEAD { deny all; } proxy_pass http://127.0.0.1:7; }
+        }
+        ",
+        &[
+            "path = \"/check\"\nrespond = { status = 404",
+            "prefix = \"/blocked/\"\nproxy = { to = \"http://127.0.0.1:5\"",
+            "prefix = \"/office/\"\nrespond = { status = 403",
+            "prefix = \"/either/\"\nproxy = { to = \"http://127.0.0.1:6\"",
+            "basic_auth",
+            "prefix = \"/other/\"\nproxy = { auth = { to = \"http://10.0.0.8/plain-check\" }",
+            "prefix = \"/files/\"\nrespond = { status = 403",
+            "prefix = \"/lost/\"\nrespond = { status = 403",
+            "prefix = \"/read/\"\nmethod = [\"GET\", \"HEAD\"]\nproxy",
+            "prefix = \"/read/\"\nrespond = { status = 403",
+            "prefix = \"/app/\"\nproxy = { auth = { to = \"sso\", path = \"/api/verify\", copy = [\"remote-user\"] }",
+            "forwarded = \"x\", trust = [\"10.0.0.0/8\"]",
+        ],
+        &[
+            "auth_request: the service gets the fields of the request",
+            "auth_request: the service gets the fields of the request",
+            "auth_request: responds with 403: `/nowhere` does not forward",
+            "auth_request: responds with 403: a service authorizes requests that are forwarded",
+            "deny: responds with 403 to every client",
+            "deny: left out: a route has no condition on addresses",
+            "deny: every client needs the password",
+            "auth_basic_user_file: passwords have to be hashed",
+            "set_real_ip_from: left out: `trust` goes with",
         ],
     );
 }

@@ -106,7 +106,6 @@ impl<X> FlowTable<X> {
     }
 
     /// How many there are.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

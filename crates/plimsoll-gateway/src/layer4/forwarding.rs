@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use plimsoll_model::Clock as _;
 use plimsoll_server::{AccessLog, Datagram, Effects, LoggedConnection, SessionId, WorkerContext};
-use plimsoll_wire::{EcnCodepoint, SystemClock};
+use plimsoll_wire::{EcnCodepoint, SystemClock, return_free_memory};
 
 use super::figures::{Dropped, End, ListenerFigures, WorkerFigures};
 use super::flows::{Flow, FlowLimits, FlowTable, Index};
@@ -39,7 +39,12 @@ pub(super) struct Forwarding<X> {
     pub(super) plan: Arc<DatagramPlan>,
     /// Empty between two sweeps; kept for its memory.
     expired: Vec<Index>,
+    /// The most flows since memory was given back.
+    most: usize,
 }
+
+/// Flows whose memory is given back once most of them are gone: about a megabyte.
+const FLOOD: usize = 4096;
 
 impl<X> Forwarding<X> {
     pub(super) fn new(plan: &Arc<DatagramPlan>, context: &WorkerContext) -> Self {
@@ -50,6 +55,7 @@ impl<X> Forwarding<X> {
             upstream: Upstream::of_worker(&plan.upstream, context),
             plan: Arc::clone(plan),
             expired: Vec::new(),
+            most: 0,
         }
     }
 
@@ -147,6 +153,7 @@ impl<X> Forwarding<X> {
                 }
                 self.close(index, End::ServerReset, now, effects)
             }
+            // It has no socket, so the next datagram tries again.
             io::ErrorKind::QuotaExceeded => {
                 self.figures.count_dropped(Dropped::NoSocket);
                 self.forget(index, End::ConnectFailed, now)
@@ -166,6 +173,7 @@ impl<X> Forwarding<X> {
         effects: &mut Effects,
         mut forgotten: impl FnMut(Index, Flow<X>),
     ) {
+        self.most = self.most.max(self.table.len());
         let mut expired = std::mem::take(&mut self.expired);
         self.table.expired(now, &mut expired);
         for index in expired.drain(..) {
@@ -175,6 +183,15 @@ impl<X> Forwarding<X> {
         }
         self.expired = expired;
         self.table.shrink();
+    }
+
+    /// Gives memory back after a flood; for after a sweep.
+    pub(super) fn return_memory(&mut self) {
+        if self.most > FLOOD && self.table.len() < self.most / 4 {
+            self.most = self.table.len();
+            self.expired = Vec::new();
+            return_free_memory();
+        }
     }
 
     fn close(

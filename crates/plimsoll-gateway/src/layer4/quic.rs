@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hashbrown::HashTable;
-use plimsoll_server::{Datagram, DatagramHandler, Effects, SessionId, WorkerContext};
+use plimsoll_server::{Datagram, DatagramHandler, Effects, SessionId, SessionMatch, WorkerContext};
 use plimsoll_wire::{EcnCodepoint, LongHeader, LongKind, QuicHeader};
 
 pub(crate) use self::ids::ServerIds;
@@ -151,6 +151,37 @@ impl QuicFlows {
         self.open(now, datagram, new, effects)
     }
 
+    /// Whether a datagram is of a connection that is known, and how that is known.
+    fn session_of(&self, datagram: &Datagram<'_>) -> Option<SessionMatch> {
+        let path = (datagram.peer, datagram.local);
+        match QuicHeader::parse(datagram.bytes) {
+            // It is dropped here as well as elsewhere.
+            Err(_) => Some(SessionMatch::Path),
+            Ok(QuicHeader::Long(header)) => {
+                let key = self.ids.path_key(header.destination, path);
+                self.find(key).map(|_| SessionMatch::Path)
+            }
+            Ok(QuicHeader::Short { rest }) => {
+                let ids = || self.ids.lengths().filter_map(|length| rest.get(..length));
+                if ids().any(|id| self.find(self.ids.path_key(id, path)).is_some()) {
+                    Some(SessionMatch::Path)
+                } else if ids().any(|id| self.ids.server(self.ids.key(id)).is_some()) {
+                    Some(SessionMatch::Id)
+                } else if self
+                    .flows
+                    .table
+                    .of_path(datagram.peer, datagram.local)
+                    .is_some()
+                {
+                    Some(SessionMatch::Path)
+                } else {
+                    let recent = self.ids.recent(datagram.peer.ip());
+                    recent.map(|_| SessionMatch::Guess)
+                }
+            }
+        }
+    }
+
     fn open(
         &mut self,
         now: Instant,
@@ -267,9 +298,16 @@ impl QuicFlows {
         let mut ended = Vec::new();
         let sweeping = &mut self.flows;
         sweeping.sweep(now, effects, |index, flow| ended.push((index, flow.extra)));
+        let is_swept = !ended.is_empty();
         for (index, connection) in ended {
             self.forget(index, &connection);
         }
+        if is_swept && self.by_id.len() < self.by_id.capacity() / 4 {
+            let table = &self.flows.table;
+            self.by_id
+                .shrink_to(self.by_id.len() * 2, |entry| entry.key(table).0);
+        }
+        self.flows.return_memory();
     }
 
     fn forget(&mut self, index: Index, connection: &Connection) {
@@ -386,6 +424,10 @@ impl DatagramHandler for QuicHandler {
 
     fn next_wake(&self) -> Option<Instant> {
         self.0.borrow().flows.table.next_sweep()
+    }
+
+    fn session_of(&self, datagram: &Datagram<'_>) -> Option<SessionMatch> {
+        self.0.borrow().session_of(datagram)
     }
 
     fn keeps(&self, session: SessionId) -> bool {

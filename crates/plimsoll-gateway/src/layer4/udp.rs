@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plimsoll_server::{Datagram, DatagramHandler, Effects, SessionId, WorkerContext};
+use plimsoll_server::{Datagram, DatagramHandler, Effects, SessionId, SessionMatch, WorkerContext};
 use plimsoll_wire::EcnCodepoint;
 
 use super::attempts::source_key;
@@ -72,11 +72,19 @@ impl DatagramHandler for UdpHandler {
     }
 
     fn on_wake(&mut self, now: Instant, effects: &mut Effects) {
-        self.0.borrow_mut().sweep(now, effects, |_, _| {});
+        let flows = &mut *self.0.borrow_mut();
+        flows.sweep(now, effects, |_, _| {});
+        flows.return_memory();
     }
 
     fn next_wake(&self) -> Option<Instant> {
         self.0.borrow().table.next_sweep()
+    }
+
+    fn session_of(&self, datagram: &Datagram<'_>) -> Option<SessionMatch> {
+        let flows = self.0.borrow();
+        let known = flows.table.of_path(datagram.peer, datagram.local);
+        known.map(|_| SessionMatch::Path)
     }
 
     fn keeps(&self, session: SessionId) -> bool {

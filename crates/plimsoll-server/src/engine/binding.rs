@@ -74,8 +74,17 @@ impl Binding {
                 if let Address::Unix(path) = address {
                     binding.file = Some(UnixFile::at(path)?);
                 }
+                let mut sockets = own.sockets;
+                // Two workers with one socket would both have sessions of one client.
+                if let (Transport::Udp, Some(port)) = (own.transport, own.bound.port())
+                    && sockets.len() < count
+                {
+                    let missing = count - sockets.len();
+                    let (more, _) = Sockets::bind(Transport::Udp, port, missing, true)?;
+                    sockets.extend(more.into_descriptors());
+                }
                 binding.address = own.bound;
-                binding.hold(own.sockets, count)?;
+                binding.hold(sockets, count)?;
             }
             (None, None, Address::Unix(path)) => {
                 let (sockets, file) = Sockets::bind_unix(path, listener.mode, count, shares)?;

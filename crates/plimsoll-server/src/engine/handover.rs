@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use plimsoll_wire::RelayEnd;
 use socket2::{Domain, Socket, Type};
 
 use crate::engine::Key;
@@ -27,6 +28,37 @@ pub struct HandedOver {
     pub active: usize,
     /// In the order in which they were bound.
     pub sockets: Vec<OwnedFd>,
+    /// The workers of the process, which go on with sessions of datagrams.
+    pub workers: usize,
+}
+
+/// Links by which another process passes on datagrams of one listener.
+#[derive(Debug)]
+pub struct RelayLinks {
+    /// Where the configuration says that it listens.
+    pub address: Address,
+    /// Of several listeners with the same address, which one.
+    pub nth: usize,
+    /// One to each worker, in their order, for each worker of the other process.
+    pub links: Vec<OwnedFd>,
+}
+
+/// Links for `workers` workers to `before` workers of another process: those of each worker, and the other ends.
+pub(super) fn links(
+    workers: usize,
+    before: usize,
+) -> io::Result<(Vec<Vec<OwnedFd>>, Vec<OwnedFd>)> {
+    let mut theirs = Vec::with_capacity(workers * before);
+    let ours = (0..workers).map(|_| {
+        let of_worker = (0..before).map(|_| {
+            let (ours, other) = RelayEnd::pair()?;
+            theirs.push(other);
+            Ok(ours)
+        });
+        of_worker.collect::<io::Result<Vec<_>>>()
+    });
+    let ours = ours.collect::<io::Result<_>>()?;
+    Ok((ours, theirs))
 }
 
 impl HandedOver {
@@ -45,7 +77,14 @@ pub(super) struct OfferedSockets {
 
 impl OfferedSockets {
     /// The sockets that another process gets.
-    pub(super) fn handed_over(&self, key: &Key, bound: &Address) -> io::Result<HandedOver> {
+    ///
+    /// - `workers`: how many there are.
+    pub(super) fn handed_over(
+        &self,
+        key: &Key,
+        bound: &Address,
+        workers: usize,
+    ) -> io::Result<HandedOver> {
         let sockets = self.sockets.iter().map(OwnedFd::try_clone);
         Ok(HandedOver {
             transport: key.0,
@@ -55,6 +94,7 @@ impl OfferedSockets {
             first: self.first,
             active: self.active,
             sockets: sockets.collect::<io::Result<_>>()?,
+            workers,
         })
     }
 }

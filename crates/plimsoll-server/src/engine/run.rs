@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -48,6 +49,11 @@ pub(crate) enum Command {
         limits: Limits,
         done: oneshot::Sender<io::Result<()>>,
     },
+    /// Sessions of datagrams go on with what another process sends by these links.
+    Follow {
+        links: Vec<(Key, Vec<OwnedFd>)>,
+        done: oneshot::Sender<()>,
+    },
     /// Take what waits to be accepted, then listen no more.
     Close { done: oneshot::Sender<()> },
     /// Let connections end; the reply is how many had not by the end of the time.
@@ -70,6 +76,10 @@ pub(crate) struct Update {
     pub(crate) quic: Option<quinn::ServerConfig>,
     /// The number of the first worker's socket of QUIC among those of the port.
     pub(crate) first_number: usize,
+    /// Links to the workers of another process, for datagrams of its sessions.
+    pub(crate) before: Vec<OwnedFd>,
+    /// How many workers there are.
+    pub(crate) workers: usize,
     /// None if it listens already; several where another process had more workers.
     pub(crate) sockets: Vec<Socket>,
 }
@@ -204,6 +214,19 @@ impl Listeners {
                 } => {
                     done.send(self.apply(updates, limits).await).ok();
                 }
+                Command::Follow { links, done } => {
+                    for (key, links) in links {
+                        if let Some(Listening {
+                            served: ListenerService::Datagram(listener),
+                            ..
+                        }) = self.listening.get(&key)
+                        {
+                            // Without a link the other process begins new sessions.
+                            listener.follow(links).ok();
+                        }
+                    }
+                    done.send(()).ok();
+                }
                 Command::Close { done } => {
                     self.keep_only(|_, listening| listening.is_last).await;
                     done.send(()).ok();
@@ -315,13 +338,11 @@ impl Listeners {
                 )
             }
             Serves::Datagram(handler) => {
-                let socket = only_udp(sockets)?;
-                let listener = DatagramListener::new(socket, worker, handler(context))?;
-                let running = Rc::clone(&listener).run(stopped);
-                (
-                    ListenerService::Datagram(listener),
-                    vec![spawn_local(running)],
-                )
+                let (sockets, handler) = (all_udp(sockets)?, handler(context));
+                let (workers, before) = (update.workers, update.before);
+                let listener = DatagramListener::new(sockets, worker, workers, handler, before)?;
+                let tasks = listener.start(&stopped);
+                (ListenerService::Datagram(listener), tasks)
             }
             Serves::Http { http3: None, .. } => {
                 return Err(io::Error::other("the socket is of another kind"));
@@ -520,7 +541,16 @@ fn accept_all(
     Ok(tasks.collect())
 }
 
-/// The socket of a worker for datagrams; what others get that another process had, the system hands to the rest of them
+/// The sockets of a worker for datagrams.
+fn all_udp(sockets: Vec<Socket>) -> io::Result<Vec<std::net::UdpSocket>> {
+    let sockets = sockets.into_iter().map(|socket| match socket {
+        Socket::Udp(socket) => Ok(socket),
+        Socket::Tcp(_) | Socket::Unix(_) => Err(io::Error::other("the socket is of another kind")),
+    });
+    sockets.collect()
+}
+
+/// The socket of a worker for QUIC; what others get that another process had, the system hands to the rest of them
 /// once they are closed.
 fn only_udp(sockets: Vec<Socket>) -> io::Result<std::net::UdpSocket> {
     match sockets.into_iter().next() {

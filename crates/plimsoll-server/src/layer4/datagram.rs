@@ -22,6 +22,17 @@ pub struct Datagram<'a> {
     pub bytes: &'a [u8],
 }
 
+/// How a handler knows that a datagram is of one of its sessions; the surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SessionMatch {
+    /// By both addresses.
+    Path,
+    /// By an identifier in the datagram, from another address.
+    Id,
+    /// It may be of another one.
+    Guess,
+}
+
 /// Takes the datagrams of a listener on one worker.
 ///
 /// It has no socket and reads no clock: it says what is to be done by [`Effects`], and the listener does it, in their
@@ -42,8 +53,8 @@ pub trait DatagramHandler {
     ) {
     }
 
-    /// Called when a session could not be opened, or its upstream does not take datagrams. A session that could not be
-    /// opened is closed already.
+    /// Called when the upstream of a session does not take datagrams. For one that could not be opened, whatever the
+    /// reason, the error is [`QuotaExceeded`](io::ErrorKind::QuotaExceeded); it is closed already.
     fn on_failure(
         &mut self,
         _now: Instant,
@@ -59,6 +70,12 @@ pub trait DatagramHandler {
     /// When it has something to do, even if nothing comes before.
     fn next_wake(&self) -> Option<Instant> {
         None
+    }
+
+    /// The session that a datagram is of. While another process of a hand-over lives, it gets those that are of none here.
+    /// A handler without sessions takes every datagram.
+    fn session_of(&self, _datagram: &Datagram<'_>) -> Option<SessionMatch> {
+        Some(SessionMatch::Path)
     }
 
     /// Whether it goes on with a session of the handler that a reload has replaced, such as by state that both have of

@@ -2,27 +2,37 @@
 //!
 //! All datagrams of one system call are handled before their effects are carried out: datagrams of one length to
 //! one peer leave by one system call.
+//!
+//! Once another process has taken over, a listener reads its socket no more. Its sessions go on with the datagrams that
+//! the other process passes to it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::pending;
 use std::io;
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
 use plimsoll_model::Clock;
-use plimsoll_wire::{DatagramSocket, UpstreamSocket, UpstreamSockets};
+use plimsoll_wire::{
+    DatagramPath, DatagramSocket, RelayBuffer, RelayEnd, UpstreamSocket, UpstreamSockets,
+};
 use tokio::sync::{Notify, watch};
-use tokio::task::yield_now;
+use tokio::task::{JoinHandle, spawn_local, yield_now};
 
-use crate::layer4::datagram::{Datagram, DatagramHandler};
+use crate::layer4::datagram::{Datagram, DatagramHandler, SessionMatch};
 use crate::layer4::effects::{Effect, Effects, SessionId};
+use crate::layer4::relay::{RelayOutcome, Relays};
 use crate::observe::counters::Cut;
 use crate::worker::Worker;
 
 /// Reads before others have their turn.
 const TURN: usize = 32;
+
+/// Sessions whose places are kept when they are gone.
+const FEW_SESSIONS: usize = 1024;
 
 /// How often in a row what a handler does about a failure may fail itself.
 const MOST_FAILURES: usize = 4;
@@ -30,11 +40,21 @@ const MOST_FAILURES: usize = 4;
 /// A UDP listener on one worker.
 pub(crate) struct DatagramListener {
     worker: Rc<Worker>,
-    socket: DatagramSocket,
+    /// At least one; several where another process had more workers.
+    sockets: Vec<DatagramSocket>,
     upstreams: UpstreamSockets,
     state: RefCell<State>,
     /// The next wake may be another one.
     rescheduled: Notify,
+    relays: Relays,
+    /// How many workers the engine has.
+    workers: usize,
+    /// The sessions that a drain was told of, once the listener lingers.
+    lingering: Cell<Option<usize>>,
+    /// No session is left.
+    emptied: Notify,
+    /// Ends the tasks that read links.
+    closed: watch::Sender<bool>,
 }
 
 struct State {
@@ -45,14 +65,26 @@ struct State {
 }
 
 impl DatagramListener {
+    /// - `sockets`: at least one.
+    /// - `workers`: how many the engine has.
+    /// - `before`: links to the workers of the process before this one.
     pub(crate) fn new(
-        socket: UdpSocket,
+        sockets: Vec<UdpSocket>,
         worker: Rc<Worker>,
+        workers: usize,
         handler: Box<dyn DatagramHandler>,
+        before: Vec<OwnedFd>,
     ) -> io::Result<Rc<Self>> {
+        let sockets = sockets.into_iter().map(DatagramSocket::new);
+        let before = before.into_iter().map(RelayEnd::new);
         Ok(Rc::new(Self {
             worker,
-            socket: DatagramSocket::new(socket)?,
+            sockets: sockets.collect::<io::Result<_>>()?,
+            relays: Relays::new(before.collect::<io::Result<_>>()?),
+            workers: workers.max(1),
+            lingering: Cell::new(None),
+            emptied: Notify::new(),
+            closed: watch::Sender::new(false),
             upstreams: UpstreamSockets::new()?,
             state: RefCell::new(State {
                 handler,
@@ -73,38 +105,167 @@ impl DatagramListener {
         self.rescheduled.notify_one();
     }
 
-    /// Takes datagrams until it is stopped, which closes every session.
-    pub(crate) async fn run(self: Rc<Self>, mut stopped: watch::Receiver<bool>) {
+    /// Takes datagrams until it is stopped, which closes every session unless another process has taken over.
+    pub(crate) fn start(self: &Rc<Self>, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+        for (number, end) in self.relays.before() {
+            spawn_local(Rc::clone(self).follow_before(number, end));
+        }
+        let numbers = 0..self.sockets.len();
+        let tasks = numbers.map(|number| {
+            let (listener, mut stopped) = (Rc::clone(self), stopped.clone());
+            spawn_local(async move {
+                tokio::select! {
+                    _ = stopped.changed() => {}
+                    () = listener.receive(number) => {}
+                }
+            })
+        });
+        let mut tasks: Vec<_> = tasks.collect();
+        tasks.push(spawn_local(Rc::clone(self).run(stopped.clone())));
+        tasks
+    }
+
+    /// Sessions go on with what another process sends by these links, also when the listener is stopped.
+    pub(crate) fn follow(self: &Rc<Self>, links: Vec<OwnedFd>) -> io::Result<()> {
+        for link in links {
+            let end = Rc::new(RelayEnd::new(link)?);
+            let number = self.relays.add_after(&end);
+            spawn_local(Rc::clone(self).follow_after(number, end));
+        }
+        Ok(())
+    }
+
+    async fn run(self: Rc<Self>, mut stopped: watch::Receiver<bool>) {
         tokio::select! {
             _ = stopped.changed() => {}
-            () = self.receive() => {}
             () = self.receive_replies() => {}
             () = self.wake() => {}
         }
+        let remaining = self.remaining(self.state.borrow().sessions.len());
+        if self.relays.has_after() && remaining > 0 {
+            spawn_local(self.linger());
+        } else {
+            self.close();
+        }
+    }
+
+    /// Goes on with its sessions until there are none, or the worker ends.
+    async fn linger(self: Rc<Self>) {
+        self.lingering.set(Some(0));
+        self.count_sessions(self.remaining(self.state.borrow().sessions.len()));
+        tokio::select! {
+            () = self.emptied.notified() => {}
+            () = self.worker.drain.over() => {}
+            () = self.receive_replies() => {}
+            () = self.wake() => {}
+        }
+        self.count_sessions(0);
+        self.lingering.set(None);
+        self.close();
+    }
+
+    fn close(&self) {
+        self.closed.send_replace(true);
         let sessions = std::mem::take(&mut self.state.borrow_mut().sessions);
         drop(sessions);
     }
 
-    async fn receive(&self) {
+    /// What keeps a listener that lingers: its sessions, and a process before it, which is reached through this one.
+    fn remaining(&self, sessions: usize) -> usize {
+        sessions + usize::from(self.relays.has_before())
+    }
+
+    /// Has a drain wait for the sessions, if the listener lingers.
+    fn count_sessions(&self, now: usize) {
+        if let Some(before) = self.lingering.get() {
+            self.worker.linger(before, now);
+            self.lingering.set(Some(now));
+            if now == 0 {
+                self.emptied.notify_one();
+            }
+        }
+    }
+
+    /// - `number`: that of the socket.
+    async fn receive(&self, number: usize) {
+        let socket = &self.sockets[number];
+        // The kernel chose the worker of the process before in the same way, unless that had fewer of them.
+        let likely = self.worker.number + number * self.workers;
         loop {
             for _ in 0..TURN {
                 // An error is about a datagram sent earlier, which is lost as any may be.
-                self.socket.readable().await.ok();
+                socket.readable().await.ok();
                 let buffer = &mut *self.worker.datagrams();
+                let may_be_elsewhere = self.relays.has_before();
                 self.event(|_, handler, now, effects| {
-                    let received = self.socket.try_receive(buffer, |path, bytes| {
-                        let datagram = Datagram {
-                            local: path.local,
-                            peer: path.peer,
-                            ecn: path.ecn,
-                            bytes,
-                        };
-                        handler.on_datagram(now, &datagram, effects);
+                    let received = socket.try_receive(buffer, |path, bytes| {
+                        let datagram = datagram(path, bytes);
+                        let is_passed = may_be_elsewhere
+                            && handler
+                                .session_of(&datagram)
+                                .is_none_or(|found| found > SessionMatch::Id)
+                            && self.relays.ask(likely, path, bytes);
+                        if !is_passed {
+                            handler.on_datagram(now, &datagram, effects);
+                        }
                     });
                     received.ok();
                 });
             }
             yield_now().await;
+        }
+    }
+
+    /// Takes datagrams that the process before sends back.
+    async fn follow_before(self: Rc<Self>, number: usize, end: Rc<RelayEnd>) {
+        let (mut buffer, mut closed) = (RelayBuffer::default(), self.closed.subscribe());
+        loop {
+            let received = tokio::select! {
+                _ = closed.wait_for(|is_closed| *is_closed) => return,
+                received = end.receive(&mut buffer) => received,
+            };
+            match received {
+                Ok(Some(message)) => {
+                    if self.relays.returned(&message) == RelayOutcome::Handle {
+                        self.event(|_, handler, now, effects| {
+                            let datagram = datagram(message.path, message.bytes);
+                            handler.on_datagram(now, &datagram, effects);
+                        });
+                    }
+                }
+                Ok(None) | Err(_) => {
+                    self.relays.end_before(number);
+                    let sessions = self.state.borrow().sessions.len();
+                    return self.count_sessions(self.remaining(sessions));
+                }
+            }
+        }
+    }
+
+    /// Takes datagrams that the process after receives.
+    async fn follow_after(self: Rc<Self>, number: usize, end: Rc<RelayEnd>) {
+        let (mut buffer, mut closed) = (RelayBuffer::default(), self.closed.subscribe());
+        let mut is_closed = false;
+        loop {
+            let received = tokio::select! {
+                _ = closed.wait_for(|is_closed| *is_closed), if !is_closed => {
+                    // Those that wait go back: the other process begins sessions for them.
+                    is_closed = true;
+                    end.stop_receiving();
+                    continue;
+                }
+                received = end.receive(&mut buffer) => received,
+            };
+            match received {
+                Ok(Some(message)) => self.event(|_, handler, now, effects| {
+                    let datagram = datagram(message.path, message.bytes);
+                    let found = handler.session_of(&datagram).filter(|_| !is_closed);
+                    if self.relays.asked(number, found, &message) == RelayOutcome::Handle {
+                        handler.on_datagram(now, &datagram, effects);
+                    }
+                }),
+                Ok(None) | Err(_) => return self.relays.end_after(number),
+            }
         }
     }
 
@@ -191,6 +352,11 @@ impl DatagramListener {
         if handler.next_wake() != before {
             self.rescheduled.notify_one();
         }
+        // A flood leaves nothing behind.
+        if sessions.capacity() > FEW_SESSIONS && sessions.len() < sessions.capacity() / 4 {
+            sessions.shrink_to(sessions.len() * 2);
+        }
+        self.count_sessions(self.remaining(sessions.len()));
     }
 
     /// Carries out every effect; returns the sessions that could not be opened.
@@ -200,7 +366,9 @@ impl DatagramListener {
         sessions: &mut HashMap<SessionId, UpstreamSocket>,
     ) -> Vec<(SessionId, io::ErrorKind)> {
         let mut failures = Vec::new();
-        let most = self.socket.most_segments();
+        // Sockets of one port are the same to those who get what they send.
+        let socket = &self.sockets[0];
+        let most = socket.most_segments();
         for (effect, segment) in effects.joined(most) {
             match effect {
                 Effect::Reply {
@@ -209,9 +377,9 @@ impl DatagramListener {
                     ecn,
                     bytes,
                 } => {
-                    let from = self.socket.local().ip().is_unspecified().then(|| from.ip());
+                    let from = socket.local().ip().is_unspecified().then(|| from.ip());
                     in_segments(bytes, segment, |bytes, segment| {
-                        self.socket.try_send(to, from, ecn, bytes, segment)
+                        socket.try_send(to, from, ecn, bytes, segment)
                     });
                 }
                 Effect::Send {
@@ -240,12 +408,22 @@ impl DatagramListener {
                         Ok(opened) => {
                             sessions.insert(session, opened);
                         }
-                        Err(error) => failures.push((session, error.kind())),
+                        // There is no descriptor or no port left, or no way to the upstream.
+                        Err(_) => failures.push((session, io::ErrorKind::QuotaExceeded)),
                     }
                 }
             }
         }
         failures
+    }
+}
+
+fn datagram(path: DatagramPath, bytes: &[u8]) -> Datagram<'_> {
+    Datagram {
+        local: path.local,
+        peer: path.peer,
+        ecn: path.ecn,
+        bytes,
     }
 }
 

@@ -153,7 +153,7 @@ pub(crate) fn run(
         None => Vec::new(),
         Some(predecessor) => predecessor.sockets().map_err(at_socket)?,
     };
-    let engine =
+    let mut engine =
         Engine::take_over(&plan.engine, counters, taken).map_err(|error| could_not(&error))?;
     let successors = takeover.map(Successors::listen).transpose();
     let successors = successors.map_err(at_socket)?;
@@ -164,7 +164,7 @@ pub(crate) fn run(
     match predecessor {
         None => manager.ready(&status(&plan, &engine)),
         Some(predecessor) => {
-            predecessor.end().map_err(at_socket)?;
+            predecessor.end(engine.take_links()).map_err(at_socket)?;
             manager.took_over(&status(&plan, &engine));
         }
     }

@@ -22,6 +22,8 @@ const MOST_P99: &str = "2s";
 struct Up {
     served: Served,
     admin: String,
+    /// The server that it forwards to, if it is a gateway.
+    behind: Option<Served>,
     /// Removed with it.
     _files: MaterialFiles,
 }
@@ -34,17 +36,38 @@ impl Up {
 
     /// - `listen`: more lines of `[[listen]]`.
     fn start_with(limits: &str, listen: &str) -> Self {
-        let files = MaterialFiles::new();
         // Long enough that it does not fit what the kernel keeps.
         let body = "x".repeat(20_000);
+        Self::serving(
+            limits,
+            listen,
+            &format!("respond = {{ body = \"{body}\" }}"),
+        )
+    }
+
+    /// A gateway to the same server without limits of its own.
+    fn gateway(limits: &str, listen: &str) -> Self {
+        let behind = Self::start("").served;
+        let url = behind.url.trim_end_matches('/');
+        let gateway = Self::serving(limits, listen, &format!("proxy = \"{url}\""));
+        Self {
+            behind: Some(behind),
+            ..gateway
+        }
+    }
+
+    /// - `action`: that of the route.
+    fn serving(limits: &str, listen: &str, action: &str) -> Self {
+        let files = MaterialFiles::new();
         let text = format!(
-            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n{listen}\n[[route]]\nrespond = {{ body = \"{body}\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n"
+            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n{listen}\n[[route]]\n{action}\n[admin]\naddress = \"127.0.0.1:0\"\n[limits]\n{limits}\n"
         );
         let path = files.write("plimsoll.toml", &text);
         let (served, [admin]) = Served::with_more(&mut command(&["up", &path.to_string_lossy()]));
         Self {
             served,
             admin,
+            behind: None,
             _files: files,
         }
     }
@@ -125,8 +148,40 @@ fn survives_on(up: &Up, class: &str, counter: &str, more: &[&str]) -> Value {
     assert!(cost < MOST_BYTES, "{cost} bytes in {output}");
     eventually(|| up.counter(&name) > 0);
     assert_eq!(up.counter("plimsoll_panics_total"), 0);
-    keep_row(class, counter, up.counter(&name), &summary);
+    let shown = match up.behind {
+        Some(_) => format!("{class}, gateway"),
+        None => class.to_owned(),
+    };
+    keep_row(&shown, counter, up.counter(&name), &summary);
     summary
+}
+
+#[test]
+fn a_gateway_withstands_every_class() {
+    let short = |name: &str| format!("{name} = \"500ms\"");
+    for (class, counter, limits) in [
+        ("slow-headers", "header_timeout", short("header_timeout")),
+        ("slow-body", "body_timeout", short("body_timeout")),
+        ("slow-read", "write_timeout", short("write_timeout")),
+        (
+            "connection-flood",
+            "header_timeout",
+            short("header_timeout"),
+        ),
+        ("rapid-reset", "http2_resets", String::new()),
+        ("made-you-reset", "http2_provoked_resets", String::new()),
+        ("continuation-flood", "http2_continuations", String::new()),
+        ("hpack-bomb", "http2_header_list", String::new()),
+        ("settings-flood", "http2_settings", String::new()),
+        ("ping-flood", "http2_pings", String::new()),
+        ("empty-data-flood", "http2_empty_data", String::new()),
+        ("window-update-flood", "http2_window_updates", String::new()),
+        ("smuggling", "length_and_coding", String::new()),
+    ] {
+        survives_on(&Up::gateway(&limits, ""), class, counter, &[]);
+    }
+    let secure = Up::gateway("", "tls = [{ self_signed = true }]\nhttp3 = true");
+    survives_on(&secure, "h3-reset-flood", "http3_resets", &["--insecure"]);
 }
 
 #[test]

@@ -137,7 +137,8 @@ fn shown(response: Option<Response>, port: u16, is_nginx: bool) -> String {
             && (status < 400 || name != "cache-control")
         {
             // nginx makes the targets of redirects URLs.
-            let own = ["shop.test", "cloud.test"].map(|host| format!("http://{host}:{port}/"));
+            let own = ["shop.test", "cloud.test", "edge.test"]
+                .map(|host| format!("http://{host}:{port}/"));
             let value = own
                 .iter()
                 .fold(value.clone(), |value, own| value.replace(own, "/"));
@@ -319,6 +320,34 @@ fn a_site_with_several_services_behind_nginx() {
             "GET /plain.js",
             "GET /assets/app.css",
             "GET /missing.css",
+        ],
+    );
+}
+
+#[test]
+fn services_chosen_by_method_and_field_behind_nginx() {
+    same(
+        include_str!("nginx_import/services.conf"),
+        "edge.test",
+        &[
+            "GET /",
+            "POST /orders|x",
+            "PUT /orders|x",
+            "PURGE /orders",
+            "GET /kind",
+            "GET /kind/a?kind=old",
+            "GET /kind/a?kind=new",
+            "GET /read/a",
+            "HEAD /read/a",
+            "DELETE /read/a",
+            "GET /read",
+            "GET /read?x=1",
+            "GET /private/a",
+            "GET /internal/a",
+            "GET /files/app.css",
+            "GET /files/missing.css",
+            "GET /members/a",
+            "GET /check",
         ],
     );
 }

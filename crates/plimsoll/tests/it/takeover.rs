@@ -1,7 +1,7 @@
 //! One process of the program takes over from another while requests are on their way.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
@@ -335,6 +335,118 @@ fn quic_that_ends_at_the_gateway_goes_on_in_the_old_process() {
     }
     without_failure(run);
     old.into_iter().for_each(ends);
+}
+
+#[test]
+fn quic_that_is_forwarded_goes_on_in_the_old_process() {
+    let relayed = Relayed::new();
+    let service = &relayed.service;
+    let backends = ["first", "second", "third"].map(|body| relayed.backend(body));
+    let text = |threads: usize, backend: &Served| {
+        let (_, port) = backend.url.trim_end_matches('/').rsplit_once(':').unwrap();
+        format!(
+            "threads = {threads}\ndrain = \"30s\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+            quic = {{ to = \"udp://127.0.0.1:{port}\", idle_timeout = \"3s\" }}\n[admin]\naddress = \"127.0.0.1:0\"\n"
+        )
+    };
+    service.files.write("plimsoll.toml", &text(2, &backends[0]));
+    let (mut running, [admin]) = Served::with_more(&mut command(&service.arguments()));
+    let (_, address) = running.url.split_once("://").unwrap();
+    let url = format!("https://{address}");
+    let reaches = |body: &str| {
+        let condition = format!("body == '{body}'");
+        let check = ["check", &url, "--insecure", "--http3", "--expect"];
+        plimsoll(&[&check[..], &[&condition]].concat()).exits(0);
+    };
+    reaches("first");
+    let before = metric(&admin, "plimsoll_gateway_flows_active", "");
+    let expected = ["-c", "4", "-p", "4", "--http3", "--expect", "body == first"];
+    let run = load(&url, &expected);
+    eventually(|| metric(&admin, "plimsoll_gateway_flows_active", "") >= before + 4);
+    let mut old = Vec::new();
+    // The third one knows neither the connections of the first nor those of the second.
+    for (threads, body, backend) in [(3, "second", &backends[1]), (1, "third", &backends[2])] {
+        let next = service.start(&text(threads, backend));
+        assert_eq!(next.url, running.url, "the same port");
+        for _ in 0..6 {
+            reaches(body);
+        }
+        old.push(std::mem::replace(&mut running, next));
+    }
+    without_failure(run);
+    // They end once their connections have been silent.
+    old.into_iter().for_each(ends);
+    reaches("third");
+}
+
+#[test]
+fn flows_of_datagrams_go_on_in_the_old_process() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = server.local_addr().unwrap();
+    // Each client gets the port that the server sees.
+    thread::spawn(move || {
+        while let Ok((_, peer)) = server.recv_from(&mut [0; 8]) {
+            server
+                .send_to(peer.port().to_string().as_bytes(), peer)
+                .unwrap();
+        }
+    });
+    let service = Service::new();
+    let text = |threads: usize, drain: &str| {
+        format!(
+            "threads = {threads}\ndrain = \"{drain}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+            udp = {{ to = \"udp://{to}\", idle_timeout = \"5s\" }}\n"
+        )
+    };
+    let mut running = service.start(&text(2, "60s"));
+    let address = running
+        .url
+        .trim_start_matches("udp://")
+        .trim_end_matches('/')
+        .to_owned();
+    let client = || {
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(&address).unwrap();
+        client
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        client
+    };
+    let port_of = |client: &UdpSocket| {
+        client.send(b"x").unwrap();
+        let mut buffer = [0; 8];
+        let length = client.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    let mut clients: Vec<(UdpSocket, String)> = Vec::new();
+    let add = |clients: &mut Vec<(UdpSocket, String)>| {
+        for _ in 0..8 {
+            let client = client();
+            let port = port_of(&client);
+            clients.push((client, port));
+        }
+    };
+    add(&mut clients);
+    let mut old = Vec::new();
+    for threads in [4, 1] {
+        let next = service.start(&text(threads, "60s"));
+        old.push(std::mem::replace(&mut running, next));
+        // Both processes read for a moment, so a flow that begins now may be in either.
+        (0..8).for_each(|_| drop(port_of(&client())));
+        for (client, port) in &clients {
+            assert_eq!(&port_of(client), port, "the flow is the same");
+        }
+    }
+    drop(clients);
+    old.into_iter().for_each(ends);
+    // The end of a drain cuts them: the next datagram begins a flow in the new process.
+    let short = service.start(&text(2, "100ms"));
+    ends(std::mem::replace(&mut running, short));
+    let client = client();
+    let port = port_of(&client);
+    let next = service.start(&text(2, "60s"));
+    ends(std::mem::replace(&mut running, next));
+    assert_ne!(port_of(&client), port);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_server::{Engine, HandedOver, Transport};
+use plimsoll_server::{Engine, HandedOver, RelayLinks, Transport};
 use plimsoll_wire::{receive_with_descriptors, send_with_descriptors};
 use serde_json::{Value, json};
 
@@ -19,10 +19,7 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The first line of the new process; the version of what follows.
-const REQUEST: &[u8] = b"plimsoll takeover 1";
-
-/// The line that it sends once it serves.
-const READY: &[u8] = b"ready";
+const REQUEST: &[u8] = b"plimsoll takeover 2";
 
 /// The running server, which still serves.
 #[derive(Debug)]
@@ -78,6 +75,7 @@ impl Predecessor {
                 first: number("first")?,
                 active: number("active")?,
                 sockets,
+                workers: number("workers")?,
             };
             (!handed_over.sockets.is_empty()).then_some(handed_over)
         });
@@ -85,8 +83,17 @@ impl Predecessor {
     }
 
     /// Reports that this process serves; the other one drains then.
-    pub(super) fn end(self) -> io::Result<()> {
-        send_with_descriptors(&self.0, READY, &[])
+    ///
+    /// - `links`: by which it gets datagrams of its sessions.
+    pub(super) fn end(self, links: Vec<RelayLinks>) -> io::Result<()> {
+        let mut descriptors = Vec::new();
+        let links = links.into_iter().map(|it| {
+            let count = it.links.len();
+            descriptors.extend(it.links);
+            json!({ "address": it.address.to_string(), "nth": it.nth, "links": count })
+        });
+        let document = json!({ "ready": links.collect::<Vec<_>>() });
+        send_with_descriptors(&self.0, document.to_string().as_bytes(), &descriptors)
     }
 }
 
@@ -168,12 +175,31 @@ pub(super) fn hand_over(stream: &UnixStream, engine: &Engine) -> io::Result<bool
             "first": listener.first,
             "active": listener.active,
             "sockets": count,
+            "workers": listener.workers,
         })
     });
     let document = json!({ "listeners": listeners.collect::<Vec<_>>() });
     send_with_descriptors(stream, document.to_string().as_bytes(), &descriptors)?;
-    let answer = receive_with_descriptors(stream)?;
-    Ok(answer.is_some_and(|(text, _)| text == READY))
+    let Some((text, descriptors)) = receive_with_descriptors(stream)? else {
+        return Ok(false);
+    };
+    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "unexpected report");
+    let document: Value = serde_json::from_slice(&text).map_err(|_| invalid())?;
+    let ready = document["ready"].as_array().ok_or_else(invalid)?;
+    let mut descriptors = descriptors.into_iter();
+    let links = ready.iter().map(|it| {
+        let number = |key: &str| {
+            let number = it[key].as_u64();
+            number.and_then(|number| usize::try_from(number).ok())
+        };
+        Some(RelayLinks {
+            address: it["address"].as_str()?.parse().ok()?,
+            nth: number("nth")?,
+            links: descriptors.by_ref().take(number("links")?).collect(),
+        })
+    });
+    engine.follow(links.collect::<Option<_>>().ok_or_else(invalid)?);
+    Ok(true)
 }
 
 fn bounded(stream: &UnixStream) -> io::Result<()> {

@@ -1,0 +1,260 @@
+//! `set`, `if` and `limit_except` of a location: each condition that a route can have becomes a route of its own.
+//!
+//! nginx runs these directives in their order: the first `return` ends the request, and the last `set` of a variable
+//! holds. Of routes the first one that matches counts, so those with a `return` come first, in their order, and those
+//! with a `set` follow in reverse.
+
+use super::Notes;
+use super::nginx::Directive;
+use super::toml::{Keys, quoted};
+
+/// One of the routes that a location becomes.
+#[derive(Debug)]
+pub(super) struct Variant {
+    /// What its requests have to meet besides the path.
+    pub(super) conditions: Keys,
+    /// The directives of the location, with the values of its variables.
+    pub(super) block: Vec<Directive>,
+    /// Every request gets a 403.
+    pub(super) is_forbidden: bool,
+}
+
+/// Variables with their values; later ones replace earlier ones.
+type Variables = Vec<(String, String)>;
+
+/// The routes of a location, in their order; at least one.
+///
+/// - `server`: the directives of the server, which come before those of the location.
+/// - `own`: those of the location; empty for the route of the server itself.
+pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Notes) -> Vec<Variant> {
+    let mut variables = Variables::new();
+    let mut returning = Vec::new();
+    let mut setting = Vec::new();
+    let levels = [(server, true), (own, false)];
+    let levels = levels
+        .into_iter()
+        .flat_map(|(block, is_server)| block.iter().map(move |directive| (directive, is_server)));
+    for (directive, is_server) in levels {
+        match directive.name.as_str() {
+            "set" => set(directive, &mut variables, notes),
+            // Those of the server choose it, or its listener.
+            "if" if is_server && is_of_listener(directive) => {}
+            "if" => match condition(directive) {
+                Some(conditions) => {
+                    conditional(directive, conditions, &mut returning, &mut setting, notes);
+                }
+                None => notes.add(
+                    directive,
+                    format!(
+                        "left out: `{}` is no condition of a route",
+                        shown(directive)
+                    ),
+                ),
+            },
+            _ => {}
+        }
+    }
+    let mut base = Keys::default();
+    let methods = own.iter().rev().find(|it| it.name == "limit_except");
+    let forbidden = methods.map(|methods| limited(methods, own, &mut base, notes));
+    let mut variants = Vec::new();
+    for (conditions, returned) in returning {
+        let block = [own, std::slice::from_ref(&returned)].concat();
+        variants.push(variant(conditions, &block, &variables));
+    }
+    for (mut conditions, own_variables) in setting.into_iter().rev() {
+        conditions.inherit(&base);
+        let variables = [variables.as_slice(), &own_variables].concat();
+        variants.push(variant(conditions, own, &variables));
+    }
+    variants.push(variant(base, own, &variables));
+    variants.extend(forbidden);
+    variants
+}
+
+fn variant(conditions: Keys, block: &[Directive], variables: &[(String, String)]) -> Variant {
+    Variant {
+        conditions,
+        block: block.iter().map(|it| replaced(it, variables)).collect(),
+        is_forbidden: false,
+    }
+}
+
+/// Whether an `if` concerns the host or the scheme, by which the listener or the server is chosen.
+pub(super) fn is_of_listener(directive: &Directive) -> bool {
+    matches!(
+        words(directive).first(),
+        Some(&("$host" | "$http_host" | "$scheme"))
+    )
+}
+
+/// The host that an `if` is for.
+pub(super) fn host_of(directive: &Directive) -> Option<&str> {
+    match words(directive).as_slice() {
+        ["$host" | "$http_host", "=", name] => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether an `if` is for requests without TLS.
+pub(super) fn is_for_plain(directive: &Directive) -> bool {
+    matches!(
+        words(directive).as_slice(),
+        ["$scheme", "=", "http"] | ["$scheme", "!=", "https"]
+    )
+}
+
+fn set(directive: &Directive, variables: &mut Variables, notes: &mut Notes) {
+    let value = with_values(directive.argument(1), variables);
+    if value.contains('$') {
+        notes.add(
+            directive,
+            format!("left out: `{value}` depends on the request"),
+        );
+    } else {
+        variables.push((directive.argument(0).to_owned(), value));
+    }
+}
+
+/// Takes the block of an `if` into the list that it belongs to.
+fn conditional(
+    directive: &Directive,
+    conditions: Keys,
+    returning: &mut Vec<(Keys, Directive)>,
+    setting: &mut Vec<(Keys, Variables)>,
+    notes: &mut Notes,
+) {
+    let mut variables = Variables::new();
+    for inner in &directive.block {
+        match inner.name.as_str() {
+            "set" => set(inner, &mut variables, notes),
+            "return" => {}
+            _ => notes.left_out(inner),
+        }
+    }
+    if let Some(returned) = directive.last("return") {
+        returning.push((conditions, returned.clone()));
+    } else if !variables.is_empty() {
+        setting.push((conditions, variables));
+    }
+}
+
+/// `limit_except` as a condition of the route, and the route for other methods.
+fn limited(
+    directive: &Directive,
+    own: &[Directive],
+    base: &mut Keys,
+    notes: &mut Notes,
+) -> Variant {
+    let is_closed = matches!(directive.block.as_slice(), [only] if only.name == "deny" && only.argument(0) == "all");
+    if !is_closed {
+        notes.add(
+            directive,
+            "other methods get a 403: only `deny all` is translated",
+        );
+    }
+    let methods: Vec<_> = directive.arguments.iter().map(|it| quoted(it)).collect();
+    base.set("method", format!("[{}]", methods.join(", ")));
+    let mut forbidden = variant(Keys::default(), own, &[]);
+    forbidden.is_forbidden = true;
+    forbidden
+}
+
+/// The condition of an `if` as keys of a route.
+fn condition(directive: &Directive) -> Option<Keys> {
+    let mut keys = Keys::default();
+    let mut table = |key: &str, name: &str, value: String| {
+        let mut inner = Keys::default();
+        inner.set(&name.replace('_', "-"), value);
+        keys.set(key, inner.inline());
+    };
+    match words(directive).as_slice() {
+        ["$request_method", "=", method] => keys.text("method", method),
+        ["$request_method", "~", pattern] => {
+            let methods = pattern.strip_prefix("^(")?.strip_suffix(")$")?.split('|');
+            let is_method = |it: &str| it.bytes().all(|it| it.is_ascii_uppercase());
+            let methods: Vec<_> = methods.collect();
+            if !methods.iter().all(|it| is_method(it)) {
+                return None;
+            }
+            let methods: Vec<_> = methods.iter().map(|it| quoted(it)).collect();
+            keys.set("method", format!("[{}]", methods.join(", ")));
+        }
+        [name, "=", value] if !value.is_empty() => {
+            if let Some(field) = name.strip_prefix("$http_") {
+                table("header", field, quoted(value));
+            } else {
+                let name = name.strip_prefix("$arg_")?;
+                keys.set(
+                    "query",
+                    format!("{{ {} = {} }}", super::toml::key_text(name), quoted(value)),
+                );
+            }
+        }
+        [name] => table("header", name.strip_prefix("$http_")?, "true".to_owned()),
+        _ => return None,
+    }
+    Some(keys)
+}
+
+/// The words between the parentheses.
+fn words(directive: &Directive) -> Vec<&str> {
+    let count = directive.arguments.len();
+    let words = directive.arguments.iter().enumerate().map(|(at, word)| {
+        let word = if at == 0 {
+            word.strip_prefix('(').unwrap_or(word)
+        } else {
+            word
+        };
+        if at + 1 == count {
+            word.strip_suffix(')').unwrap_or(word)
+        } else {
+            word
+        }
+    });
+    // The parentheses may stand by themselves.
+    let all: Vec<_> = words.collect();
+    let first = usize::from(all.first().is_some_and(|it| it.is_empty()));
+    let last =
+        all.len() - usize::from(all.len() > first && all.last().is_some_and(|it| it.is_empty()));
+    all.get(first..last).unwrap_or_default().to_vec()
+}
+
+fn shown(directive: &Directive) -> String {
+    words(directive).join(" ")
+}
+
+/// A directive with the values of variables in their place.
+fn replaced(directive: &Directive, variables: &[(String, String)]) -> Directive {
+    let arguments = directive.arguments.iter();
+    Directive {
+        arguments: arguments.map(|it| with_values(it, variables)).collect(),
+        block: directive
+            .block
+            .iter()
+            .map(|it| replaced(it, variables))
+            .collect(),
+        ..directive.clone()
+    }
+}
+
+fn with_values(text: &str, variables: &[(String, String)]) -> String {
+    let mut text = text.to_owned();
+    for (name, value) in variables.iter().rev() {
+        let Some(bare) = name.strip_prefix('$') else {
+            continue;
+        };
+        text = text.replace(&format!("${{{bare}}}"), value);
+        let mut replaced = String::new();
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once(name.as_str()) {
+            replaced.push_str(before);
+            let goes_on = after.starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+            replaced.push_str(if goes_on { name } else { value });
+            rest = after;
+        }
+        replaced.push_str(rest);
+        text = replaced;
+    }
+    text
+}
