@@ -16,7 +16,7 @@ pub fn mail_server() -> (SocketAddr, thread::JoinHandle<String>) {
         let mut write = |line: &str| {
             writer
                 .write_all(format!("{line}\r\n").as_bytes())
-                .expect("the client reads")
+                .expect("the client reads");
         };
         write("220 ready");
         let (mut mail, mut is_data) = (String::new(), false);
