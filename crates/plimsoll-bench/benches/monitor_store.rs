@@ -179,9 +179,9 @@ fn start(criterion: &mut Criterion) {
                 for _ in 0..iterations {
                     let empty = tempfile::tempdir().expect("a folder");
                     let folder = if is_first { empty.path() } else { kept.path() };
-                    let began = SystemClock.now();
+                    let start = SystemClock.now();
                     let monitor = begin(folder);
-                    took += SystemClock.now().saturating_duration_since(began);
+                    took += SystemClock.now().saturating_duration_since(start);
                     drop(monitor);
                 }
                 took

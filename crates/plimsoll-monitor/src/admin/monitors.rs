@@ -344,11 +344,17 @@ pub(super) async fn one(
         return Err(missing().await);
     };
     let handle = &api.handle;
-    let rows = handle
+    let mut rows = handle
         .store
         .results(handle.org, view.id, Timestamp(i64::MAX), 50)
         .await
         .map_err(refused)?;
+    // Results reach the store in batches, and the first one is shown at once.
+    if let Some(last) = view.last.as_ref().filter(|_| view.regions.is_empty())
+        && rows.first().is_none_or(|row| row.at < last.at)
+    {
+        rows.insert(0, ResultRow::of(view.id, 0, last));
+    }
     let filter = IncidentFilter {
         monitor: Some(view.id),
         open: None,

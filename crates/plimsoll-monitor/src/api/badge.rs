@@ -68,16 +68,12 @@ impl Look {
     pub(crate) fn of(
         mut take: impl FnMut(&str) -> Option<String>,
     ) -> Result<Self, (&'static str, String)> {
-        let style = match take("style") {
-            None => Style::default(),
-            Some(name) => match Style::ALL.iter().find(|(known, _)| *known == name) {
-                Some((_, style)) => *style,
-                None => {
-                    let known = Style::ALL.map(|(known, _)| known).join(", ");
-                    return Err(("style", format!("must be one of {known}")));
-                }
-            },
-        };
+        let name = take("style").unwrap_or_else(|| "flat".to_owned());
+        let found = Style::ALL.iter().find(|(known, _)| *known == name);
+        let (_, style) = *found.ok_or_else(|| {
+            let known = Style::ALL.map(|(known, _)| known).join(", ");
+            ("style", format!("must be one of {known}"))
+        })?;
         let mut color = |key| match take(key) {
             None => Ok(None),
             Some(text) => match color_of(&text) {

@@ -217,7 +217,10 @@ impl<'a> Frame<'a> {
             strip,
             days: self.strip(&component.days),
             uptime: match percent {
-                Some(percent) => self.t.with("uptime", "percent", &percent),
+                Some(percent) => self
+                    .t
+                    .with("uptime", "percent", &percent)
+                    .replace("{n}", &component.days.len().to_string()),
                 None => self.t.text("uptime_none").to_owned(),
             },
             latency,

@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn names_may_be_those_that_clients_request() {
-        let tls = r#"{ acme = { on_demand = true, accept_terms = true, most_per_hour = 7 } }"#;
+        let tls = "{ acme = { on_demand = true, accept_terms = true, most_per_hour = 7 } }";
         let text = listen(tls);
         let plan = check(&(listen(tls) + &text)).unwrap();
         assert!(plan.acme.is_empty());

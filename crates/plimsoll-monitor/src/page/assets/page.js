@@ -130,6 +130,12 @@
     };
     const events = new EventSource(base + "/events");
     events.addEventListener("change", soon);
+    // A page of the browser's cache may be older than the last change, and so may one whose connection was lost.
+    let missed = performance.getEntriesByType("navigation")[0]?.transferSize === 0;
+    events.addEventListener("open", () => {
+      if (missed) soon();
+      missed = true;
+    });
     setInterval(refresh, 60000);
   }
 })();

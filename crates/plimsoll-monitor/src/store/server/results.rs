@@ -214,19 +214,25 @@ impl Results {
 
     /// Writes what waits on the disk.
     pub(super) async fn drain(&self) -> Result<(), StoreError> {
+        /// Rows of one insert: batches of single flushes are put together, since ClickHouse wants few large inserts.
+        const ROWS: u64 = 20_000;
+
         let Some(spill) = &self.spill else {
             return Ok(());
         };
         loop {
             let _writing = self.writing.lock().await;
-            let Some(text) = spill.borrow().oldest().map_err(spill_error)? else {
+            let oldest = spill.borrow().oldest(ROWS).map_err(spill_error)?;
+            let Some((text, batches)) = oldest else {
                 return Ok(());
             };
             // A line that is damaged is left out: it would hold up all others.
             let mut lines: Vec<Line> = text.lines().filter_map(Line::of_text).collect();
             self.insert(&mut lines).await?;
             let mut spill = spill.borrow_mut();
-            spill.pop().map_err(spill_error)?;
+            for _ in 0..batches {
+                spill.pop().map_err(spill_error)?;
+            }
             self.counts.spilled.store(spill.rows(), Ordering::Relaxed);
         }
     }

@@ -98,12 +98,18 @@ impl Spill {
         Ok(deleted)
     }
 
-    /// The lines of the oldest batch, which stays.
-    pub(super) fn oldest(&self) -> io::Result<Option<String>> {
-        let Some(batch) = self.batches.front() else {
-            return Ok(None);
-        };
-        fs::read_to_string(self.folder.join(batch.name())).map(Some)
+    /// The lines of the oldest batches, which stay, and how many batches that are: at least one, and more up to `most` rows.
+    pub(super) fn oldest(&self, most: u64) -> io::Result<Option<(String, usize)>> {
+        let (mut lines, mut rows, mut count) = (String::new(), 0, 0);
+        for batch in &self.batches {
+            rows += batch.rows;
+            if count > 0 && rows > most {
+                break;
+            }
+            lines.push_str(&fs::read_to_string(self.folder.join(batch.name()))?);
+            count += 1;
+        }
+        Ok((count > 0).then_some((lines, count)))
     }
 
     /// Deletes the oldest batch.
@@ -159,7 +165,10 @@ mod tests {
         assert_eq!(spill.rows(), 3);
         spill.push("[4]\n", 1).unwrap();
         let mut all = String::new();
-        while let Some(lines) = spill.oldest().unwrap() {
+        let (lines, count) = spill.oldest(3).unwrap().unwrap();
+        assert_eq!((lines.as_str(), count), ("[1]\n[2]\n[3]\n", 2));
+        while let Some((lines, count)) = spill.oldest(1).unwrap() {
+            assert_eq!(count, 1);
             all.push_str(&lines);
             spill.pop().unwrap();
         }
@@ -177,7 +186,8 @@ mod tests {
         let mut spill = Spill::open(folder.path(), 10).unwrap();
         assert_eq!(spill.push("12345\n", 3).unwrap(), 0);
         assert_eq!(spill.push("67890\n", 2).unwrap(), 3);
-        assert_eq!(spill.oldest().unwrap().as_deref(), Some("67890\n"));
+        let (lines, _) = spill.oldest(1).unwrap().unwrap();
+        assert_eq!(lines, "67890\n");
         assert_eq!(spill.rows(), 2);
     }
 }

@@ -213,7 +213,7 @@ fn results_wait_on_the_disk_while_clickhouse_is_away_and_none_is_lost_or_counted
     });
 }
 
-/// 20,000 checks a minute, one a minute of each monitor. RUN_SLOW_TESTS=1 takes ClickHouse away for ten minutes of them,
+/// 20,000 checks a minute, one a minute of each monitor. `RUN_SLOW_TESTS=1` takes ClickHouse away for ten minutes of them,
 /// otherwise for half a minute; the time is that of the results, not of the test.
 #[test]
 fn an_outage_at_full_rate_is_spilled_and_drained_beside_new_results() {
@@ -221,8 +221,8 @@ fn an_outage_at_full_rate_is_spilled_and_drained_beside_new_results() {
     /// Flushes of a minute, two a second.
     const FLUSHES: usize = 120;
 
-    let minutes = std::env::var_os("RUN_SLOW_TESTS").map_or(0.5, |_| 10.0);
-    let outage = (minutes * FLUSHES as f64) as usize;
+    let half_minutes = std::env::var_os("RUN_SLOW_TESTS").map_or(1, |_| 20);
+    let outage = half_minutes * FLUSHES / 2;
     let folder = TempDir::new().unwrap();
     let mut clickhouse = ClickHouseServer::own();
     let urls = ServerUrls {

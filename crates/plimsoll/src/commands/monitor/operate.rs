@@ -20,7 +20,7 @@ pub(super) struct Listed {
     #[arg(long)]
     tag: Option<String>,
 
-    /// Only those with this health: pending, up, degraded, down, no_data or paused
+    /// Only those with this health: pending, up, degraded, down, `no_data` or paused
     #[arg(long)]
     health: Option<String>,
 
