@@ -4,6 +4,8 @@
 //! for a form, its CSRF token, so that no handler can forget it. Users of all organisations of the store sign in here;
 //! what they see is their organisation's.
 
+pub mod setup;
+
 mod form;
 
 pub(crate) mod password;

@@ -32,7 +32,7 @@ use crate::engine::running::{self, Finished};
 use crate::probe::ProbeContext;
 use crate::schedule::{Gates, Pass, Scheduler};
 use crate::store::MonitorId;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 pub use crate::agent::link::{Centre, CentreError, Link, LinkFuture, Reply};
 

@@ -1,5 +1,7 @@
 //! The HTTP interface: ours, and those of Gatus and Healthchecks.
 
+pub mod action;
+
 mod answer;
 
 mod declared;

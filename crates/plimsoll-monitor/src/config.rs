@@ -2,6 +2,8 @@
 //!
 //! The configuration of Gatus is compiled to the same plans, by [`crate::gatus`].
 
+pub mod import;
+
 mod plan;
 
 pub(crate) mod token;

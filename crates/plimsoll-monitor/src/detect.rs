@@ -3,6 +3,14 @@
 //! [`Detector`] confirms failures per region, applies the rule over regions, and drives one incident at a time through
 //! open, recovering, reopened and resolved. It reads no clock and stores nothing: effects say what to record and send.
 
+pub mod window;
+
+pub mod uptime;
+
+pub mod budget;
+
+pub(crate) mod status;
+
 mod policy;
 
 mod region;

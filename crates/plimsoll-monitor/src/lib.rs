@@ -12,13 +12,9 @@
 //! let router = api::router(monitor.handle().clone());
 //! ```
 
-mod timestamp;
-
 mod random;
 
 mod limits;
-
-mod status;
 
 pub mod config;
 
@@ -26,19 +22,11 @@ pub mod gatus;
 
 pub mod probe;
 
-mod reading;
-
 pub mod schedule;
 
 pub mod detect;
 
-pub mod window;
-
-pub mod uptime;
-
 pub mod store;
-
-pub mod budget;
 
 pub mod engine;
 
@@ -48,24 +36,18 @@ pub mod page;
 
 pub mod notify;
 
-pub mod subscribe;
-
-pub mod oncall;
-
 pub mod oidc;
-
-mod manage;
 
 mod admin;
 
-pub mod setup;
-
 pub mod api;
 
-pub mod action;
-
-pub mod import;
-
-pub use crate::reading::{CheckResult, Expectation, GatusDisplay, Judged, Reading, explain};
-pub use crate::status::{Health, Status};
-pub use crate::timestamp::{Moment, Timestamp};
+pub use crate::admin::setup;
+pub use crate::api::action;
+pub use crate::config::import;
+pub use crate::detect::status::{Health, Status};
+pub use crate::detect::{budget, uptime, window};
+pub use crate::notify::oncall;
+pub use crate::page::subscribe;
+pub use crate::probe::reading::{CheckResult, Expectation, GatusDisplay, Judged, Reading, explain};
+pub use crate::store::timestamp::{Moment, Timestamp};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Names that are counted; the oldest is forgotten for another one.
 pub(crate) const MOST: usize = 10_000;

@@ -4,6 +4,8 @@
 //! at least once, however the program ends. `channel` gives it the form of a receiver, without sending; `deliver` sends,
 //! tries again, puts mass failures together and gives up.
 
+pub mod oncall;
+
 mod channel;
 
 mod config;

@@ -4,6 +4,8 @@
 //! changed, once for all readers, and stays while the store is away; `html`, `feed` and `statuspage` render it in the
 //! language of the reader, and `routes` serves all of it at `/status/SLUG` and at `/` of the page's host.
 
+pub mod subscribe;
+
 pub(crate) mod config;
 
 mod language;

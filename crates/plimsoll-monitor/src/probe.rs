@@ -1,5 +1,7 @@
 //! Probes: one file per kind, each of which finds facts about a target and judges nothing.
 
+pub(crate) mod reading;
+
 mod context;
 
 mod capture;
@@ -33,7 +35,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::reading::Reading;
+use crate::probe::reading::Reading;
 
 pub use crate::probe::context::{ProbeContext, Reach, ReachOptions, TcpTarget};
 pub use crate::probe::dns::{DnsProbe, DnsRecord};

@@ -4,6 +4,10 @@
 //! may lose the last flush interval of them when the process is killed; what [`Store::record`] and the other changes
 //! returned from is durable.
 
+pub(crate) mod timestamp;
+
+pub(crate) mod manage;
+
 mod types;
 
 mod declared;
@@ -32,8 +36,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::timestamp::Timestamp;
-use crate::uptime::HealthAt;
+use crate::detect::uptime::HealthAt;
+use crate::store::timestamp::Timestamp;
 
 pub use crate::store::accounts::{
     Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Scope, Session, SessionChoice,

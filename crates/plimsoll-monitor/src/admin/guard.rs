@@ -18,10 +18,10 @@ use crate::admin::form::Form;
 use crate::admin::shell::{message, redirect};
 use crate::api::{Api, address_of};
 use crate::config::ApiToken;
-use crate::manage::Actor;
 use crate::page::cookie;
+use crate::store::manage::Actor;
+use crate::store::timestamp::Timestamp;
 use crate::store::{Role, Session, User};
-use crate::timestamp::Timestamp;
 
 /// Bytes of a form: monitors with all their keys, or a postmortem.
 const MOST_FORM: usize = 1024 * 1024;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::limits::{self, add};
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Attempts of an address within a minute.
 const OF_ADDRESS: (u32, Duration) = (10, Duration::from_mins(1));

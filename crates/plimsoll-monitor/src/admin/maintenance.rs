@@ -12,9 +12,9 @@ use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, html, redirect};
 use crate::api::{Api, ApiError};
 use crate::config::overlay::PlacedWindow;
-use crate::manage::{ChangeError, Put};
 use crate::store::DefinitionKind;
-use crate::timestamp::Timestamp;
+use crate::store::manage::{ChangeError, Put};
+use crate::store::timestamp::Timestamp;
 
 /// Days that the calendar looks ahead, and occurrences that it shows.
 const AHEAD: std::time::Duration = std::time::Duration::from_hours(24 * 60);

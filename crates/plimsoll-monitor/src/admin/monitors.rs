@@ -14,12 +14,12 @@ use crate::admin::shell::{
 };
 use crate::api::{Api, ApiError, budget_left, encoded, measured};
 use crate::config::{Source, What};
+use crate::detect::status::{Health, Status};
 use crate::engine::{CommandError, View};
-use crate::manage::Put;
 use crate::page::parameter;
-use crate::status::{Health, Status};
+use crate::store::manage::Put;
+use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionKind, IncidentFilter, ResultRow};
-use crate::timestamp::Timestamp;
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -24,12 +24,12 @@ use crate::admin::shell::{message, redirect};
 use crate::admin::sign_in;
 use crate::api::{Api, address_of};
 use crate::config::ApiToken;
-use crate::manage::Actor;
 use crate::oidc::{Flow, OidcPlan};
 use crate::page::{cookie, parameter};
 use crate::random;
+use crate::store::manage::Actor;
+use crate::store::timestamp::Timestamp;
 use crate::store::{Session, User};
-use crate::timestamp::Timestamp;
 
 pub(super) use crate::admin::oidc::identity::{Identity, of as identities, unlink as end_links};
 

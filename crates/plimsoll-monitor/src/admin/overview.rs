@@ -9,7 +9,7 @@ use crate::admin::incidents::{Outage, outages};
 use crate::admin::monitors::Row;
 use crate::admin::shell::{Shell, page};
 use crate::api::{Api, ApiError};
-use crate::status::Health;
+use crate::detect::status::Health;
 use crate::store::IncidentFilter;
 
 /// Open incidents that are shown.

@@ -11,10 +11,10 @@ use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
 use crate::api::{Api, encoded, is_name};
+use crate::page::subscribe;
 use crate::page::{Guard, PagePlan, parameter, share};
 use crate::store::StoreError;
-use crate::subscribe;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Subscribers that are shown; a search finds the others.
 const MOST: usize = 200;

@@ -14,10 +14,10 @@ use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, page, percent};
 use crate::api::Api;
+use crate::detect::uptime::uptime;
 use crate::page::{declared_downtime, excluded, parameter};
+use crate::store::timestamp::Timestamp;
 use crate::store::{Incident, IncidentFilter, MonitorId, StoreError};
-use crate::timestamp::Timestamp;
-use crate::uptime::uptime;
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -10,9 +10,9 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION};
 
 use crate::admin::guard::Me;
-use crate::status::Health;
+use crate::detect::status::Health;
 use crate::store::Role;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
 const STYLE: &str = include_str!("assets/admin.css");

@@ -17,11 +17,11 @@ use crate::admin::shell::{html, message, redirect};
 use crate::admin::{password, recovery, totp};
 use crate::api::{Api, address_of};
 use crate::config::ApiToken;
-use crate::manage::Actor;
 use crate::page::{cookie, parameter};
 use crate::random;
+use crate::store::manage::Actor;
+use crate::store::timestamp::Timestamp;
 use crate::store::{NewSession, SessionChoice, StoreError, User, UserEdit};
-use crate::timestamp::Timestamp;
 
 /// How long a session lasts.
 const LASTS: Duration = Duration::from_hours(7 * 24);

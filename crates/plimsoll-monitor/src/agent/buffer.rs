@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::agent::report::Found;
-use crate::reading::CheckResult;
+use crate::probe::reading::CheckResult;
 
 /// Results that wait; the oldest make room for new ones.
 #[derive(Debug)]
@@ -69,8 +69,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::status::Status;
-    use crate::timestamp::Timestamp;
+    use crate::detect::status::Status;
+    use crate::store::timestamp::Timestamp;
 
     #[test]
     fn the_oldest_make_room_and_sent_ones_are_forgotten_once() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use plimsoll_model::{Phase, Phases};
 use serde::{Deserialize, Serialize};
 
+use crate::detect::status::Status;
 use crate::engine::RemoteResult;
-use crate::reading::{CheckResult, Judged};
-use crate::status::Status;
-use crate::timestamp::Timestamp;
+use crate::probe::reading::{CheckResult, Judged};
+use crate::store::timestamp::Timestamp;
 
 /// Results of one report.
 pub(crate) const MOST_RESULTS: usize = 1_000;

@@ -16,9 +16,9 @@ use crate::api::Api;
 use crate::api::answer::ApiError;
 use crate::config::ApiToken;
 use crate::engine::Access;
-use crate::manage::Actor;
 use crate::store::Scope;
-use crate::timestamp::Timestamp;
+use crate::store::manage::Actor;
+use crate::store::timestamp::Timestamp;
 
 /// The permission of a request: whether its client sees definitions, which may hold credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,12 +16,12 @@ use crate::api::badge::{self, Badge};
 use crate::api::ping::is_same;
 use crate::api::query::Query;
 use crate::config::{Dialect, GatusSettings, What};
+use crate::detect::status::{Health, Status};
 use crate::engine::{PushedResult, View};
 use crate::gatus::duration as go_duration;
-use crate::reading::Expectation;
-use crate::status::{Health, Status};
+use crate::probe::reading::Expectation;
+use crate::store::timestamp::Timestamp;
 use crate::store::{Resolution, ResultRow, Rollup};
-use crate::timestamp::Timestamp;
 
 /// Results of one page unless the query says otherwise.
 const PAGE: usize = 50;

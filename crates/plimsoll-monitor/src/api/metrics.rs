@@ -9,9 +9,9 @@ use axum::extract::State;
 use crate::api::Api;
 use crate::api::answer::{Answer, ApiError, with_type};
 use crate::config::Dialect;
+use crate::detect::status::{Health, Status};
 use crate::engine::View;
 use crate::schedule::DropReason;
-use crate::status::{Health, Status};
 
 /// Names of metrics; each once.
 mod names {

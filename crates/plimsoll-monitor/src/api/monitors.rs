@@ -12,14 +12,14 @@ use crate::api::answer::{Answer, ApiError, json_of, svg};
 use crate::api::badge::{self, Badge, Look};
 use crate::api::query::Query;
 use crate::api::{Api, write};
-use crate::budget::{History, Slo};
 use crate::config::What;
+use crate::detect::budget::{History, Slo};
+use crate::detect::status::Health;
+use crate::detect::uptime::{Span, Uptime, uptime as uptime_of};
 use crate::engine::View;
 use crate::page::{declared_downtime, excluded};
-use crate::status::Health;
+use crate::store::timestamp::Timestamp;
 use crate::store::{Resolution, ResultRow};
-use crate::timestamp::Timestamp;
-use crate::uptime::{Span, Uptime, uptime as uptime_of};
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -7,8 +7,8 @@ use crate::api::Api;
 use crate::api::access::Held;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::query::Query;
+use crate::page::subscribe;
 use crate::store::{NoticeState, Scope, StoredNotice};
-use crate::subscribe;
 
 /// Notices of one answer.
 const MOST: usize = 500;

@@ -13,8 +13,8 @@ use crate::api::answer::{Answer, ApiError, with_type};
 use crate::api::metrics::Page;
 use crate::api::query::Query;
 use crate::config::overlay;
-use crate::reading::CheckResult;
-use crate::status::Status;
+use crate::detect::status::Status;
+use crate::probe::reading::CheckResult;
 
 /// Names of metrics; each once.
 mod names {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::query::Query;
-use crate::manage::Actor;
-use crate::subscribe::{self, Subscriber};
-use crate::timestamp::Timestamp;
+use crate::page::subscribe::{self, Subscriber};
+use crate::store::manage::Actor;
+use crate::store::timestamp::Timestamp;
 
 /// Subscribers of one answer.
 const MOST: usize = 500;

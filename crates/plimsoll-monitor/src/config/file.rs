@@ -13,13 +13,13 @@ use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
 use crate::config::{kinds, maintenance, store, token};
 use crate::notify;
+use crate::notify::oncall;
 use crate::oidc;
-use crate::oncall;
 use crate::page::config as page;
+use crate::page::subscribe;
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;
-use crate::subscribe;
 
 /// The surroundings of compiling monitors.
 pub(super) struct Context {

@@ -6,8 +6,8 @@ use jiff::civil::{Time, Weekday};
 use jiff::tz::TimeZone;
 use plimsoll_model::document::{Table, Value, as_text};
 
-use crate::timestamp::Timestamp;
-use crate::window::{Starts, Window};
+use crate::detect::window::{Starts, Window};
+use crate::store::timestamp::Timestamp;
 
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use plimsoll_client::check::Condition;
 use plimsoll_model::document::{Table, Value, as_text};
 
-use crate::budget::{self, Slo};
 use crate::config::agent::{self, Regions};
 use crate::config::file::Context;
 use crate::config::kinds;
 use crate::config::plan::{MonitorPlan, Retries, What, key_of};
+use crate::detect::budget::{self, Slo};
 use crate::detect::{DetectPolicy, FlapRule, RegionRule};
-use crate::reading::{Expectation, GatusDisplay};
+use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::schedule::{CatchUp, Timing};
 
 /// The least interval.

@@ -16,12 +16,12 @@ use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::plan::MonitorPlan;
 use crate::config::{kinds, maintenance};
+use crate::detect::window::Window;
+use crate::notify::oncall::OnCallPlan;
 use crate::notify::{self, NotifyPlan};
-use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
 use crate::page::config as page;
 use crate::probe::Reach;
-use crate::window::Window;
 
 /// Who defines something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,21 +9,21 @@ use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 use plimsoll_server::BasicAuth;
 
-use crate::budget::Slo;
 use crate::config::agent::AgentPlan;
 use crate::config::overlay::Grounds;
 use crate::config::token::ApiToken;
 use crate::detect::DetectPolicy;
+use crate::detect::budget::Slo;
+use crate::detect::window::{Cron, Window};
 use crate::notify::NotifyPlan;
+use crate::notify::oncall::OnCallPlan;
 use crate::oidc::OidcPlan;
-use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
+use crate::page::subscribe::SubscriptionPlan;
 use crate::probe::Probe;
-use crate::reading::{Expectation, GatusDisplay};
+use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::schedule::{GateLimits, Timing};
 use crate::store::{Retention, ServerOptions, ServerUrls};
-use crate::subscribe::SubscriptionPlan;
-use crate::window::{Cron, Window};
 
 /// A whole configuration.
 #[derive(Debug, Clone)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::detect::policy::DetectPolicy;
 use crate::detect::region::{RegionState, Seen};
-use crate::status::{Health, Status};
-use crate::timestamp::{Moment, Timestamp};
+use crate::detect::status::{Health, Status};
+use crate::store::timestamp::{Moment, Timestamp};
 
 /// The state of one monitor: regions, health, the open incident.
 #[derive(Debug, Clone, PartialEq, Eq)]

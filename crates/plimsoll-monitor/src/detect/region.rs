@@ -1,7 +1,7 @@
 //! Confirmation in one region: failures and successes in a row.
 
-use crate::status::Status;
-use crate::timestamp::{Moment, Timestamp};
+use crate::detect::status::Status;
+use crate::store::timestamp::{Moment, Timestamp};
 
 /// The state of one region.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::tests::shown;
 use super::*;
-use crate::status::{Health, Status};
-use crate::timestamp::{Moment, Timestamp};
+use crate::detect::status::{Health, Status};
+use crate::store::timestamp::{Moment, Timestamp};
 
 #[derive(Debug, Default)]
 struct Seen {

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::status::{Health, Status};
-use crate::timestamp::{Moment, Timestamp};
+use crate::detect::status::{Health, Status};
+use crate::store::timestamp::{Moment, Timestamp};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -9,16 +9,16 @@ use tokio::sync::watch;
 use crate::config::overlay::PlacedWindow;
 use crate::config::{AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, Plan, Source};
 use crate::detect::RegionView;
+use crate::detect::status::Health;
 use crate::notify::NotifyPlan;
+use crate::notify::oncall::OnCallPlan;
 use crate::oidc::OidcPlan;
-use crate::oncall::OnCallPlan;
 use crate::page::PagePlan;
-use crate::reading::CheckResult;
+use crate::page::subscribe::SubscriptionPlan;
+use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
-use crate::status::Health;
+use crate::store::timestamp::Timestamp;
 use crate::store::{MonitorId, StoredToken};
-use crate::subscribe::SubscriptionPlan;
-use crate::timestamp::Timestamp;
 
 /// The current state of every monitor.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::config::{MonitorPlan, Plan};
 use crate::engine::Handle;
-use crate::reading::CheckResult;
+use crate::probe::reading::CheckResult;
 use crate::store::{MonitorId, StoreError};
 
 /// One command, and where its outcome goes.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::{EveryOrCron, HeartbeatPlan};
-use crate::timestamp::{Moment, Timestamp};
+use crate::store::timestamp::{Moment, Timestamp};
 
 /// The state of one heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use plimsoll_model::{Clock, Phase};
 
 use crate::config::{MonitorPlan, What};
+use crate::detect::status::Status;
 use crate::probe::ProbeContext;
-use crate::reading::CheckResult;
+use crate::probe::reading::CheckResult;
 use crate::schedule::Pass;
-use crate::status::Status;
 use crate::store::MonitorId;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// The outcome of a check, for the loop.
 #[derive(Debug)]

@@ -22,6 +22,7 @@ use tokio::task::{self, JoinSet};
 
 use crate::config::overlay::PlacedWindow;
 use crate::config::{MonitorPlan, Plan};
+use crate::detect::window::Window;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Board, Figures};
 use crate::engine::command::{Command, CommandError};
@@ -30,11 +31,10 @@ use crate::engine::recorder::Recorder;
 use crate::engine::running::{self, Finished};
 use crate::notify::NotifyPlan;
 use crate::probe::ProbeContext;
-use crate::reading::CheckResult;
+use crate::probe::reading::CheckResult;
 use crate::schedule::{DropReason, Gates, Pass, Scheduler};
+use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
-use crate::timestamp::{Moment, Timestamp};
-use crate::window::Window;
 
 /// Results wait at most this long for others before the store gets them, and at most so many.
 const HAND_OVER: Duration = Duration::from_millis(100);

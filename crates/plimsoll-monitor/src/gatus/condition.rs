@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use crate::gatus::duration;
-use crate::reading::{GatusDisplay, Judged, Reading};
-use crate::timestamp::Timestamp;
+use crate::probe::reading::{GatusDisplay, Judged, Reading};
+use crate::store::timestamp::Timestamp;
 
 /// One condition, such as `[STATUS] == 200`.
 #[derive(Debug, Clone, PartialEq, Eq)]

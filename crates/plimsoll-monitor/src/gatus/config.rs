@@ -19,6 +19,7 @@ use crate::config::{
     BasicLogin, DEFAULT_ORGANISATION, DEFAULT_REGION, Dialect, GatusSettings, LoadError,
     MonitorPlan, Plan, StorePlan,
 };
+use crate::detect::window::{Starts, Window};
 use crate::gatus::alerting::Alerting;
 use crate::gatus::block::{Block, Findings};
 use crate::gatus::endpoint::Endpoints;
@@ -26,8 +27,7 @@ use crate::gatus::yaml::{self, Node};
 use crate::page::{Guard, PagePlan};
 use crate::schedule::GateLimits;
 use crate::store::Retention;
-use crate::timestamp::Timestamp;
-use crate::window::{Starts, Window};
+use crate::store::timestamp::Timestamp;
 
 /// Loads a file, or all files of a folder, which are merged.
 pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Plan, LoadError> {

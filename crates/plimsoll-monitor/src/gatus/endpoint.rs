@@ -11,19 +11,19 @@ use plimsoll_model::Secret;
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
 use crate::config::{MonitorPlan, Retries, What, key_of};
+use crate::detect::window::Window;
 use crate::detect::{DetectPolicy, RegionRule};
 use crate::gatus::alerting::{Alerting, Thresholds};
 use crate::gatus::block::Block;
 use crate::gatus::condition::GatusCondition;
 use crate::gatus::config::window;
+use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{
     DnsProbe, DnsRecord, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol, Probe, Reach,
     ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, UdpProbe, WebSocketProbe,
     WithDomain,
 };
-use crate::reading::{Expectation, GatusDisplay};
 use crate::schedule::{CatchUp, Timing};
-use crate::window::Window;
 
 /// Gatus's default `User-Agent`.
 const AGENT: &str = "Gatus/1.0";

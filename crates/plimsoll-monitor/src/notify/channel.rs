@@ -43,7 +43,7 @@ use url::Url;
 
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 pub use crate::notify::channel::email::Mail;
 pub(crate) use crate::notify::channel::email::Mailer;

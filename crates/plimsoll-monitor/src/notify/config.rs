@@ -10,9 +10,9 @@ use plimsoll_model::document::{Table, Value, as_text};
 use crate::config::{MonitorPlan, Source};
 use crate::notify::channel::{CHANNELS, Notifier};
 use crate::notify::message::{Message, NoticeKind};
+use crate::notify::oncall::OnCallPlan;
 use crate::notify::settings::Settings;
-use crate::oncall::OnCallPlan;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// A channel with the notices that it gets.
 #[derive(Debug, Clone)]
@@ -237,7 +237,7 @@ fn name(table: &mut Table<'_>, names: &mut HashSet<String>) -> Option<String> {
         return None;
     };
     let name = as_text(&value)?;
-    if name == crate::subscribe::CHANNEL {
+    if name == crate::page::subscribe::CHANNEL {
         return value.wrong(format!(
             "`{name}` is the name of messages to readers of pages"
         ));

@@ -13,8 +13,8 @@ use crate::engine::Board;
 use crate::notify::channel::{HttpRequest, Outgoing};
 use crate::notify::config::NotifyPlan;
 use crate::notify::message::{Message, NoticeKind, backoff};
+use crate::store::timestamp::Timestamp;
 use crate::store::{NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice};
-use crate::timestamp::Timestamp;
 
 /// For one request or mail.
 const TIMEOUT: Duration = Duration::from_secs(15);

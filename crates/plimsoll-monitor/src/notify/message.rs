@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,7 @@ use url::Url;
 use crate::oidc::OidcPlan;
 use crate::oidc::config::is_protected;
 use crate::oidc::token::{self, Claims, Expected, KeySet, Profile, TokenError};
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Of each response of a provider.
 const LIMITS: FetchLimits = FetchLimits {

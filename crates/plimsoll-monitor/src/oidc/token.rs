@@ -8,7 +8,7 @@ use ring::signature::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Keys of a provider that are kept.
 const MOST_KEYS: usize = 100;

@@ -18,7 +18,7 @@ use crate::page::PagePlan;
 use crate::page::language::Language;
 use crate::page::snapshot::{HOURS, Rows, Snapshot, days_until};
 use crate::store::StoreError;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// A snapshot without a change is made again after so long: uptime and response times go on.
 const FRESH: Duration = Duration::from_secs(30);

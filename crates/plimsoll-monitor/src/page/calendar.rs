@@ -1,6 +1,6 @@
 //! Calendars (RFC 5545).
 
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// An entry of a calendar.
 pub(crate) struct Event {

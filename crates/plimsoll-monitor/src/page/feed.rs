@@ -7,7 +7,7 @@ use askama::Template;
 use crate::page::calendar;
 use crate::page::html::{Frame, escaped, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot};
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Entries of a feed.
 const MOST: usize = 50;

@@ -13,16 +13,16 @@ use plimsoll_report::plot::{Axis, Line, Plot};
 use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
+use crate::detect::uptime::Uptime;
 use crate::page::PagePlan;
 use crate::page::html::draw::{icon, sparkline};
 use crate::page::language::Language;
 use crate::page::snapshot::{
     Body, Component, DAYS, Day, PublicIncident, PublicMaintenance, Snapshot, State, Title,
 };
+use crate::page::subscribe::Means;
+use crate::store::timestamp::Timestamp;
 use crate::store::{PublicPhase, Rollup};
-use crate::subscribe::Means;
-use crate::timestamp::Timestamp;
-use crate::uptime::Uptime;
 
 pub(crate) use crate::page::html::draw::tab_icon;
 

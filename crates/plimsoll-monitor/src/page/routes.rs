@@ -19,6 +19,7 @@ use serde_json::json;
 use crate::admin::is_tls;
 use crate::api::badge::{self, Badge, Look};
 use crate::api::{Api, not_found};
+use crate::detect::uptime::uptime;
 use crate::page::PagePlan;
 use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame, WINDOWS, Window};
@@ -28,9 +29,8 @@ use crate::page::snapshot::{
     PublicIncident, Rows, Snapshot, State as Shown, declared_downtime, excluded, incidents_of,
 };
 use crate::page::{feed, live, statuspage};
+use crate::store::timestamp::Timestamp;
 use crate::store::{DeclaredId, IncidentId, Resolution};
-use crate::timestamp::Timestamp;
-use crate::uptime::uptime;
 
 pub(crate) use crate::page::routes::guard::Sessions;
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
+use crate::detect::status::Health;
+use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime};
 use crate::engine::View;
 use crate::page::config::PagePlan;
-use crate::status::Health;
+use crate::store::timestamp::Timestamp;
 use crate::store::{
     Declared, EventKind, Impact, Incident, IncidentEvent, MonitorHistory, MonitorId, PublicPhase,
 };
-use crate::timestamp::Timestamp;
-use crate::uptime::{HealthAt, Span, Uptime, by_day, uptime};
 
 /// Days of a strip, the present one included.
 pub(crate) const DAYS: usize = 90;

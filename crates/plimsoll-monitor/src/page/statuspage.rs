@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::page::html::Frame;
 use crate::page::snapshot::{Component, Group, PublicIncident, PublicMaintenance, Snapshot, State};
+use crate::store::timestamp::Timestamp;
 use crate::store::{Impact, PublicPhase};
-use crate::timestamp::Timestamp;
 
 /// Incidents and maintenances of one answer.
 const MOST: usize = 50;

@@ -8,7 +8,7 @@ use crate::page::language::Language;
 use crate::page::snapshot::{PublicIncident, Snapshot, State, Update};
 use crate::page::statuspage;
 use crate::store::PublicPhase;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// The words of a page in one language.
 pub(crate) struct Words<'a> {

@@ -17,7 +17,7 @@ use plimsoll_model::{Clock, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::{ClientConfig, IdentityFiles, TlsError, TlsSettings, Trust};
 
-use crate::reading::Reading;
+use crate::probe::reading::Reading;
 
 /// Resources that all probes of a thread share.
 #[derive(Debug)]

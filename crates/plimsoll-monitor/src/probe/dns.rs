@@ -11,9 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
+use crate::probe::reading::Reading;
 use crate::probe::udp::{bound_for, resolve};
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
 
 /// A name and a type of records.
 #[derive(Debug, Clone, PartialEq, Eq)]

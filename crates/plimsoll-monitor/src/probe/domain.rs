@@ -11,9 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use url::Url;
 
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
+use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Where registries of top-level domains are listed (RFC 9224).
 const BOOTSTRAP: &str = "https://data.iana.org/rdap/dns.json";

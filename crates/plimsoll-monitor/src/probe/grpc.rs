@@ -9,8 +9,8 @@ use plimsoll_wire::h2;
 
 use crate::probe::context::{ProbeContext, Reach, timed};
 use crate::probe::http::HttpProbeError;
+use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
 
 const METHOD: &str = "/grpc.health.v1.Health/Check";
 

@@ -14,8 +14,8 @@ use url::Url;
 
 use crate::probe::capture::Capture;
 use crate::probe::context::{ProbeContext, Reach, timed};
+use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
 
 /// Bytes of content that are read, and kept for conditions, before and after decoding.
 const MOST_READ: u64 = 16 * 1024 * 1024;

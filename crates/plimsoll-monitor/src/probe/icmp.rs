@@ -8,9 +8,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
+use crate::probe::reading::Reading;
 use crate::probe::udp::resolve;
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
 
 /// Bytes behind the head of an echo request, as ping sends them.
 const PAYLOAD: usize = 56;

@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
+use crate::probe::reading::Reading;
 use crate::probe::tls::judge_expiry;
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Bytes of greetings and answers.
 const MOST_READ: usize = 16 * 1024;

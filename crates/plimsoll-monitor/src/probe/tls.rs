@@ -6,9 +6,9 @@ use std::time::Duration;
 use plimsoll_model::{Certificate, Clock};
 
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
+use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Looks at a certificate.
 #[derive(Debug)]

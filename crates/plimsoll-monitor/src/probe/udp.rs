@@ -7,9 +7,9 @@ use plimsoll_model::{Clock, Failure, FailureKind, Phase, Side};
 use tokio::net::UdpSocket;
 
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
+use crate::probe::reading::Reading;
 use crate::probe::tcp::MOST_READ;
 use crate::probe::{Probe, ProbeFuture};
-use crate::reading::Reading;
 
 /// Sends a datagram.
 #[derive(Debug)]

@@ -9,13 +9,13 @@ mod pages;
 use std::time::Duration;
 
 use crate::detect;
-use crate::reading::Judged;
-use crate::status::{Health, Status};
+use crate::detect::status::{Health, Status};
+use crate::probe::reading::Judged;
+use crate::store::timestamp::Timestamp;
 use crate::store::{
     Change, Detail, EventKind, IncidentFilter, IncidentId, MonitorId, NewMonitor, OrgId,
     Resolution, ResultRow, Retention, Store, StoreError,
 };
-use crate::timestamp::Timestamp;
 
 const NOON: Timestamp = Timestamp(1_772_366_400_000);
 

@@ -1,7 +1,7 @@
 //! Incidents that operators declare, with their public phases and updates.
 
+use crate::store::timestamp::Timestamp;
 use crate::store::types::MonitorId;
-use crate::timestamp::Timestamp;
 
 /// The number of a declared incident, unique in a store; later ones have higher numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

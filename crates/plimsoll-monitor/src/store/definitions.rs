@@ -2,8 +2,8 @@
 
 use crate::store::StoreFuture;
 use crate::store::accounts::NewAudit;
+use crate::store::timestamp::Timestamp;
 use crate::store::types::{NewMonitor, OrgId};
-use crate::timestamp::Timestamp;
 
 /// The kinds of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

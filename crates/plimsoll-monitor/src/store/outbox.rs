@@ -1,6 +1,6 @@
 //! Notices that wait to be sent, and what became of others.
 
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// The number of a notice, unique in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

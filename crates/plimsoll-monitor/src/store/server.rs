@@ -38,6 +38,7 @@ use std::time::Duration;
 
 use plimsoll_model::Secret;
 
+use crate::detect::uptime::HealthAt;
 use crate::store::accounts::{
     Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Session, SessionChoice,
     StoredToken, User, UserEdit, UserId,
@@ -49,14 +50,13 @@ use crate::store::definitions::{
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::server::postgres::Scoped;
 use crate::store::server::thread::{Core, StoreThread};
+use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory, MonitorId,
     MonitorRow, NewMonitor, OrgId, Resolution, Restored, ResultRow, Retention, Rollup, Upkeep,
 };
 use crate::store::vault::Vault;
 use crate::store::{Store, StoreError, StoreFuture};
-use crate::timestamp::Timestamp;
-use crate::uptime::HealthAt;
 
 /// Where the data is.
 #[derive(Debug, Clone, PartialEq, Eq)]

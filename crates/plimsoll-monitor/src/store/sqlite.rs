@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use crate::detect::uptime::HealthAt;
 use crate::store::accounts::{
     Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Session, SessionChoice,
     StoredToken, User, UserEdit, UserId,
@@ -43,14 +44,13 @@ use crate::store::definitions::{
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::sqlite::files::{LOCK_TRIES, connect, lock};
 use crate::store::sqlite::thread::{Reader, Writer};
+use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory, MonitorId,
     MonitorRow, NewMonitor, OrgId, Resolution, Restored, ResultRow, Retention, Rollup, Upkeep,
 };
 use crate::store::vault::Vault;
 use crate::store::{Store, StoreError, StoreFuture};
-use crate::timestamp::Timestamp;
-use crate::uptime::HealthAt;
 
 pub use crate::store::sqlite::files::{backup, restore};
 

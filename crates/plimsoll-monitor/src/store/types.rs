@@ -5,12 +5,12 @@ use std::time::Duration;
 use plimsoll_model::{Phase, Phases};
 
 use crate::detect;
-use crate::reading::{CheckResult, Judged};
-use crate::status::{Health, Status};
+use crate::detect::status::{Health, Status};
+use crate::detect::uptime::HealthAt;
+use crate::probe::reading::{CheckResult, Judged};
 use crate::store::outbox::NewNotice;
 use crate::store::sketch::Sketch;
-use crate::timestamp::Timestamp;
-use crate::uptime::HealthAt;
+use crate::store::timestamp::Timestamp;
 
 /// The number of an organisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

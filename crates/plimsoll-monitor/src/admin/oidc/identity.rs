@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::admin::password;
 use crate::config::ApiToken;
 use crate::engine::Handle;
-use crate::manage::Actor;
 use crate::oidc::{Claims, OidcPlan};
+use crate::store::manage::Actor;
+use crate::store::timestamp::Timestamp;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, NewAudit, PutDefinition, StoreError, User,
     UserEdit, UserId,
 };
-use crate::timestamp::Timestamp;
 
 const KIND: DefinitionKind = DefinitionKind::Identity;
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::What;
+use crate::detect::status::{Health, Status};
 use crate::detect::{Detector, Effect, Hold, Input, Notice};
 use crate::engine::supervisor::{LOOK, OWN, Supervisor};
-use crate::reading::CheckResult;
-use crate::status::{Health, Status};
+use crate::probe::reading::CheckResult;
+use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{Change, EventKind, MonitorId, ResultRow};
-use crate::timestamp::{Moment, Timestamp};
 
 /// Inputs that one input may lead to: monitors that depend on each other have no more.
 const MOST_CONSEQUENCES: usize = 100_000;

@@ -8,11 +8,11 @@ use tokio::sync::oneshot;
 
 use crate::config::{MonitorPlan, What};
 use crate::detect::Input;
+use crate::detect::status::Status;
 use crate::engine::command::{Command, CommandError, HeartbeatSignal, PushedResult};
 use crate::engine::running;
 use crate::engine::supervisor::Supervisor;
-use crate::reading::CheckResult;
-use crate::status::Status;
+use crate::probe::reading::CheckResult;
 use crate::store::MonitorId;
 
 impl Supervisor {

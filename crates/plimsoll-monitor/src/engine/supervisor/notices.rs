@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::budget;
 use crate::detect::Notice;
+use crate::detect::budget;
 use crate::engine::supervisor::Supervisor;
 use crate::notify::{self, Courier, Facts, NoticeKind, NotifyPlan};
+use crate::page::subscribe;
+use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{Change, MonitorId, NewNotice};
-use crate::subscribe;
-use crate::timestamp::{Moment, Timestamp};
 
 /// Notices of trouble wait so long for others, to be sent as one.
 const GATHER: Duration = Duration::from_secs(1);

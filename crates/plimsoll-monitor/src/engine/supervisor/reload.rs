@@ -8,6 +8,7 @@ use plimsoll_model::document::ConfigProblem;
 
 use crate::config::overlay::{self, PlacedWindow};
 use crate::config::{MonitorPlan, Plan, Source, What};
+use crate::detect::status::Health;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Access, View};
 use crate::engine::heartbeat::HeartbeatState;
@@ -15,12 +16,11 @@ use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
 use crate::notify::NotifyPlan;
 use crate::page::PagePlan;
-use crate::status::Health;
+use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, NewMonitor, PutDefinition, Restored, StoreError,
     UserEdit,
 };
-use crate::timestamp::{Moment, Timestamp};
 
 /// First checks are spread over so much time for each monitor.
 const SPREAD: Duration = Duration::from_millis(2);

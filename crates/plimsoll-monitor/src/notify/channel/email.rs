@@ -12,7 +12,7 @@ use plimsoll_model::Secret;
 use crate::notify::channel::{Notifier, Outgoing};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Where mail goes out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::config::ApiToken;
 use crate::notify::channel::{HttpRequest, Notifier, Outgoing};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 #[derive(Debug)]
 struct Webhook {

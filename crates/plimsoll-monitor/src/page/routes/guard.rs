@@ -25,8 +25,8 @@ use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::routes::{HTML, SESSION, Visit, cookie, parameter};
 use crate::page::share::{self, Share};
 use crate::page::snapshot::State;
-use crate::subscribe::OF_SOURCE;
-use crate::timestamp::Timestamp;
+use crate::page::subscribe::OF_SOURCE;
+use crate::store::timestamp::Timestamp;
 
 /// Bytes of a form.
 const MOST_FORM: usize = 8 * 1024;

@@ -8,8 +8,8 @@ use crate::page::routes::guard::peer;
 use crate::page::routes::reply::{Caching, reply};
 use crate::page::routes::{HTML, Visit, parameter};
 use crate::page::snapshot::State;
+use crate::page::subscribe::{self, Means, SubscribeError};
 use crate::page::{PageComponent, html};
-use crate::subscribe::{self, Means, SubscribeError};
 
 /// Characters of a link.
 const MOST_LINK: usize = 120;

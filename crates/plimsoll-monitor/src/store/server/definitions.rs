@@ -10,7 +10,7 @@ use crate::store::definitions::{
 use crate::store::server::accounts;
 use crate::store::server::monitors::UPSERT;
 use crate::store::server::postgres::Scoped;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Who defines monitors in the store.
 const SOURCE: &str = "store";

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 
 use crate::detect;
-use crate::status::Health;
+use crate::detect::status::Health;
+use crate::detect::uptime::HealthAt;
 use crate::store::StoreError;
 use crate::store::server::postgres::{Scoped, row_limit};
 use crate::store::server::{monitors, outbox};
+use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     Change, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorId,
     OpenIncident, Restored,
 };
-use crate::timestamp::Timestamp;
-use crate::uptime::HealthAt;
 
 /// Applies all changes or none; fails with [`StoreError::NotFound`] if a monitor is not the organisation's.
 pub(super) async fn record(scoped: &Scoped<'_>, changes: &[Change]) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 use crate::store::StoreError;
 use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::server::postgres::{Scoped, row_limit};
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// Writes notices within the transaction of what they report; those that are there already stay as they are.
 pub(super) async fn write(

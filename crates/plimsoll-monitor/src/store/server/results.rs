@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::reading::Judged;
-use crate::status::Status;
+use crate::detect::status::Status;
+use crate::probe::reading::Judged;
 use crate::store::StoreError;
 use crate::store::server::clickhouse::ClickHouse;
 use crate::store::server::monitors;
 use crate::store::server::postgres::{Postgres, Scoped};
 use crate::store::server::spill::Spill;
 use crate::store::sketch::Sketch;
+use crate::store::timestamp::Timestamp;
 use crate::store::types::{Detail, MonitorId, OrgId, ResultRow};
-use crate::timestamp::Timestamp;
 
 /// Counts that other threads read.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@ use plimsoll_testkit::until;
 use tempfile::TempDir;
 
 use super::*;
-use crate::reading::CheckResult;
-use crate::status::Status;
+use crate::detect::status::Status;
+use crate::probe::reading::CheckResult;
 use crate::store::contract::contract;
 
 fn urls(folder: &TempDir) -> ServerUrls {

@@ -3,15 +3,15 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::detect;
-use crate::status::Health;
+use crate::detect::status::Health;
+use crate::detect::uptime::HealthAt;
 use crate::store::sqlite::monitors::owns;
 use crate::store::sqlite::outbox;
+use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     Change, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorId,
     OpenIncident, OrgId, Restored,
 };
-use crate::timestamp::Timestamp;
-use crate::uptime::HealthAt;
 
 /// Applies all changes or none; false if a monitor is not the organisation's.
 pub(super) fn record(

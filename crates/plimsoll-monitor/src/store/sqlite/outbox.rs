@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
+use crate::store::timestamp::Timestamp;
 use crate::store::types::OrgId;
-use crate::timestamp::Timestamp;
 
 /// Writes notices within the transaction of what they report; those that are there already stay as they are.
 pub(super) fn write(

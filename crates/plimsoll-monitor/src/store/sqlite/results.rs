@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
-use crate::reading::Judged;
-use crate::status::Status;
+use crate::detect::status::Status;
+use crate::probe::reading::Judged;
 use crate::store::sqlite::monitors::owns;
+use crate::store::timestamp::Timestamp;
 use crate::store::types::{Detail, MonitorId, OrgId, Resolution, ResultRow, Rollup};
-use crate::timestamp::Timestamp;
 
 /// Writes results in one transaction; those of monitors of other organisations, and repeated ones, are left out.
 ///

@@ -3,8 +3,8 @@ use std::cell::Cell;
 use tempfile::TempDir;
 
 use super::*;
-use crate::reading::CheckResult;
-use crate::status::Status;
+use crate::detect::status::Status;
+use crate::probe::reading::CheckResult;
 use crate::store::contract::contract;
 
 #[test]

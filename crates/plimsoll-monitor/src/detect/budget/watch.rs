@@ -7,14 +7,14 @@ use std::time::Duration;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
-use crate::budget::{Rule, Slo};
+use crate::detect::budget::{Rule, Slo};
+use crate::detect::status::Health;
+use crate::detect::uptime::{HealthAt, Span};
 use crate::engine::{Board, View};
 use crate::notify::{Message, NoticeKind};
 use crate::page::{declared_downtime, excluded};
-use crate::status::Health;
+use crate::store::timestamp::Timestamp;
 use crate::store::{NewNotice, OrgId, Store, StoreError};
-use crate::timestamp::Timestamp;
-use crate::uptime::{HealthAt, Span};
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(20);

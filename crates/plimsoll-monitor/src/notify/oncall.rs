@@ -14,10 +14,10 @@ use plimsoll_model::Secret;
 
 use crate::config::ApiToken;
 use crate::page::calendar;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
-pub(crate) use crate::oncall::config::compile;
-pub(crate) use crate::oncall::layer::{Hours, Layer, Turn};
+pub(crate) use crate::notify::oncall::config::compile;
+pub(crate) use crate::notify::oncall::layer::{Hours, Layer, Turn};
 
 /// How far the calendar goes back and ahead.
 const BACK: Duration = Duration::from_hours(30 * 24);

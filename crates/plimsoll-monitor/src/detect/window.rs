@@ -8,9 +8,9 @@ use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Span, Zoned};
 
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
-pub use crate::window::cron::{Cron, CronError};
+pub use crate::detect::window::cron::{Cron, CronError};
 
 /// A time in which notices are held back and downtime does not count.
 #[derive(Debug, Clone)]

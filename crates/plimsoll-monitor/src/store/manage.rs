@@ -12,11 +12,11 @@ use serde_json::Value;
 use crate::config::{Source, mask, overlay};
 use crate::engine::{Access, CommandError, Handle};
 use crate::page::PagePlan;
+use crate::store::timestamp::Timestamp;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, MonitorId, NewAudit, NewMonitor, PutDefinition,
     Replay, StoreError,
 };
-use crate::timestamp::Timestamp;
 
 /// Who changes something, for the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]

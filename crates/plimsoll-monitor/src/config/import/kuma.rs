@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::import::{Imported, quoted, table, text_of};
+use crate::config::import::{Imported, quoted, table, text_of};
 
 pub(super) fn import(monitors: &[Value]) -> Imported {
     let mut imported = Imported::default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_model::document::Table;
 
 use crate::notify::{Mailer, Settings};
-use crate::subscribe::record::Means;
+use crate::page::subscribe::record::Means;
 
 /// By what means readers may subscribe.
 #[derive(Debug, Clone, PartialEq, Eq)]

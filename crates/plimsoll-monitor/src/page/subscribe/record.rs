@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::ApiToken;
+use crate::store::timestamp::Timestamp;
 use crate::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
-use crate::timestamp::Timestamp;
 
 /// Characters of an address.
 const MOST_ADDRESS: usize = 500;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::import::{Imported, text_of};
+use crate::config::import::{Imported, text_of};
 
 pub(super) fn import(components: &[Value]) -> Imported {
     let mut imported = Imported::default();

@@ -18,13 +18,13 @@ use url::Url;
 use crate::config::ApiToken;
 use crate::engine::Board;
 use crate::notify::{HttpRequest, LIMITS, Outgoing, SendFailure, backoff, send};
+use crate::page::subscribe::record::{Means, Subscriber};
+use crate::page::subscribe::{CHANNEL, SubscriptionPlan};
 use crate::page::{Language, PagePlan, PublicIncident, Rows, Words, incidents_of};
+use crate::store::timestamp::Timestamp;
 use crate::store::{
     DeclaredId, IncidentId, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
 };
-use crate::subscribe::record::{Means, Subscriber};
-use crate::subscribe::{CHANNEL, SubscriptionPlan};
-use crate::timestamp::Timestamp;
 
 /// Between two looks at the outbox while nothing changes.
 const LOOK: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::import::{Imported, quoted, text_of};
+use crate::config::import::{Imported, quoted, text_of};
 
 pub(super) fn import(groups: &[Value]) -> Imported {
     let mut imported = Imported::default();

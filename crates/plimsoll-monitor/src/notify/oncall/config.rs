@@ -10,8 +10,8 @@ use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::config::maintenance::{clock_time_of, weekday, zone};
 use crate::config::token::of_url;
-use crate::oncall::{Hours, Layer, OnCallPlan, Override, Turn};
-use crate::timestamp::Timestamp;
+use crate::notify::oncall::{Hours, Layer, OnCallPlan, Override, Turn};
+use crate::store::timestamp::Timestamp;
 
 /// Shorter turns are none.
 const SHORTEST: Duration = Duration::from_hours(1);

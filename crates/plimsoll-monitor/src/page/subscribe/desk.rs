@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::config::ApiToken;
 use crate::engine::Handle;
+use crate::page::subscribe::record::{Means, Subscriber};
+use crate::page::subscribe::{CHANNEL, SubscriptionPlan};
 use crate::page::{Language, PagePlan};
 use crate::random;
+use crate::store::timestamp::Timestamp;
 use crate::store::{
     DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
 };
-use crate::subscribe::record::{Means, Subscriber};
-use crate::subscribe::{CHANNEL, SubscriptionPlan};
-use crate::timestamp::Timestamp;
 
 /// Subscribers of an organisation, those who have not followed their link included.
 const MOST: usize = 20_000;

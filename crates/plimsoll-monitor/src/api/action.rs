@@ -19,7 +19,7 @@ use plimsoll_wire::tls::{NamePermission, OnDemandCertificates};
 use tokio::sync::watch;
 use tower_service::Service as _;
 
-use crate::action::seat::HostNames;
+use crate::api::action::seat::HostNames;
 use crate::config::{LoadError, Plan, StorePlan, load_with};
 use crate::engine::StartError;
 use crate::probe::SuppliedKinds;
@@ -27,7 +27,7 @@ use crate::store::{
     ServerStore, ServerUrls, SqliteOptions, SqlitePath, SqliteStore, Store, StoreError, Vault,
 };
 
-pub use crate::action::seat::{Report, Seat};
+pub use crate::api::action::seat::{Report, Seat};
 
 /// How often the files of a configuration are looked at.
 const LOOK: Duration = Duration::from_secs(1);

@@ -14,14 +14,14 @@ mod publish;
 
 mod courier;
 
-pub use crate::subscribe::config::SubscriptionPlan;
-pub(crate) use crate::subscribe::config::compile;
-pub(crate) use crate::subscribe::courier::run as deliver;
-pub(crate) use crate::subscribe::desk::{
+pub use crate::page::subscribe::config::SubscriptionPlan;
+pub(crate) use crate::page::subscribe::config::compile;
+pub(crate) use crate::page::subscribe::courier::run as deliver;
+pub(crate) use crate::page::subscribe::desk::{
     OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
 };
-pub(crate) use crate::subscribe::publish::run as publish;
-pub(crate) use crate::subscribe::record::{Means, Subscriber};
+pub(crate) use crate::page::subscribe::publish::run as publish;
+pub(crate) use crate::page::subscribe::record::{Means, Subscriber};
 
 /// The name under which the outbox has messages to subscribers.
 pub(crate) const CHANNEL: &str = "subscribers";

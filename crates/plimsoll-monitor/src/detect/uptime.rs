@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use crate::status::Health;
-use crate::timestamp::Timestamp;
+use crate::detect::status::Health;
+use crate::store::timestamp::Timestamp;
 
 /// From a moment until before another.
 pub type Span = (Timestamp, Timestamp);

@@ -5,12 +5,12 @@ use std::time::Duration;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
-use crate::action::open_beside;
 use crate::admin::password;
+use crate::api::action::open_beside;
 use crate::api::is_name;
 use crate::config::{ApiToken, StorePlan};
+use crate::store::timestamp::Timestamp;
 use crate::store::{NewAudit, NewToken, OrgId, Role, Scope, Store, StoreError, UserEdit};
-use crate::timestamp::Timestamp;
 
 pub use crate::admin::password::HashFailure;
 

@@ -6,8 +6,8 @@ use jiff::Span;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 
-use crate::timestamp::Timestamp;
-use crate::window::{moment, zoned};
+use crate::detect::window::{moment, zoned};
+use crate::store::timestamp::Timestamp;
 
 /// Minute, hour, day of the month, month, day of the week: `30 2 * * 1-5`.
 ///

@@ -12,12 +12,12 @@ use plimsoll_wire::SystemClock;
 use serde_json::json;
 
 use crate::engine::Board;
+use crate::page::subscribe::CHANNEL;
+use crate::page::subscribe::desk::CONFIRM_WITHIN;
+use crate::page::subscribe::record::Subscriber;
 use crate::page::{PagePlan, PublicIncident, Rows, incidents_of};
+use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionChanges, DefinitionKind, NewNotice, OrgId, Store, StoreError};
-use crate::subscribe::CHANNEL;
-use crate::subscribe::desk::CONFIRM_WITHIN;
-use crate::subscribe::record::Subscriber;
-use crate::timestamp::Timestamp;
 
 /// Changes wait so long for others.
 const GATHER: Duration = Duration::from_secs(1);

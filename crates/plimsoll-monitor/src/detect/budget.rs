@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use plimsoll_model::document::{Table, Value, as_text};
 
-use crate::timestamp::Timestamp;
-use crate::uptime::{HealthAt, Span, Uptime, uptime};
+use crate::detect::uptime::{HealthAt, Span, Uptime, uptime};
+use crate::store::timestamp::Timestamp;
 
-pub(crate) use crate::budget::watch::{History, run};
+pub(crate) use crate::detect::budget::watch::{History, run};
 
 /// An objective of uptime.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -149,7 +149,7 @@ fn share(value: &Value<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::Health;
+    use crate::detect::status::Health;
 
     const MINUTE: i64 = 60_000;
 

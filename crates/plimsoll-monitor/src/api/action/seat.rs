@@ -13,8 +13,8 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use tower_service::Service as _;
 
-use crate::action::open_with_keys;
 use crate::api;
+use crate::api::action::open_with_keys;
 use crate::config::{Plan, StorePlan};
 use crate::engine::{Board, LASTS, Leadership, Monitor, StartError};
 use crate::store::Store;

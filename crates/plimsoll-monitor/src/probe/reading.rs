@@ -6,9 +6,9 @@ use std::time::Duration;
 use plimsoll_client::check::{Condition, Facts, Observed};
 use plimsoll_model::{Certificate, Failure, FailureKind, GrpcStatus, Phase, Phases, Side};
 
+use crate::detect::status::Status;
 use crate::gatus::GatusCondition;
-use crate::status::Status;
-use crate::timestamp::Timestamp;
+use crate::store::timestamp::Timestamp;
 
 /// The reading of a probe: plain facts without a verdict.
 #[derive(Debug, Clone)]
