@@ -224,20 +224,16 @@ impl DatagramListener {
                 _ = closed.wait_for(|is_closed| *is_closed) => return,
                 received = end.receive(&mut buffer) => received,
             };
-            match received {
-                Ok(Some(message)) => {
-                    if self.relays.returned(&message) == RelayOutcome::Handle {
-                        self.event(|_, handler, now, effects| {
-                            let datagram = datagram(message.path, message.bytes);
-                            handler.on_datagram(now, &datagram, effects);
-                        });
-                    }
-                }
-                Ok(None) | Err(_) => {
-                    self.relays.end_before(number);
-                    let sessions = self.state.borrow().sessions.len();
-                    return self.count_sessions(self.remaining(sessions));
-                }
+            let Ok(Some(message)) = received else {
+                self.relays.end_before(number);
+                let sessions = self.state.borrow().sessions.len();
+                return self.count_sessions(self.remaining(sessions));
+            };
+            if self.relays.returned(&message) == RelayOutcome::Handle {
+                self.event(|_, handler, now, effects| {
+                    let datagram = datagram(message.path, message.bytes);
+                    handler.on_datagram(now, &datagram, effects);
+                });
             }
         }
     }

@@ -162,10 +162,6 @@ impl Drop for Browser {
 pub(crate) struct Pictures(Option<PathBuf>);
 
 impl Pictures {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the folder is named by the person who wants pictures"
-    )]
     pub(crate) fn of_environment() -> Self {
         let folder = std::env::var_os("PLIMSOLL_PICTURES").map(PathBuf::from);
         if let Some(folder) = &folder {

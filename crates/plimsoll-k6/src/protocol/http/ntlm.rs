@@ -110,7 +110,7 @@ impl NtlmLogin {
         Ok(message)
     }
 
-    /// NTOWFv2 (section 3.3.2).
+    /// The function `NTOWFv2` (section 3.3.2).
     fn key(&self, domain: &str) -> Vec<u8> {
         let hashed = Md4::digest(wide(&self.password));
         let name = wide(&(self.user.to_uppercase() + domain));
