@@ -67,7 +67,7 @@ enum MonitorCommand {
 
     Agent(agent::AgentArgs),
 
-    /// Make a token for the API: print it, and the lines that go into the configuration
+    /// Make a token for the API and print the configuration that accepts it
     Token {
         /// Who uses it
         name: String,
