@@ -37,7 +37,7 @@ pub(crate) struct GatewayFigures {
 struct WatchedRoute {
     /// As long as a worker uses it.
     plan: Weak<ForwardPlan>,
-    /// Where its requests go.
+    /// Its destination.
     targets: Vec<String>,
     history: History,
     /// Responses by class: 1xx to 5xx, and others.

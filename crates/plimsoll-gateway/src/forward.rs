@@ -103,11 +103,11 @@ pub(crate) struct Upstreams {
     pub(crate) others: Vec<(u32, Rc<Upstream>)>,
     /// The cookie that keeps a client where its first request went.
     pub(crate) split_cookie: Option<String>,
-    /// Where requests are authorized, if the plan has that.
+    /// Authorization subrequests, if the plan has any.
     pub(crate) authorize: Option<Rc<Upstream>>,
-    /// Where spans go.
+    /// Destination of spans.
     pub(crate) exporter: Option<Rc<Exporter>>,
-    /// Where a percentage of requests is copied to.
+    /// Destination of request copies.
     pub(crate) mirror: Option<(u32, Rc<Upstream>)>,
     /// Ends streams that the gateway itself sends.
     pub(crate) drain: DrainSignal,

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::figures::GatewayFigures;
 
-/// Where spans are sent.
+/// Destination of spans.
 #[derive(Debug)]
 pub(crate) struct TracesPlan {
     pub(crate) endpoint: Endpoint,

@@ -46,7 +46,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest wait at the end of the program.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How an agent works.
+/// Settings of an agent.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// Between two looks at what is to be checked.
@@ -55,7 +55,7 @@ pub struct AgentOptions {
     pub send_every: Duration,
     /// Results that wait while the centre is away.
     pub buffer: usize,
-    /// Where the last configuration is kept for a start without the centre. It may hold credentials of targets.
+    /// File of the last configuration, for a start without the centre. It may hold credentials of targets.
     pub state: Option<PathBuf>,
 }
 

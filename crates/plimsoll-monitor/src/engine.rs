@@ -50,7 +50,7 @@ pub struct Handle {
     pub org: OrgId,
     /// The state of every monitor.
     pub board: Arc<Board>,
-    /// Where data is kept.
+    /// Store.
     pub store: Arc<dyn Store>,
     commands: mpsc::Sender<Command>,
     /// Held from the validation of a change of definitions until it is in force.

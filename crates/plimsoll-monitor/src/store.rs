@@ -1,4 +1,4 @@
-//! Where results, health and incidents are kept: the [`Store`] trait, SQLite, and PostgreSQL with ClickHouse.
+//! Stores of results, health and incidents: the [`Store`] trait, SQLite, and PostgreSQL with ClickHouse.
 //!
 //! Every query names the organisation first, and sees nothing of another one. A store accepts results in batches and
 //! may lose the last flush interval of them when the process is killed; what [`Store::record`] and the other changes

@@ -7,7 +7,7 @@ use super::{Balancer, Servers};
 #[derive(Debug)]
 pub(super) struct RoundRobin {
     credits: Vec<f64>,
-    /// Where the next search begins while all weights are equal.
+    /// Start of the next search while all weights are equal.
     next: usize,
 }
 

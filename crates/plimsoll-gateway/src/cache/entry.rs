@@ -31,7 +31,7 @@ pub(crate) struct Staleness {
     pub(crate) if_error: Duration,
 }
 
-/// How a stored response may be used.
+/// Permitted use of a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     /// It is the response.
@@ -94,7 +94,7 @@ impl Entry {
         freshness::age(&self.fields, self.times, now)
     }
 
-    /// How it may be used for a request.
+    /// Permitted use for a request.
     pub(super) fn usage(&self, request: &Directives, staleness: Staleness, now: SystemTime) -> Use {
         let flags = self.directives.flags;
         if request.flags.no_cache || flags.no_cache {

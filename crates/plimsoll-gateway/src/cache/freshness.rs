@@ -1,4 +1,4 @@
-//! How old a stored response is, and how long it is fresh (RFC 9111, section 4.2).
+//! Age and freshness lifetime of stored responses (RFC 9111, section 4.2).
 
 use std::time::{Duration, SystemTime};
 

@@ -31,7 +31,7 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// How long a request waits for another one that fetches the same response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How the cache of a route is used.
+/// Cache settings of a route.
 #[derive(Debug, Clone)]
 pub(crate) struct CachePlan {
     pub(crate) store: Arc<Store>,

@@ -308,7 +308,7 @@ impl Relayed {
         is_right
     }
 
-    /// How connections to servers are opened, for each protocol that a client may have chosen.
+    /// Connection settings for servers, for each protocol that a client may have chosen.
     fn clients(&self) -> Result<Vec<(Vec<u8>, quinn::ClientConfig)>, String> {
         let settings = TlsSettings {
             trust: self.trust.clone(),

@@ -78,7 +78,7 @@ impl ProxyPlan {
         }
     }
 
-    /// Where requests go, for people.
+    /// Destination of requests, for display.
     fn targets(&self) -> Vec<String> {
         let others = self.others.iter();
         let others = others.map(|(share, it)| format!("{} ({share} %)", it.name));
@@ -181,7 +181,7 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
     })
 }
 
-/// How requests are changed on their way to a server; false if anything is wrong.
+/// Compiles the changes of requests on their way to a server; false if anything is wrong.
 fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan) -> bool {
     let mut is_whole = true;
     if table.boolean("strip") == Some(true) {

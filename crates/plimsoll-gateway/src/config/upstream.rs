@@ -179,7 +179,7 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
     })
 }
 
-/// Where the bytes of `tcp://` or `udp://` go; HTTP has URLs.
+/// Address of a `tcp://` or `udp://` target; HTTP has URLs.
 pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), String>> {
     let (transport, rest) = if let Some(rest) = text.strip_prefix("tcp://") {
         (Transport::Tcp, rest)

@@ -16,7 +16,7 @@ use super::mirror::Listed;
 use super::{failure, fields};
 use crate::upstream::{ServerUse, Upstream};
 
-/// How requests are authorized.
+/// Settings of authorization subrequests.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthorizePlan {
     /// Path and query of the subrequest.

@@ -37,7 +37,7 @@ pub(super) struct Shared {
     /// Bytes that may still come.
     left: Cell<u64>,
     is_too_long: Cell<bool>,
-    /// Where a copy of it goes, until its end.
+    /// Destination of a copy, until its end.
     copy: RefCell<Option<CopySender>>,
 }
 

@@ -24,7 +24,7 @@ const MOST_ACTIVE: usize = 256;
 /// Content that may wait to be sent.
 const MOST_BYTES: usize = 256 * 1024;
 
-/// Where a share of requests is copied to.
+/// Destination and share of request copies.
 pub(super) struct Mirror {
     upstream: Rc<Upstream>,
     /// Percent of requests.

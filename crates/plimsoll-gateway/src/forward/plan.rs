@@ -1,4 +1,4 @@
-//! How requests of a route are forwarded, as configured.
+//! Forwarding settings of a route, as configured.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::target::Rewrite;
 use super::template::Template;
 use super::tunnel::WebSocketPlan;
 
-/// How requests of a route are forwarded, immutable.
+/// Forwarding settings of a route, immutable.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ForwardPlan {
     /// The prefix of the path; empty, or begins with a slash and ends without one.

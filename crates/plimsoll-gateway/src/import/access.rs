@@ -1,6 +1,6 @@
-//! Who may send a request: `allow`, `deny`, `auth_request` and `internal`.
+//! Access rules: `allow`, `deny`, `auth_request` and `internal`.
 //!
-//! What cannot be translated is closed rather than left open.
+//! A rule that cannot be translated denies access.
 
 use super::Notes;
 use super::locations::Scope;
@@ -8,7 +8,7 @@ use super::nginx::Directive;
 use super::toml::{Keys, quoted};
 use super::upstreams::Upstreams;
 
-/// What the rules on addresses of a location come to.
+/// Outcome of the address rules of a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Addresses {
     Any,
@@ -141,7 +141,7 @@ fn location<'a>(scope: &Scope<'a>, path: &str) -> Option<&'a Directive> {
     locations.find(|it| it.arguments.last().is_some_and(|it| it == path))
 }
 
-/// Where subrequests for `path` go.
+/// Target of subrequests for `path`.
 fn target(url: &str, path: &str, upstreams: &Upstreams) -> Option<Keys> {
     if url.contains('$') {
         return None;

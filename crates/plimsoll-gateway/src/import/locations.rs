@@ -148,7 +148,7 @@ struct Location<'a> {
     outer: Vec<&'a Directive>,
 }
 
-/// How a route says what paths it is for.
+/// Path condition of a route.
 pub(super) enum Condition<'a> {
     Exact(&'a str),
     Prefix(&'a str),

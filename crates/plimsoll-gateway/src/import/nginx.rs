@@ -31,7 +31,7 @@ impl Directive {
     }
 }
 
-/// How deep blocks and includes may be nested.
+/// Maximum nesting of blocks and includes.
 const DEEPEST: usize = 20;
 
 enum Token {

@@ -11,7 +11,7 @@ use super::toml::{Keys, quoted};
 /// One of the routes that a location becomes.
 #[derive(Debug)]
 pub(super) struct Variant {
-    /// What its requests have to meet besides the path.
+    /// Conditions of its requests besides the path.
     pub(super) conditions: Keys,
     /// The directives of the location, with the values of its variables.
     pub(super) block: Vec<Directive>,

@@ -31,7 +31,7 @@ use crate::upstream::{Server, ServerUse, Upstream, UpstreamPlan};
 /// A listener that ends QUIC and begins it anew, as configured.
 pub(crate) struct RelayedQuicPlan {
     pub(crate) upstream: Arc<UpstreamPlan>,
-    /// How connections to servers are opened, by the protocol that ALPN has chosen.
+    /// Connection settings for servers, by the protocol that ALPN has chosen.
     pub(crate) clients: Vec<(Vec<u8>, quinn::ClientConfig)>,
     /// The name in the servers' certificates; that of the server's URL without.
     pub(crate) server_name: Option<String>,
@@ -471,7 +471,7 @@ struct Half {
     resets: Rc<Resets>,
 }
 
-/// How reading and writing one piece went on.
+/// Result of reading and writing one piece.
 enum Step {
     Read(Option<Bytes>),
     /// By the sender, with its code.

@@ -22,7 +22,7 @@ pub(crate) struct TcpRoutes<T> {
 }
 
 impl<T> TcpRoutes<T> {
-    /// Where a TLS client goes; `None` if no route is for it.
+    /// The upstream for a TLS client; `None` if no route matches.
     pub(crate) fn of_client(&self, hello: &ClientHello) -> Option<&T> {
         let found = self.routes.iter().find(|route| route.matches(hello));
         found.map(|route| &route.to).or(self.fallback.as_ref())

@@ -48,7 +48,7 @@ impl FlowServers {
     }
 }
 
-/// Where datagrams for a server are sent; `None` until its name has been looked up.
+/// Address for datagrams to a server; `None` until its name has been resolved.
 pub(super) fn address_of(server: &Server) -> Option<SocketAddr> {
     let endpoint = server.destination().endpoint();
     let address = endpoint.pinned().or(endpoint.address())?;

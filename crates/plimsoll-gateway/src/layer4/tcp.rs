@@ -27,7 +27,7 @@ use crate::upstream::{Server, ServerUse, Upstream, UpstreamPlan};
 #[derive(Debug)]
 pub(crate) struct TcpPlan {
     pub(crate) routes: TcpRoutes<Arc<UpstreamPlan>>,
-    /// How servers learn the client's addresses.
+    /// PROXY header that announces the client's addresses to servers.
     pub(crate) proxy_protocol: Option<ProxyProtocol>,
     /// How long nothing may pass.
     pub(crate) idle_timeout: Duration,

@@ -22,7 +22,7 @@ use super::relay::{Relay, RelayMemory, Side};
 /// The tunnels of a route, as configured.
 #[derive(Debug)]
 pub(crate) struct TunnelsPlan {
-    /// Where tunnels may lead.
+    /// Permitted targets of tunnels.
     pub(crate) targets: Vec<TunnelTarget>,
     pub(crate) connect: Arc<ConnectPlan>,
     /// How long nothing may pass.

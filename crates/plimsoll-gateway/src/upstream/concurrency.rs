@@ -23,7 +23,7 @@ pub(crate) struct ConcurrencyPlan {
     pub(crate) wait: Duration,
 }
 
-/// Where the limit comes from.
+/// Source of the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     Fixed(u32),

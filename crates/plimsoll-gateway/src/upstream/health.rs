@@ -13,7 +13,7 @@ use plimsoll_wire::SystemClock;
 
 use super::Server;
 
-/// How servers are checked.
+/// Settings of active health checks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HealthCheck {
     pub(crate) path: String,

@@ -7,7 +7,7 @@ use plimsoll_server::Request;
 
 use crate::balance::hash;
 
-/// Where the key of a request comes from.
+/// Source of a request's balancing key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum KeySource {
     /// There is none.

@@ -58,7 +58,7 @@ pub(crate) struct ServerPlan {
     pub(crate) zone: Option<String>,
 }
 
-/// Where the servers of an upstream come from.
+/// Source of an upstream's servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Discovery {
     /// The configuration.
@@ -256,7 +256,7 @@ impl UpstreamPlan {
             .unwrap_or_default()
     }
 
-    /// How connections are opened.
+    /// Connection settings.
     pub(crate) fn connect(&self) -> Arc<ConnectPlan> {
         Arc::clone(&self.connect)
     }

@@ -68,7 +68,7 @@ impl FromStr for RetryCondition {
     }
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Outcome<'a> {
     /// With a response of this status.

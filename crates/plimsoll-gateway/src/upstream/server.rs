@@ -63,7 +63,7 @@ impl Server {
         self.is_local
     }
 
-    /// Where requests go.
+    /// Destination of its requests.
     pub(crate) const fn destination(&self) -> &Rc<Destination> {
         &self.destination
     }

@@ -263,7 +263,7 @@ impl Tested {
 #[template(path = "admin/editor.html")]
 struct EditorPage {
     s: Shell,
-    /// Where the form goes.
+    /// Target of the form.
     action: String,
     /// Of the definition that is edited; empty for a new one.
     version: String,

@@ -33,7 +33,7 @@ struct Channel {
     scope: String,
 }
 
-/// Who is on call, and who comes next.
+/// Current and next member on call.
 #[derive(Debug)]
 struct Rotation {
     name: String,

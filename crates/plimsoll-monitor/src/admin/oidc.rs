@@ -45,7 +45,7 @@ const WITHIN: Duration = Duration::from_mins(10);
 /// Characters of a code.
 const MOST_CODE: usize = 4_096;
 
-/// What a sign-in is for, as its cookie has it.
+/// Purpose of a sign-in, as its cookie has it.
 enum Purpose {
     /// To open a session, and to go on there.
     Session(String),
@@ -147,7 +147,7 @@ async fn session(
     Ok(found.map(|(session, user)| (session, user, csrf_of("session", value))))
 }
 
-/// What the provider sends the browser back with.
+/// Query of the provider's redirect back.
 pub(super) async fn callback(
     State(api): State<Api>,
     RawQuery(query): RawQuery,

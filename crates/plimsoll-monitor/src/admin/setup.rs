@@ -14,7 +14,7 @@ use crate::store::{NewAudit, NewToken, OrgId, Role, Scope, Store, StoreError, Us
 
 pub use crate::admin::password::HashFailure;
 
-/// Who makes these changes, in the audit log.
+/// Actor of these changes in the audit log.
 const ACTOR: &str = "command line";
 
 /// Why nothing was changed.

@@ -87,7 +87,7 @@ pub struct Centre {
     fetcher: Fetcher,
 }
 
-/// Where the token is.
+/// Source of the token.
 #[derive(Debug, Clone)]
 pub(crate) enum TokenSource {
     Given(Secret),

@@ -1,4 +1,4 @@
-//! Who may use which route.
+//! Access control of routes.
 //!
 //! Without tokens and users every client may read and none may write. With them, reading needs a token too. Routes of
 //! Gatus, heartbeats and badges have rules of their own.

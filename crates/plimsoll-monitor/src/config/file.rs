@@ -38,7 +38,7 @@ pub(super) struct Context {
     pub(super) regions: Regions,
 }
 
-/// Where a configuration is, and what it may use.
+/// Folder of a configuration, and the resources it may use.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'g> {
     /// The folder that paths are relative to.

@@ -75,7 +75,7 @@ pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), Stri
     }
 }
 
-/// Where a request goes.
+/// Target of a request.
 fn origin(kind: &Table) -> Option<String> {
     let url = url::Url::parse(kind.get("url")?.as_str()?).ok()?;
     let (scheme, host) = (url.scheme(), url.host_str()?);

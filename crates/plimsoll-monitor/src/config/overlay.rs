@@ -23,7 +23,7 @@ use crate::page::PagePlan;
 use crate::page::config as page;
 use crate::probe::Reach;
 
-/// Who defines something.
+/// Source of a definition: file or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The configuration file, by which alone it is changed.

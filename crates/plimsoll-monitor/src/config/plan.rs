@@ -32,7 +32,7 @@ pub struct Plan {
     pub organisation: String,
     /// The monitors.
     pub monitors: Vec<MonitorPlan>,
-    /// Where data is kept.
+    /// Store.
     pub store: StorePlan,
     /// How many checks run.
     pub limits: GateLimits,
@@ -42,7 +42,7 @@ pub struct Plan {
     pub metrics: bool,
     /// Whose configuration it is.
     pub dialect: Dialect,
-    /// Who may use the API.
+    /// Access to the API.
     pub tokens: Vec<ApiToken>,
     /// The name of the region of this process.
     pub region: String,
@@ -52,13 +52,13 @@ pub struct Plan {
     pub pages: Vec<Arc<PagePlan>>,
     /// Keys that seal secrets of the store; the first one seals.
     pub keys: Vec<Secret>,
-    /// Who is on call.
+    /// On-call rotations.
     pub rotations: Vec<Arc<OnCallPlan>>,
     /// By what means readers of pages may subscribe; absent if they may not.
     pub subscriptions: Option<Arc<SubscriptionPlan>>,
     /// By which provider members may sign in.
     pub oidc: Option<Arc<OidcPlan>>,
-    /// Where notices go.
+    /// Channels of notices.
     pub channels: Vec<Arc<NotifyPlan>>,
     /// Against what definitions in the store are compiled.
     pub grounds: Arc<Grounds>,
@@ -71,13 +71,13 @@ pub struct Plan {
 /// Something doubtful.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Where, such as `endpoints[2].conditions[1]`.
+    /// Position, such as `endpoints[2].conditions[1]`.
     pub place: String,
-    /// What.
+    /// Message.
     pub message: String,
 }
 
-/// Where data is kept.
+/// Store of a monitor's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StorePlan {
     /// In memory, until the program ends.
@@ -106,9 +106,9 @@ pub struct GatusSettings {
     pub most_events: usize,
     /// The title of its page.
     pub title: String,
-    /// Where Gatus would listen.
+    /// Listen address of a Gatus configuration.
     pub address: String,
-    /// Who may read the statuses, if not everyone may.
+    /// Readers of the statuses, if not everyone.
     pub basic: Option<BasicLogin>,
     /// Announcements as they are returned by `/api/v1/config`.
     pub announcements: Vec<serde_json::Value>,
@@ -146,7 +146,7 @@ pub struct MonitorPlan {
     pub group: String,
     /// The kind for people and metrics, such as `http`.
     pub kind: String,
-    /// Where its results come from.
+    /// Source of its results.
     pub what: What,
     /// The expected reading.
     pub expectation: Expectation,
@@ -172,7 +172,7 @@ pub struct MonitorPlan {
     pub tags: Vec<String>,
     /// Limits of Gatus's badge of response times, in milliseconds.
     pub badge_millis: [u64; 5],
-    /// How Gatus shows its results.
+    /// Display of its results in Gatus's interface.
     pub display: GatusDisplay,
 }
 
@@ -198,7 +198,7 @@ impl MonitorPlan {
     }
 }
 
-/// Where results come from.
+/// Source of results.
 #[derive(Debug, Clone)]
 pub enum What {
     /// A probe.
@@ -207,7 +207,7 @@ pub enum What {
     Heartbeat(HeartbeatPlan),
     /// Results that are pushed, as to external endpoints of Gatus.
     Pushed {
-        /// Who may push.
+        /// Tokens that may push results.
         token: Secret,
         /// How often a result must come; absent if silence is fine.
         every: Option<Duration>,
@@ -225,7 +225,7 @@ pub struct HeartbeatPlan {
     pub token: Secret,
     /// When it is due.
     pub due: EveryOrCron,
-    /// How late it may be.
+    /// Grace period.
     pub grace: Duration,
     /// How long a run may take from its start on.
     pub most_runtime: Option<Duration>,

@@ -12,7 +12,7 @@ use crate::store::{ServerOptions, ServerUrls};
 /// The organisation of a file that names none.
 pub const DEFAULT_ORGANISATION: &str = "default";
 
-/// Where results wait while ClickHouse is away, unless the file names a folder.
+/// Folder of results that wait while ClickHouse is away, unless the file names one.
 const SPILL: &str = "monitor.spill";
 
 pub(super) fn compile<'t>(

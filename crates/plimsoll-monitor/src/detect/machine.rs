@@ -54,7 +54,7 @@ struct Incident {
 pub enum Input {
     /// A result came.
     Observed {
-        /// Where the check ran.
+        /// Region of the check.
         region: Arc<str>,
         /// Its verdict.
         status: Status,
@@ -65,7 +65,7 @@ pub enum Input {
     },
     /// No check was started, since the breaker of the monitor's host is open.
     HeldBack {
-        /// Where the check would have run.
+        /// Region of the missed check.
         region: Arc<str>,
     },
     /// [`Detector::next_wake`] has come.
@@ -123,14 +123,14 @@ pub enum Effect {
     Resolved {
         /// Since when.
         at: Timestamp,
-        /// How.
+        /// Outcome.
         by: Resolution,
     },
     /// Something is to be sent.
     Notify(Notice),
 }
 
-/// How an incident ended.
+/// Outcome of an incident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
     /// The monitor was up for the whole hold.

@@ -65,7 +65,7 @@ pub struct Heard {
     pub lost: u64,
 }
 
-/// Who may use the API, besides the tokens of the file.
+/// Access to the API, besides the tokens of the file.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// Tokens of the store.
@@ -81,7 +81,7 @@ pub struct View {
     pub id: MonitorId,
     /// Its plan.
     pub plan: Arc<MonitorPlan>,
-    /// Who defines it.
+    /// Source of the definition.
     pub source: Source,
     /// Its health.
     pub health: Health,
@@ -175,7 +175,7 @@ impl Board {
         self.read(|content| content.metrics)
     }
 
-    /// Who may use the API.
+    /// Access to the API.
     pub fn tokens(&self) -> Arc<[ApiToken]> {
         self.read(|content| Arc::clone(&content.tokens))
     }
@@ -190,7 +190,7 @@ impl Board {
         self.read(|content| Arc::clone(&content.agents))
     }
 
-    /// Who is on call.
+    /// On-call rotations.
     pub fn rotations(&self) -> Arc<[Arc<OnCallPlan>]> {
         self.read(|content| Arc::clone(&content.rotations))
     }
@@ -233,7 +233,7 @@ impl Board {
         self.read(|content| Arc::clone(&content.grounds))
     }
 
-    /// Who may use the API, besides the tokens of the file.
+    /// Access to the API, besides the tokens of the file.
     pub fn access(&self) -> Access {
         self.read(|content| content.access.clone())
     }
@@ -242,7 +242,7 @@ impl Board {
         self.write(|content| content.access = access);
     }
 
-    /// Where notices go.
+    /// Channels of notices.
     pub fn channels(&self) -> Arc<[Arc<NotifyPlan>]> {
         self.read(|content| Arc::clone(&content.channels))
     }

@@ -112,9 +112,9 @@ pub(super) struct Supervisor {
     retention: Retention,
     upkeep_due: Instant,
     upkeep: Option<task::JoinHandle<()>>,
-    /// Who has what is being done now.
+    /// Actor of the current change.
     actor: Option<String>,
-    /// Where notices go.
+    /// Channels of notices.
     channels: Vec<Arc<NotifyPlan>>,
     /// Channels of the store, with their definitions.
     kept_channels: Vec<(String, Arc<NotifyPlan>)>,

@@ -76,7 +76,7 @@ pub enum Outgoing {
 pub struct HttpRequest {
     /// `POST` or `PUT`.
     pub method: &'static str,
-    /// Where it goes.
+    /// Target URL.
     pub url: Url,
     /// Header fields.
     pub fields: Vec<(String, String)>,

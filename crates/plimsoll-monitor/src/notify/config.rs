@@ -19,7 +19,7 @@ use crate::store::timestamp::Timestamp;
 pub struct NotifyPlan {
     /// In the outbox and the log.
     pub name: String,
-    /// Who defines it.
+    /// Source of the definition.
     pub source: Source,
     /// Which addresses it may reach; absent for all.
     pub(crate) filter: Option<AddressFilter>,

@@ -99,7 +99,7 @@ pub struct Message {
     pub at: Timestamp,
     /// When the incident opened.
     pub since: Timestamp,
-    /// Where more is to be seen.
+    /// URL with more details.
     pub link: Option<String>,
 }
 

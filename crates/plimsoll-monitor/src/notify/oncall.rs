@@ -1,4 +1,4 @@
-//! Who is on call: rotations with overrides, as a pure function of the time. Nothing of it is stored.
+//! On-call rotations with overrides, as a pure function of the time. Nothing of it is stored.
 //!
 //! Members are channels of notices. A channel that is a member of a rotation gets what opens while it is on call, and the
 //! end of that.
@@ -75,7 +75,7 @@ impl OnCallPlan {
         members.chain(replacements).any(|who| who == channel)
     }
 
-    /// Who is on call from `from` until `to`, without gaps; the first and the last are cut off there.
+    /// The members on call from `from` until `to`, without gaps; the first and the last are cut off there.
     pub fn shifts(&self, from: Timestamp, to: Timestamp) -> Vec<Shift> {
         let mut borders = vec![from, to];
         for layer in &self.layers {

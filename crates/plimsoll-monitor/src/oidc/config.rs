@@ -22,9 +22,9 @@ pub struct OidcPlan {
     pub client_id: String,
     /// Absent for a public client, which has PKCE alone.
     pub client_secret: Option<Secret>,
-    /// Where browsers reach the monitor, without a slash at its end.
+    /// Public URL of the monitor, without a slash at its end.
     pub url: String,
-    /// What is requested.
+    /// Requested scopes.
     pub scopes: Vec<String>,
     /// Domains of e-mail addresses that may sign in; empty for all.
     pub domains: Vec<String>,
@@ -35,7 +35,7 @@ pub struct OidcPlan {
 }
 
 impl OidcPlan {
-    /// Where the provider sends browsers back to; registered there.
+    /// Redirect URI that is registered at the provider.
     pub fn redirect_uri(&self) -> String {
         format!("{}/admin/oidc/callback", self.url)
     }

@@ -115,7 +115,7 @@ pub(crate) struct Flow {
 }
 
 impl Providers {
-    /// Where the browser goes to sign in.
+    /// URL of the provider's sign-in page.
     pub(crate) async fn authorization(
         &self,
         plan: &OidcPlan,

@@ -34,7 +34,7 @@ enum Material {
     P256(Vec<u8>),
 }
 
-/// What a token has to be for.
+/// Required claims of a token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected<'e> {
     pub(super) issuer: &'e str,

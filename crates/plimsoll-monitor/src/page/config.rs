@@ -25,9 +25,9 @@ pub struct PagePlan {
     pub about: Option<String>,
     /// A host name under which it is at `/`.
     pub host: Option<String>,
-    /// Where it is reached, for feeds; absent for the host of the request.
+    /// Public URL, for feeds; absent for the host of the request.
     pub url: Option<String>,
-    /// Where its logo leads.
+    /// Target of the logo's link.
     pub link: Option<String>,
     /// The groups, in order.
     pub groups: Vec<PageGroup>,
@@ -41,7 +41,7 @@ pub struct PagePlan {
     pub color: Option<String>,
     /// Its logo.
     pub logo: Option<Arc<Logo>>,
-    /// Who may see it.
+    /// Access rule.
     pub guard: Guard,
     /// Whether search engines may list it.
     pub is_listed: bool,
@@ -76,7 +76,7 @@ pub struct Logo {
     pub content: Vec<u8>,
 }
 
-/// Who may see a page.
+/// Access rule of a page.
 #[derive(Debug, Clone)]
 pub enum Guard {
     /// Everyone.

@@ -111,7 +111,7 @@ impl<'a> Frame<'a> {
         format!("{}/", self.base)
     }
 
-    /// Where the title leads.
+    /// Target of the title's link.
     fn brand(&self) -> String {
         self.plan.link.clone().unwrap_or_else(|| self.home())
     }
@@ -529,7 +529,7 @@ struct ComponentPage<'a> {
     until: String,
 }
 
-/// What a region saw in the last day.
+/// Results of a region in the last day.
 struct RegionRow {
     name: String,
     /// The share of results that were up or degraded.

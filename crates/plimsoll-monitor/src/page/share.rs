@@ -24,14 +24,14 @@ const KIND: DefinitionKind = DefinitionKind::Share;
 pub(crate) struct Share {
     /// The slug of the page.
     page: String,
-    /// Who it is for.
+    /// Label of the receiver.
     pub(crate) name: String,
     /// The SHA-256 of the token, in hexadecimal.
     hash: String,
     /// Until when, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<i64>,
-    /// Who made it.
+    /// User who made it.
     pub(crate) by: String,
 }
 

@@ -23,7 +23,7 @@ const AHEAD: Duration = Duration::from_hours(14 * 24);
 /// Hours of a sparkline.
 pub(crate) const HOURS: usize = 24;
 
-/// How a component does, the best first.
+/// State of a component, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum State {
     /// Nothing is known.

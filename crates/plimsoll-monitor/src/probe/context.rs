@@ -66,7 +66,7 @@ impl Default for ProbeContext {
     }
 }
 
-/// How targets are reached.
+/// Connection options of targets.
 #[derive(Debug, Clone, Default)]
 pub struct ReachOptions {
     /// For the whole check.
@@ -85,7 +85,7 @@ pub struct ReachOptions {
     pub alpn: Vec<Vec<u8>>,
 }
 
-/// How a target is reached: compiled, shared by probes with the same options.
+/// Connection options of targets: compiled, shared by probes with the same options.
 #[derive(Clone)]
 pub struct Reach {
     plan: Arc<ConnectPlan>,

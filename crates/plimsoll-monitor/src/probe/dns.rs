@@ -35,7 +35,7 @@ pub struct DnsProbe {
     pub requires_answer: bool,
     /// Whether the body holds only the last record, as for Gatus.
     pub last_only: bool,
-    /// How the name server is reached.
+    /// Connection options for the name server.
     pub reach: Reach,
 }
 

@@ -15,7 +15,7 @@ use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
 use crate::store::timestamp::Timestamp;
 
-/// Where registries of top-level domains are listed (RFC 9224).
+/// URL of the list of registries of top-level domains (RFC 9224).
 const BOOTSTRAP: &str = "https://data.iana.org/rdap/dns.json";
 
 /// Says which server of WHOIS is for a top-level domain.
@@ -54,7 +54,7 @@ pub struct DomainProbe {
     pub warn_within: Duration,
     /// Down if it ends within this time.
     pub critical_within: Duration,
-    /// How servers are reached.
+    /// Connection options for servers.
     pub reach: Reach,
     /// The last answer, and when it came.
     pub last: Mutex<Option<(Timestamp, Timestamp)>>,

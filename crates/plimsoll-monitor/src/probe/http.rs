@@ -25,7 +25,7 @@ const MOST_DECODED: u64 = 8 * 1024 * 1024;
 /// A request and how its response is read.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Where it goes; credentials in it are sent as basic authorisation.
+    /// URL; credentials in it are sent as basic authorisation.
     pub url: String,
     /// The method.
     pub method: String,

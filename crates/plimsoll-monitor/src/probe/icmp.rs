@@ -18,9 +18,9 @@ const PAYLOAD: usize = 56;
 /// Sends one echo request.
 #[derive(Debug)]
 pub struct IcmpProbe {
-    /// Where; the port is not used.
+    /// Address of the target; the port is not used.
     pub target: TcpTarget,
-    /// How it is reached.
+    /// Connection options.
     pub reach: Reach,
 }
 

@@ -37,7 +37,7 @@ pub struct Reading {
     pub domain_expires: Option<Timestamp>,
     /// The response code of a name server, such as `NOERROR`.
     pub dns_rcode: Option<String>,
-    /// How a call of gRPC ended.
+    /// Status of a gRPC call.
     pub grpc_status: Option<GrpcStatus>,
     /// Something that is wrong without being an outage.
     pub warning: Option<String>,
@@ -104,12 +104,12 @@ pub enum Expectation {
         conditions: Vec<GatusCondition>,
         /// Whether a target that cannot be reached is left to the conditions, as Gatus does for TCP, UDP and ICMP.
         leaves_failures: bool,
-        /// How failed conditions are shown.
+        /// Display of failed conditions.
         shows: GatusDisplay,
     },
 }
 
-/// How Gatus shows conditions, by `ui` of an endpoint.
+/// Display of conditions in Gatus's interface, by `ui` of an endpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -14,9 +14,9 @@ const MOST_LINES: usize = 50;
 /// Reads the banner of a server.
 #[derive(Debug)]
 pub struct SshProbe {
-    /// Where.
+    /// Address of the target.
     pub target: TcpTarget,
-    /// How it is reached.
+    /// Connection options.
     pub reach: Reach,
 }
 

@@ -31,7 +31,7 @@ pub enum MailProtocol {
 /// Looks at the certificate of a mail server.
 #[derive(Debug)]
 pub struct StartTlsProbe {
-    /// Where.
+    /// Address of the target.
     pub target: TcpTarget,
     /// The protocol.
     pub protocol: MailProtocol,
@@ -39,7 +39,7 @@ pub struct StartTlsProbe {
     pub warn_within: Option<Duration>,
     /// Down if the certificate expires within this time.
     pub critical_within: Option<Duration>,
-    /// How it is reached.
+    /// Connection options.
     pub reach: Reach,
 }
 

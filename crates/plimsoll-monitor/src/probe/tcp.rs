@@ -14,11 +14,11 @@ pub(super) const MOST_READ: usize = 1024;
 /// Connects to a port.
 #[derive(Debug)]
 pub struct TcpProbe {
-    /// Where.
+    /// Address of the target.
     pub target: TcpTarget,
     /// Sent once the connection is open; then an answer is waited for.
     pub send: Option<Vec<u8>>,
-    /// How it is reached.
+    /// Connection options.
     pub reach: Reach,
 }
 

@@ -13,13 +13,13 @@ use crate::store::timestamp::Timestamp;
 /// Looks at a certificate.
 #[derive(Debug)]
 pub struct TlsProbe {
-    /// Where.
+    /// Address of the target.
     pub target: TcpTarget,
     /// Degraded if the certificate expires within this time; absent to leave it to conditions.
     pub warn_within: Option<Duration>,
     /// Down if the certificate expires within this time.
     pub critical_within: Option<Duration>,
-    /// How it is reached.
+    /// Connection options.
     pub reach: Reach,
 }
 

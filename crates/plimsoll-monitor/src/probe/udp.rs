@@ -14,11 +14,11 @@ use crate::probe::{Probe, ProbeFuture};
 /// Sends a datagram.
 #[derive(Debug)]
 pub struct UdpProbe {
-    /// Where.
+    /// Address of the target.
     pub target: TcpTarget,
     /// The datagram to send; then a response is awaited. Without it, the check only finds whether a route exists.
     pub send: Option<Vec<u8>>,
-    /// How it is reached.
+    /// Connection options.
     pub reach: Reach,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn report_keys(table: &mut Table<'_>, keys: &[(&'static str, &str)]) 
     }
 }
 
-/// How the value of a key is written here.
+/// Our syntax of a key's value.
 pub(super) type Convert = fn(&Value<'_>) -> Option<String>;
 
 /// A number of milliseconds as a duration.

@@ -14,7 +14,7 @@ use crate::notify::message::Message;
 use crate::notify::settings::Settings;
 use crate::store::timestamp::Timestamp;
 
-/// Where mail goes out.
+/// Mail server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SmtpServer {
     host: String,
@@ -23,7 +23,7 @@ struct SmtpServer {
     security: Security,
 }
 
-/// How a connection is protected.
+/// Encryption of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Security {
     /// TLS from the start (port 465).
@@ -55,7 +55,7 @@ pub struct Mail {
     to: Vec<Mailbox>,
     pub(crate) subject: String,
     pub(crate) text: String,
-    /// Where the receiver ends what the mail is part of, by one request (RFC 8058).
+    /// URL by which the receiver unsubscribes in one request (RFC 8058).
     unsubscribe: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may see a page: everyone, users of Gatus, or readers with the password, which a cookie remembers.
+//! Access to a page: everyone, users of Gatus, or readers with the password, which a cookie remembers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Where readers subscribe and unsubscribe.
+//! Subscription and unsubscription of readers.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ const MOST_ADDRESS: usize = 500;
 /// Letters of a number that is made of a hash.
 const ID_LENGTH: usize = 24;
 
-/// How a subscriber is reached.
+/// Address of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Means {

@@ -12,7 +12,7 @@ use crate::store::server::monitors::UPSERT;
 use crate::store::server::postgres::Scoped;
 use crate::store::timestamp::Timestamp;
 
-/// Who defines monitors in the store.
+/// Source of monitors that the store defines.
 const SOURCE: &str = "store";
 
 /// A definition, and the number of its monitor.
