@@ -316,6 +316,12 @@ fn datagrams_are_relayed_by_sockets_of_the_worker_that_outlive_a_reload() {
         .engine
         .reload(&relay(address, "b", "3 ", None))
         .unwrap();
+    // The old socket is closed; its port is held here, or the system could choose it for the new one.
+    let mut held = None;
+    eventually(|| {
+        held = UdpSocket::bind(sources[0]).ok();
+        held.is_some()
+    });
     clients[0].send_to(b"anew", server.address).unwrap();
     let (received, source) = receive(&upstream);
     assert_eq!(received, "anew");

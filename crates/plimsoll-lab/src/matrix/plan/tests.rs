@@ -133,7 +133,7 @@ limits = "client"
          2:10: window: must be 100ms or longer\n\
          3:16: target_cores: core 999 is not one that may be used here\n\
          5:1: target[1]: `command` is missing (such as command = \"./server --port {port}\")\n\
-         7:7: target[1].url: `http://127.0.0.1:{prot}/` has a placeholder that is not known; there are {port}\n\
+         7:7: target[1].url: `http://127.0.0.1:{prot}/` has a placeholder that is not known; there are {port}, {admin.port}\n\
          10:8: target[2].name: `a` is taken already\n\
          11:11: target[2].command: is empty, or has a quote that is not closed\n\
          12:7: target[2].url: `ftp://x` is not an http or https URL\n\
