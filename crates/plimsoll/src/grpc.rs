@@ -20,7 +20,7 @@ use crate::problem::{Failed, Problem};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "gRPC")]
 pub(crate) struct GrpcArgs {
-    /// Call this method over HTTP/2, or HTTP/3 with --http3; -d or -D gives its message as JSON, or a list of messages for
+    /// Call this method over HTTP/2 (with load, over HTTP/3 too: --http3); -d or -D gives its message as JSON, or a list of messages for
     /// a method that takes a stream
     #[arg(long, value_name = "PACKAGE.SERVICE/METHOD",
           conflicts_with_all = ["method", "form", "content_type"])]
