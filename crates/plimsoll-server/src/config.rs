@@ -252,7 +252,7 @@ struct Context<'c> {
     ocsp: RefCell<Vec<OcspPlan>>,
     /// The APIs of actions on the admin port; absent without one.
     apis: Option<AdminApis>,
-    /// Number of times each placeholder was given.
+    /// Number of uses of each identity; repeated ones are numbered.
     identities: RefCell<HashMap<String, usize>>,
 }
 

@@ -53,7 +53,7 @@ pub struct ConnectOptions {
     pub timeout: Option<Duration>,
 }
 
-/// Source address that a PROXY header announces to the target.
+/// A PROXY header, which announces the address of a client to the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
     /// Version of the PROXY header.

@@ -16,7 +16,7 @@ pub(crate) struct EarlyData {
     is_accepted: watch::Receiver<Option<bool>>,
 }
 
-/// Number of connections opened without early data after a server has rejected some.
+/// Number of further connections to open without early data, because a server rejected some.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WithoutEarlyData(Arc<AtomicUsize>);
 

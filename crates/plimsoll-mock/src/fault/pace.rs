@@ -22,7 +22,7 @@ pub enum Pace {
 const TICK: Duration = Duration::from_millis(50);
 
 impl Pace {
-    /// Length of the next piece of `length` bytes of content, and the delay before the one after it.
+    /// Length of each piece of content with `length` bytes in all, and the delay between pieces.
     fn piece(self, length: usize) -> (usize, Duration) {
         match self {
             Self::Dribble(pieces, time) => {

@@ -110,7 +110,7 @@ impl Session {
 /// A scenario as a rule sees it.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// Position of its state.
+    /// The store of its state.
     pub states: States,
     /// Its name.
     pub name: String,

@@ -17,7 +17,7 @@ use crate::template::TextTemplate;
 pub struct EventScript {
     /// At least one.
     pub events: Vec<ScriptedEvent>,
-    /// Interval of the events; absent for as long as the client listens.
+    /// Number of rounds; absent for as long as the client listens.
     pub rounds: Option<u32>,
 }
 

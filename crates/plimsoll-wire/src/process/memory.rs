@@ -2,8 +2,7 @@
 
 /// Has the allocator give its free pages back, which it keeps otherwise when something lies behind them.
 ///
-/// It looks through all of its memory, which takes about a millisecond for some megabytes: for after a flood, not for
-/// every request.
+/// It looks through all of its memory: call it after a flood, not for every request.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn return_free_memory() {
     #[expect(unsafe_code, reason = "a function of the C library")]

@@ -13,7 +13,7 @@ pub(super) const FEW: usize = 8 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     bytes: Vec<u8>,
-    /// Number of lines shown.
+    /// Maximum number of bytes shown.
     most: usize,
     /// Whether some were dropped from the front.
     cut: bool,

@@ -57,7 +57,7 @@ mod system {
         }
     }
 
-    /// Offset of the connection ID in a long header, behind its length (RFC 8999, section 5.1).
+    /// Offset of the connection ID's length in a long header; the ID follows (RFC 8999, section 5.1).
     const ID_LENGTH: u32 = 5;
 
     /// Bytes of the connection IDs that begin with a number.

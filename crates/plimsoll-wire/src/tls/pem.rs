@@ -22,7 +22,7 @@ pub enum MaterialError {
     Syntax {
         /// The file.
         file: PathBuf,
-        /// Position of the syntax error.
+        /// Description of the syntax error.
         reason: String,
     },
     /// It holds no certificate.
