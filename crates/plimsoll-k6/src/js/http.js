@@ -3,24 +3,33 @@ const native = globalThis[Symbol.for("plimsoll.native")].of("http");
 export class Response {
   #json;
   #page;
+  // By index and with object literals: destructuring would run the array's iterator.
   constructor(parts) {
-    [
-      this.remote_ip,
-      this.remote_port,
-      this.url,
-      this.status,
-      this.status_text,
-      this.proto,
-      this.headers,
-      this.cookies,
-      this.body,
-      this.timings,
-      this.tls_version,
-      this.tls_cipher_suite,
-      this.error,
-      this.error_code,
-      this.request,
-    ] = parts;
+    const url = parts[2];
+    this.remote_ip = parts[0];
+    this.remote_port = parts[1];
+    this.url = url;
+    this.status = parts[3];
+    this.status_text = parts[4];
+    this.proto = parts[5];
+    this.headers = parts[6];
+    this.cookies = parts[7];
+    this.body = parts[8];
+    this.timings = {
+      duration: parts[9],
+      blocked: parts[10],
+      looking_up: 0,
+      connecting: parts[11],
+      tls_handshaking: parts[12],
+      sending: parts[13],
+      waiting: parts[14],
+      receiving: parts[15],
+    };
+    this.tls_version = parts[16];
+    this.tls_cipher_suite = parts[17];
+    this.error = parts[18];
+    this.error_code = parts[19];
+    this.request = { method: parts[20], url, headers: parts[21], body: parts[22], cookies: parts[23] };
     this.ocsp = { produced_at: 0, this_update: 0, next_update: 0, revoked_at: 0, revocation_reason: "", status: "" };
   }
   json(path) {

@@ -5,7 +5,9 @@ const isAsync = (value) => typeof value === "function" && value.constructor?.nam
 export function check(value, checks, tags) {
   native.forbidInit("check()");
   let isPassed = true;
-  for (const [name, test] of Object.entries(checks ?? {})) {
+  const named = checks ?? {};
+  for (const name of Object.keys(named)) {
+    const test = named[name];
     if (name.includes("::")) throw new Error(`the name of a check must not contain '::': ${name}`);
     if (isAsync(test)) throw new Error("check() does not take async functions");
     let result;

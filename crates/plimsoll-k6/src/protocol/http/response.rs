@@ -54,7 +54,7 @@ impl Timings {
     }
 }
 
-/// The arguments of the constructor of `Response`.
+/// What the constructor of `Response` takes, in its order.
 pub(crate) fn to_parts<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
     let parts = Array::new(ctx.clone())?;
     let mut count = 0;
@@ -63,6 +63,7 @@ pub(crate) fn to_parts<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Resu
         parts.set(count - 1, value)
     };
     let text = |text: &str| js::String::from_str(ctx.clone(), text).map(js::String::into_value);
+    let number = |time: Duration| millis(time).into_js(ctx);
     let peer = response.peer;
     let ip = peer.map(|peer| peer.ip().to_string()).unwrap_or_default();
     push(text(&ip)?)?;
@@ -74,12 +75,23 @@ pub(crate) fn to_parts<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Resu
     push(headers(ctx, &response.fields)?.into_value())?;
     push(cookies(ctx, response)?.into_value())?;
     push(body(ctx, response)?)?;
-    push(timings(ctx, &response.timings)?.into_value())?;
+    let timings = &response.timings;
+    push(number(timings.duration())?)?;
+    push(number(timings.blocked)?)?;
+    push(number(timings.connecting)?)?;
+    push(number(timings.tls_handshaking)?)?;
+    push(number(timings.sending)?)?;
+    push(number(timings.waiting)?)?;
+    push(number(timings.receiving)?)?;
     push(text(&response.tls_version)?)?;
     push(text(&response.tls_cipher)?)?;
     push(text(&response.error)?)?;
     push(i32::from(response.error_code).into_js(ctx)?)?;
-    push(request(ctx, response)?.into_value())?;
+    // Also behind a redirect that changed it, as by k6.
+    push(text(response.request.method.as_str())?)?;
+    push(sent_headers(ctx, response)?.into_value())?;
+    push(text(&String::from_utf8_lossy(&response.request.content))?)?;
+    push(sent_cookies(ctx, response)?.into_value())?;
     Ok(parts.into_value())
 }
 
@@ -173,32 +185,16 @@ fn list_of<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> js::Result<
     Ok(list)
 }
 
-fn timings<'js>(ctx: &Ctx<'js>, timings: &Timings) -> js::Result<Object<'js>> {
-    let object = Object::new(ctx.clone())?;
-    object.set("duration", millis(timings.duration()))?;
-    object.set("blocked", millis(timings.blocked))?;
-    object.set("looking_up", 0)?;
-    object.set("connecting", millis(timings.connecting))?;
-    object.set("tls_handshaking", millis(timings.tls_handshaking))?;
-    object.set("sending", millis(timings.sending))?;
-    object.set("waiting", millis(timings.waiting))?;
-    object.set("receiving", millis(timings.receiving))?;
-    Ok(object)
-}
-
-fn request<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
-    let object = Object::new(ctx.clone())?;
-    // Also behind a redirect that changed it, as by k6.
-    object.set("method", response.request.method.as_str())?;
-    object.set("url", response.full_url.as_str())?;
+fn sent_headers<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
     let headers = Object::new(ctx.clone())?;
     for (name, value) in &response.sent_fields {
         let list = list_of(ctx, &headers, name)?;
         list.set(list.len(), value.as_str())?;
     }
-    object.set("headers", headers)?;
-    let body = String::from_utf8_lossy(&response.request.content);
-    object.set("body", &*body)?;
+    Ok(headers)
+}
+
+fn sent_cookies<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
     let cookies = Object::new(ctx.clone())?;
     for (name, value) in &response.sent_cookies {
         let cookie = Object::new(ctx.clone())?;
@@ -209,8 +205,7 @@ fn request<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'j
         list.set(0, cookie)?;
         cookies.set(name.as_str(), list)?;
     }
-    object.set("cookies", cookies)?;
-    Ok(object)
+    Ok(cookies)
 }
 
 /// The URL as metrics and responses name it: without a password.
