@@ -145,7 +145,7 @@ impl Action for Forward {
         let options = &upstream.plan.options;
         let name = options.sticky.as_deref();
         let sticky = name.and_then(|name| upstream::cookie(request, name));
-        let forwarding = Forwarding {
+        let mut forwarding = Forwarding {
             forwarder: Rc::clone(&self.0),
             key: options.key.of(request),
             sticky: sticky.map(str::to_owned),
@@ -159,7 +159,8 @@ impl Action for Forward {
         };
         let total = forwarding.upstream.total_deadlines.clone();
         if total.is_none() && forwarding.call_ends.is_none() {
-            return Answer::Later(Box::pin(forwarding.run()));
+            // The futures of a request borrow it: it is large, and was copied seven times as their argument.
+            return Answer::Later(Box::pin(async move { forwarding.run().await }));
         }
         Answer::Later(Box::pin(forwarding.run_within(total)))
     }
@@ -189,7 +190,7 @@ struct Forwarding {
 impl Forwarding {
     /// Ends with 504 if the head of the response does not come within the total time, or as a call of gRPC with
     /// `DEADLINE_EXCEEDED` once its own time is over.
-    async fn run_within(self, total: Option<Rc<Deadlines>>) -> Outcome {
+    async fn run_within(mut self, total: Option<Rc<Deadlines>>) -> Outcome {
         let deadline = total.map(|total| total.begin(SystemClock.now()));
         let mut call_ends = self
             .call_ends
@@ -224,7 +225,7 @@ impl Forwarding {
         self.forwarder.failed(response, self.is_call)
     }
 
-    async fn run(mut self) -> Outcome {
+    async fn run(&mut self) -> Outcome {
         let forwarder = Rc::clone(&self.forwarder);
         let plan = &*forwarder.plan;
         if let Some(fault) = &plan.fault
@@ -249,7 +250,7 @@ impl Forwarding {
         self.forward(&forwarder).await
     }
 
-    async fn forward(self, forwarder: &Forwarder) -> Outcome {
+    async fn forward(&mut self, forwarder: &Forwarder) -> Outcome {
         let upstream = &self.upstream;
         let policy = &upstream.plan.options.retry;
         let request = self.request.request();
@@ -303,7 +304,7 @@ impl Forwarding {
             let is_retry = !tried.is_empty();
             let begun = now;
             let attempt = || Attempt {
-                forwarding: &self,
+                forwarding: self,
                 target: &target,
                 handshake: handshake.as_ref(),
                 deadline: upstream.response_deadlines.begin(now),
@@ -407,7 +408,7 @@ impl Forwarding {
     }
 
     async fn answer(
-        mut self,
+        &mut self,
         forwarder: &Forwarder,
         responding: Responding,
         handshake: Option<Handshake>,

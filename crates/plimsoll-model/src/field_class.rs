@@ -34,31 +34,27 @@ impl FieldClass {
     /// The class of a field name, in any case.
     #[inline]
     pub fn of(name: &[u8]) -> Self {
-        const LONGEST: usize = 19;
-
-        let mut lower = [0; LONGEST];
-        let Some(lower) = lower.get_mut(..name.len()) else {
-            return Self::of_long(name);
-        };
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        match &*lower {
-            b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => Self::Connection,
-            b"transfer-encoding" => Self::TransferEncoding,
-            b"content-length" => Self::ContentLength,
-            b"te" | b"http2-settings" => Self::Hop,
-            b"proxy-authenticate" | b"proxy-authorization" => Self::ProxyAuthentication,
-            b"host" | b"trailer" | b"expect" | b"authorization" | b"content-encoding" => {
-                Self::HeadOnly
-            }
-            lower => Self::of_long(lower),
-        }
-    }
-
-    const fn of_long(name: &[u8]) -> Self {
-        match name.first() {
-            Some(b':') => Self::Pseudo,
-            _ => Self::EndToEnd,
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        // Lengths first: most names differ from all of these in them.
+        match name.len() {
+            2 if is(b"te") => Self::Hop,
+            4 if is(b"host") => Self::HeadOnly,
+            6 if is(b"expect") => Self::HeadOnly,
+            7 if is(b"upgrade") => Self::Connection,
+            7 if is(b"trailer") => Self::HeadOnly,
+            10 if is(b"connection") || is(b"keep-alive") => Self::Connection,
+            13 if is(b"authorization") => Self::HeadOnly,
+            14 if is(b"content-length") => Self::ContentLength,
+            14 if is(b"http2-settings") => Self::Hop,
+            16 if is(b"proxy-connection") => Self::Connection,
+            16 if is(b"content-encoding") => Self::HeadOnly,
+            17 if is(b"transfer-encoding") => Self::TransferEncoding,
+            18 if is(b"proxy-authenticate") => Self::ProxyAuthentication,
+            19 if is(b"proxy-authorization") => Self::ProxyAuthentication,
+            _ => match name.first() {
+                Some(b':') => Self::Pseudo,
+                _ => Self::EndToEnd,
+            },
         }
     }
 

@@ -121,7 +121,7 @@ impl<'a> Outgoing<'a> {
         if self.is_trusted {
             self.join("x-forwarded-for");
         }
-        write!(self.text, "{peer}").ok();
+        push_address(self.text, peer);
         self.added_as("x-forwarded-for");
         // Of several proxies the first one has seen the client's own request.
         let is_known = |name| self.is_trusted && self.request.header(name).is_some();
@@ -145,11 +145,14 @@ impl<'a> Outgoing<'a> {
         if self.is_trusted {
             self.join("forwarded");
         }
-        match peer {
-            IpAddr::V4(address) => write!(self.text, "for={address}"),
-            IpAddr::V6(address) => write!(self.text, "for=\"[{address}]\""),
-        }
-        .ok();
+        let (before, behind) = if peer.is_ipv4() {
+            ("for=", "")
+        } else {
+            ("for=\"[", "]\"")
+        };
+        self.text.push_str(before);
+        push_address(self.text, peer);
+        self.text.push_str(behind);
         let authority = self.request.authority;
         if !authority.is_empty() {
             write!(self.text, ";host=\"{authority}\"").ok();
@@ -201,6 +204,27 @@ impl Outgoing<'_> {
     }
 }
 
+/// Appends an address. Digits of IPv4 are written one by one: formatting takes 800 instructions, of 33,000 for a request.
+fn push_address(text: &mut String, address: IpAddr) {
+    let IpAddr::V4(address) = address else {
+        write!(text, "{address}").ok();
+        return;
+    };
+    let digit = |value: u8| char::from(b'0' + value % 10);
+    for (index, octet) in address.octets().into_iter().enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        if octet >= 100 {
+            text.push(digit(octet / 100));
+        }
+        if octet >= 10 {
+            text.push(digit(octet / 10));
+        }
+        text.push(digit(octet));
+    }
+}
+
 impl FieldSource for Outgoing<'_> {
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for (name, value) in self.request.headers() {
@@ -241,6 +265,24 @@ impl FieldSource for Outgoing<'_> {
             if name.eq_ignore_ascii_case("connection") {
                 visit(value);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_they_are_shown() {
+        let short = (0..=u8::MAX).map(|octet| Ipv4Addr::new(octet, 0, 255, octet).into());
+        let long: IpAddr = Ipv6Addr::LOCALHOST.into();
+        for address in short.chain([long]) {
+            let mut text = String::from("a");
+            push_address(&mut text, address);
+            assert_eq!(text, format!("a{address}"));
         }
     }
 }

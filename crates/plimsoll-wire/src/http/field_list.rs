@@ -40,7 +40,9 @@ impl FieldList {
     /// The value of the first field of that name, whatever its case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
+            .find(|(known, _)| {
+                known.len() == name.len() && known.eq_ignore_ascii_case(name.as_bytes())
+            })
             .map(|(_, value)| value)
     }
 
