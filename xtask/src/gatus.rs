@@ -33,7 +33,7 @@ const LOOKS: u32 = 600;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Conditions against an answer of `{"status":"UP","name":"john","data":[{"id":1}],"n":12}`.
-const CONDITIONS: [&str; 26] = [
+const CONDITIONS: &[&str] = &[
     "[STATUS] == 200",
     "[STATUS] == 201",
     "[STATUS] < 300",
@@ -60,6 +60,46 @@ const CONDITIONS: [&str; 26] = [
     "[BODY] == pat(*john*)",
     "[CONNECTED] == true",
     "[RESPONSE_TIME] < 30000",
+    // Both sides, and what each placeholder becomes.
+    "200 == [STATUS]",
+    "[STATUS] >= 200",
+    "[STATUS] <= 199",
+    "[STATUS] == pat(2*)",
+    "[IP] == 127.0.0.1",
+    "[IP] == pat(127.*)",
+    "[CONNECTED] != false",
+    "[RESPONSE_TIME] < 30s",
+    "[RESPONSE_TIME] > -1",
+    "[DNS_RCODE] == NOERROR",
+    "[CERTIFICATE_EXPIRATION] > 1h",
+    "[BODY].name == any(john, jane)",
+    "[BODY].name == any(pat(j*), x)",
+    "[BODY].name != any(jane, joan)",
+    "[BODY].status == up",
+    "[BODY].data[0].id > 0",
+    "[BODY].data[5].id == 1",
+    "[BODY].data[0].id[0] == 1",
+    "[BODY].name[0] == j",
+    "[BODY].n == 12.0",
+    "[BODY].n < 13.5",
+    "[BODY].n >= 12",
+    "len([BODY].none) == 0",
+    "len([BODY].n) == 2",
+    "len([BODY]) > 10",
+    "has([BODY]) == true",
+    "has([BODY].data[0]) == true",
+    "has([BODY].data[9]) == false",
+    // Those that pass or fail by accident.
+    "[BODY].none > -1",
+    "[BODY].none < 1",
+    "[BODY].status > 0",
+    "[BODY].status >= 0",
+    "[UNKNOWN] == x",
+    "[status] == 200",
+    "[body].status == UP",
+    "[STATUS] == 200 == 201",
+    "one == one",
+    "one != two",
 ];
 
 const ANSWER: &str = r#"{"status":"UP","name":"john","data":[{"id":1}],"n":12}"#;

@@ -1,8 +1,11 @@
-//! A server that receives mail.
+//! Mail servers: one that receives mail, and one that encrypts after STARTTLS.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
+
+use rustls::{ServerConfig, ServerConnection};
 
 /// A server of SMTP (RFC 5321) that receives one message, which the thread returns.
 pub fn mail_server() -> (SocketAddr, thread::JoinHandle<String>) {
@@ -41,4 +44,70 @@ pub fn mail_server() -> (SocketAddr, thread::JoinHandle<String>) {
         mail
     });
     (address, serving)
+}
+
+/// A mail server that encrypts after STARTTLS (RFC 3207; RFC 3501, section 6.2.1), for one connection.
+///
+/// - `greeting`: its first line.
+/// - `replies`: what it replies to the commands, one after the other; the last one is followed by the handshake.
+///
+/// The thread returns the commands and, if the handshake succeeded, the server name that the client sent.
+pub fn starttls_server(
+    greeting: &'static str,
+    replies: &'static [&'static str],
+    config: ServerConfig,
+) -> (SocketAddr, thread::JoinHandle<StartTlsSession>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener
+        .local_addr()
+        .expect("a bound listener has an address");
+    let serving = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client connects");
+        stream
+            .write_all(greeting.as_bytes())
+            .expect("the client reads");
+        let mut commands = Vec::new();
+        for reply in replies {
+            commands.push(command(&mut stream));
+            stream
+                .write_all(reply.as_bytes())
+                .expect("the client reads");
+        }
+        let mut tls = ServerConnection::new(Arc::new(config)).expect("the configuration is valid");
+        while tls.is_handshaking() {
+            if tls.complete_io(&mut stream).is_err() {
+                return StartTlsSession {
+                    commands,
+                    server_name: None,
+                };
+            }
+        }
+        StartTlsSession {
+            commands,
+            server_name: tls.server_name().map(ToString::to_string),
+        }
+    });
+    (address, serving)
+}
+
+/// What a client of [`starttls_server`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartTlsSession {
+    /// Its commands in the clear.
+    pub commands: Vec<String>,
+    /// The server name of its handshake; `None` if it failed or had none.
+    pub server_name: Option<String>,
+}
+
+/// One line, read byte by byte: the handshake may follow.
+fn command(stream: &mut TcpStream) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\r\n") {
+        stream
+            .read_exact(&mut byte)
+            .expect("the client writes lines");
+        line.push(byte[0]);
+    }
+    String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
 }

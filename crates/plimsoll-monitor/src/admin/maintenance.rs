@@ -72,7 +72,7 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
     let row = |placed: &PlacedWindow| Row {
         name: placed.window.name.clone(),
         next: placed.window.next_start(me.now).map(When::of),
-        is_active: placed.window.active_until(me.now).is_some(),
+        is_active: placed.window.is_active(me.now),
         lasts: duration(placed.window.duration),
         scope: if placed.only.is_empty() {
             "all monitors".to_owned()

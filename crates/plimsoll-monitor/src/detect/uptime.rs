@@ -85,6 +85,7 @@ pub fn uptime(changes: &[HealthAt], declared: &[Span], excluded: &[Span], window
 
 /// The uptime of each day between two midnights.
 ///
+/// - `excluded`: in order and apart.
 /// - `days`: their borders, ascending, one more than days.
 pub fn by_day(
     changes: &[HealthAt],
@@ -94,16 +95,29 @@ pub fn by_day(
 ) -> Vec<Uptime> {
     let windows = days.windows(2).map(|pair| (pair[0], pair[1]));
     windows
-        .map(|window| uptime(changes, declared, excluded, window))
+        .map(|window| {
+            // The change before the window says what it began with.
+            let first = changes.partition_point(|change| change.at <= window.0);
+            let last = changes.partition_point(|change| change.at < window.1);
+            let changes = &changes[first.saturating_sub(1)..last.max(first)];
+            uptime(changes, declared, within(excluded, window), window)
+        })
         .collect()
+}
+
+/// Those of `spans`, in order and apart, that overlap a window.
+pub(crate) fn within(spans: &[Span], window: Span) -> &[Span] {
+    let first = spans.partition_point(|span| span.1 <= window.0);
+    let last = spans.partition_point(|span| span.0 < window.1);
+    &spans[first..last.max(first)]
 }
 
 fn length(spans: &[Span]) -> Duration {
     spans.iter().map(|(from, to)| to.since(*from)).sum()
 }
 
-/// Ascending and apart.
-fn united(mut spans: Vec<Span>) -> Vec<Span> {
+/// The same time, ascending and apart: spans that overlap or meet are one.
+pub(crate) fn united(mut spans: Vec<Span>) -> Vec<Span> {
     spans.retain(|(from, to)| from < to);
     spans.sort_unstable();
     let mut all: Vec<Span> = Vec::with_capacity(spans.len());
@@ -138,14 +152,11 @@ fn common(one: &[Span], other: &[Span]) -> Vec<Span> {
 fn without(spans: &[Span], holes: &[Span]) -> Vec<Span> {
     let mut all = Vec::new();
     for &(mut from, to) in spans {
-        for &(hole_from, hole_to) in holes {
-            if hole_to <= from || hole_from >= to {
-                continue;
-            }
+        for &(hole_from, hole_to) in within(holes, (from, to)) {
             if hole_from > from {
                 all.push((from, hole_from));
             }
-            from = hole_to.max(from);
+            from = hole_to;
         }
         if from < to {
             all.push((from, to));
@@ -225,7 +236,7 @@ mod tests {
             let spans = |list: Vec<(i64, i64)>| -> Vec<Span> {
                 list.into_iter().map(|(from, length)| (at(from), at(from + length))).collect()
             };
-            let (declared, excluded) = (spans(declared), spans(excluded));
+            let (declared, excluded) = (spans(declared), united(spans(excluded)));
             let whole = uptime(&all, &declared, &excluded, (at(0), at(50_000)));
             let parts = by_day(&all, &declared, &excluded, &[at(0), at(cut), at(50_000)]);
             prop_assert_eq!(parts[0].probed + parts[1].probed, whole.probed);

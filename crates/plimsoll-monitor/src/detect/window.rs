@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{Span, Zoned};
+use jiff::{ToSpan, Zoned};
 
+use crate::detect::uptime::{Span, united};
 use crate::store::timestamp::Timestamp;
 
 pub use crate::detect::window::cron::{Cron, CronError};
@@ -42,26 +43,43 @@ pub enum Starts {
 }
 
 impl Window {
-    /// Until when the window is under way at `now`; `None` if it is not. Windows that meet are one.
-    pub fn active_until(&self, now: Timestamp) -> Option<Timestamp> {
-        /// A cron expression of every minute meets itself for ever.
-        const MOST_MEETING: usize = 1_000;
+    /// Whether the window is under way.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.next_start(now.minus(self.duration))
+            .is_some_and(|start| start <= now)
+    }
 
-        let mut start = self.next_start(now.minus(self.duration))?;
-        if start > now {
+    /// Until when the window is under way at `now`; `None` if it is not.
+    pub fn active_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.occurrence(now).map(|(_, end)| end)
+    }
+
+    /// From when until when the window that is under way at `now` takes; `None` if it is not.
+    ///
+    /// Occurrences that meet are one. One that never ends is cut at the turn of a year, at least a year away.
+    pub fn occurrence(&self, now: Timestamp) -> Option<Span> {
+        const DAY: Duration = Duration::from_hours(24);
+        /// Few occurrences meet, so a short look usually suffices.
+        const WIDER: u32 = 8;
+
+        if !self.is_active(now) {
             return None;
         }
-        let mut end = start.plus(self.duration);
-        for _ in 0..MOST_MEETING {
-            match self.next_start(start) {
-                Some(next) if next <= end => {
-                    start = next;
-                    end = next.plus(self.duration);
-                }
-                _ => break,
+        let (first, last) = years_around(now, &self.zone);
+        let mut reach = self.duration + DAY;
+        loop {
+            let (from, to) = (now.minus(reach).max(first), now.plus(reach).min(last));
+            let all = self.overlapping(from, to);
+            let span = all.into_iter().find(|span| span.0 <= now && now < span.1)?;
+            let is_whole = span.0 > from && span.1 < to;
+            if is_whole || matches!(self.starts, Starts::Once(_)) {
+                return Some(span);
             }
+            if (from, to) == (first, last) {
+                return Some((span.0.max(first), span.1.min(last)));
+            }
+            reach *= WIDER;
         }
-        Some(end)
     }
 
     /// The first start after `after`; `None` if the window never starts again.
@@ -70,9 +88,8 @@ impl Window {
             Starts::Once(at) => (*at > after).then_some(*at),
             Starts::Cron(cron) => cron.next(after, &self.zone),
             Starts::Weekly { days, time } => {
-                let first = zoned(after, &self.zone).date();
-                (-1..=8).find_map(|offset| {
-                    let date = first.checked_add(Span::new().days(offset)).ok()?;
+                let first = zoned(after, &self.zone).date().yesterday().ok()?;
+                first.series(1.day()).take(10).find_map(|date| {
                     if !days.contains(&date.weekday()) {
                         return None;
                     }
@@ -87,24 +104,54 @@ impl Window {
         self.active_until(now).or_else(|| self.next_start(now))
     }
 
-    /// The parts of `from..to` that the window covers, in order and apart, at most a thousand.
-    pub fn spans(&self, from: Timestamp, to: Timestamp) -> Vec<(Timestamp, Timestamp)> {
-        const MOST: usize = 1_000;
-
-        let mut spans = Vec::new();
-        let mut at = from;
-        while at < to && spans.len() < MOST {
-            if let Some(end) = self.active_until(at) {
-                spans.push((at, end.min(to)));
-                at = end;
-            } else if let Some(start) = self.next_start(at) {
-                at = start;
-            } else {
-                break;
-            }
+    /// The parts of `from..to` that the window covers, in order and apart.
+    pub fn spans(&self, from: Timestamp, to: Timestamp) -> Vec<Span> {
+        let mut spans = self.overlapping(from, to);
+        for span in &mut spans {
+            *span = (span.0.max(from), span.1.min(to));
         }
+        spans.retain(|span| span.0 < span.1);
         spans
     }
+
+    /// Occurrences that overlap or touch `from..to`, whole, in order; those that meet are one.
+    fn overlapping(&self, from: Timestamp, to: Timestamp) -> Vec<Span> {
+        let mut all = Vec::new();
+        if let Starts::Once(at) = self.starts {
+            all.push((at, at.plus(self.duration)));
+        } else {
+            let first = zoned(from.minus(self.duration), &self.zone).date();
+            let last = zoned(to, &self.zone).date();
+            // A gap moves times of the day before past midnight.
+            let dates = first.yesterday().unwrap_or(first).series(1.day());
+            let dates = dates.take_while(|date| *date <= last);
+            match &self.starts {
+                Starts::Cron(cron) => cron.add_spans(dates, self.duration, &self.zone, &mut all),
+                Starts::Weekly { days, time } => {
+                    let starts = dates
+                        .filter(|date| days.contains(&date.weekday()))
+                        .filter_map(|date| moment(date, *time, &self.zone));
+                    all.extend(starts.map(|start| (start, start.plus(self.duration))));
+                }
+                Starts::Once(_) => {}
+            }
+        }
+        all.retain(|span| span.0 <= to && span.1 >= from);
+        united(all)
+    }
+}
+
+/// From the first day of last year until that of the year after next.
+fn years_around(now: Timestamp, zone: &TimeZone) -> Span {
+    let year = zoned(now, zone).year();
+    let first_of = |year: i16| {
+        let date = Date::new(year, 1, 1).ok()?;
+        moment(date, Time::midnight(), zone)
+    };
+    (
+        first_of(year - 1).unwrap_or(now),
+        first_of(year + 2).unwrap_or(now),
+    )
 }
 
 /// A date as a clock in the zone shows it.

@@ -2,6 +2,7 @@
 
 mod draw;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -31,6 +32,9 @@ pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
 
 /// Days of the phone's strip; the style sheet hides the others.
 const NEAR: usize = 45;
+
+/// Planned occurrences of one maintenance window on the page.
+const PLANNED: usize = 3;
 
 /// Past incidents of the page are from so many days.
 pub(crate) const PAST_DAYS: u64 = 14;
@@ -389,8 +393,15 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
             affects: t.with("affects", "names", &names.join(", ")),
         }
     };
-    let (active, planned): (Vec<_>, Vec<_>) =
+    let (active, mut planned): (Vec<_>, Vec<_>) =
         snapshot.maintenance.iter().partition(|one| one.is_active);
+    // The calendar has the others.
+    let mut shown: HashMap<&str, usize> = HashMap::new();
+    planned.retain(|one| {
+        let count = shown.entry(&one.name).or_default();
+        *count += 1;
+        *count <= PLANNED
+    });
     let groups = snapshot.groups.iter().map(|group| GroupRows {
         name: group.name.clone(),
         state: group.state.name(),

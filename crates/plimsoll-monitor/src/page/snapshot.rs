@@ -1,12 +1,14 @@
 //! The content of a page at a moment, without its language: pure, from the board and rows of the store.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::Date;
 
 use crate::detect::status::Health;
-use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime};
+use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, united, uptime, within};
+use crate::detect::window::Window;
 use crate::engine::View;
 use crate::page::config::PagePlan;
 use crate::store::timestamp::Timestamp;
@@ -365,12 +367,14 @@ impl Measured {
     }
 }
 
-/// Maintenance of a monitor within a window.
+/// Maintenance of a monitor within a window, in order and apart.
 pub(crate) fn excluded(view: &View, window: Span) -> Vec<Span> {
     let windows = view.plan.windows.iter();
-    windows
-        .flat_map(|it| it.spans(window.0, window.1))
-        .collect()
+    united(
+        windows
+            .flat_map(|it| it.spans(window.0, window.1))
+            .collect(),
+    )
 }
 
 /// The spans of declared incidents that count as downtime of a monitor.
@@ -392,10 +396,7 @@ fn day(changes: &[HealthAt], excluded: &[Span], window: Span, measured: Uptime) 
 
     let degraded = degraded(changes, window);
     let is_known = changes.first().is_some_and(|first| first.at < window.1);
-    let is_maintained = is_known
-        && excluded
-            .iter()
-            .any(|span| span.0 < window.1 && span.1 > window.0);
+    let is_maintained = is_known && !within(excluded, window).is_empty();
     let state = match measured.down {
         _ if measured.probed.is_zero() && is_maintained => State::Maintenance,
         _ if measured.probed.is_zero() => State::Unknown,
@@ -465,7 +466,7 @@ fn median(history: &MonitorHistory) -> Option<u64> {
     all.quantile(0.5)
 }
 
-/// Whether a monitor's incident is in maintenance now, or lay in a window as a whole.
+/// Whether a monitor's incident is in maintenance now, or lay in windows as a whole.
 fn is_excused(
     incident: &Incident,
     shown: &HashMap<MonitorId, (String, String)>,
@@ -478,11 +479,13 @@ fn is_excused(
     let Some(view) = view else {
         return false;
     };
-    let end = incident.resolved.unwrap_or(now);
-    let windows = view.plan.windows.iter();
-    windows
-        .filter_map(|window| window.active_until(incident.opened))
-        .any(|until| until >= end)
+    let windows = &view.plan.windows;
+    if !windows.iter().any(|it| it.is_active(incident.opened)) {
+        return false;
+    }
+    // One window may begin where another ends.
+    let outage = (incident.opened, incident.resolved.unwrap_or(now));
+    outage.0 == outage.1 || excluded(view, outage) == [outage]
 }
 
 /// A monitor's incident, if its monitor is on the page. Reasons are left out: they may name what is not public.
@@ -562,46 +565,51 @@ fn maintenance(
     now: Timestamp,
 ) -> Vec<PublicMaintenance> {
     /// Occurrences of one window.
-    const MOST: usize = 3;
+    const MOST: usize = 50;
 
-    let mut all: Vec<PublicMaintenance> = Vec::new();
+    let mut all: BTreeMap<(Timestamp, String), PublicMaintenance> = BTreeMap::new();
+    let mut known: HashMap<*const Window, Vec<Span>> = HashMap::new();
     for component in plan.components() {
         let Some(view) = views.get(&component.key) else {
             continue;
         };
         for window in &view.plan.windows {
-            let spans = window.spans(now, now.plus(AHEAD));
-            for (from, to) in spans.into_iter().take(MOST) {
-                let is_active = from <= now;
-                // Until the window is over, not until the end of what was looked at.
-                let to = window.active_until(from).unwrap_or(to);
-                let from = if is_active {
-                    to.minus(window.duration)
-                } else {
-                    from
-                };
-                let id = format!(
-                    "w{from}-{}",
-                    window.name.to_lowercase().replace(' ', "-"),
-                    from = from.0
-                );
-                let one = (component.key.clone(), component.name.clone());
-                match all.iter_mut().find(|known| known.id == id) {
-                    Some(known) => known.components.push(one),
-                    None => all.push(PublicMaintenance {
+            let spans = known
+                .entry(Arc::as_ptr(window))
+                .or_insert_with(|| occurrences(window, now, MOST));
+            for (from, to) in spans.iter().copied() {
+                let name = window.name.to_lowercase().replace(' ', "-");
+                let id = format!("w{from}-{name}", from = from.0);
+                let one = all
+                    .entry((from, id.clone()))
+                    .or_insert_with(|| PublicMaintenance {
                         id,
                         name: window.name.clone(),
                         from,
                         to,
-                        is_active,
-                        components: vec![one],
-                    }),
+                        is_active: from <= now,
+                        components: Vec::new(),
+                    });
+                one.to = one.to.max(to);
+                let component = (component.key.clone(), component.name.clone());
+                if one.components.last() != Some(&component) {
+                    one.components.push(component);
                 }
             }
         }
     }
-    all.sort_by_key(|one| (one.from, one.to));
-    all
+    all.into_values().collect()
+}
+
+/// The occurrence that is under way, as a whole, and those that begin soon.
+fn occurrences(window: &Window, now: Timestamp, most: usize) -> Vec<Span> {
+    let active = window.occurrence(now);
+    let from = active.map_or(now, |(_, end)| end);
+    let coming = window.spans(from, now.plus(AHEAD));
+    // The last one may go on behind what was looked at.
+    let whole = |span: Span| window.occurrence(span.0).unwrap_or(span);
+    let coming = coming.into_iter().take(most).map(whole);
+    active.into_iter().chain(coming).take(most).collect()
 }
 
 #[cfg(test)]

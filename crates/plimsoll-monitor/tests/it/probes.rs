@@ -1,9 +1,11 @@
 //! Every probe against a real server: up, down, and too slow.
 
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
 use std::time::Duration;
 
 use plimsoll_client::AddressFilter;
-use plimsoll_model::{FailureKind, Phase};
+use plimsoll_model::{FailureKind, GrpcStatus, Phase};
 use plimsoll_monitor::Reading;
 use plimsoll_monitor::probe::{
     DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, MailProtocol, Probe,
@@ -12,9 +14,13 @@ use plimsoll_monitor::probe::{
 };
 use plimsoll_testkit::{
     Authority, Leaf, MaterialFiles, NameServer, Origin, Script, Step, WebSocketOrigin,
-    refused_address,
+    refused_address, starttls_server,
 };
 use plimsoll_wire::tls::Trust;
+use tokio::sync::oneshot;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic_health::ServingStatus;
 
 fn options() -> ReachOptions {
     ReachOptions {
@@ -361,6 +367,76 @@ fn starttls_reports_what_a_mail_server_refuses() {
 }
 
 #[test]
+fn starttls_judges_the_certificate_behind_the_greeting() {
+    let files = MaterialFiles::new();
+    let authority = Authority::new();
+    let ca = files.write("ca.pem", &authority.pem());
+    let day = Duration::from_hours(24);
+    let smtp = (
+        "220-mail.test\r\n220 ready\r\n",
+        &[
+            "250-mail.test\r\n250-SIZE 1000\r\n250 STARTTLS\r\n",
+            "220 go ahead\r\n",
+        ][..],
+    );
+    let imap = (
+        "* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n",
+        &["* CAPABILITY IMAP4rev1\r\na1 OK begin TLS now\r\n"][..],
+    );
+    let probe = |protocol, leaf: &Leaf, trust, warn_within| {
+        let (greeting, replies) = match protocol {
+            MailProtocol::Smtp => smtp,
+            MailProtocol::Imap => imap,
+        };
+        let (address, serving) = starttls_server(greeting, replies, leaf.server_config());
+        let probe = StartTlsProbe {
+            target: TcpTarget::parse(&format!("localhost:{}", address.port()), false, 0).unwrap(),
+            protocol,
+            warn_within: Some(warn_within),
+            critical_within: Some(day),
+            reach: Reach::new(ReachOptions { trust, ..options() }).unwrap(),
+        };
+        (read(&probe), serving.join().unwrap())
+    };
+    let good = authority.issue(&["localhost"]);
+    for (protocol, commands) in [
+        (
+            MailProtocol::Smtp,
+            &["EHLO plimsoll.invalid", "STARTTLS"][..],
+        ),
+        (MailProtocol::Imap, &["a1 STARTTLS"][..]),
+    ] {
+        let (reading, session) = probe(protocol, &good, Trust::Only(ca.clone()), day);
+        assert_eq!((&reading.failure, &reading.warning), (&None, &None));
+        assert!(reading.certificate.is_some(), "{protocol:?}");
+        for phase in [Phase::Connect, Phase::Wait, Phase::Tls] {
+            assert!(reading.phases.get(phase).is_some(), "{protocol:?} {phase}");
+        }
+        assert_eq!(session.commands, commands);
+        assert_eq!(session.server_name.as_deref(), Some("localhost"));
+    }
+    let far = day * 365 * 3_000;
+    let (reading, _) = probe(MailProtocol::Smtp, &good, Trust::Only(ca.clone()), far);
+    let warning = reading.warning.unwrap();
+    assert!(warning.contains("the certificate expires in"), "{warning}");
+    let expired = authority.issue_expired(&["localhost"]);
+    let other = authority.issue(&["other.test"]);
+    for (leaf, trust, expected) in [
+        (
+            &expired,
+            Trust::Only(ca.clone()),
+            FailureKind::CertificateExpired,
+        ),
+        (&other, Trust::Only(ca), FailureKind::CertificateHostname),
+        (&good, Trust::PublicRoots, FailureKind::CertificateUntrusted),
+    ] {
+        let (reading, _) = probe(MailProtocol::Imap, leaf, trust, day);
+        assert!(reading.connected);
+        assert_eq!(reading.failure.unwrap().kind, expected);
+    }
+}
+
+#[test]
 fn websocket_opens_and_hears_back() {
     let origin = WebSocketOrigin::echo();
     let url = origin.url("/").replace("http://", "ws://");
@@ -386,6 +462,89 @@ fn grpc_that_is_not_spoken_is_a_failure() {
     .unwrap();
     let reading = read(&probe);
     assert!(reading.failure.is_some() && reading.connected);
+}
+
+/// The health service of tonic until it is dropped.
+struct HealthServer {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl HealthServer {
+    /// The server as a whole and `up` are healthy, `down` is not.
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serve = async {
+            let (reporter, service) = tonic_health::server::health_reporter();
+            for (name, status) in [
+                ("up", ServingStatus::Serving),
+                ("down", ServingStatus::NotServing),
+                ("odd", ServingStatus::Unknown),
+            ] {
+                reporter.set_service_status(name, status).await;
+            }
+            let incoming = TcpIncoming::from(tokio::net::TcpListener::from_std(listener).unwrap());
+            let stopped = async { stopped.await.unwrap_or_default() };
+            let router = Server::builder().add_service(service);
+            router.serve_with_incoming_shutdown(incoming, stopped).await
+        };
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.unwrap().block_on(serve).unwrap();
+        });
+        Self {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for HealthServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+#[test]
+fn grpc_health_is_that_of_the_service() {
+    let server = HealthServer::start();
+    let probe = |service: &str, requires_serving| {
+        let url = format!("grpc://{}", server.address);
+        read(&GrpcProbe::new(&url, service, &[], requires_serving, reach()).unwrap())
+    };
+    for service in ["", "up"] {
+        let reading = probe(service, true);
+        assert_eq!(reading.failure, None, "{service:?}");
+        assert_eq!(reading.grpc_status.map(GrpcStatus::code), Some(0));
+        assert_eq!(reading.body, br#"{"status":"SERVING"}"#);
+        assert!(reading.phases.get(Phase::Wait).is_some());
+    }
+    for (service, status) in [("down", "NOT_SERVING"), ("odd", "UNKNOWN")] {
+        let failure = probe(service, true).failure.unwrap();
+        let cause = failure.cause.unwrap_or_default();
+        assert_eq!(failure.kind, FailureKind::Refused, "{service}");
+        assert_eq!(cause, format!("the service is {status}"));
+        // Conditions judge the body then.
+        let reading = probe(service, false);
+        assert_eq!(reading.failure, None);
+        let expected = format!("{{\"status\":\"{status}\"}}");
+        assert_eq!(reading.body, expected.as_bytes());
+    }
+    for requires_serving in [true, false] {
+        let failure = probe("none", requires_serving).failure.unwrap();
+        let cause = failure.cause.unwrap_or_default();
+        assert!(cause.contains("NOT_FOUND"), "{cause}");
+    }
 }
 
 #[test]

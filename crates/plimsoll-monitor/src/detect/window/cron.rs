@@ -1,28 +1,33 @@
 //! Cron expressions of five fields (crontab(5)).
 
 use std::str::FromStr;
+use std::time::Duration;
 
-use jiff::Span;
 use jiff::civil::{Date, Time};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 
-use crate::detect::window::{moment, zoned};
+use crate::detect::uptime::Span;
+use crate::detect::window::zoned;
 use crate::store::timestamp::Timestamp;
 
 /// Minute, hour, day of the month, month, day of the week: `30 2 * * 1-5`.
 ///
 /// Lists, ranges, steps, names (`mon`, `jan`) and `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` are known. If
-/// both days are restricted, either suffices. Times that a zone skips run behind the gap; of times that come twice, the
-/// first runs.
+/// both days are restricted, either suffices.
+///
+/// As in Debian's cron(8), an expression whose minute or hour begins with `*` follows the clock when it is moved: times
+/// that are skipped do not match, and those that come twice match twice. Otherwise times that are skipped match behind
+/// the gap, and of those that come twice the first matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     text: String,
-    minutes: u64,
-    hours: u64,
+    /// Minutes of the day, ascending.
+    times: Vec<u16>,
     days: u64,
     months: u64,
     weekdays: u64,
     either_day: bool,
+    follows_clock: bool,
 }
 
 /// Errors in a cron expression.
@@ -53,8 +58,11 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The 29th of February on a certain day of the week comes at least this often.
-const MOST_DAYS: i64 = 40 * 366;
+/// The 29th of February on a certain day of the week comes at least once in so many years.
+const MOST_YEARS: i16 = 40;
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 24 * 60 * MINUTE;
 
 struct Field {
     name: &'static str,
@@ -111,18 +119,65 @@ impl Cron {
 
     /// The first match after `after`.
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        let first = zoned(after, zone).date();
         // A gap moves times of the day before past midnight.
-        (-1..MOST_DAYS).find_map(|offset| {
-            let date = first.checked_add(Span::new().days(offset)).ok()?;
-            self.matches(date)
-                .then(|| self.first_of(date, after, zone))
-                .flatten()
-        })
+        let mut date = zoned(after, zone).date().yesterday().ok()?;
+        let last_year = date.year().saturating_add(MOST_YEARS);
+        let mut midnights = Midnights::new(zone);
+        while date.year() <= last_year {
+            if !has(self.months, date.month()) {
+                date = date.last_of_month().tomorrow().ok()?;
+                continue;
+            }
+            let tomorrow = date.tomorrow().ok()?;
+            let found = self.first_of(date, after, &mut midnights);
+            if let Some(found) = found {
+                // Behind a gap, the first time of the next day may come before.
+                let is_steady = midnights.steady(date).is_some();
+                let other = (!is_steady).then(|| self.first_of(tomorrow, after, &mut midnights));
+                return Some(other.flatten().map_or(found, |other| other.min(found)));
+            }
+            date = tomorrow;
+        }
+        None
+    }
+
+    /// Adds the time from each match on some dates until `duration` later. Where the clock does not move, matches that
+    /// meet are added as one span, so a short period between them costs little.
+    ///
+    /// - `dates`: ascending.
+    pub(super) fn add_spans(
+        &self,
+        dates: impl Iterator<Item = Date>,
+        duration: Duration,
+        zone: &TimeZone,
+        spans: &mut Vec<Span>,
+    ) {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        let meet = |one: &u16, next: &u16| i64::from(next - one) * MINUTE <= millis;
+        let runs: Vec<(i64, i64)> = self
+            .times
+            .chunk_by(meet)
+            .filter_map(|run| {
+                let (first, last) = (*run.first()?, *run.last()?);
+                Some((i64::from(first) * MINUTE, i64::from(last) * MINUTE))
+            })
+            .collect();
+        let mut midnights = Midnights::new(zone);
+        for date in dates.filter(|date| self.matches(*date)) {
+            if let Some(midnight) = midnights.steady(date) {
+                let span = |(first, last): &(i64, i64)| {
+                    let last = Timestamp(midnight.0 + last);
+                    (Timestamp(midnight.0 + first), last.plus(duration))
+                };
+                spans.extend(runs.iter().map(span));
+            } else {
+                let starts = self.moments(date, zone);
+                spans.extend(starts.map(|start| (start, start.plus(duration))));
+            }
+        }
     }
 
     fn matches(&self, date: Date) -> bool {
-        let has = |set: u64, value: i8| u8::try_from(value).is_ok_and(|bit| set & (1 << bit) != 0);
         let weekday = has(self.weekdays, date.weekday().to_sunday_zero_offset());
         let day = has(self.days, date.day());
         let is_day = if self.either_day {
@@ -133,28 +188,84 @@ impl Cron {
         is_day && has(self.months, date.month())
     }
 
-    /// The first match of a day after `after`.
-    fn first_of(&self, date: Date, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        let mut first: Option<Timestamp> = None;
-        for hour in (0_i8..24).filter(|hour| self.hours & (1 << hour) != 0) {
-            for minute in (0_i8..60).filter(|minute| self.minutes & (1 << minute) != 0) {
-                let Ok(time) = Time::new(hour, minute, 0, 0) else {
-                    continue;
-                };
-                let found = moment(date, time, zone).filter(|found| *found > after);
-                first = match (first, found) {
-                    (Some(first), Some(found)) => Some(first.min(found)),
-                    (first, found) => first.or(found),
-                };
-                // Behind a gap, later times come before earlier ones, but not by hours.
-                if let (Some(first), Some(found)) = (first, found)
-                    && found.0 - first.0 > 3 * 3_600_000
-                {
-                    return Some(first);
+    /// The first match of a date after `after`; `None` if the date does not match.
+    fn first_of(
+        &self,
+        date: Date,
+        after: Timestamp,
+        midnights: &mut Midnights<'_>,
+    ) -> Option<Timestamp> {
+        if !self.matches(date) {
+            return None;
+        }
+        let Some(midnight) = midnights.steady(date) else {
+            let moments = self.moments(date, midnights.zone);
+            return moments.filter(|found| *found > after).min();
+        };
+        let start = |time: u16| Timestamp(midnight.0 + i64::from(time) * MINUTE);
+        let past = self.times.partition_point(|time| start(*time) <= after);
+        self.times.get(past).copied().map(start)
+    }
+
+    /// The matches of a date that matches, on which the clock may move.
+    fn moments(&self, date: Date, zone: &TimeZone) -> impl Iterator<Item = Timestamp> {
+        let times = self.times.iter().filter_map(|time| {
+            let (hour, minute) = (i8::try_from(time / 60), i8::try_from(time % 60));
+            Time::new(hour.ok()?, minute.ok()?, 0, 0).ok()
+        });
+        times.flat_map(move |time| {
+            let clock = zone.to_ambiguous_zoned(date.to_datetime(time));
+            let found = match clock.offset() {
+                AmbiguousOffset::Gap { .. } if self.follows_clock => [None, None],
+                AmbiguousOffset::Fold { .. } if self.follows_clock => {
+                    [clock.clone().earlier().ok(), clock.later().ok()]
                 }
+                _ => [clock.compatible().ok(), None],
+            };
+            let found = found.into_iter().flatten();
+            found.map(|zoned| Timestamp(zoned.timestamp().as_millisecond()))
+        })
+    }
+}
+
+fn has(set: u64, value: i8) -> bool {
+    u8::try_from(value).is_ok_and(|bit| set & (1 << bit) != 0)
+}
+
+/// Finds the midnights of ascending dates, with one look into the zone for all between two moves of its clock.
+struct Midnights<'a> {
+    zone: &'a TimeZone,
+    /// A date, its midnight, and when the clock moves next.
+    known: Option<(Date, Timestamp, Timestamp)>,
+}
+
+impl<'a> Midnights<'a> {
+    fn new(zone: &'a TimeZone) -> Self {
+        Self { zone, known: None }
+    }
+
+    /// The midnight that begins a date on which, and at the end of which, the clock does not move.
+    fn steady(&mut self, date: Date) -> Option<Timestamp> {
+        let is_whole =
+            |midnight: Timestamp, move_at: Timestamp| midnight.0.saturating_add(DAY) < move_at.0;
+        if let Some((known, midnight, move_at)) = self.known
+            && date >= known
+        {
+            let days = date.duration_since(known).as_hours() / 24;
+            let midnight = Timestamp(midnight.0 + days * DAY);
+            if is_whole(midnight, move_at) {
+                return Some(midnight);
             }
         }
-        first
+        let start = date.to_datetime(Time::midnight());
+        let start = self.zone.to_ambiguous_zoned(start).unambiguous().ok()?;
+        let midnight = Timestamp(start.timestamp().as_millisecond());
+        let next = self.zone.following(start.timestamp()).next();
+        let move_at = next.map_or(Timestamp(i64::MAX), |next| {
+            Timestamp(next.timestamp().as_millisecond())
+        });
+        self.known = Some((date, midnight, move_at));
+        is_whole(midnight, move_at).then_some(midnight)
     }
 }
 
@@ -172,25 +283,32 @@ impl FromStr for Cron {
             other => other,
         };
         let fields: Vec<_> = fields.split_whitespace().collect();
-        let [minutes, hours, days, months, weekdays] = fields[..] else {
+        let [minutes_text, hours_text, days, months, weekdays] = fields[..] else {
             return Err(CronError::Fields(text.to_owned()));
         };
         let mut sets = [0; 5];
-        let parts = [minutes, hours, days, months, weekdays];
+        let parts = [minutes_text, hours_text, days, months, weekdays];
         for ((set, part), field) in sets.iter_mut().zip(parts).zip(&FIELDS) {
             *set = set_of(part, field)?;
         }
         let [minutes, hours, day_set, months, weekday_set] = sets;
         // Sunday is 0 and 7.
         let weekday_set = weekday_set | (weekday_set >> 7 & 1);
+        let times = (0..24_u16)
+            .filter(|hour| hours & (1 << hour) != 0)
+            .flat_map(|hour| {
+                (0..60_u16)
+                    .filter(|minute| minutes & (1 << minute) != 0)
+                    .map(move |minute| hour * 60 + minute)
+            });
         let cron = Self {
             text: text.to_owned(),
-            minutes,
-            hours,
+            times: times.collect(),
             days: day_set,
             months,
             weekdays: weekday_set,
             either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
+            follows_clock: minutes_text.starts_with('*') || hours_text.starts_with('*'),
         };
         match cron.next(Timestamp(0), &TimeZone::UTC) {
             Some(_) => Ok(cron),

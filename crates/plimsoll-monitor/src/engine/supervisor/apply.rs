@@ -280,7 +280,7 @@ impl Supervisor {
         let mut next = LOOK;
         let mut changed = Vec::new();
         for (window, is_active) in &mut self.windows {
-            let active = window.active_until(now.wall).is_some();
+            let active = window.is_active(now.wall);
             if active != *is_active {
                 *is_active = active;
                 changed.push(Arc::clone(window));

@@ -13,6 +13,11 @@ const NOW: &str = "2026-03-30T12:00:00Z";
 
 /// Two monitors, a page in Berlin, and a window of maintenance on 20 March.
 fn page() -> (PagePlan, BTreeMap<String, View>) {
+    page_with("")
+}
+
+/// - `more`: tables of the configuration.
+fn page_with(more: &str) -> (PagePlan, BTreeMap<String, View>) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("monitor.toml");
     let text = r#"
@@ -38,7 +43,7 @@ fn page() -> (PagePlan, BTreeMap<String, View>) {
         once = "2026-04-02T10:00:00Z"
         duration = "1h"
     "#;
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, format!("{text}{more}")).unwrap();
     let plan = load(&path, &|_| None).unwrap();
     let page = PagePlan::clone(&plan.pages[0]);
     let views = plan.monitors.into_iter().zip(1..).map(|(monitor, id)| {
@@ -54,7 +59,7 @@ fn page() -> (PagePlan, BTreeMap<String, View>) {
             regions: Vec::new(),
             last: None,
             counters: Counters::default(),
-            plan: std::sync::Arc::new(monitor),
+            plan: Arc::new(monitor),
         };
         (view.plan.key.clone(), view)
     });
@@ -174,6 +179,76 @@ fn maintenance_is_neither_downtime_nor_an_incident() {
         during.maintenance[0].id, snapshot.maintenance[0].id,
         "the same in feeds"
     );
+}
+
+#[test]
+fn all_windows_of_all_days_count() {
+    // The upgrade of two hours on 20 March is followed by another window.
+    let (plan, views) = page_with(
+        r#"
+        [[maintenance]]
+        name = "rework"
+        once = "2026-03-20T12:00:00Z"
+        duration = "1h"
+        [[maintenance]]
+        name = "flush"
+        cron = "*/5 * * * *"
+        duration = "2m"
+        monitors = ["b"]
+    "#,
+    );
+    let outage = |monitor, from: &str, to: &str| Incident {
+        id: IncidentId(monitor),
+        monitor: MonitorId(monitor),
+        opened: at(from),
+        acknowledged: None,
+        resolved: Some(at(to)),
+        reason: None,
+    };
+    let incidents = [
+        outage(1, "2026-03-20T10:10:00Z", "2026-03-20T13:00:00Z"),
+        outage(2, "2026-01-10T10:00:30Z", "2026-01-10T10:01:30Z"),
+        outage(2, "2026-03-30T11:00:30Z", "2026-03-30T11:01:30Z"),
+    ];
+    let down = health(&[
+        ("2026-01-01T00:00:00Z", Health::Up),
+        ("2026-01-10T10:00:30Z", Health::Down),
+        ("2026-01-10T10:03:00Z", Health::Up),
+        ("2026-03-30T11:00:30Z", Health::Down),
+        ("2026-03-30T11:01:30Z", Health::Up),
+    ]);
+    let rows = Rows {
+        histories: HashMap::from([(MonitorId(2), down)]),
+        incidents: incidents.map(|one| (one, Vec::new())).into(),
+        ..Rows::default()
+    };
+    let snapshot = Snapshot::of(&plan, &views, &rows, at(NOW));
+    assert_eq!(snapshot.incidents, []);
+    let second = snapshot.components().nth(1).unwrap();
+    assert_eq!(second.uptime.down, Duration::from_mins(1));
+    // Three minutes of each five in 88 days and 12 hours, less an hour of rework.
+    let minutes = 3 * 12 * (88 * 24 + 12 - 1);
+    assert_eq!(second.uptime.probed, Duration::from_mins(minutes));
+    let flushes = snapshot
+        .maintenance
+        .iter()
+        .filter(|one| one.name == "flush");
+    assert_eq!(flushes.count(), 50);
+}
+
+#[test]
+fn a_window_that_never_ends_keeps_its_identity() {
+    let (plan, views) = page_with(
+        "[[maintenance]]\nname = \"retired\"\ncron = \"* * * * *\"\nduration = \"1m\"\nmonitors = [\"b\"]\n",
+    );
+    let retired = |now| {
+        let snapshot = Snapshot::of(&plan, &views, &Rows::default(), at(now));
+        let mut all = snapshot.maintenance.into_iter();
+        all.find(|one| one.name == "retired").unwrap()
+    };
+    let (one, other) = (retired(NOW), retired("2026-11-01T00:00:00Z"));
+    assert!(one.is_active);
+    assert_eq!((&one.id, one.to), (&other.id, other.to));
 }
 
 #[test]
