@@ -93,6 +93,19 @@ fn every_cell_is_measured_and_a_run_is_gone_on_with() {
         assert!(medians["rps"].as_f64().unwrap() > 0.0, "{cell}");
         assert!(medians["peak_rss_bytes"].as_f64().unwrap() > 1e6, "{cell}");
         assert!(medians["p99_us"].as_f64().unwrap() > 0.0, "{cell}");
+        let p99_9 = medians["p99_9_us"].as_f64().unwrap();
+        assert!(p99_9 >= medians["p99_us"].as_f64().unwrap(), "{cell}");
+        // A server holds its socket, its epoll instance and the standard three at least.
+        assert!(medians["peak_fds"].as_f64().unwrap() >= 5.0, "{cell}");
+        let (percent, cost) = (&medians["cpu_percent"], &medians["cpu_us_per_request"]);
+        let rate = medians["rps"].as_f64().unwrap();
+        let spent = cost.as_f64().unwrap() * rate / 1e4;
+        // The medians of two trials are means, so that a product is not exact.
+        let percent = percent.as_f64().unwrap();
+        assert!(
+            percent > 0.0 && (percent / spent - 1.0).abs() < 0.5,
+            "{cell}"
+        );
         // The upstream is observed although it gets no requests.
         let upstreams = cell["trials"][0]["outcome"]["upstreams"]
             .as_array()
@@ -138,6 +151,8 @@ fn every_cell_is_measured_and_a_run_is_gone_on_with() {
             .contains("7 trials were made by an earlier run"),
         "{again}"
     );
+    let head = "µs/req    ±%     req/s    ±%     p50     p99   p99.9 CPU % peak RSS  fds  limit";
+    assert!(again.stdout.contains(head), "{again}");
     assert!(
         again.stdout.lines().all(|line| line.chars().count() <= 100),
         "{again}"
