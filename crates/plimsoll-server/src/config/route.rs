@@ -259,7 +259,7 @@ fn action(
         given.push(value.table().and_then(|table| respond(table, context)));
     }
     if let Some(value) = table.take("redirect") {
-        given.push(value.table().and_then(redirect));
+        given.push(value.table().and_then(|table| redirect(table, path)));
     }
     if let Some(value) = table.take("echo") {
         given.push(value.table().map(|table| {
@@ -387,7 +387,8 @@ pub(super) fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Header
     Some((name, text))
 }
 
-fn redirect(mut table: Table<'_>) -> Option<ActionPlan> {
+/// - `path`: of the route, whose groups may stand in the target.
+fn redirect(mut table: Table<'_>, path: Option<&PathCondition>) -> Option<ActionPlan> {
     let status = table.count("status", 300..=399).unwrap_or(308);
     let to = table.take("to");
     if to.is_none() {
@@ -396,7 +397,11 @@ fn redirect(mut table: Table<'_>) -> Option<ActionPlan> {
     let redirect = to.and_then(|value| {
         let to = as_text(&value)?;
         let status = u16::try_from(status).unwrap_or_default();
-        value.check(Redirect::new(status, to))
+        let groups = match path {
+            Some(PathCondition::Regex(expression)) => Some(expression.clone()),
+            _ => None,
+        };
+        value.check(Redirect::by_groups(status, to, groups))
     });
     table.finish();
     redirect.map(ActionPlan::Redirect)

@@ -175,7 +175,7 @@ redirect = { to = "/{pth}" }
          15:22: route[1].respond.status: must be a whole number from 200 to 599\n\
          17:1: route[2]: more than one action (a route has one of `respond`, `redirect` or `echo`)\n\
          18:10: route[2].method: `get` is not a method, such as GET\n\
-         24:19: route[3].redirect.to: `{pth}` is not known; there are {scheme}, {host}, {path} and {query}\n"
+         24:19: route[3].redirect.to: `{pth}` is not known; there are {scheme}, {host}, {authority}, {path}, {query} and the groups of a regular expression, such as {1}\n"
     );
 }
 
