@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::error::Error;
 use std::future::Future;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -64,8 +64,7 @@ fn main() -> Result<(), Problem> {
         ["load", url, connections, seconds, ref options @ ..] => {
             let load = Load::new(url, connections, seconds, options)?;
             let json = runtime.block_on(load.run());
-            println!("{json}");
-            Ok(())
+            Ok(writeln!(io::stdout(), "{json}")?)
         }
         _ => Err(USAGE.into()),
     }
@@ -245,12 +244,7 @@ struct Shared {
 }
 
 impl Load {
-    fn new(
-        url: &str,
-        connections: &str,
-        seconds: &str,
-        options: &[&str],
-    ) -> Result<Self, Problem> {
+    fn new(url: &str, connections: &str, seconds: &str, options: &[&str]) -> Result<Self, Problem> {
         let (_, rest) = url.split_once("://").ok_or(USAGE)?;
         let (address, protocol) = rest.split_once('/').ok_or(USAGE)?;
         let mut load = Self {
@@ -279,8 +273,8 @@ impl Load {
     async fn run(self) -> String {
         let begun = SystemClock.now();
         let shared = Rc::new(Shared {
-            // No two bytes beside each other are alike, so that a shift is noticed.
-            payload: (0..self.bytes).map(|at| (at * 31) as u8).collect(),
+            // A prime number of bytes over and over, so that a shift is noticed.
+            payload: (0..=250).cycle().take(self.bytes).collect(),
             end: begun + self.length,
             tally: RefCell::default(),
             load: self,
@@ -396,8 +390,8 @@ impl Shared {
             Ok::<_, Problem>(send.finish()?)
         };
         let receiving = receive.read_to_end(self.payload.len() + 1);
-        let (sent, echoed) = within(async { tokio::join!(sending, receiving) }).await?;
-        sent?;
+        let (written, echoed) = within(async { tokio::join!(sending, receiving) }).await?;
+        written?;
         self.judge(begun, &echoed?)
     }
 

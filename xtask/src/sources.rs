@@ -20,7 +20,7 @@ use plan::{Kind, Plan, Run};
 /// How long, and where to
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The durations of the source documents; without it the whole takes about ten minutes
+    /// The durations of the source documents, about six hours with the burn-in; without it the whole takes about half an hour
     #[arg(long)]
     full: bool,
 
@@ -290,6 +290,42 @@ mod tests {
                 .unwrap_or_else(|Failure(message)| panic!("{message}"));
             plan.check()
                 .unwrap_or_else(|Failure(message)| panic!("{message}"));
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_run_is_a_reason_in_every_cell() {
+        let folder = root().join("examples/sources");
+        let plans: Vec<Plan> = PLANS
+            .iter()
+            .map(|name| {
+                Plan::read(&folder, name).unwrap_or_else(|Failure(message)| panic!("{message}"))
+            })
+            .collect();
+        let mut found = BTreeMap::new();
+        for plan in &plans {
+            for run in &plan.run {
+                let key = (plan.name.clone(), run.name.clone());
+                found.insert(key, Err("there is no machine".to_owned()));
+            }
+        }
+        let text = document::render(&plans, &found, &Value::Null, false)
+            .unwrap_or_else(|Failure(message)| panic!("{message}"));
+        for table in plans.iter().flat_map(|plan| &plan.table) {
+            assert!(
+                text.contains(&format!("### {}\n", table.title)),
+                "{}",
+                table.title
+            );
+        }
+        // Rows of tables have a mark in every cell but the first.
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.starts_with("### "))
+            .filter(|line| line.starts_with("| "));
+        for row in rows.filter(|row| row.contains("; *")) {
+            let cells = row.trim_matches('|').split(" | ").count();
+            assert_eq!(row.matches(" because* (").count() + 1, cells, "{row}");
         }
     }
 

@@ -62,10 +62,10 @@ pub use crate::message::connection::{ConnectionInfo, TlsInfo};
 pub use crate::message::fields::FieldEdits;
 pub use crate::message::file::FilePart;
 pub use crate::message::interim::{InterimError, InterimSender};
+pub use crate::message::location::{LocationError, LocationTemplate};
 pub use crate::message::request::{
     OwnedRequest, Request, Scheme, TraceNote, UpstreamNote, Version,
 };
-pub use crate::message::location::{LocationError, LocationTemplate};
 pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, FieldRewrite, HashError, HeaderRules, LimitKey, Middleware,

@@ -231,7 +231,10 @@ fn is_of_a_lab(document: &Value, at: &str) -> bool {
 /// Why there is no figure, of a lab or a soak that says so.
 fn absent(document: &Value, at: &str) -> Option<Ours> {
     let part = part_of(document, at)?;
-    if let Some(reason) = part["not_run_because"].as_str().or(part["failure"].as_str()) {
+    if let Some(reason) = part["not_run_because"]
+        .as_str()
+        .or(part["failure"].as_str())
+    {
         return Some(Ours::Absent(NOT_RUN, first_line(reason)));
     }
     let outcome = part.pointer("/trials/0/outcome");

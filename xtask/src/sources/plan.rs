@@ -120,11 +120,7 @@ impl LabFigure {
             Self::P99Us => ("p99", "medians/p99_us", Unit::Microseconds),
             Self::P999Us => ("p99.9", "medians/p99_9_us", Unit::Microseconds),
             Self::CpuPercent => ("CPU", "medians/cpu_percent", Unit::Percent),
-            Self::CpuUsPerRequest => (
-                "CPU per request",
-                "medians/cpu_us_per_request",
-                Unit::Cost,
-            ),
+            Self::CpuUsPerRequest => ("CPU per request", "medians/cpu_us_per_request", Unit::Cost),
             Self::PeakRssBytes => ("peak RSS", "medians/peak_rss_bytes", Unit::Bytes),
             Self::PeakFds => ("descriptors", "medians/peak_fds", Unit::Count),
             Self::Limits => ("limit", "limits", Unit::Names),
@@ -230,13 +226,16 @@ impl Plan {
                         format!("{place}: {}: not as many `theirs` as figures", row.label).into(),
                     );
                 }
-                let cells = figures.iter().zip(theirs).map(|((_, at, unit), theirs)| Cell {
-                    theirs,
-                    run: Some(run.clone()),
-                    at: Some(format!("/cells/[target={target},load={load}]/{at}")),
-                    unit: *unit,
-                    ..Cell::default()
-                });
+                let cells = figures
+                    .iter()
+                    .zip(theirs)
+                    .map(|((_, at, unit), theirs)| Cell {
+                        theirs,
+                        run: Some(run.clone()),
+                        at: Some(format!("/cells/[target={target},load={load}]/{at}")),
+                        unit: *unit,
+                        ..Cell::default()
+                    });
                 row.cell.extend(cells);
             }
         }

@@ -68,7 +68,8 @@ pub(super) fn proxy(
     }
     headers(scope, authority, &mut keys, route, notes);
     // A server knows its own address, and the name of an upstream only from the field `host`.
-    let is_known = !upstreams.has(authority) || keys.get("host") == Some(quoted(authority).as_str());
+    let is_known =
+        !upstreams.has(authority) || keys.get("host") == Some(quoted(authority).as_str());
     proxy_redirects(url, is_known, condition, scope, route, notes);
     let limit = scope.last("client_max_body_size");
     let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));

@@ -39,13 +39,13 @@ pub(super) fn redirect_target(text: &str, groups: Option<&str>) -> Option<String
             let number: usize = name.parse().ok()?;
             let count = groups.as_ref().map_or(1, regex::Regex::captures_len);
             if (1..count).contains(&number) {
-                target.push_str(&format!("{{{number}}}"));
+                target.extend(["{", name, "}"]);
             }
             continue;
         }
         let has_name = |groups: &regex::Regex| groups.capture_names().any(|it| it == Some(name));
         if groups.as_ref().is_some_and(has_name) {
-            target.push_str(&format!("{{{name}}}"));
+            target.extend(["{", name, "}"]);
             continue;
         }
         let (_, place) = PLACES.iter().find(|(known, _)| *known == name)?;
@@ -152,8 +152,7 @@ fn redirect(
         None => (to, true),
     };
     let target = redirect_target(to, Some(&path));
-    let target =
-        target.ok_or_else(|| format!("`{to}` has a variable without a counterpart"))?;
+    let target = target.ok_or_else(|| format!("`{to}` has a variable without a counterpart"))?;
     let query = if has_query && !target.contains("{query}") {
         "{query}"
     } else {

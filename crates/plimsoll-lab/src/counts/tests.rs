@@ -113,7 +113,10 @@ fn k6() {
     assert_eq!(with_p99.p99_us, Some(4660.0));
     let renamed = captured!("k6-p99.txt").replace("p(99)=", "p(99.9)=");
     let with_p99_9 = tally(&renamed);
-    assert_eq!((with_p99_9.p99_us, with_p99_9.p99_9_us), (None, Some(4660.0)));
+    assert_eq!(
+        (with_p99_9.p99_us, with_p99_9.p99_9_us),
+        (None, Some(4660.0))
+    );
     let statuses = tally(captured!("k6-bad.txt"));
     assert_eq!((statuses.ok, statuses.failed), (0, 16_451));
     assert_eq!(statuses.requests_per_second, Some(0.0));

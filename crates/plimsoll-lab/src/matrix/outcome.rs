@@ -135,10 +135,7 @@ impl Figure {
                 .target
                 .as_ref()
                 .map(|target| target.peak_memory_bytes as f64),
-            Self::PeakFds => figures
-                .target
-                .as_ref()
-                .map(|target| target.peak_fds as f64),
+            Self::PeakFds => figures.target.as_ref().map(|target| target.peak_fds as f64),
             Self::GeneratorCpuUsPerRequest => figures.generator.as_ref().and_then(cost),
             Self::UpstreamCpuUsPerRequest if figures.upstreams.is_empty() => None,
             Self::UpstreamCpuUsPerRequest => figures.upstreams.iter().map(cost).sum(),

@@ -9,11 +9,11 @@ use http::header::{HeaderName, HeaderValue};
 use crate::config::Context;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::route::field;
+use crate::message::location::LocationTemplate;
 use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules, LimitKey, Middleware, Origins,
     PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
 };
-use crate::message::location::LocationTemplate;
 
 /// Clients that a limit keeps apart by default.
 const CLIENTS: usize = 100_000;

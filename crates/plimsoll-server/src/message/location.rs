@@ -217,17 +217,45 @@ mod tests {
     #[test]
     fn groups_are_taken_over_by_number_and_name() {
         for (from, to, path, query, expected) in [
-            ("^/a/(.*)$", "/b/{1}{query}", "/a/x/y", Some("z=1"), "/b/x/y?z=1"),
-            ("^/(?P<user>[a-z]+)/(.*)$", "https://{user}.{host}/{2}", "/ann/x", None, "https://ann.a.test/x"),
+            (
+                "^/a/(.*)$",
+                "/b/{1}{query}",
+                "/a/x/y",
+                Some("z=1"),
+                "/b/x/y?z=1",
+            ),
+            (
+                "^/(?P<user>[a-z]+)/(.*)$",
+                "https://{user}.{host}/{2}",
+                "/ann/x",
+                None,
+                "https://ann.a.test/x",
+            ),
             ("^/a(/b)?$", "/c{1}", "/a", None, "/c"),
-            ("^/a/(.*)$", "/b/{1}?from={1}{query}", "/a/x", Some("z=1"), "/b/x?from=x&z=1"),
-            ("^/a/(.*)$", "{scheme}://{authority}/{1}", "/a/x y%", None, "https://a.test:8443/x%20y%25"),
+            (
+                "^/a/(.*)$",
+                "/b/{1}?from={1}{query}",
+                "/a/x",
+                Some("z=1"),
+                "/b/x?from=x&z=1",
+            ),
+            (
+                "^/a/(.*)$",
+                "{scheme}://{authority}/{1}",
+                "/a/x y%",
+                None,
+                "https://a.test:8443/x%20y%25",
+            ),
             // Not another host.
             ("^/a(.*)$", "{1}", "/a//evil.test", None, "/evil.test"),
             ("^/a(.*)$", "/{1}", "/a/evil.test", None, "/evil.test"),
             ("^/a(.*)$", "/b{1}", "/a\r\nx: y", None, "/b%0D%0Ax:%20y"),
         ] {
-            assert_eq!(filled(from, to, path, query), expected, "{from} {to} {path}");
+            assert_eq!(
+                filled(from, to, path, query),
+                expected,
+                "{from} {to} {path}"
+            );
         }
     }
 

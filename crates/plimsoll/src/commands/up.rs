@@ -50,12 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
         return Ok(Exit::Fine);
     }
-    serving::run(
-        source,
-        Brought::all(),
-        args.takeover.as_deref(),
-        args.watch,
-    )
+    serving::run(source, Brought::all(), args.takeover.as_deref(), args.watch)
 }
 
 fn init(file: &Path) -> Result<Exit, Failed> {

@@ -53,9 +53,8 @@ fn reflect(name: &str, mut stream: &TcpStream) {
         }
         writeln!(body, "{} bytes", content.len()).unwrap();
         if let Some((_, location)) = request.split_once("?location=") {
-            let head = format!(
-                "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
-            );
+            let head =
+                format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
             if stream.write_all(head.as_bytes()).is_err() {
                 return;
             }

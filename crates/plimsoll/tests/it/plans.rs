@@ -18,7 +18,13 @@ fn echo_program() {
         "debug" => "dev",
         name => name,
     };
-    let arguments = ["build", "--package", "plimsoll-testkit", "--example", "echo"];
+    let arguments = [
+        "build",
+        "--package",
+        "plimsoll-testkit",
+        "--example",
+        "echo",
+    ];
     let status = Command::new(env!("CARGO"))
         .args(arguments)
         .args(["--profile", name])
@@ -54,12 +60,17 @@ fn quic_that_ends_at_the_gateway_is_soaked() {
     assert!(scenario["failure"].is_null(), "{output}");
     let load = &scenario["loads"][0];
     assert!(load["ok"].as_u64().unwrap() > 100, "{output}");
-    assert_eq!((&load["failed"], &load["failed_runs"]), (&0.into(), &0.into()));
+    assert_eq!(
+        (&load["failed"], &load["failed_runs"]),
+        (&0.into(), &0.into())
+    );
     // Streams and connections of the gateway are watched.
     let series = scenario["series"].as_array().unwrap();
     let is_flows = |name: &str| name.contains("flows_active");
     assert!(
-        series.iter().any(|it| is_flows(it["name"].as_str().unwrap())),
+        series
+            .iter()
+            .any(|it| is_flows(it["name"].as_str().unwrap())),
         "{output}"
     );
 }
@@ -96,13 +107,26 @@ fn connections_and_datagrams_are_forwarded_to_an_echo() {
     let output = run(&mut command(&arguments)).exits(0);
     let document = output.json();
     let cells = document["cells"].as_array().unwrap();
-    let targets: Vec<_> = cells.iter().map(|it| it["target"].as_str().unwrap()).collect();
+    let targets: Vec<_> = cells
+        .iter()
+        .map(|it| it["target"].as_str().unwrap())
+        .collect();
     assert_eq!(targets, ["TCP", "SNI", "UDP", "QUIC"]);
     for cell in cells {
         assert_eq!(cell["connections"], 8);
-        assert_eq!((&cell["state"], &cell["errors"]), (&"measured".into(), &0.into()), "{output}");
+        assert_eq!(
+            (&cell["state"], &cell["errors"]),
+            (&"measured".into(), &0.into()),
+            "{output}"
+        );
         let medians = &cell["medians"];
-        for figure in ["rps", "p50_us", "p99_9_us", "peak_fds", "cpu_us_per_request"] {
+        for figure in [
+            "rps",
+            "p50_us",
+            "p99_9_us",
+            "peak_fds",
+            "cpu_us_per_request",
+        ] {
             assert!(medians[figure].as_f64().unwrap() > 0.0, "{figure}: {cell}");
         }
     }
