@@ -67,9 +67,11 @@ pub(super) fn proxy(
         }
     }
     headers(scope, authority, &mut keys, route, notes);
-    // A server knows its own address, and the name of an upstream only from the field `host`.
-    let is_known =
+    // A server knows its own address, and the name of an upstream only from the field `host`. nginx does nothing by itself where
+    // the URL has variables.
+    let is_named =
         !upstreams.has(authority) || keys.get("host") == Some(quoted(authority).as_str());
+    let is_known = is_named && !directive.argument(0).contains('$');
     proxy_redirects(url, is_known, condition, scope, route, notes);
     let limit = scope.last("client_max_body_size");
     let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));

@@ -219,7 +219,7 @@ fn rewrites_headers_and_layers() {
             "rewrite = [{ from = \"^/app/(.*)x$\", to = \"/${1}y\" }]",
             "headers = { Accept-Encoding = false, X-Tenant = \"a \\\"b\\\"\" }",
             "retry = { retries = 2, on = [\"connect\", \"reset\", \"timeout\", \"503\"] }, tls = { insecure = true }",
-            "response_headers = { remove = [\"X-Powered-By\"], set = { X-Frame-Options = \"DENY\" } }",
+            "response_headers = { rewrite = [{ name = \"location\", from = \"^https://10\\\\.0\\\\.0\\\\.1/\", to = \"/\" }], remove = [\"X-Powered-By\"], set = { X-Frame-Options = \"DENY\" } }",
             "basic_auth = { realm = \"Keep out\", file = \"/etc/htpasswd\" }\ncompress = true",
         ],
         &[

@@ -8,7 +8,7 @@ use http::header::{HeaderName, HeaderValue};
 
 use crate::config::Context;
 use crate::config::document::{Table, Value, as_text};
-use crate::config::route::field;
+use crate::config::route::{field, not_of_server};
 use crate::message::location::LocationTemplate;
 use crate::middleware::{
     BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules, LimitKey, Middleware, Origins,
@@ -110,7 +110,10 @@ fn field_rewrite(mut table: Table<'_>) -> Option<FieldRewrite> {
     let from = needed("from", "such as from = \"^http://10.0.0.1:8080/\"");
     let to = needed("to", "such as to = \"/app/\"");
     table.finish();
-    let name = name_value.and_then(|value| as_text(&value).and_then(|text| name(text, &value)));
+    let name = name_value.and_then(|value| {
+        let name = name(as_text(&value)?, &value)?;
+        not_of_server(name, &value)
+    });
     let from = from.and_then(|value| {
         let text = as_text(&value)?;
         let regex = regex::Regex::new(text);

@@ -375,16 +375,20 @@ pub(super) fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Header
         .check(HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
             format!("`{name}` contains a character that header names may not have")
         }))?;
-    if matches!(
-        name.as_str(),
-        "content-length" | "transfer-encoding" | "connection" | "date"
-    ) {
-        return value.wrong("is set by the server and cannot be given");
-    }
+    let name = not_of_server(name, value)?;
     let text = as_text(value)?;
     let text =
         value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))?;
     Some((name, text))
+}
+
+/// A field that the server does not set itself.
+pub(super) fn not_of_server(name: HeaderName, value: &Value<'_>) -> Option<HeaderName> {
+    let of_server = ["content-length", "transfer-encoding", "connection", "date"];
+    if of_server.contains(&name.as_str()) {
+        return value.wrong("is set by the server and cannot be given");
+    }
+    Some(name)
 }
 
 /// - `path`: of the route, whose groups may stand in the target.
