@@ -1,5 +1,7 @@
 //! Targets of redirects with places for what a request has.
 
+use std::borrow::Cow;
+
 use regex::{Captures, Regex};
 
 use crate::message::request::{Request, Scheme};
@@ -44,22 +46,34 @@ pub enum LocationError {
 
 /// The parts of a request that targets are made of.
 #[derive(Debug, Clone)]
-pub(crate) struct RequestParts {
+pub(crate) struct RequestParts<'a> {
     scheme: Scheme,
-    host: String,
-    authority: String,
-    path: String,
-    query: Option<String>,
+    host: Cow<'a, str>,
+    authority: Cow<'a, str>,
+    path: Cow<'a, str>,
+    query: Option<Cow<'a, str>>,
 }
 
-impl RequestParts {
-    pub(crate) fn of(request: &Request<'_>) -> Self {
+impl<'a> RequestParts<'a> {
+    pub(crate) fn of(request: &Request<'a>) -> Self {
         Self {
             scheme: request.scheme,
-            host: request.host().to_owned(),
-            authority: request.authority.to_owned(),
-            path: request.path.to_owned(),
-            query: request.query.map(str::to_owned),
+            host: request.host().into(),
+            authority: request.authority.into(),
+            path: request.path.into(),
+            query: request.query.map(Cow::Borrowed),
+        }
+    }
+
+    /// For as long as the response takes.
+    pub(crate) fn into_owned(self) -> RequestParts<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        RequestParts {
+            scheme: self.scheme,
+            host: owned(self.host),
+            authority: owned(self.authority),
+            path: owned(self.path),
+            query: self.query.map(owned),
         }
     }
 }
@@ -105,7 +119,7 @@ impl LocationTemplate {
     /// - `group`: the text of a group behind what is there already; it may be absent.
     pub(crate) fn fill(
         &self,
-        request: &RequestParts,
+        request: &RequestParts<'_>,
         group: &dyn Fn(&str, usize) -> Option<String>,
     ) -> String {
         let mut location = String::new();
@@ -194,13 +208,13 @@ pub(crate) fn encoded_group(
 mod tests {
     use super::*;
 
-    fn request(path: &str, query: Option<&str>) -> RequestParts {
+    fn request<'a>(path: &'a str, query: Option<&'a str>) -> RequestParts<'a> {
         RequestParts {
             scheme: Scheme::Https,
-            host: "a.test".to_owned(),
-            authority: "a.test:8443".to_owned(),
-            path: path.to_owned(),
-            query: query.map(str::to_owned),
+            host: "a.test".into(),
+            authority: "a.test:8443".into(),
+            path: path.into(),
+            query: query.map(Cow::Borrowed),
         }
     }
 

@@ -37,7 +37,7 @@ pub struct FieldRewrite {
 }
 
 /// Rewrites the values that rules are for.
-fn rewrite(rules: &[FieldRewrite], request: &RequestParts, fields: &mut HeaderMap) {
+fn rewrite(rules: &[FieldRewrite], request: &RequestParts<'_>, fields: &mut HeaderMap) {
     for (name, value) in fields.iter_mut() {
         let Ok(text) = value.to_str() else {
             continue;
@@ -118,7 +118,7 @@ impl Action for Responses {
         let (edits, skip_errors) = (Rc::clone(&self.edits), self.skip_errors);
         let rules = Rc::clone(&self.rewrite);
         // Only where it is needed: it is a copy.
-        let parts = (!rules.is_empty()).then(|| RequestParts::of(request));
+        let parts = (!rules.is_empty()).then(|| RequestParts::of(request).into_owned());
         self.inner.handle(request).map(move |mut response| {
             if skip_errors && response.status().as_u16() >= 400 {
                 return response;
