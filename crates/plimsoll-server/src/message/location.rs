@@ -263,7 +263,13 @@ mod tests {
             // Not another host.
             ("^/a(.*)$", "{1}", "/a//evil.test", None, "/evil.test"),
             ("^/a(.*)$", "/{1}", "/a/evil.test", None, "/evil.test"),
-            ("(?s)^/a(.*)$", "/b{1}", "/a\r\nx: y", None, "/b%0D%0Ax:%20y"),
+            (
+                "(?s)^/a(.*)$",
+                "/b{1}",
+                "/a\r\nx: y",
+                None,
+                "/b%0D%0Ax:%20y",
+            ),
         ] {
             assert_eq!(
                 filled(from, to, path, query),
