@@ -20,7 +20,7 @@ use plan::{Kind, Plan, Run};
 /// How long, and where to
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The durations of the source documents; without it the whole takes about ten minutes
+    /// The durations of the source documents, about six hours with the burn-in; without it the whole takes about half an hour
     #[arg(long)]
     full: bool,
 
@@ -34,7 +34,16 @@ pub(crate) struct Arguments {
 }
 
 /// The plans, in the order of the document.
-const PLANS: [&str; 5] = ["checks", "loadtest", "sampler", "site", "gateway"];
+const PLANS: [&str; 8] = [
+    "checks",
+    "loadtest",
+    "status-page",
+    "sampler",
+    "site",
+    "gateway",
+    "burn-in",
+    "others",
+];
 
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
@@ -51,6 +60,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         folder,
         release: target.join("dist"),
         criterion: target.join("criterion"),
+        peers: target.join("peers"),
         out: target.join(format!("sources-{}", std::process::id())),
         full: arguments.full,
     };
@@ -104,6 +114,7 @@ struct Bench<'a> {
     folder: PathBuf,
     release: PathBuf,
     criterion: PathBuf,
+    peers: PathBuf,
     out: PathBuf,
     full: bool,
 }
@@ -157,9 +168,17 @@ impl Bench<'_> {
         match run.kind {
             Kind::Json => {
                 println!("$ {}", step::shown(&command));
-                let json = step::output(self.root, &mut command)?;
-                serde_json::from_str(&json)
-                    .map_err(|error| format!("{}: no JSON was printed: {error}", run.name).into())
+                // A trial that failed and a drift end the program with a code; their document has the other cells.
+                let output = command
+                    .current_dir(self.root)
+                    .env("PATH", self.search_path()?)
+                    .stderr(std::process::Stdio::inherit())
+                    .output()
+                    .map_err(|error| format!("{}: {error}", run.name))?;
+                serde_json::from_slice(&output.stdout).map_err(|error| {
+                    let status = output.status;
+                    format!("{}: no JSON was printed ({status}): {error}", run.name).into()
+                })
             }
             Kind::Profile => {
                 println!("$ {}", step::shown(&command));
@@ -174,6 +193,13 @@ impl Bench<'_> {
                 estimates(&self.criterion)
             }
         }
+    }
+
+    /// Peers that `cargo xtask bench --install-peers` has installed are found first.
+    fn search_path(&self) -> Result<std::ffi::OsString, Failure> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(self.peers.join("bin")).chain(std::env::split_paths(&path));
+        std::env::join_paths(folders).map_err(|error| error.to_string().into())
     }
 
     /// The machine as plimsoll reports it.
@@ -268,12 +294,49 @@ mod tests {
     }
 
     #[test]
+    fn what_could_not_be_run_is_a_reason_in_every_cell() {
+        let folder = root().join("examples/sources");
+        let plans: Vec<Plan> = PLANS
+            .iter()
+            .map(|name| {
+                Plan::read(&folder, name).unwrap_or_else(|Failure(message)| panic!("{message}"))
+            })
+            .collect();
+        let mut found = BTreeMap::new();
+        for plan in &plans {
+            for run in &plan.run {
+                let key = (plan.name.clone(), run.name.clone());
+                found.insert(key, Err("there is no machine".to_owned()));
+            }
+        }
+        let text = document::render(&plans, &found, &Value::Null, false)
+            .unwrap_or_else(|Failure(message)| panic!("{message}"));
+        for table in plans.iter().flat_map(|plan| &plan.table) {
+            assert!(
+                text.contains(&format!("### {}\n", table.title)),
+                "{}",
+                table.title
+            );
+        }
+        // Rows of tables have a mark in every cell but the first.
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.starts_with("### "))
+            .filter(|line| line.starts_with("| "));
+        for row in rows.filter(|row| row.contains("; *")) {
+            let cells = row.trim_matches('|').split(" | ").count();
+            assert_eq!(row.matches(" because* (").count() + 1, cells, "{row}");
+        }
+    }
+
+    #[test]
     fn runs_of_one_name_leave_their_files_apart() {
         let bench = Bench {
             root: Path::new("/home/somebody/plimsoll"),
             folder: "/home/somebody/plimsoll/examples/sources".into(),
             release: "/home/somebody/plimsoll/target/release".into(),
             criterion: PathBuf::new(),
+            peers: PathBuf::new(),
             out: "/home/somebody/plimsoll/target/sources-1".into(),
             full: false,
         };

@@ -216,7 +216,7 @@ fn concurrent(criterion: &mut Criterion) {
     let fixture = Fixture::new(Backend::Sqlite, RESULTS);
     let mut group = criterion.benchmark_group("public_status_concurrent");
     group.sample_size(40);
-    for builds in [1_usize, 8, 64] {
+    for builds in [1_usize, 8, 16, 32, 48, 64] {
         group.throughput(criterion::Throughput::Elements(builds as u64));
         let id = BenchmarkId::from_parameter(builds);
         group.bench_with_input(id, &builds, |bencher, builds| {

@@ -12,6 +12,8 @@ mod access;
 
 mod proxy;
 
+mod redirects;
+
 mod servers;
 
 mod upstreams;

@@ -31,8 +31,14 @@ pub struct Tally {
     pub mean_us: Option<f64>,
     /// Median latency in microseconds.
     pub p50_us: Option<f64>,
+    /// 90th percentile of the latency in microseconds.
+    pub p90_us: Option<f64>,
+    /// 95th percentile of the latency in microseconds.
+    pub p95_us: Option<f64>,
     /// 99th percentile of the latency in microseconds.
     pub p99_us: Option<f64>,
+    /// 99.9th percentile of the latency in microseconds.
+    pub p99_9_us: Option<f64>,
 }
 
 /// Why a count cannot be taken from an output.

@@ -62,13 +62,14 @@ pub use crate::message::connection::{ConnectionInfo, TlsInfo};
 pub use crate::message::fields::FieldEdits;
 pub use crate::message::file::FilePart;
 pub use crate::message::interim::{InterimError, InterimSender};
+pub use crate::message::location::{LocationError, LocationTemplate};
 pub use crate::message::request::{
     OwnedRequest, Request, Scheme, TraceNote, UpstreamNote, Version,
 };
 pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
-    BasicAuth, Coding, Compress, Cors, HashError, HeaderRules, LimitKey, Middleware, Origins,
-    PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace, compress, compress_well,
+    BasicAuth, Coding, Compress, Cors, FieldRewrite, HashError, HeaderRules, LimitKey, Middleware,
+    Origins, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace, compress, compress_well,
     preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};

@@ -8,6 +8,8 @@ pub(crate) mod connection;
 
 pub(crate) mod interim;
 
+pub(crate) mod location;
+
 pub(crate) mod body;
 
 pub(crate) mod response;

@@ -30,7 +30,7 @@ pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
 pub use crate::middleware::cors::{Cors, Origins};
-pub use crate::middleware::header_rules::HeaderRules;
+pub use crate::middleware::header_rules::{FieldRewrite, HeaderRules};
 pub use crate::middleware::rate_limit::{LimitKey, RateLimit};
 pub use crate::middleware::request_id::RequestIds;
 pub use crate::middleware::security::SecurityHeaders;

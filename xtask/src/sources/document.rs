@@ -170,35 +170,119 @@ fn ours(plan: &Plan, cell: &Cell, found: &Found) -> Result<Ours, Failure> {
         .get(&(plan.name.clone(), run.clone()))
         .ok_or_else(|| format!("{}: {run} was not run", plan.name))?;
     match result {
-        Err(reason) => {
-            let first = reason.lines().next().unwrap_or_default();
-            Ok(Ours::Absent(NOT_RUN, first.to_owned()))
-        }
+        Err(reason) => Ok(Ours::Absent(NOT_RUN, first_line(reason))),
         Ok(document) => {
-            if let Some(reason) = not_run(document, at) {
-                return Ok(Ours::Absent(NOT_RUN, reason));
+            if let Some(absent) = absent(document, at) {
+                return Ok(absent);
             }
-            let value = document
-                .pointer(at)
-                .and_then(Value::as_f64)
-                .ok_or_else(|| format!("{}: {run} has no figure at {at}", plan.name))?;
-            Ok(Ours::Measured(figure(value, cell)))
+            let text = match (find(document, at), &cell.beside) {
+                (Some(value), None) => in_unit(value, cell),
+                (Some(value), Some(beside)) => {
+                    find(document, beside).and_then(|beside| gap(value, beside))
+                }
+                (None, _) => None,
+            };
+            match text {
+                Some(text) => Ok(Ours::Measured(text)),
+                // A cell that is there has what its tool reports.
+                None if is_of_a_lab(document, at) => Ok(Ours::Absent(
+                    NOT_RUN,
+                    "the generator does not report it".to_owned(),
+                )),
+                None => Err(format!("{}: {run} has no figure at {at}", plan.name).into()),
+            }
         }
     }
 }
 
-/// What a lab says of the cell that `at` leads into, if it did not run it.
-fn not_run(document: &Value, at: &str) -> Option<String> {
-    let cell: Vec<_> = at.splitn(4, '/').take(3).collect();
-    let cell = document.pointer(&cell.join("/"))?;
-    Some(cell.get("not_run_because")?.as_str()?.to_owned())
+/// The value at a JSON pointer in which `[name=one,load=c8]` is the element of an array that has these values.
+fn find<'a>(document: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let mut value = document;
+    for part in pointer.strip_prefix('/')?.split('/') {
+        let wanted = part
+            .strip_prefix('[')
+            .and_then(|part| part.strip_suffix(']'));
+        value = match wanted {
+            None => value.pointer(&format!("/{part}"))?,
+            Some(wanted) => {
+                let is_wanted = |element: &&Value| {
+                    wanted.split(',').all(|condition| {
+                        let pair = condition.split_once('=');
+                        pair.is_some_and(|(key, text)| element[key].as_str() == Some(text))
+                    })
+                };
+                value.as_array()?.iter().find(is_wanted)?
+            }
+        };
+    }
+    Some(value)
+}
+
+/// The cell of a lab, or the scenario of a soak, that `at` leads into.
+fn part_of<'a>(document: &'a Value, at: &str) -> Option<&'a Value> {
+    let part: Vec<_> = at.splitn(4, '/').take(3).collect();
+    find(document, &part.join("/"))
+}
+
+fn is_of_a_lab(document: &Value, at: &str) -> bool {
+    part_of(document, at).is_some_and(|cell| cell["state"].is_string())
+}
+
+/// Why there is no figure, of a lab or a soak that says so.
+fn absent(document: &Value, at: &str) -> Option<Ours> {
+    let part = part_of(document, at)?;
+    if let Some(reason) = part["not_run_because"]
+        .as_str()
+        .or(part["failure"].as_str())
+    {
+        return Some(Ours::Absent(NOT_RUN, first_line(reason)));
+    }
+    let outcome = part.pointer("/trials/0/outcome");
+    match part["state"].as_str()? {
+        "killed" => Some(Ours::Measured("killed for memory".to_owned())),
+        "failed" => Some(Ours::Absent(
+            NOT_RUN,
+            first_line(outcome?["reason"].as_str()?),
+        )),
+        _ => None,
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// How far `value` is from `beside`.
+fn gap(value: &Value, beside: &Value) -> Option<String> {
+    let (value, beside) = (value.as_f64()?, beside.as_f64()?);
+    (beside > 0.0).then(|| format!("{:.0} %", (value / beside - 1.0).abs() * 100.0))
+}
+
+/// `value` in the unit of `cell`; `None` if it is not what the unit is of.
+fn in_unit(value: &Value, cell: &Cell) -> Option<String> {
+    if cell.unit != Unit::Names {
+        return Some(figure(value.as_f64()?, cell));
+    }
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(texts) => {
+            let texts: Option<Vec<&str>> = texts.iter().map(Value::as_str).collect();
+            let text = texts?.join(", ");
+            Some(if text.is_empty() {
+                "none".to_owned()
+            } else {
+                text
+            })
+        }
+        _ => None,
+    }
 }
 
 fn figure(value: f64, cell: &Cell) -> String {
     let per = cell.per.unwrap_or(1.0);
     match cell.unit {
-        Unit::Count => grouped(value),
-        Unit::Rate => format!("{}/s", grouped(value)),
+        Unit::Count => grouped(value / per),
+        Unit::Rate => format!("{}/s", grouped(value / per)),
         Unit::PerSecondOfRound => format!("{}/s", grouped(per * 1e9 / value)),
         Unit::Nanoseconds => time(value / per / 1e3),
         Unit::Microseconds => time(value / per),
@@ -206,6 +290,9 @@ fn figure(value: f64, cell: &Cell) -> String {
         Unit::Bytes => format!("{:.1} MB", value / 1e6),
         Unit::MegabytesPerSecond => format!("{:.0} MB/s", value / per),
         Unit::Share => format!("{:.0} %", value * 100.0),
+        Unit::Percent => format!("{value:.0} %"),
+        // Neither is a number in itself.
+        Unit::Gap | Unit::Names => value.to_string(),
     }
 }
 
@@ -307,6 +394,76 @@ cell = [
             "{text}"
         );
         assert!(text.contains("\n(a) no namespace;\n"), "{text}");
+    }
+
+    /// The table of a lab: one cell that was measured, one that failed, one that was killed.
+    fn lab(document: &Value) -> String {
+        let mut plan: Plan = toml::from_str(
+            r#"
+title = "Gateway"
+about = []
+[[run]]
+name = "h1"
+command = ["{plimsoll}", "lab"]
+[[table]]
+title = "h1 to h1"
+head = ["connections"]
+run = "h1"
+target = "h1 to h1"
+figures = ["rps", "p99_9_us", "cpu_percent", "peak_fds", "limits"]
+row = [
+  { label = "1", load = "c1", theirs = ["4,139/s", "527 µs", "90 %", "13", "–"] },
+  { label = "8", load = "c8", theirs = ["11,919/s", "2,910 µs", "163 %", "27", "–"] },
+  { label = "32", load = "c32", theirs = ["–", "–", "–", "–", "–"] },
+]
+[[table]]
+title = "A second client"
+head = ["connections", "gap"]
+row = [{ label = "1", cell = [{ theirs = "4 %", run = "h1", at = "/cells/[load=c1]/medians/rps", beside = "/cells/[load=c8]/rps", unit = "gap" }] }]
+[[table]]
+title = "Vendors"
+head = ["system", "figure", "per core"]
+out = "it is of another machine"
+row = [{ label = "haproxy", theirs = ["2 M/s", "8 µs"] }]
+"#,
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        plan.name = "gateway".to_owned();
+        plan.spell_out()
+            .and_then(|()| plan.check())
+            .unwrap_or_else(|Failure(message)| panic!("{message}"));
+        let found = Found::from([(
+            ("gateway".to_owned(), "h1".to_owned()),
+            Ok(document.clone()),
+        )]);
+        let machine = serde_json::json!({});
+        render(&[plan], &found, &machine, false)
+            .unwrap_or_else(|Failure(message)| panic!("{message}"))
+    }
+
+    #[test]
+    fn the_rows_of_a_lab_are_found_by_name() {
+        let cell = |load: &str, state: &str, medians: Value, outcome: Value| {
+            serde_json::json!({"target": "h1 to h1", "load": load, "state": state, "rps": 5000.0,
+                "limits": if state == "measured" { vec!["target"] } else { vec![] },
+                "medians": medians, "trials": [{"outcome": outcome}]})
+        };
+        let text = lab(&serde_json::json!({"cells": [
+            cell("c8", "failed", serde_json::json!({}), serde_json::json!({"reason": "no port\nmore"})),
+            cell("c1", "measured", serde_json::json!({"rps": 6000.4, "cpu_percent": 95.2, "peak_fds": 1024.0}), Value::Null),
+            cell("c32", "killed", serde_json::json!({}), Value::Null),
+        ]}));
+        for part in [
+            "| connections | rate | p99.9 | CPU | descriptors | limit |",
+            "| 1 | 4,139/s; **6,000/s** | 527 µs; *not run here because* (a) | 90 %; **95 %** | 13; **1,024** | –; **target** |",
+            "| 8 | 11,919/s; *not run here because* (b) |",
+            "| 32 | –; **killed for memory** |",
+            "(a) the generator does not report it;\n(b) no port.",
+            "| 1 | 4 %; **20 %** |",
+            "| haproxy | 2 M/s; *out because* (a) | 8 µs; *out because* (a) |",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
     }
 
     #[test]

@@ -19,9 +19,11 @@ pub(super) struct Plan {
     /// Arguments of the release builds that it needs beside the program.
     #[serde(default)]
     pub(super) build: Vec<Vec<String>>,
+    #[serde(default)]
     pub(super) run: Vec<Run>,
     pub(super) table: Vec<Table>,
     /// What the figures do not cover.
+    #[serde(default)]
     pub(super) not_characterised: Vec<String>,
 }
 
@@ -63,8 +65,17 @@ pub(super) enum Kind {
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
     pub(super) title: String,
-    /// The first column, then those of the figures.
+    /// The first column, then those of the figures; of a table with `figures` the first alone.
     pub(super) head: Vec<String>,
+    /// The run, a lab, whose cells the rows are.
+    run: Option<String>,
+    /// The target that they are of.
+    target: Option<String>,
+    /// The columns: figures of a cell of the lab.
+    #[serde(default)]
+    figures: Vec<LabFigure>,
+    /// Why no cell of this table is measured again.
+    out: Option<String>,
     pub(super) row: Vec<Row>,
 }
 
@@ -72,7 +83,50 @@ pub(super) struct Table {
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
     pub(super) label: String,
+    #[serde(default)]
     pub(super) cell: Vec<Cell>,
+    /// In place of `cell`: the source's figures, where the table says what ours are, or why there are none.
+    #[serde(default)]
+    theirs: Vec<String>,
+    /// The load of the lab that the row is of.
+    load: Option<String>,
+    /// The target that the row is of, if not that of the table.
+    target: Option<String>,
+}
+
+/// A column of a table whose rows are cells of a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LabFigure {
+    Rps,
+    P50Us,
+    P99Us,
+    #[serde(rename = "p99_9_us")]
+    P999Us,
+    CpuPercent,
+    CpuUsPerRequest,
+    PeakRssBytes,
+    PeakFds,
+    Limits,
+    Errors,
+}
+
+impl LabFigure {
+    /// The heading, the place within a cell of the lab's document, and the unit.
+    const fn column(self) -> (&'static str, &'static str, Unit) {
+        match self {
+            Self::Rps => ("rate", "medians/rps", Unit::Rate),
+            Self::P50Us => ("p50", "medians/p50_us", Unit::Microseconds),
+            Self::P99Us => ("p99", "medians/p99_us", Unit::Microseconds),
+            Self::P999Us => ("p99.9", "medians/p99_9_us", Unit::Microseconds),
+            Self::CpuPercent => ("CPU", "medians/cpu_percent", Unit::Percent),
+            Self::CpuUsPerRequest => ("CPU per request", "medians/cpu_us_per_request", Unit::Cost),
+            Self::PeakRssBytes => ("peak RSS", "medians/peak_rss_bytes", Unit::Bytes),
+            Self::PeakFds => ("descriptors", "medians/peak_fds", Unit::Count),
+            Self::Limits => ("limit", "limits", Unit::Names),
+            Self::Errors => ("errors", "errors", Unit::Count),
+        }
+    }
 }
 
 /// One of `at`, `not_run` and `out` says what ours is.
@@ -83,8 +137,10 @@ pub(super) struct Cell {
     pub(super) theirs: String,
     /// The run that ours is from.
     pub(super) run: Option<String>,
-    /// JSON pointer of ours.
+    /// JSON pointer of ours, in which `[name=one,load=c8]` stands for the element of an array with these values.
     pub(super) at: Option<String>,
+    /// The same of the figure that it is compared with, for the unit `gap`.
+    pub(super) beside: Option<String>,
     /// What the figure is divided by: the items of a round.
     pub(super) per: Option<f64>,
     #[serde(default)]
@@ -117,6 +173,12 @@ pub(super) enum Unit {
     MegabytesPerSecond,
     /// A fraction.
     Share,
+    /// A number that is in percent.
+    Percent,
+    /// How far the figure is from that of `beside`.
+    Gap,
+    /// A text, or a list of texts.
+    Names,
 }
 
 impl Plan {
@@ -127,8 +189,57 @@ impl Plan {
         let mut plan: Self =
             toml::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
         name.clone_into(&mut plan.name);
+        plan.spell_out()?;
         plan.check()?;
         Ok(plan)
+    }
+
+    /// Gives each row its cells where the table says what they are.
+    pub(super) fn spell_out(&mut self) -> Outcome {
+        for table in &mut self.table {
+            let place = format!("{}: {}", self.name, table.title);
+            let figures: Vec<_> = table.figures.iter().map(|it| it.column()).collect();
+            table
+                .head
+                .extend(figures.iter().map(|(head, _, _)| (*head).to_owned()));
+            for row in &mut table.row {
+                let theirs = std::mem::take(&mut row.theirs).into_iter();
+                if let Some(reason) = &table.out {
+                    row.cell.extend(theirs.map(|theirs| Cell {
+                        theirs,
+                        out: Some(reason.clone()),
+                        ..Cell::default()
+                    }));
+                    continue;
+                }
+                if figures.is_empty() {
+                    continue;
+                }
+                let target = row.target.as_ref().or(table.target.as_ref());
+                let (Some(run), Some(target), Some(load)) = (&table.run, target, &row.load) else {
+                    return Err(
+                        format!("{place}: {}: run, target and load are needed", row.label).into(),
+                    );
+                };
+                if theirs.len() != figures.len() {
+                    return Err(
+                        format!("{place}: {}: not as many `theirs` as figures", row.label).into(),
+                    );
+                }
+                let cells = figures
+                    .iter()
+                    .zip(theirs)
+                    .map(|((_, at, unit), theirs)| Cell {
+                        theirs,
+                        run: Some(run.clone()),
+                        at: Some(format!("/cells/[target={target},load={load}]/{at}")),
+                        unit: *unit,
+                        ..Cell::default()
+                    });
+                row.cell.extend(cells);
+            }
+        }
+        Ok(())
     }
 
     /// Every cell says where its figure is from, or why there is none.
@@ -149,6 +260,9 @@ impl Plan {
                     let known = |name: &String| self.run.iter().any(|run| run.name == *name);
                     if cell.at.is_some() != cell.run.as_ref().is_some_and(known) {
                         return Err(format!("{place}: `at` goes with a `run` that there is").into());
+                    }
+                    if cell.beside.is_some() != (cell.unit == Unit::Gap) {
+                        return Err(format!("{place}: `beside` goes with the unit `gap`").into());
                     }
                 }
             }

@@ -8,6 +8,7 @@ use super::Notes;
 use super::access;
 use super::nginx::Directive;
 use super::proxy::{prefix_expression, proxy};
+use super::redirects::{is_redirecting, redirect_target, redirecting};
 use super::toml::{Keys, quoted};
 use super::upstreams::{Upstreams, duration};
 use super::variants::{Variant, variants};
@@ -129,6 +130,9 @@ pub(super) fn is_read(name: &str) -> bool {
     READ.contains(&name) || TUNING.iter().any(|it| name.starts_with(it))
 }
 
+/// Key under which the rules of `proxy_redirect` wait for those of other fields; no route has it.
+pub(super) const REWRITES: &str = "rewrites of fields";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Exact,
@@ -170,10 +174,16 @@ pub(super) fn routes(
     let is_regex = |it: &Location<'_>| matches!(it.kind, Kind::Regex | Kind::RegexAnyCase);
     let is_within_segment =
         |it: &Location<'_>| it.kind == Kind::Prefix && !it.pattern.ends_with('/');
-    let by_regex = locations
-        .iter()
-        .any(|it| is_regex(it) || is_within_segment(it));
-    let has_regex = locations.iter().any(is_regex);
+    // A `rewrite` that redirects is an expression, and comes before what else its location does.
+    let has_redirects = is_redirecting(&server.block)
+        || locations
+            .iter()
+            .any(|it| is_redirecting(&it.directive.block));
+    let by_regex = has_redirects
+        || locations
+            .iter()
+            .any(|it| is_regex(it) || is_within_segment(it));
+    let has_regex = has_redirects || locations.iter().any(is_regex);
     // Nothing of an expression can come first below such a prefix.
     let stays_prefix = |location: &Location<'_>| {
         let mut others = locations.iter();
@@ -183,11 +193,13 @@ pub(super) fn routes(
             && !others.any(|it| is_within_segment(it) && it.pattern.starts_with(location.pattern))
     };
     let mut routes = slash_redirects(&locations);
+    routes.extend(redirecting(&Condition::Prefix("/"), &server.block, notes));
     let mut write = |condition: &Condition<'_>, location: &Location<'_>, notes: &mut Notes| {
         let mut scope = scope.clone();
         for outer in &location.outer {
             scope = scope.within(&outer.block);
         }
+        routes.extend(redirecting(condition, &location.directive.block, notes));
         for variant in variants(&server.block, &location.directive.block, notes) {
             let context = Context {
                 server,
@@ -199,7 +211,12 @@ pub(super) fn routes(
         }
     };
     for location in locations.iter().filter(|it| it.kind == Kind::Exact) {
-        write(&Condition::Exact(location.pattern), location, notes);
+        let condition = if has_redirects {
+            Condition::Regex(exact_expression(location.pattern))
+        } else {
+            Condition::Exact(location.pattern)
+        };
+        write(&condition, location, notes);
     }
     for location in locations.iter().filter(|it| it.kind == Kind::FirstPrefix) {
         let is_shadowing = locations.iter().any(|it| {
@@ -216,13 +233,18 @@ pub(super) fn routes(
                 ),
             );
         }
-        if !location.pattern.ends_with('/') {
+        if !location.pattern.ends_with('/') && !has_redirects {
             notes.add(
                 location.directive,
                 format!("`{}` covers whole segments here", location.pattern),
             );
         }
-        write(&Condition::Prefix(location.pattern), location, notes);
+        let condition = if has_redirects {
+            Condition::Regex(prefix_expression(location.pattern))
+        } else {
+            Condition::Prefix(location.pattern)
+        };
+        write(&condition, location, notes);
     }
     for location in locations.iter().filter(|it| is_regex(it)) {
         match whole_path(location) {
@@ -399,7 +421,11 @@ fn action(
         return;
     }
     if let Some(directive) = scope.own("return") {
-        returned(directive, keys, notes);
+        let groups = match condition {
+            Condition::Regex(regex) => Some(regex.as_str()),
+            Condition::Exact(_) | Condition::Prefix(_) => None,
+        };
+        returned(directive, groups, keys, notes);
         return;
     }
     if access::close(scope, keys, notes) {
@@ -470,7 +496,7 @@ fn server_route(
     keys.inherit(&variant.conditions);
     let scope = &scope.within(&variant.block);
     match scope.own("return").or_else(|| server.last("return")) {
-        Some(directive) => returned(directive, &mut keys, notes),
+        Some(directive) => returned(directive, None, &mut keys, notes),
         None if access::close(scope, &mut keys, notes) => {}
         None if tried(&condition, server, scope, &mut keys, upstreams, notes) => {}
         None => files(&condition, scope, &mut keys, notes),
@@ -529,8 +555,20 @@ fn files(condition: &Condition<'_>, scope: &Scope<'_>, keys: &mut Keys, notes: &
     );
 }
 
+/// A path as an expression.
+fn exact_expression(path: &str) -> String {
+    format!("(?-i:{})", regex::escape(path))
+}
+
 /// `return CODE [TEXT]`, `return CODE URL` or `return URL`.
-pub(super) fn returned(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
+///
+/// - `groups`: the expression of the location, whose groups the URL may contain.
+pub(super) fn returned(
+    directive: &Directive,
+    groups: Option<&str>,
+    keys: &mut Keys,
+    notes: &mut Notes,
+) {
     let (status, text) = match directive.arguments.as_slice() {
         [only] if only.parse::<u16>().is_err() => (302, only.as_str()),
         [status] => (status.parse().unwrap_or(200), ""),
@@ -538,7 +576,7 @@ pub(super) fn returned(directive: &Directive, keys: &mut Keys, notes: &mut Notes
         [] => (200, ""),
     };
     if [301, 302, 303, 307, 308].contains(&status) {
-        if let Some(target) = redirect_target(text) {
+        if let Some(target) = redirect_target(text, groups) {
             let target = quoted(&target);
             keys.set(
                 "redirect",
@@ -569,19 +607,6 @@ pub(super) fn returned(directive: &Directive, keys: &mut Keys, notes: &mut Notes
         "respond",
         format!("{{ status = {status}, body = {} }}", quoted(text)),
     );
-}
-
-/// A URL with the variables that redirects know.
-fn redirect_target(text: &str) -> Option<String> {
-    let target = text
-        .replace("$request_uri", "{path}{query}")
-        .replace("$scheme", "{scheme}")
-        .replace("$http_host", "{host}")
-        .replace("$host", "{host}")
-        .replace("$server_name", "{host}")
-        .replace("$is_args$args", "{query}")
-        .replace("$uri", "{path}");
-    (!target.contains('$')).then_some(target)
 }
 
 fn lifetime_of(scope: &Scope<'_>) -> Option<String> {
@@ -627,7 +652,12 @@ fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     }
     let hidden = scope.all("proxy_hide_header");
     let hidden: Vec<_> = hidden.iter().map(|it| quoted(it.argument(0))).collect();
+    // `proxy_redirect` has come before.
     let mut rules = Keys::default();
+    if let Some(rewrite) = keys.get(REWRITES).map(str::to_owned) {
+        keys.remove(REWRITES);
+        rules.set("rewrite", rewrite);
+    }
     if !hidden.is_empty() {
         rules.set("remove", format!("[{}]", hidden.join(", ")));
     }

@@ -4,6 +4,7 @@ use super::Notes;
 use super::access;
 use super::locations::{Condition, Scope};
 use super::nginx::Directive;
+use super::redirects::{is_redirecting, proxy_redirects};
 use super::toml::{Keys, quoted};
 use super::upstreams::{Upstreams, duration, size};
 
@@ -60,9 +61,18 @@ pub(super) fn proxy(
         replace_path(directive, condition, uri, &mut keys, notes);
     }
     for rewrite in scope.all("rewrite") {
-        rewritten(rewrite, &mut keys, notes);
+        // Those that redirect are routes of their own.
+        if !is_redirecting(std::slice::from_ref(rewrite)) {
+            rewritten(rewrite, &mut keys, notes);
+        }
     }
     headers(scope, authority, &mut keys, route, notes);
+    // A server knows its own address, and the name of an upstream only from the field `host`. nginx does nothing by itself where
+    // the URL has variables.
+    let is_named =
+        !upstreams.has(authority) || keys.get("host") == Some(quoted(authority).as_str());
+    let is_known = is_named && !directive.argument(0).contains('$');
+    proxy_redirects(url, is_known, condition, scope, route, notes);
     let limit = scope.last("client_max_body_size");
     let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
     if let Some(limit) = limit {

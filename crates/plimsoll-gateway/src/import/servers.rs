@@ -327,7 +327,7 @@ fn write_routes(
         let mut keys = Keys::default();
         keys.text("host", host);
         keys.text("prefix", "/");
-        locations::returned(returned, &mut keys, notes);
+        locations::returned(returned, None, &mut keys, notes);
         out.push_str("\n[[route]]\n");
         keys.lines(out);
     }

@@ -219,7 +219,7 @@ fn rewrites_headers_and_layers() {
             "rewrite = [{ from = \"^/app/(.*)x$\", to = \"/${1}y\" }]",
             "headers = { Accept-Encoding = false, X-Tenant = \"a \\\"b\\\"\" }",
             "retry = { retries = 2, on = [\"connect\", \"reset\", \"timeout\", \"503\"] }, tls = { insecure = true }",
-            "response_headers = { remove = [\"X-Powered-By\"], set = { X-Frame-Options = \"DENY\" } }",
+            "response_headers = { rewrite = [{ name = \"location\", from = \"^https://10\\\\.0\\\\.0\\\\.1/\", to = \"/\" }], remove = [\"X-Powered-By\"], set = { X-Frame-Options = \"DENY\" } }",
             "basic_auth = { realm = \"Keep out\", file = \"/etc/htpasswd\" }\ncompress = true",
         ],
         &[
@@ -523,4 +523,91 @@ mod expressgateway {
         assert_eq!(shown.matches("[[listen]]").count(), 1, "{shown}");
         assert_eq!(shown.matches("[[route]]").count(), 1, "{shown}");
     }
+}
+
+#[test]
+fn redirects_by_groups_come_before_what_else_a_location_does() {
+    check(
+        r"
+        server {
+            listen 127.0.0.1:8080;
+            rewrite ^/legacy/(\w+)\.php$ /pages/$1 permanent;
+            location ~ ^/users/(?<user>[a-z]+)/(\d+)$ { return 301 /people/$user?id=$2; }
+            location /old/ {
+                rewrite ^/old/(.*)$ https://new.test/$1? redirect;
+                proxy_pass http://10.0.0.1:8080;
+            }
+            location /all/ { rewrite ^(.*)$ https://new.test$1 permanent; }
+        }
+        ",
+        &[
+            "regex = \"(?-i:/legacy/(\\\\w+)\\\\.php)\"\nredirect = { to = \"/pages/{1}{query}\", status = 301 }",
+            "regex = \"(?-i:/users/(?<user>[a-z]+)/(\\\\d+))\"\nredirect = { to = \"/people/{user}?id={2}\", status = 301 }",
+            "regex = \"(?-i:/old/(.*))\"\nredirect = { to = \"https://new.test/{1}\", status = 302 }",
+            "regex = \"(?-i:/old/.*)\"\nproxy = ",
+            "regex = \"((?-i:/all/.*))\"\nredirect = { to = \"https://new.test{1}{query}\", status = 301 }",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn redirects_that_cannot_be_translated_are_reported() {
+    check(
+        r"
+        server {
+            listen 127.0.0.1:8080;
+            location /a/ {
+                rewrite ^/(.+)/x$ /y/$1 permanent;
+                rewrite ^/a/(.*)$ /$geo/$1 permanent;
+                rewrite ^/a/(?=x) /z permanent;
+                proxy_pass http://10.0.0.1:8080;
+                proxy_redirect http://$upstream_host/ /;
+            }
+            location /b/ {
+                rewrite ^/b/(.*)$ /c/$1 last;
+                rewrite ^/c/(.*)$ /d/$1 permanent;
+                proxy_pass http://10.0.0.1:8080;
+            }
+        }
+        ",
+        &["regex = \"(?-i:/a/.*)\""],
+        &[
+            "it matches paths that do not begin with `/a/`",
+            "`/$geo/$1` has a variable without a counterpart",
+            "is not a regular expression here",
+            "proxy_redirect: left out",
+            "another `rewrite` changes the path before it",
+            "the location is not chosen again",
+        ],
+    );
+}
+
+#[test]
+fn locations_of_servers_are_rewritten() {
+    let text = r"
+        upstream app { server 10.0.0.1:8080; }
+        server {
+            listen 127.0.0.1:8080;
+            location /a/ { proxy_pass http://10.0.0.1:8080/x/; add_header X-A b always; }
+            location /b/ { proxy_pass http://10.0.0.1:8080; proxy_redirect off; }
+            location /c/ { proxy_pass http://app; proxy_redirect ~*^http://([a-z]+)\.internal/ https://$host/c/$1/; }
+            location /d/ { proxy_pass http://app; proxy_set_header Host $host; }
+            location /e/ { proxy_pass http://app; }
+        }
+        ";
+    check(
+        text,
+        &[
+            "prefix = \"/a/\"\n",
+            "response_headers = { rewrite = [{ name = \"location\", from = \"^http://10\\\\.0\\\\.0\\\\.1:8080/x/\", to = \"/a/\" }], set = { X-A = \"b\" } }",
+            "prefix = \"/c/\"\n",
+            "response_headers = { rewrite = [{ name = \"location\", from = \"(?i)^http://([a-z]+)\\\\.internal/.*$\", to = \"https://{host}/c/{1}/\" }] }",
+            "prefix = \"/e/\"\n",
+            "response_headers = { rewrite = [{ name = \"location\", from = \"^http://app/\", to = \"/\" }] }",
+        ],
+        &[],
+    );
+    // Not of the server whose redirects stay, nor of one that does not know the name of its upstream.
+    assert_eq!(imported(text).toml.matches("rewrite = [").count(), 3);
 }

@@ -267,7 +267,10 @@ impl Generator<'_> {
             requests_per_second: None,
             mean_us: reported.as_ref().and_then(|tally| tally.mean_us),
             p50_us: reported.as_ref().and_then(|tally| tally.p50_us),
+            p90_us: reported.as_ref().and_then(|tally| tally.p90_us),
+            p95_us: reported.as_ref().and_then(|tally| tally.p95_us),
             p99_us: reported.as_ref().and_then(|tally| tally.p99_us),
+            p99_9_us: reported.as_ref().and_then(|tally| tally.p99_9_us),
         })
     }
 

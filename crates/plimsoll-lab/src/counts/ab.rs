@@ -45,6 +45,10 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         requests_per_second: field(output, "Requests per second:").and_then(leading_number),
         mean_us: None,
         p50_us: percentile("50%"),
+        p90_us: percentile("90%"),
+        p95_us: percentile("95%"),
         p99_us: percentile("99%"),
+        // It prints none beyond.
+        p99_9_us: None,
     })
 }

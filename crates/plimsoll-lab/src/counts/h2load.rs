@@ -43,6 +43,9 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         requests_per_second: rate,
         mean_us: None,
         p50_us: None,
+        p90_us: None,
+        p95_us: None,
         p99_us: None,
+        p99_9_us: None,
     })
 }

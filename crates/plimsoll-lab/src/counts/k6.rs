@@ -42,9 +42,12 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         requests_per_second: rate
             .filter(|_| total > 0)
             .map(|rate| rate * (ok as f64 / total as f64)),
-        mean_us: None,
+        mean_us: statistic("avg="),
         p50_us: statistic("med="),
+        p90_us: statistic("p(90)="),
+        p95_us: statistic("p(95)="),
         p99_us: statistic("p(99)="),
+        p99_9_us: statistic("p(99.9)="),
     })
 }
 

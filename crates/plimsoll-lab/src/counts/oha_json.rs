@@ -60,7 +60,10 @@ fn parse(output: &str) -> Result<Tally, CountError> {
             .map(|seconds| ok as f64 / seconds),
         mean_us: document.summary.average.map(|seconds| seconds * 1e6),
         p50_us: microseconds("p50"),
+        p90_us: microseconds("p90"),
+        p95_us: microseconds("p95"),
         p99_us: microseconds("p99"),
+        p99_9_us: microseconds("p99.9"),
     })
 }
 

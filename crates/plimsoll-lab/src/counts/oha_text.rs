@@ -42,7 +42,10 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         requests_per_second: seconds.map(|seconds| ok as f64 / seconds),
         mean_us: None,
         p50_us: percentile("50.00% in"),
+        p90_us: percentile("90.00% in"),
+        p95_us: percentile("95.00% in"),
         p99_us: percentile("99.00% in"),
+        p99_9_us: percentile("99.90% in"),
     })
 }
 

@@ -37,6 +37,9 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         requests_per_second: number("/requests_per_second"),
         mean_us: number("/latency/from_started/mean_us"),
         p50_us: number("/latency/from_started/p50_us"),
+        p90_us: number("/latency/from_started/p90_us"),
+        p95_us: number("/latency/from_started/p95_us"),
         p99_us: number("/latency/from_started/p99_us"),
+        p99_9_us: number("/latency/from_started/p99_9_us"),
     })
 }

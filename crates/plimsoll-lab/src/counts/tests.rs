@@ -26,7 +26,10 @@ fn wrk() {
             requests_per_second: Some(157_367.82),
             mean_us: None,
             p50_us: Some(36.0),
+            p90_us: Some(64.0),
+            p95_us: None,
             p99_us: Some(137.0),
+            p99_9_us: None,
         }
     );
     let plain = tally(captured!("wrk.txt"));
@@ -67,8 +70,11 @@ fn oha_as_text() {
     assert_eq!((fine.source, fine.ok, fine.failed), ("oha", 87_030, 0));
     assert_eq!(fine.requests_per_second.unwrap().round(), 86_871.0);
     assert_eq!((fine.p50_us, fine.p99_us), (Some(73.4), Some(193.5)));
+    assert_eq!((fine.p90_us, fine.p95_us), (Some(117.0), Some(131.6)));
+    assert_eq!(fine.p99_9_us, Some(2146.0));
     let refused = tally(captured!("oha-refused.txt"));
     assert_eq!((refused.ok, refused.failed, refused.p50_us), (0, 4, None));
+    assert_eq!(refused.p99_9_us, None);
 }
 
 #[test]
@@ -78,6 +84,7 @@ fn oha_as_json() {
     assert_eq!(fine.ok, 94_510);
     assert!((fine.p50_us.unwrap() - 77.172).abs() < 1e-9);
     assert!((fine.p99_us.unwrap() - 166.846).abs() < 1e-9);
+    assert!((fine.p99_9_us.unwrap() - 1167.932).abs() < 1e-9);
     let statuses = tally(captured!("oha-bad.json"));
     assert_eq!((statuses.ok, statuses.failed), (100, 0));
     let refused = tally(captured!("oha-refused.json"));
@@ -94,13 +101,22 @@ fn k6() {
             ok: 17_132,
             failed: 0,
             requests_per_second: Some(17_119.635_72),
-            mean_us: None,
+            mean_us: Some(438.24),
             p50_us: Some(233.51),
+            p90_us: Some(634.68),
+            p95_us: Some(1480.0),
             p99_us: None,
+            p99_9_us: None,
         }
     );
     let with_p99 = tally(captured!("k6-p99.txt"));
     assert_eq!(with_p99.p99_us, Some(4660.0));
+    let renamed = captured!("k6-p99.txt").replace("p(99)=", "p(99.9)=");
+    let with_p99_9 = tally(&renamed);
+    assert_eq!(
+        (with_p99_9.p99_us, with_p99_9.p99_9_us),
+        (None, Some(4660.0))
+    );
     let statuses = tally(captured!("k6-bad.txt"));
     assert_eq!((statuses.ok, statuses.failed), (0, 16_451));
     assert_eq!(statuses.requests_per_second, Some(0.0));
@@ -126,7 +142,7 @@ fn our_own_summary_tolerates_absence() {
     let full = r#"{"schema": "plimsoll.load.summary/1",
         "counts": {"started": 12, "ok": 10, "failed": 2, "aborted": 0},
         "requests_per_second": 3.5,
-        "latency": {"from_started": {"p50_us": 40.0, "p99_us": 90}}}"#;
+        "latency": {"from_started": {"p50_us": 40.0, "p90_us": 70, "p95_us": 80, "p99_us": 90, "p99_9_us": 120.5}}}"#;
     assert_eq!(
         tally(full),
         Tally {
@@ -136,7 +152,10 @@ fn our_own_summary_tolerates_absence() {
             requests_per_second: Some(3.5),
             mean_us: None,
             p50_us: Some(40.0),
+            p90_us: Some(70.0),
+            p95_us: Some(80.0),
             p99_us: Some(90.0),
+            p99_9_us: Some(120.5),
         }
     );
     let short = tally(r#"{"schema":"plimsoll.load.summary/1","counts":{"ok":7}}"#);

@@ -29,7 +29,11 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         requests_per_second: field(output, "Requests/sec:").and_then(leading_number),
         mean_us: None,
         p50_us: field(output, "50%").and_then(microseconds),
+        p90_us: field(output, "90%").and_then(microseconds),
+        // It prints neither this nor one beyond the 99th.
+        p95_us: None,
         p99_us: field(output, "99%").and_then(microseconds),
+        p99_9_us: None,
     })
 }
 

@@ -138,6 +138,7 @@ fn plots(page: &mut String, matrix: &Matrix) {
         (Figure::CpuUsPerRequest, Axis::Linear(short_time)),
         (Figure::P50Us, Axis::Logarithmic(short_time)),
         (Figure::P99Us, Axis::Logarithmic(short_time)),
+        (Figure::P999Us, Axis::Logarithmic(short_time)),
         (Figure::PeakMemoryBytes, Axis::Linear(short_bytes)),
     ];
     for (size_index, size) in matrix.sizes.iter().enumerate() {

@@ -67,8 +67,14 @@ pub enum Figure {
     P50Us,
     /// 99th percentile in microseconds.
     P99Us,
+    /// 99.9th percentile in microseconds.
+    P999Us,
+    /// Processor time of the target over time, in percent of one core.
+    CpuPercent,
     /// Largest resident memory of the target in bytes.
     PeakMemoryBytes,
+    /// Most descriptors of the target at one time.
+    PeakFds,
     /// Processor time of the generator per request, in microseconds.
     GeneratorCpuUsPerRequest,
     /// Processor time of all upstreams per request, in microseconds.
@@ -77,12 +83,15 @@ pub enum Figure {
 
 impl Figure {
     /// Every figure, in the order of the report.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::CpuUsPerRequest,
         Self::RequestsPerSecond,
         Self::P50Us,
         Self::P99Us,
+        Self::P999Us,
+        Self::CpuPercent,
         Self::PeakMemoryBytes,
+        Self::PeakFds,
         Self::GeneratorCpuUsPerRequest,
         Self::UpstreamCpuUsPerRequest,
     ];
@@ -102,7 +111,10 @@ impl Figure {
             Self::RequestsPerSecond => "rps",
             Self::P50Us => "p50_us",
             Self::P99Us => "p99_us",
+            Self::P999Us => "p99_9_us",
+            Self::CpuPercent => "cpu_percent",
             Self::PeakMemoryBytes => "peak_rss_bytes",
+            Self::PeakFds => "peak_fds",
             Self::GeneratorCpuUsPerRequest => "generator_cpu_us_per_request",
             Self::UpstreamCpuUsPerRequest => "upstream_cpu_us_per_request",
         }
@@ -117,10 +129,13 @@ impl Figure {
             Self::RequestsPerSecond => Some(rate),
             Self::P50Us => figures.p50_us,
             Self::P99Us => figures.p99_us,
+            Self::P999Us => figures.p99_9_us,
+            Self::CpuPercent => figures.target.as_ref().map(Usage::cpu_percent),
             Self::PeakMemoryBytes => figures
                 .target
                 .as_ref()
                 .map(|target| target.peak_memory_bytes as f64),
+            Self::PeakFds => figures.target.as_ref().map(|target| target.peak_fds as f64),
             Self::GeneratorCpuUsPerRequest => figures.generator.as_ref().and_then(cost),
             Self::UpstreamCpuUsPerRequest if figures.upstreams.is_empty() => None,
             Self::UpstreamCpuUsPerRequest => figures.upstreams.iter().map(cost).sum(),

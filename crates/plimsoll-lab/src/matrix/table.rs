@@ -12,8 +12,9 @@ pub(super) const NOTHING: &str = "–";
 /// `value` in the unit of `figure`.
 pub(super) fn shown(figure: Figure, value: f64) -> String {
     match figure {
-        Figure::RequestsPerSecond => grouped(value),
-        Figure::P50Us | Figure::P99Us => Unit::Microseconds.show(value),
+        Figure::RequestsPerSecond | Figure::PeakFds => grouped(value),
+        Figure::CpuPercent => format!("{value:.0}"),
+        Figure::P50Us | Figure::P99Us | Figure::P999Us => Unit::Microseconds.show(value),
         Figure::PeakMemoryBytes => format!("{:.1} MB", value / 1e6),
         Figure::CpuUsPerRequest
         | Figure::GeneratorCpuUsPerRequest
@@ -28,14 +29,22 @@ pub(super) fn cell(result: &CellResult, figure: Figure) -> String {
         .map_or_else(|| NOTHING.to_owned(), |value| shown(figure, value))
 }
 
-/// Spread of the trials: `3 %`.
+/// Spread of the trials: `±3.1 %`.
 pub(super) fn variation(result: &CellResult, figure: Figure) -> String {
+    match percent(result, figure) {
+        percent if percent.is_empty() => percent,
+        percent => format!("±{percent} %"),
+    }
+}
+
+/// Spread of the trials below a heading with the unit: `3.1`.
+pub(super) fn percent(result: &CellResult, figure: Figure) -> String {
     result.variation(figure).map_or_else(String::new, |part| {
         let percent = part * 100.0;
         if percent < 9.95 {
-            format!("±{percent:.1} %")
+            format!("{percent:.1}")
         } else {
-            format!("±{percent:.0} %")
+            format!("{percent:.0}")
         }
     })
 }
@@ -166,7 +175,10 @@ pub(super) const fn short(figure: Figure) -> &'static str {
         Figure::RequestsPerSecond => "req/s",
         Figure::P50Us => "p50",
         Figure::P99Us => "p99",
+        Figure::P999Us => "p99.9",
+        Figure::CpuPercent => "CPU %",
         Figure::PeakMemoryBytes => "peak RSS",
+        Figure::PeakFds => "fds",
         Figure::GeneratorCpuUsPerRequest => "generator µs",
         Figure::UpstreamCpuUsPerRequest => "upstream µs",
     }

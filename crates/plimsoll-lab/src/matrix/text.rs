@@ -1,11 +1,11 @@
-//! A matrix as text for a terminal, at most 90 columns wide.
+//! A matrix as text for a terminal, about 100 columns wide.
 
 use std::fmt::{self, Write};
 
 use plimsoll_model::counted;
 
 use super::outcome::{CellResult, Figure, Matrix};
-use super::table::{cell, limit, load, remark, size, variation, winners};
+use super::table::{cell, limit, load, percent, remark, size, winners};
 use crate::wording::{write_machine, write_wrapped};
 
 /// A block for each row, the winners, the conditions; ends with a line break.
@@ -52,33 +52,36 @@ fn write_row(out: &mut String, matrix: &Matrix, size: usize, load_index: usize) 
     writeln!(out, "\n  {}", load(&matrix.loads[load_index], connections))?;
     writeln!(
         out,
-        "  {:<16}{:>11}{:>8}{:>10}{:>8}{:>9}{:>9}{:>9}  limit",
-        "", "CPU µs/req", "", "req/s", "", "p50", "p99", "peak RSS"
+        "  {:<14}{:>7}{:>6}{:>10}{:>6}{:>8}{:>8}{:>8}{:>6}{:>9}{:>5}  limit",
+        "", "µs/req", "±%", "req/s", "±%", "p50", "p99", "p99.9", "CPU %", "peak RSS", "fds"
     )?;
     for result in row {
         let name: String = matrix.targets[result.cell.target]
             .0
             .chars()
-            .take(15)
+            .take(13)
             .collect();
         if result.measured().count() > 0 {
             writeln!(
                 out,
-                "  {name:<16}{:>11}{:>8}{:>10}{:>8}{:>9}{:>9}{:>9}  {}",
+                "  {name:<14}{:>7}{:>6}{:>10}{:>6}{:>8}{:>8}{:>8}{:>6}{:>9}{:>5}  {}",
                 cell(result, Figure::CpuUsPerRequest),
-                variation(result, Figure::CpuUsPerRequest),
+                percent(result, Figure::CpuUsPerRequest),
                 cell(result, Figure::RequestsPerSecond),
-                variation(result, Figure::RequestsPerSecond),
+                percent(result, Figure::RequestsPerSecond),
                 cell(result, Figure::P50Us),
                 cell(result, Figure::P99Us),
+                cell(result, Figure::P999Us),
+                cell(result, Figure::CpuPercent),
                 cell(result, Figure::PeakMemoryBytes),
+                cell(result, Figure::PeakFds),
                 limit(result),
             )?;
             if let Some(remark) = remark(result) {
                 write_wrapped(out, &format!("    {remark}"))?;
             }
         } else if let Some(remark) = remark(result) {
-            write_wrapped(out, &format!("  {name:<15} {remark}"))?;
+            write_wrapped(out, &format!("  {name:<13} {remark}"))?;
         }
     }
     let winners = winners(matrix, size, load_index);

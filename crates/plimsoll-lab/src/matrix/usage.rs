@@ -46,6 +46,11 @@ impl Usage {
             && self.busiest_thread < IDLE * self.allowed_cores.min(1.0)
     }
 
+    /// Processor time in the window over its length, in percent of one core: 200 is two cores.
+    pub fn cpu_percent(&self) -> f64 {
+        self.cores * 100.0
+    }
+
     /// Processor time per request in microseconds.
     pub fn cpu_us_per_request(&self, requests_per_second: f64) -> Option<f64> {
         (requests_per_second > 0.0).then(|| self.cores * 1e6 / requests_per_second)

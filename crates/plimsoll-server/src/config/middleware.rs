@@ -8,10 +8,11 @@ use http::header::{HeaderName, HeaderValue};
 
 use crate::config::Context;
 use crate::config::document::{Table, Value, as_text};
-use crate::config::route::field;
+use crate::config::route::{field, not_of_server};
+use crate::message::location::LocationTemplate;
 use crate::middleware::{
-    BasicAuth, Coding, Compress, Cors, HeaderRules, LimitKey, Middleware, Origins, PasswordHash,
-    RateLimit, RequestIds, SecurityHeaders, Trace,
+    BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules, LimitKey, Middleware, Origins,
+    PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
 };
 
 /// Clients that a limit keeps apart by default.
@@ -87,9 +88,45 @@ fn tracing(mut table: Table<'_>) -> Trace {
 fn response_rules(value: Value<'_>) -> Option<HeaderRules> {
     let mut table = value.table()?;
     let errors = table.boolean("errors").unwrap_or(true);
+    let rules = table.tables("rewrite").into_iter();
+    let rewrite: Vec<_> = rules.filter_map(field_rewrite).collect();
     Some(HeaderRules {
+        rewrite,
         skip_errors: !errors,
         ..rules_of(table)
+    })
+}
+
+/// One rule that replaces a part of a response's field.
+fn field_rewrite(mut table: Table<'_>) -> Option<FieldRewrite> {
+    let mut needed = |key, example: &str| {
+        let value = table.take(key);
+        if value.is_none() {
+            table.missing(key, example);
+        }
+        value
+    };
+    let name_value = needed("name", "such as name = \"location\"");
+    let from = needed("from", "such as from = \"^http://10.0.0.1:8080/\"");
+    let to = needed("to", "such as to = \"/app/\"");
+    table.finish();
+    let name = name_value.and_then(|value| {
+        let name = name(as_text(&value)?, &value)?;
+        not_of_server(name, &value)
+    });
+    let from = from.and_then(|value| {
+        let text = as_text(&value)?;
+        let regex = regex::Regex::new(text);
+        value.check(regex.map_err(|_| format!("`{text}` is not a regular expression")))
+    });
+    let to = to.and_then(|value| {
+        let text = as_text(&value)?;
+        value.check(LocationTemplate::parse(text, from.as_ref()))
+    });
+    Some(FieldRewrite {
+        name: name?,
+        to: to?,
+        from: from?,
     })
 }
 
@@ -112,6 +149,7 @@ fn rules_of(mut table: Table<'_>) -> HeaderRules {
     let remove = table.take("remove").and_then(names).unwrap_or_default();
     table.finish();
     HeaderRules {
+        rewrite: Vec::new(),
         remove,
         set,
         add,

@@ -259,7 +259,7 @@ fn action(
         given.push(value.table().and_then(|table| respond(table, context)));
     }
     if let Some(value) = table.take("redirect") {
-        given.push(value.table().and_then(redirect));
+        given.push(value.table().and_then(|table| redirect(table, path)));
     }
     if let Some(value) = table.take("echo") {
         given.push(value.table().map(|table| {
@@ -375,19 +375,24 @@ pub(super) fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Header
         .check(HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
             format!("`{name}` contains a character that header names may not have")
         }))?;
-    if matches!(
-        name.as_str(),
-        "content-length" | "transfer-encoding" | "connection" | "date"
-    ) {
-        return value.wrong("is set by the server and cannot be given");
-    }
+    let name = not_of_server(name, value)?;
     let text = as_text(value)?;
     let text =
         value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))?;
     Some((name, text))
 }
 
-fn redirect(mut table: Table<'_>) -> Option<ActionPlan> {
+/// A field that the server does not set itself.
+pub(super) fn not_of_server(name: HeaderName, value: &Value<'_>) -> Option<HeaderName> {
+    let of_server = ["content-length", "transfer-encoding", "connection", "date"];
+    if of_server.contains(&name.as_str()) {
+        return value.wrong("is set by the server and cannot be given");
+    }
+    Some(name)
+}
+
+/// - `path`: of the route, whose groups may stand in the target.
+fn redirect(mut table: Table<'_>, path: Option<&PathCondition>) -> Option<ActionPlan> {
     let status = table.count("status", 300..=399).unwrap_or(308);
     let to = table.take("to");
     if to.is_none() {
@@ -396,7 +401,11 @@ fn redirect(mut table: Table<'_>) -> Option<ActionPlan> {
     let redirect = to.and_then(|value| {
         let to = as_text(&value)?;
         let status = u16::try_from(status).unwrap_or_default();
-        value.check(Redirect::new(status, to))
+        let groups = match path {
+            Some(PathCondition::Regex(expression)) => Some(expression.clone()),
+            _ => None,
+        };
+        value.check(Redirect::by_groups(status, to, groups))
     });
     table.finish();
     redirect.map(ActionPlan::Redirect)

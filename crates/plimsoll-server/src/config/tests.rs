@@ -175,7 +175,7 @@ redirect = { to = "/{pth}" }
          15:22: route[1].respond.status: must be a whole number from 200 to 599\n\
          17:1: route[2]: more than one action (a route has one of `respond`, `redirect` or `echo`)\n\
          18:10: route[2].method: `get` is not a method, such as GET\n\
-         24:19: route[3].redirect.to: `{pth}` is not known; there are {scheme}, {host}, {path} and {query}\n"
+         24:19: route[3].redirect.to: `{pth}` is not known; there are {scheme}, {host}, {authority}, {path}, {query} and the groups of a regular expression, such as {1}\n"
     );
 }
 
@@ -251,6 +251,31 @@ echo = {}
          12:20: route[1].cors.methods: `put` is not a method, such as PUT\n\
          15:23: route[2].basic_auth.file: cannot read /nonexistent/none: No such file or directory (os error 2)\n\
          16:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n"
+    );
+}
+
+#[test]
+fn mistakes_in_rules_that_rewrite_are_reported() {
+    let text = r#"[[listen]]
+address = "127.0.0.1:0"
+response_headers = { rewrite = [
+  { name = "location", from = "(" , to = "/" },
+  { name = "location", from = "^/(.)", to = "/{2}" },
+  { name = "content-length", from = "1", to = "2" },
+  { name = "a b", to = "/" },
+] }
+[[route]]
+regex = "/a/(.*)"
+redirect = { to = "/{1}{2}" }
+"#;
+    assert_eq!(
+        check(text).unwrap_err(),
+        "4:31: listen[1].response_headers.rewrite[1].from: `(` is not a regular expression\n\
+         5:45: listen[1].response_headers.rewrite[2].to: `{2}` is not known; there are {scheme}, {host}, {authority}, {path}, {query} and the groups of a regular expression, such as {1}\n\
+         6:12: listen[1].response_headers.rewrite[3].name: is set by the server and cannot be given\n\
+         7:3: listen[1].response_headers.rewrite[4]: `from` is missing (such as from = \"^http://10.0.0.1:8080/\")\n\
+         7:12: listen[1].response_headers.rewrite[4].name: `a b` is not the name of a header field\n\
+         11:19: route[1].redirect.to: `{2}` is not known; there are {scheme}, {host}, {authority}, {path}, {query} and the groups of a regular expression, such as {1}\n"
     );
 }
 

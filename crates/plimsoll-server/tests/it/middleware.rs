@@ -49,6 +49,51 @@ fn header_rules_change_requests_and_responses() {
 }
 
 #[test]
+fn parts_of_fields_are_rewritten_by_the_first_rule_that_matches() {
+    let rules = r#"response_headers = { rewrite = [
+        { name = "location", from = "^http://backend:8080/(.*)$", to = "{scheme}://{authority}/app/{1}{query}" },
+        { name = "location", from = "backend", to = "other" },
+        { name = "x-path", from = "^/(?P<first>[a-z]+)", to = "/b/{first}{path}" },
+    ] }"#;
+    let server = serving(
+        rules,
+        "[[route]]\npath = \"/to\"\nrespond = { status = 302, headers = { location = \"http://backend:8080/x\", x-path = \"/a/b\" } }\n\
+         [[route]]\npath = \"/other\"\nrespond = { status = 302, headers = { location = \"https://backend/x\" } }",
+    );
+    let answer = ask(&server, "GET /to?q=1", "");
+    for expected in [
+        "\r\nlocation: http://a/app/x?q=1\r\n",
+        "\r\nx-path: /b/a/to/b\r\n",
+    ] {
+        assert!(answer.contains(expected), "{expected} in {answer}");
+    }
+    let answer = ask(&server, "GET /other", "");
+    assert!(
+        answer.contains("\r\nlocation: https://other/x\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn redirects_take_over_groups_of_the_path() {
+    let server = serving(
+        "",
+        "[[route]]\nregex = \"/users/(?P<user>[a-z]+)(/.*)?\"\nredirect = { to = \"/people/{user}{2}?id={user}{query}\", status = 301 }",
+    );
+    for (target, location) in [
+        ("/users/ann", "/people/ann?id=ann"),
+        ("/users/ann/a%20b?x=1", "/people/ann/a%20b?id=ann&x=1"),
+        ("/users/ann/%2e%41", "/people/ann/.A?id=ann"),
+    ] {
+        let answer = ask(&server, &format!("GET {target}"), "");
+        assert!(
+            answer.contains(&format!("\r\nlocation: {location}\r\n")),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
 fn browsers_are_kept_safe_and_what_is_set_elsewhere_comes_first() {
     let server = serving(
         "security_headers = true\nresponse_headers = { set = { x-frame-options = \"SAMEORIGIN\" } }",

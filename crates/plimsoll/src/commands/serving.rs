@@ -118,11 +118,18 @@ pub(crate) fn check(source: Source) -> Result<(), Failed> {
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
 ///
 /// - `takeover`: a socket in the file system, by which it takes over from a server and hands over to the next one.
+/// - `watch`: also loads the file again when it changes.
 pub(crate) fn run(
     source: Source,
     brought: Brought,
     takeover: Option<&Path>,
+    watch: bool,
 ) -> Result<Exit, Failed> {
+    // As it is before it is loaded: a change in between is one.
+    let file = match &source {
+        Source::File(file) if watch => Some(WatchedFiles::new(vec![file.clone()])),
+        _ => None,
+    };
     let keeper = brought.keeper;
     let mut configuration = Configuration::new(source, brought);
     let keeper = keeper.map(|make| make(&configuration.compiler));
@@ -175,6 +182,7 @@ pub(crate) fn run(
         plan,
         log,
         keeper,
+        file,
         &mut signals,
         &manager,
         successors,
@@ -357,6 +365,7 @@ fn serve(
     mut plan: ServerPlan,
     mut log: Option<LogWriter>,
     mut keeper: Option<Box<dyn KeepCertificates>>,
+    mut file: Option<WatchedFiles>,
     signals: &mut Signals,
     manager: &ServiceManager,
     successors: Option<Successors>,
@@ -365,7 +374,11 @@ fn serve(
     let mut watched = WatchedFiles::new(plan.certificates.clone());
     keep(keeper.as_mut(), &plan, false)?;
     loop {
-        let event = signals.next(manager.alive_every());
+        let mut event = signals.next(manager.alive_every());
+        let file = file.as_mut().filter(|_| event == Event::Look);
+        if file.is_some_and(WatchedFiles::has_changed) {
+            event = Event::Reload;
+        }
         let loaded = match event {
             Event::End => break,
             Event::Successor => {
@@ -533,7 +546,7 @@ const FAR: Duration = Duration::from_hours(24);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Reload,
-    /// Whether certificates have changed.
+    /// Whether certificates have changed, or the file.
     Look,
     /// Whether it still does.
     IsAlive,

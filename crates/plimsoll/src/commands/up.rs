@@ -13,7 +13,8 @@ use crate::terminal;
 
 /// Serve HTTP as a configuration file describes
 ///
-/// SIGHUP reloads the file if it is valid. SIGTERM and Ctrl-C drain open connections; a second signal stops at once.
+/// SIGHUP reloads the file if it is valid; with --watch a change of the file does too. SIGTERM and Ctrl-C drain open
+/// connections; a second signal stops at once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Configuration file (TOML)
@@ -28,6 +29,10 @@ pub(crate) struct Args {
     /// the next one
     #[arg(long, value_name = "SOCKET", conflicts_with_all = ["check", "init"])]
     takeover: Option<PathBuf>,
+
+    /// Reload the file when it changes, as SIGHUP does
+    #[arg(long, conflicts_with_all = ["check", "init"])]
+    watch: bool,
 
     /// Write an example file, unless it exists
     #[arg(long, conflicts_with = "check")]
@@ -45,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
         return Ok(Exit::Fine);
     }
-    serving::run(source, Brought::all(), args.takeover.as_deref())
+    serving::run(source, Brought::all(), args.takeover.as_deref(), args.watch)
 }
 
 fn init(file: &Path) -> Result<Exit, Failed> {

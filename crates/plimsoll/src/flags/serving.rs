@@ -120,7 +120,12 @@ impl ServingArgs {
             printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
             return Ok(Exit::Fine);
         }
-        serving::run(Source::CommandLine(text), brought, self.takeover.as_deref())
+        serving::run(
+            Source::CommandLine(text),
+            brought,
+            self.takeover.as_deref(),
+            false,
+        )
     }
 
     /// Whether there seems to be a server to take over from.

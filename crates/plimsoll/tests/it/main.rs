@@ -44,6 +44,9 @@ mod lab;
 #[cfg(target_os = "linux")]
 mod matrix;
 
+#[cfg(target_os = "linux")]
+mod plans;
+
 #[cfg(feature = "k6")]
 mod k6;
 #[cfg(feature = "k6")]

@@ -93,6 +93,18 @@ fn every_cell_is_measured_and_a_run_is_gone_on_with() {
         assert!(medians["rps"].as_f64().unwrap() > 0.0, "{cell}");
         assert!(medians["peak_rss_bytes"].as_f64().unwrap() > 1e6, "{cell}");
         assert!(medians["p99_us"].as_f64().unwrap() > 0.0, "{cell}");
+        let p99_9 = medians["p99_9_us"].as_f64().unwrap();
+        assert!(p99_9 >= medians["p99_us"].as_f64().unwrap(), "{cell}");
+        // A server holds its socket, its epoll instance and the standard three at least.
+        assert!(medians["peak_fds"].as_f64().unwrap() >= 5.0, "{cell}");
+        // The median of two trials is their mean; 1 is one core.
+        let cores = |trial: usize| {
+            let target = &cell["trials"][trial]["outcome"]["target"];
+            target["cores"].as_f64().unwrap()
+        };
+        let percent = medians["cpu_percent"].as_f64().unwrap();
+        let expected = (cores(0) + cores(1)) * 50.0;
+        assert!((percent - expected).abs() < 1e-6, "{cell}");
         // The upstream is observed although it gets no requests.
         let upstreams = cell["trials"][0]["outcome"]["upstreams"]
             .as_array()
@@ -138,6 +150,8 @@ fn every_cell_is_measured_and_a_run_is_gone_on_with() {
             .contains("7 trials were made by an earlier run"),
         "{again}"
     );
+    let head = "µs/req    ±%     req/s    ±%     p50     p99   p99.9 CPU % peak RSS  fds  limit";
+    assert!(again.stdout.contains(head), "{again}");
     assert!(
         again.stdout.lines().all(|line| line.chars().count() <= 100),
         "{again}"

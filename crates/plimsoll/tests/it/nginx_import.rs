@@ -16,7 +16,8 @@ use crate::http2::free_port;
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
 
-/// A server that responds with its name, the request line without the version, and the fields in order.
+/// A server that responds with its name, the request line without the version, and the fields in order; with a redirect to what is behind
+/// `?location=`.
 fn mirror(name: &'static str) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -51,6 +52,14 @@ fn reflect(name: &str, mut stream: &TcpStream) {
             }
         }
         writeln!(body, "{} bytes", content.len()).unwrap();
+        if let Some((_, location)) = request.split_once("?location=") {
+            let head =
+                format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+            if stream.write_all(head.as_bytes()).is_err() {
+                return;
+            }
+            continue;
+        }
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Powered-By: {name}\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -137,7 +146,7 @@ fn shown(response: Option<Response>, port: u16, is_nginx: bool) -> String {
             && (status < 400 || name != "cache-control")
         {
             // nginx makes the targets of redirects URLs.
-            let own = ["shop.test", "cloud.test", "edge.test"]
+            let own = ["shop.test", "cloud.test", "edge.test", "moved.test"]
                 .map(|host| format!("http://{host}:{port}/"));
             let value = own
                 .iter()
@@ -196,6 +205,9 @@ fn same(configuration: &str, host: &str, requests: &[&str]) {
     let served = Served::start(&["up", &shown_path(&imported)]);
     let mut differences = String::new();
     for request in requests {
+        let request = &request
+            .replace("{app}", &app.to_string())
+            .replace("{api}", &api.to_string());
         let expected = shown(
             exchange(port, request, &format!("{host}:{port}")),
             port,
@@ -348,6 +360,45 @@ fn services_chosen_by_method_and_field_behind_nginx() {
             "GET /files/missing.css",
             "GET /members/a",
             "GET /check",
+        ],
+    );
+}
+
+#[test]
+fn redirects_behind_nginx() {
+    same(
+        include_str!("nginx_import/moved.conf"),
+        "moved.test",
+        &[
+            "GET /",
+            "GET /legacy/about.php",
+            "GET /legacy/about.php?x=1",
+            "GET /legacy/about.html",
+            "GET /old/legacy/about.php",
+            "GET /search",
+            "GET /search?q=a",
+            "GET /users/ann/12",
+            "GET /users/ANN/12",
+            "GET /go/a/b?x=1",
+            "GET /go/a",
+            "GET /old/a/b?c=d",
+            "GET /old/a%20b",
+            "GET /old/",
+            "GET /exact?x=1",
+            "GET /exactly",
+            "GET /shop/cart-12?x=1",
+            "GET /shop/cart-x?x=1",
+            "GET /shop/?location=http://api/x",
+            "GET /app/?location=http://127.0.0.1:{app}/x/y?z",
+            "GET /app/?location=/x",
+            "GET /app/?location=http://elsewhere.test/x",
+            "GET /plain/?location=http://127.0.0.1:{app}/x",
+            "GET /off/?location=http://127.0.0.1:{app}/x",
+            "GET /two/?location=http://internal.test/a",
+            "GET /two/?location=http://other.test:8080/a",
+            "GET /two/?location=http://127.0.0.1:{app}/a",
+            "GET /regex/?location=http://a.test/b/c",
+            "GET /regex/?location=https://a.test/b/c",
         ],
     );
 }

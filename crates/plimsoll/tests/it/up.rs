@@ -94,6 +94,20 @@ fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
 }
 
 #[test]
+fn a_watched_file_is_loaded_again_when_it_changes() {
+    let files = MaterialFiles::new();
+    let path = files.write("plimsoll.toml", &file("one"));
+    let path_text = path.to_string_lossy();
+    let up = Served::start(&["up", "--watch", &path_text]);
+    assert!(up.answers("/", &["body == one"]));
+    fs::write(&path, "nonsense = 1\n").unwrap();
+    fs::write(&path, file("two")).unwrap();
+    eventually(|| up.answers("/", &["body == two"]));
+    let output = plimsoll(&["up", "--watch", "--check", &path_text]).exits(2);
+    assert!(output.stderr.contains("--check"), "{output}");
+}
+
+#[test]
 fn certificates_are_read_again_when_their_files_change_and_clients_show_theirs() {
     let (old, new) = (Authority::new(), Authority::new());
     let files = MaterialFiles::new();

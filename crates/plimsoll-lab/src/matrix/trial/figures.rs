@@ -25,8 +25,14 @@ pub struct Figures {
     pub mean_us: Option<f64>,
     /// Median latency.
     pub p50_us: Option<f64>,
+    /// 90th percentile, if the tool reports it.
+    pub p90_us: Option<f64>,
+    /// 95th percentile, if the tool reports it.
+    pub p95_us: Option<f64>,
     /// 99th percentile.
     pub p99_us: Option<f64>,
+    /// 99.9th percentile, if the tool reports it.
+    pub p99_9_us: Option<f64>,
     /// The usage of the target.
     pub target: Option<Usage>,
     /// The usage of the generator.
@@ -75,7 +81,10 @@ impl Figures {
                 .unwrap_or_else(|| tally.ok as f64 / length.as_secs_f64()),
             mean_us: own.latency("mean_us").or(tally.mean_us),
             p50_us: own.latency("p50_us").or(tally.p50_us),
+            p90_us: own.latency("p90_us").or(tally.p90_us),
+            p95_us: own.latency("p95_us").or(tally.p95_us),
             p99_us: own.latency("p99_us").or(tally.p99_us),
+            p99_9_us: own.latency("p99_9_us").or(tally.p99_9_us),
             target,
             generator,
             upstreams,
