@@ -61,6 +61,8 @@ pub enum LoadError {
 #[derive(Debug, Clone)]
 pub struct Script {
     pub(crate) program: Program,
+    /// As it was written.
+    pub(crate) text: Arc<str>,
     /// The folder that `open()` is relative to.
     pub(crate) directory: PathBuf,
 }
@@ -73,7 +75,7 @@ impl Script {
 
     /// The same, with modules of other servers.
     pub fn load_with(text: &ScriptText, remote: Option<RemoteModules>) -> Result<Self, LoadError> {
-        let (name, directory, given) = match text {
+        let (name, directory, given, written) = match text {
             ScriptText::File(path) => {
                 let failed = |message: String| LoadError::File {
                     path: path.display().to_string(),
@@ -86,12 +88,15 @@ impl Script {
                 let name = found
                     .to_str()
                     .ok_or_else(|| failed("its name is not UTF-8".to_owned()))?;
-                (name.to_owned(), directory, None)
+                let written = std::fs::read_to_string(&found);
+                let written = written.map_err(|error| failed(error.to_string()))?;
+                (name.to_owned(), directory, None, Arc::from(written))
             }
             ScriptText::Given { text, directory } => {
                 let name = directory.join("-").to_string_lossy().into_owned();
-                let given = Some((name.clone(), Arc::from(text.as_str())));
-                (name, directory.clone(), given)
+                let written: Arc<str> = Arc::from(text.as_str());
+                let given = Some((name.clone(), Arc::clone(&written)));
+                (name, directory.clone(), given, written)
             }
         };
         let sources = Rc::new(ScriptSources {
@@ -99,7 +104,11 @@ impl Script {
             remote: remote.map(Rc::new),
         });
         let program = Program::compile(sources, &name, LIMITS)?;
-        Ok(Self { program, directory })
+        Ok(Self {
+            program,
+            text: written,
+            directory,
+        })
     }
 }
 

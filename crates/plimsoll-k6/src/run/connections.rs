@@ -14,6 +14,7 @@ use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
 use super::Invocation;
 use crate::metrics::checks::KnownChecks;
 use crate::options::Options;
+use crate::protocol::socket::SharedDeflater;
 use crate::user::{RunState, WorkerShare};
 
 /// Connection plans of a run.
@@ -124,6 +125,7 @@ impl Plans {
         let checks = KnownChecks::new(shared.checks.clone());
         let checks = Rc::new(RefCell::new(checks));
         let options = &shared.options;
+        let deflater = SharedDeflater::default();
         let each = self.sources.iter().map(|plans| WorkerShare {
             sinks: Rc::clone(sinks),
             exchanges: exchanges.cloned(),
@@ -131,6 +133,7 @@ impl Plans {
             pool: pool(options, &plans.requests, self.speaks),
             speaks: self.speaks,
             sockets: pool(options, &plans.sockets, Speaks::Http1),
+            deflater: deflater.clone(),
             calls: pool(options, &plans.calls, Speaks::Http2),
             secured: Arc::clone(&plans.secured),
         });

@@ -106,6 +106,7 @@ pub(crate) fn run_over(
         overrides,
         environment: vec![("GREETING".to_owned(), "hi".to_owned())],
         summary_mode: SummaryMode::Compact,
+        has_new_summary: false,
         has_colors: false,
         terminals: (false, false),
         exact_trends: false,
@@ -121,6 +122,7 @@ pub(crate) fn run_over(
         series: None,
         recording: None,
         on_progress: None,
+        control: None,
         is_interrupted,
     });
     let stdout = outcome.outputs.iter().map(|output| match output {

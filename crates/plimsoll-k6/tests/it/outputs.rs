@@ -56,6 +56,7 @@ fn written(text: &str) -> (Vec<Value>, String) {
         overrides: Overrides::default(),
         environment: Vec::new(),
         summary_mode: SummaryMode::Disabled,
+        has_new_summary: false,
         has_colors: false,
         terminals: (false, false),
         exact_trends: false,
@@ -67,6 +68,7 @@ fn written(text: &str) -> (Vec<Value>, String) {
         series: None,
         recording: None,
         on_progress: None,
+        control: None,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),
             output("table", SampleFormat::Csv, &table),

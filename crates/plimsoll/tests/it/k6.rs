@@ -66,6 +66,39 @@ fn a_script_runs_with_flags_variables_and_an_exported_summary() {
 }
 
 #[test]
+fn the_machine_readable_summary_is_passed_on_and_exported() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "import { check } from 'k6';
+         export default () => { check(1, { one: (it) => it === 1 }); };
+         export const handleSummary = (data) => ({ stdout: `${Object.keys(data)} ${data.results.checks.results[0].passes}` });";
+    let script = script(&directory, text);
+    let export = directory.path().join("summary.json");
+    let export = export.to_str().unwrap();
+    let flags = ["load", "--summary-export", export, &script];
+    let flag = "--new-machine-readable-summary";
+    let output = plimsoll(&[&flags[..], &[flag]].concat()).exits(0);
+    assert_eq!(output.stdout, "config,metadata,results,version 1");
+    let exported = || -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(export).unwrap()).unwrap()
+    };
+    assert_eq!(exported()["config"]["script"], text);
+    assert_eq!(exported()["version"], "1.0.0");
+    let mut by_variable = command(&flags);
+    by_variable.env("K6_NEW_MACHINE_READABLE_SUMMARY", "true");
+    let output = CommandOutput::of(by_variable.output().unwrap()).exits(0);
+    assert_eq!(output.stdout, "config,metadata,results,version 1");
+    by_variable.arg("--new-machine-readable-summary=false");
+    // Its data has another shape, which is an exception of the script.
+    CommandOutput::of(by_variable.output().unwrap()).exits(0);
+    assert_eq!(exported()["root_group"]["checks"]["one"]["passes"], 1);
+    std::fs::remove_file(export).unwrap();
+    let disabled = ["--summary-mode", "disabled"];
+    let output = plimsoll(&[&flags[..], &disabled].concat()).exits(0);
+    assert_eq!(output.stdout, "");
+    assert!(!std::path::Path::new(export).exists());
+}
+
+#[test]
 fn percentiles_are_exact_if_every_value_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let script = script(
@@ -115,7 +148,7 @@ fn exit_codes_and_messages_are_for_people() {
         (
             "export const options = { vuss: 1, paused: true }; export default () => {}",
             104,
-            "options.paused is not supported by plimsoll",
+            "options.paused needs `--address`",
         ),
         (
             "import { browser } from 'k6/browser'; export default () => {}",

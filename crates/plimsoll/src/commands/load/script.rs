@@ -1,5 +1,7 @@
 //! `plimsoll load SCRIPT`: runs a k6 script.
 
+mod api;
+
 mod live;
 
 mod log;
@@ -111,6 +113,10 @@ pub(crate) struct ScriptArgs {
     #[arg(short = 'c', long, value_name = "FILE")]
     config: Option<PathBuf>,
 
+    /// Serve k6's REST API at this address, such as `localhost:6565`, until the run ends
+    #[arg(short = 'a', long, value_name = "HOST:PORT")]
+    address: Option<String>,
+
     /// Do not run `setup()`
     #[arg(long)]
     no_setup: bool,
@@ -150,6 +156,10 @@ pub(crate) struct ScriptArgs {
     /// Write the summary as JSON to this file
     #[arg(long, value_name = "FILE")]
     summary_export: Option<PathBuf>,
+
+    /// Write the new format 1.0.0 of k6 to `--summary-export`, and pass it to `handleSummary()`
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    new_machine_readable_summary: Option<bool>,
 
     /// Figures of trends, such as `avg,p(99.9)`
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -374,6 +384,9 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         target,
         facts: report::facts(target),
     });
+    let address = args.address.clone().or_else(|| variable("K6_ADDRESS"));
+    let api = address.as_deref().map(api::Api::listen).transpose();
+    let api = api.map_err(|problem| (problem, K6ExitCode::ApiFailed))?;
     let invocation = Invocation {
         script,
         overrides: overrides(args).map_err(|problem| (problem, K6ExitCode::InvalidConfig))?,
@@ -382,6 +395,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
             .chain(args.environment.iter().cloned())
             .collect(),
         summary_mode: summary_mode(args).map_err(config)?,
+        has_new_summary: has_new_summary(args).map_err(config)?,
         has_colors: !args.no_color
             && terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi,
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
@@ -399,11 +413,13 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         on_progress: has_view.then_some(&show),
         samples: std::mem::take(&mut outputs.files).into(),
         series: series.map(RefCell::new),
+        control: api.as_ref().map(api::Api::control),
         is_interrupted: &is_interrupted,
     };
     let outcome = run(&invocation);
+    drop(api);
     live.end();
-    let cost = server.and_then(|server| server.end(outcome.export.as_deref()));
+    let cost = server.and_then(|server| server.end(outcome.data.as_ref()));
     let mut code = outcome.exit;
     drop(invocation);
     if let Some(push) = push.and_then(Rc::into_inner) {
@@ -561,6 +577,17 @@ fn summary_mode(args: &ScriptArgs) -> Result<SummaryMode, Problem> {
         Mode::Legacy => SummaryMode::Legacy,
         Mode::Disabled => SummaryMode::Disabled,
     })
+}
+
+/// Whether the summary has the new format, by the flag or the variable.
+fn has_new_summary(args: &ScriptArgs) -> Result<bool, Problem> {
+    const VARIABLE: &str = "K6_NEW_MACHINE_READABLE_SUMMARY";
+    match (args.new_machine_readable_summary, variable(VARIABLE)) {
+        (Some(is_new), _) => Ok(is_new),
+        (None, None) => Ok(false),
+        (None, Some(text)) => options::switch(&text)
+            .ok_or_else(|| Problem::with(VARIABLE, format!("`{text}` is neither true nor false"))),
+    }
 }
 
 fn script_text(script: &str) -> Result<ScriptText, Problem> {
