@@ -83,6 +83,8 @@ pub struct Invocation<'a> {
     pub workers: usize,
     /// The proxies.
     pub proxies: ProxyRules,
+    /// Secrets of TLS sessions are appended to this file.
+    pub key_log: Option<PathBuf>,
     /// The version of HTTP that requests of `k6/http` are sent over; WebSockets and gRPC have their own.
     pub speaks: Speaks,
     /// The secrets of `k6/secrets`; log lines do not show the values.
@@ -398,8 +400,9 @@ impl<'a> Preparation<'a> {
         };
         let verdict = self.shared.verdict.lock();
         let has_aborted = verdict.is_ok_and(|verdict| verdict.aborted.is_some());
-        if has_aborted {
-            // A virtual user that aborts the run while it is initialised has a summary too, as any that does.
+        if has_aborted || self.is_stopped() {
+            // A virtual user that aborts the run while it is initialised has a summary too, as any that does. So has a run that ends
+            // while it is paused.
             error = None;
         }
         enter(Phase::Teardown);

@@ -75,7 +75,7 @@ impl Script {
 
     /// The same, with modules of other servers.
     pub fn load_with(text: &ScriptText, remote: Option<RemoteModules>) -> Result<Self, LoadError> {
-        let (name, directory, given, written) = match text {
+        let (name, directory, given) = match text {
             ScriptText::File(path) => {
                 let failed = |message: String| LoadError::File {
                     path: path.display().to_string(),
@@ -88,15 +88,12 @@ impl Script {
                 let name = found
                     .to_str()
                     .ok_or_else(|| failed("its name is not UTF-8".to_owned()))?;
-                let written = std::fs::read_to_string(&found);
-                let written = written.map_err(|error| failed(error.to_string()))?;
-                (name.to_owned(), directory, None, Arc::from(written))
+                (name.to_owned(), directory, None)
             }
             ScriptText::Given { text, directory } => {
                 let name = directory.join("-").to_string_lossy().into_owned();
-                let written: Arc<str> = Arc::from(text.as_str());
-                let given = Some((name.clone(), Arc::clone(&written)));
-                (name, directory.clone(), given, written)
+                let given = Some((name.clone(), Arc::from(text.as_str())));
+                (name, directory.clone(), given)
             }
         };
         let sources = Rc::new(ScriptSources {
@@ -104,9 +101,14 @@ impl Script {
             remote: remote.map(Rc::new),
         });
         let program = Program::compile(sources, &name, LIMITS)?;
+        let text = match text {
+            // It has just been read, so it is there and not too long.
+            ScriptText::File(_) => std::fs::read_to_string(&name).unwrap_or_default().into(),
+            ScriptText::Given { text, .. } => Arc::from(text.as_str()),
+        };
         Ok(Self {
             program,
-            text: written,
+            text,
             directory,
         })
     }

@@ -35,6 +35,19 @@ export class Blob {
   async arrayBuffer() {
     return this.#bytes.slice().buffer;
   }
+  async bytes() {
+    return this.#bytes.slice();
+  }
+  stream() {
+    const bytes = this.#bytes.slice();
+    const { ReadableStream } = native.use("k6/experimental/streams");
+    return new ReadableStream({
+      start(controller) {
+        if (bytes.length > 0) controller.enqueue(bytes);
+        controller.close();
+      },
+    });
+  }
   async text() {
     return new TextDecoder().decode(this.#bytes);
   }

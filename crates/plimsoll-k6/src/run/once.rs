@@ -71,6 +71,7 @@ pub fn run_once(
         exact_trends: false,
         workers: 1,
         proxies,
+        key_log: None,
         speaks: Speaks::Negotiated,
         secrets: Secrets::default(),
         log: Arc::new(move |level, text, source| {

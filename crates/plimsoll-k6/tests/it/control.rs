@@ -34,6 +34,7 @@ fn controlled(text: &str, client: impl FnOnce(&RunControl)) -> (Outcome, Vec<Str
             exact_trends: false,
             workers: 2,
             proxies: ProxyRules::none(),
+            key_log: None,
             speaks: Speaks::Negotiated,
             secrets: plimsoll_k6::Secrets::default(),
             log: Arc::new(move |_, text, source| {

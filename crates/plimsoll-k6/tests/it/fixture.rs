@@ -112,6 +112,7 @@ pub(crate) fn run_over(
         exact_trends: false,
         workers: 2,
         proxies: ProxyRules::none(),
+        key_log: None,
         speaks,
         secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(move |level, text, source| {

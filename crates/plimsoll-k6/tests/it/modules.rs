@@ -6,6 +6,27 @@ use crate::fixture::{check, run_script};
 use crate::server::Server;
 
 #[test]
+fn modules_resolve_paths_by_their_own() {
+    let ran = run_script(
+        "const text = open(import.meta.resolve('./data.json'));
+         const folder = import.meta.resolve('.//x/../').length;
+         export default () => {
+           console.log(text.length, import.meta.resolve('k6/http'), import.meta.resolve('https://h/x.js'), import.meta.resolve('/a/./b/../c.js'));
+           console.log(import.meta.resolve('./a/../data.json') === import.meta.resolve('../' + import.meta.resolve('./').split('/').at(-1) + '/data.json'), folder > 0);
+         };",
+        "",
+    );
+    assert_eq!(
+        ran.console,
+        [
+            "Info: 25 k6/http https://h/x.js file:///a/c.js",
+            "Info: true true"
+        ],
+        "{ran:#?}"
+    );
+}
+
+#[test]
 fn checks_groups_and_metrics_are_counted() {
     let ran = run_script(
         "import { check, group, sleep } from 'k6';

@@ -62,6 +62,7 @@ fn written(text: &str) -> (Vec<Value>, String) {
         exact_trends: false,
         workers: 1,
         proxies: ProxyRules::none(),
+        key_log: None,
         speaks: Speaks::Negotiated,
         secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(|_, _, _| {}),

@@ -38,6 +38,7 @@ use plimsoll_k6::{
 };
 use plimsoll_load::target::{Pid, Target};
 use plimsoll_model::{Clock as _, parse_duration};
+use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
 use self::live::Live;
@@ -46,7 +47,7 @@ use self::options::OptionFlags;
 use self::outputs::Outputs;
 use self::server::Server;
 use self::template::Template;
-use crate::flags::{connection_variables, number};
+use crate::flags::{connection_variables, key_log_of, number};
 use crate::problem::Problem;
 use crate::{signals, terminal};
 
@@ -318,6 +319,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         .map_err(|error| other(Problem::new(format!("cannot watch for signals: {error}"))))?;
     let text = script_text(&args.script).map_err(other)?;
     let variables = connection_variables();
+    let key_log = key_log_of(&variables);
     let variables = variables.iter();
     let proxies =
         ProxyRules::from_variables(variables.map(|(name, value)| (name.as_str(), value.as_str())));
@@ -387,6 +389,10 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     let address = args.address.clone().or_else(|| variable("K6_ADDRESS"));
     let api = address.as_deref().map(api::Api::listen).transpose();
     let api = api.map_err(|problem| (problem, K6ExitCode::ApiFailed))?;
+    if let Some(api) = &api {
+        let text = format!("the REST API listens on http://{}", api.address());
+        log.write(Level::Info, &text, "");
+    }
     let invocation = Invocation {
         script,
         overrides: overrides(args).map_err(|problem| (problem, K6ExitCode::InvalidConfig))?,
@@ -402,6 +408,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         exact_trends: args.exact_trends,
         workers: args.threads.unwrap_or(cores),
         proxies,
+        key_log,
         speaks: speaks(args),
         secrets,
         log: Arc::new(move |level, text, source| match &console {
@@ -542,7 +549,7 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
         tags: args.tags.clone(),
         no_setup: args.no_setup,
         no_teardown: args.no_teardown,
-        no_thresholds: args.no_thresholds,
+        no_thresholds: args.no_thresholds || is_on("K6_NO_THRESHOLDS")?,
         is_insecure: args.insecure_skip_tls_verify,
         throws: args.throw,
         user_agent: args.user_agent.clone(),
@@ -581,13 +588,19 @@ fn summary_mode(args: &ScriptArgs) -> Result<SummaryMode, Problem> {
 
 /// Whether the summary has the new format, by the flag or the variable.
 fn has_new_summary(args: &ScriptArgs) -> Result<bool, Problem> {
-    const VARIABLE: &str = "K6_NEW_MACHINE_READABLE_SUMMARY";
-    match (args.new_machine_readable_summary, variable(VARIABLE)) {
-        (Some(is_new), _) => Ok(is_new),
-        (None, None) => Ok(false),
-        (None, Some(text)) => options::switch(&text)
-            .ok_or_else(|| Problem::with(VARIABLE, format!("`{text}` is neither true nor false"))),
+    match args.new_machine_readable_summary {
+        Some(is_new) => Ok(is_new),
+        None => is_on("K6_NEW_MACHINE_READABLE_SUMMARY"),
     }
+}
+
+/// The truth value of a variable; false if it is not set.
+fn is_on(name: &str) -> Result<bool, Problem> {
+    let Some(text) = variable(name) else {
+        return Ok(false);
+    };
+    options::switch(&text)
+        .ok_or_else(|| Problem::with(name, format!("`{text}` is neither true nor false")))
 }
 
 fn script_text(script: &str) -> Result<ScriptText, Problem> {

@@ -2,7 +2,7 @@
 //!
 //! Web pages may not change a run: any page can have the browser of its reader send requests to the loopback.
 
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ const MOST_CONTENT: usize = 16 << 20;
 /// A server that listens until it is dropped.
 #[derive(Debug)]
 pub(super) struct Api {
+    address: SocketAddr,
     control: RunControl,
     _engine: Engine,
 }
@@ -50,10 +51,17 @@ impl Api {
         };
         let engine = Engine::start(&plan, Arc::<Counters>::default())
             .map_err(|error| Problem::caused_by(&error).about("--address"))?;
+        let address = engine.addresses().first().copied().unwrap_or(found);
         Ok(Self {
+            address,
             control,
             _engine: engine,
         })
+    }
+
+    /// The address that it listens on.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Of the run that it is about.
