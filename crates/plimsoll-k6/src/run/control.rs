@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use plimsoll_load::scenario::{Sink, Sinks};
 use serde_json::{Map, Value, json};
 
@@ -106,7 +107,9 @@ impl RunControl {
             // Where k6 tells whether it is up.
             return ApiResponse::text(200, "ok");
         };
-        let path = path.strip_suffix('/').unwrap_or(path);
+        // Names of sub-metrics have braces, which clients escape.
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        let path = path.strip_suffix('/').unwrap_or(&path);
         let (resource, id) = match path.split_once('/') {
             Some((resource, id)) => (resource, Some(id)),
             None => (path, None),

@@ -103,7 +103,7 @@ fn a_run_is_observed_and_stopped() {
             status,
             json!({ "type": "status", "id": "default", "attributes": attributes })
         );
-        let own = get(control, "/v1/metrics/own{kind:a}");
+        let own = get(control, "/v1/metrics/own%7Bkind:a%7D");
         let figures = json!({ "avg": 2, "max": 2, "med": 2, "min": 2, "p(90)": 2, "p(95)": 2 });
         assert_eq!(
             own["attributes"],

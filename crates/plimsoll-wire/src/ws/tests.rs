@@ -420,7 +420,10 @@ proptest! {
         let (first, second) = bytes.split_at(cut.index(bytes.len() + 1));
         prop_assert_eq!(decode(role, limits, &[&bytes]), decode(role, limits, &[first, second]));
         let compressed = |pieces: &[&[u8]]| {
-            decode_by(Decoder::new(role, limits).with_deflate(), pieces)
+            let decoder = Decoder::new(role, limits).with_deflate();
+            let (seen, result) = decode_by(decoder, pieces);
+            // A decompressor reports broken data before text that precedes it, so the error depends on the cut.
+            (seen, result.is_err())
         };
         prop_assert_eq!(compressed(&[&bytes]), compressed(&[first, second]));
     }
