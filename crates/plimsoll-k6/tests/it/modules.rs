@@ -208,6 +208,40 @@ fn the_commonest_libraries_are_built_in() {
 }
 
 #[test]
+fn stages_are_named_by_tags() {
+    let ran = run_script(
+        "import exec from 'k6/execution'; import { sleep } from 'k6';
+         import { findBetween, getCurrentStageIndex, normalDistributionStages, parseDuration, tagWithCurrentStageIndex, tagWithCurrentStageProfile } from 'https://jslib.k6.io/k6-utils/1.6.0/index.js';
+         const stages = [{ duration: '0s', target: 1 }, { duration: '10m', target: 1 }, { duration: '1s', target: 0 }];
+         export const options = { scenarios: { s: { executor: 'ramping-vus', startVUs: 1, stages, gracefulStop: '0s' } } };
+         export default () => {
+           tagWithCurrentStageIndex(); tagWithCurrentStageProfile();
+           console.log(getCurrentStageIndex(), exec.vu.tags.stage, exec.vu.tags.stage_profile);
+           console.log(findBetween('x', '<', '>', true), findBetween('<a>', '<', '>'), parseDuration('100'), parseDuration('1.5s'));
+           console.log(normalDistributionStages(10, 60, 2).map((it) => `${it.duration}:${it.target}`).join(' '));
+           exec.test.abort('enough');
+         }",
+        "",
+    );
+    assert_eq!(ran.code, 108, "{ran:#?}");
+    assert_eq!(
+        ran.console,
+        [
+            "Info: 1 1 steady",
+            "Info: null a 100 1500",
+            "Info: 10s:1 20s:10 20s:1 10s:0"
+        ],
+        "{ran:#?}"
+    );
+    let none = run_script(
+        "import { getCurrentStageIndex } from 'https://jslib.k6.io/k6-utils/1.6.0/index.js';
+         export default () => { try { getCurrentStageIndex(); } catch (error) { console.log(error.message); } }",
+        "",
+    );
+    assert_eq!(none.console, ["Info: the scenario default has no stages"]);
+}
+
+#[test]
 fn what_is_not_supported_is_named_at_once() {
     for (import, expected) in [
         (
