@@ -29,7 +29,7 @@ mod run;
 mod summary;
 
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
-pub use crate::output::samples::{SampleFormat, SampleOutput};
+pub use crate::output::samples::{CsvTime, SampleFormat, SampleOutput};
 pub use crate::output::series::{SeriesOutput, SeriesValue};
 pub use crate::run::control::{ApiResponse, RunControl};
 pub use crate::run::exit_code::ExitCode;

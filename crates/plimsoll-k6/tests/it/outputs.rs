@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll_client::ProxyRules;
 use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
-    Invocation, Overrides, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode, run,
-    run_once,
+    CsvTime, Invocation, Overrides, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode,
+    run, run_once,
 };
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ fn written(text: &str) -> (Vec<Value>, String) {
         control: None,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),
-            output("table", SampleFormat::Csv, &table),
+            output("table", SampleFormat::Csv(CsvTime::Seconds), &table),
         ]
         .into(),
         is_interrupted: &|| false,

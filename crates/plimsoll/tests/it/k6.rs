@@ -461,6 +461,30 @@ fn modules_of_other_servers_are_fetched_once_and_pinned() {
 }
 
 #[test]
+fn times_of_csv_have_the_format_of_a_variable() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(&directory, "export default () => {}");
+    let file = directory.path().join("samples.csv");
+    let with = |format: &str| {
+        let mut command = command(&["load", "--out", "csv", &script]);
+        command
+            .env("K6_CSV_FILENAME", &file)
+            .env("K6_CSV_TIME_FORMAT", format);
+        CommandOutput::of(command.output().unwrap())
+    };
+    with("rfc3339").exits(0);
+    let samples = std::fs::read_to_string(&file).unwrap();
+    let first = samples.lines().nth(1).unwrap();
+    let time = first.split(',').nth(1).unwrap();
+    assert!(time.contains('T') && time.ends_with('Z'), "{samples}");
+    let wrong = with("iso").exits(104);
+    assert!(
+        wrong.stderr.contains("`iso` is not one of unix,"),
+        "{wrong}"
+    );
+}
+
+#[test]
 fn outputs_and_the_console_go_to_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
