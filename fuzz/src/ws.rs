@@ -30,8 +30,19 @@ impl FrameSink for Seen {
 
 /// Reads frames; of a message that an error breaks off only that it did counts.
 pub fn read_frames(pieces: &[&[u8]], role: Role) -> (Vec<(String, Vec<u8>)>, Option<FrameError>) {
-    let limits = Limits { message_bytes: 200 };
-    let mut decoder = Decoder::new(role, limits);
+    read(Decoder::new(role, LIMITS), pieces)
+}
+
+/// Reads frames whose messages may be compressed. Which error ends them depends on how they are cut: a decompressor reports broken
+/// data before the text that precedes it.
+pub fn read_compressed(pieces: &[&[u8]], role: Role) -> (Vec<(String, Vec<u8>)>, bool) {
+    let (events, error) = read(Decoder::new(role, LIMITS).with_deflate(), pieces);
+    (events, error.is_some())
+}
+
+const LIMITS: Limits = Limits { message_bytes: 200 };
+
+fn read(mut decoder: Decoder, pieces: &[&[u8]]) -> (Vec<(String, Vec<u8>)>, Option<FrameError>) {
     let mut seen = Seen::default();
     for piece in pieces {
         if let Err(error) = decoder.decode(piece, &mut seen) {

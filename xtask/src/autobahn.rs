@@ -1,5 +1,6 @@
 //! `cargo xtask autobahn`: Autobahn's fuzzing client of WebSockets against its own echo server, directly and through
-//! `plimsoll up` as a gateway, whose result has to be the same in every case.
+//! `plimsoll up` as a gateway, whose result has to be the same in every case; with `--client`, its fuzzing server against the
+//! WebSockets of k6 scripts, which have to pass every case.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +33,14 @@ pub(crate) struct Arguments {
     /// Run every case, also those of limits and of compression
     #[arg(long)]
     all: bool,
+
+    /// Test the WebSockets of k6 scripts, with compression, instead of the gateway
+    #[arg(long)]
+    client: bool,
 }
+
+/// Sends back what the fuzzing server sends.
+const CLIENT: &str = include_str!("autobahn_client.js");
 
 /// What a case came to: how messages were handled, and how the connection was closed.
 type Verdicts = BTreeMap<String, (String, String)>;
@@ -44,7 +52,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let wstest = installed(root, &target)?;
     let directory = target.join(format!("autobahn-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-    let outcome = compare(root, &target, &directory, &wstest, arguments.all);
+    let outcome = if arguments.client {
+        judge_client(root, &target, &directory, &wstest)
+    } else {
+        compare(root, &target, &directory, &wstest, arguments.all)
+    };
     // A leftover lies in the target directory.
     fs::remove_dir_all(&directory).ok();
     outcome
@@ -104,14 +116,8 @@ fn compare(root: &Path, target: &Path, directory: &Path, wstest: &Path, all: boo
     }
     let direct = verdicts(root, directory, wstest, "direct", port, all)?;
     let through = verdicts(root, directory, wstest, "gateway", front, all)?;
-    let count = |verdicts: &Verdicts, wanted: &str| {
-        let found = verdicts.values().filter(|(behavior, _)| behavior == wanted);
-        found.count()
-    };
     for (name, verdicts) in [("direct", &direct), ("gateway", &through)] {
-        let kinds = ["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"];
-        let counts = kinds.map(|kind| format!("{} {kind}", count(verdicts, kind)));
-        println!("{name}: {} cases, {}", verdicts.len(), counts.join(", "));
+        print_counts(name, verdicts);
     }
     let differing = direct.iter().filter_map(|(case, expected)| {
         let found = through.get(case);
@@ -130,6 +136,71 @@ fn compare(root: &Path, target: &Path, directory: &Path, wstest: &Path, all: boo
         differing.join("; ")
     )
     .into())
+}
+
+/// Runs every case, those of limits and compression too, by a k6 script as the client.
+fn judge_client(root: &Path, target: &Path, directory: &Path, wstest: &Path) -> Outcome {
+    let [port] = free_ports()?;
+    let out = directory.join("client");
+    let spec = json!({
+        "url": format!("ws://127.0.0.1:{port}"),
+        "outdir": out,
+        "cases": ["*"],
+        "exclude-cases": [],
+        "exclude-agent-cases": {},
+    });
+    let file = directory.join("client.json");
+    let script = directory.join("client.js");
+    fs::write(&file, spec.to_string())
+        .and_then(|()| fs::write(&script, CLIENT))
+        .map_err(|error| error.to_string())?;
+    let mut server = Command::new(wstest);
+    server.args(["-m", "fuzzingserver", "-s"]).arg(&file);
+    // It serves its pages on a port of its own, which may be taken, unless there are none.
+    server.arg("--webport=0").stdout(Stdio::null());
+    let _server = Server::start(&mut server)?;
+    wait_for(port)?;
+    let mut client = Command::new(target.join("debug/plimsoll"));
+    client
+        .args(["load", "--quiet", "--summary-mode", "disabled", "--env"])
+        .arg(format!("BASE=ws://127.0.0.1:{port}"))
+        .arg(&script);
+    step::run(root, &mut client)?;
+    let verdicts = report(&out, "plimsoll")?;
+    print_counts("client", &verdicts);
+    let failed = verdicts.iter().filter(|(_, verdict)| {
+        let kinds = [&verdict.0, &verdict.1];
+        kinds.iter().any(|kind| !ACCEPTED.contains(&kind.as_str()))
+    });
+    let failed: Vec<_> = failed
+        .map(|(case, (behavior, close))| format!("{case}: {behavior}, {close}"))
+        .collect();
+    if verdicts.is_empty() {
+        return Err("the suite ran no case".into());
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("failed cases: {}", failed.join("; ")).into())
+}
+
+/// Verdicts of cases that pass. Servers may offer parameters of compression that the client does not want: those cases are not
+/// implemented.
+const ACCEPTED: [&str; 4] = ["OK", "NON-STRICT", "INFORMATIONAL", "UNIMPLEMENTED"];
+
+fn print_counts(name: &str, verdicts: &Verdicts) {
+    let kinds = [
+        "OK",
+        "NON-STRICT",
+        "INFORMATIONAL",
+        "UNIMPLEMENTED",
+        "FAILED",
+    ];
+    let counts = kinds.map(|kind| {
+        let found = verdicts.values().filter(|(behavior, _)| behavior == kind);
+        format!("{} {kind}", found.count())
+    });
+    println!("{name}: {} cases, {}", verdicts.len(), counts.join(", "));
 }
 
 /// The verdicts with `NON-STRICT` as `OK`: whether a server closes within a message or behind it depends on how the bytes
@@ -165,10 +236,15 @@ fn verdicts(
     let mut client = Command::new(wstest);
     client.args(["-m", "fuzzingclient", "-s"]).arg(&file);
     step::run(root, client.stdout(Stdio::null()))?;
+    report(&out, name)
+}
+
+/// Reads the report of an agent.
+fn report(out: &Path, agent: &str) -> Result<Verdicts, Failure> {
     let report = fs::read_to_string(out.join("index.json"));
     let report = report.map_err(|error| format!("the suite wrote no report: {error}"))?;
     let report: Value = serde_json::from_str(&report).map_err(|error| error.to_string())?;
-    let cases = report.get(name).and_then(Value::as_object);
+    let cases = report.get(agent).and_then(Value::as_object);
     let cases = cases.ok_or("the report has no results")?;
     let text = |case: &Value, key: &str| case[key].as_str().unwrap_or_default().to_owned();
     Ok(cases

@@ -503,8 +503,10 @@ impl ReadError {
                 .because("the connection ended without a close frame"),
             Self::Frame(error) => {
                 let kind = match error {
-                    ws::FrameError::TooLarge { .. } => FailureKind::TooLarge,
-                    ws::FrameError::Utf8 => FailureKind::Decode,
+                    ws::FrameError::TooLarge { .. } | ws::FrameError::Ratio { .. } => {
+                        FailureKind::TooLarge
+                    }
+                    ws::FrameError::Utf8 | ws::FrameError::Deflate => FailureKind::Decode,
                     _ => FailureKind::Protocol,
                 };
                 Failure::new(phase, kind).because(error.to_string())

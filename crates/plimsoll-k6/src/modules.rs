@@ -27,6 +27,7 @@ mod url;
 mod x509;
 
 pub(crate) use self::codec::{hex, hmac_md5, random};
+pub(crate) use self::subtle::aes_cbc_decrypt;
 
 use std::rc::Rc;
 

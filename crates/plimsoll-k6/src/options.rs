@@ -4,6 +4,8 @@ pub(crate) mod duration;
 
 mod consolidated;
 
+pub(crate) mod encrypted_key;
+
 mod network;
 
 mod scenario;
@@ -46,6 +48,8 @@ pub struct Options {
     pub(crate) reuses_connections_of_user: bool,
     pub(crate) min_iteration: Duration,
     pub(crate) throws: bool,
+    /// The run waits for a client of the REST API.
+    pub(crate) is_paused: bool,
     pub(crate) discards_bodies: bool,
     pub(crate) resets_cookies: bool,
     pub(crate) network: NetworkOptions,
@@ -131,13 +135,7 @@ pub struct Overrides {
 pub struct OptionsError(pub Vec<String>);
 
 /// The options that k6 has and this engine does not. A script that needs one fails.
-const UNSUPPORTED: [(&str, &str); 2] = [
-    (
-        "paused",
-        "is not supported by plimsoll: a paused run waits for k6's REST API, which plimsoll does not have",
-    ),
-    ("features", "is not supported by plimsoll"),
-];
+const UNSUPPORTED: [(&str, &str); 1] = [("features", "is not supported by plimsoll")];
 
 /// Those that change nothing here.
 const WITHOUT_EFFECT: [&str; 6] = [
@@ -283,6 +281,7 @@ impl Options {
             reuses_connections_of_user: !reader.flag("noVUConnectionReuse"),
             min_iteration: reader.duration("minIterationDuration", Duration::ZERO),
             throws: reader.flag("throw") || overrides.throws,
+            is_paused: reader.flag("paused"),
             discards_bodies: reader.flag("discardResponseBodies"),
             resets_cookies: !reader.flag("noCookiesReset"),
             network: NetworkOptions::read(&mut reader),

@@ -6,6 +6,8 @@ pub(crate) mod once;
 
 pub(crate) mod exit_code;
 
+pub(crate) mod control;
+
 mod connections;
 
 mod consumers;
@@ -46,6 +48,7 @@ use crate::metrics::thresholds::Thresholds;
 use crate::options::{Options, Overrides, SummaryMode};
 use crate::output::samples::{SampleOutput, SampleWriter};
 use crate::output::series::{SeriesOutput, SeriesWriter};
+use crate::run::control::{Phase, RunControl, STOPPED};
 use crate::run::exit_code::ExitCode;
 use crate::run::progress::RunProgress;
 use crate::script::{LIMITS, Script, User, log_error};
@@ -68,6 +71,8 @@ pub struct Invocation<'a> {
     pub environment: Vec<(String, String)>,
     /// The detail of the summary.
     pub summary_mode: SummaryMode,
+    /// True if `handleSummary()` and [`Outcome::export`] have the format of `--new-machine-readable-summary`.
+    pub has_new_summary: bool,
     /// True if the summary is coloured.
     pub has_colors: bool,
     /// For standard output and standard error: true if it is a terminal.
@@ -78,6 +83,8 @@ pub struct Invocation<'a> {
     pub workers: usize,
     /// The proxies.
     pub proxies: ProxyRules,
+    /// Secrets of TLS sessions are appended to this file.
+    pub key_log: Option<PathBuf>,
     /// The version of HTTP that requests of `k6/http` are sent over; WebSockets and gRPC have their own.
     pub speaks: Speaks,
     /// The secrets of `k6/secrets`; log lines do not show the values.
@@ -92,6 +99,8 @@ pub struct Invocation<'a> {
     pub recording: Option<ExchangeRecording<'a>>,
     /// Gets how far the run is, once a second.
     pub on_progress: Option<&'a dyn Fn(&RunProgress)>,
+    /// Answers requests of the REST API; without it no run can be paused.
+    pub control: Option<RunControl>,
     /// True if a signal has come that ends the run.
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
@@ -135,9 +144,9 @@ pub struct Outcome {
     pub exit: ExitCode,
     /// To be written, in this order.
     pub outputs: Vec<Output>,
-    /// The summary in the shape of `--summary-export`, as JSON; `None` if there was no run.
+    /// The summary in the shape of `--summary-export`, as JSON; `None` if there was no run, or if it is disabled.
     pub export: Option<String>,
-    /// The summary in the shape of `handleSummary()`, as JSON; `None` if there was no run.
+    /// The summary in the shape that `handleSummary()` has by default, as JSON; `None` if there was no run.
     pub data: Option<Value>,
     /// Figures for result files, if there was a record.
     pub recorded: Option<Box<RecordedRun>>,
@@ -283,6 +292,11 @@ impl<'a> Preparation<'a> {
         });
         let options = Options::compile(&json, &invocation.overrides);
         let options = options.map_err(|error| invalid(error.to_string()))?;
+        if options.is_paused && invocation.control.is_none() {
+            let message =
+                "options.paused needs `--address`: a client of the REST API starts a paused run";
+            return Err(invalid(message.to_owned()));
+        }
         for warning in &options.warnings {
             (invocation.log)(Level::Warning, warning, "");
         }
@@ -349,10 +363,30 @@ impl<'a> Preparation<'a> {
             breakdown: is_full.then(|| Breakdown::new(registry, &self.shared.built_in)),
             dropped: 0,
         };
+        let control = self.invocation.control.as_ref();
+        if let Some(control) = control {
+            control.attach(&self.shared, self.shared.options.is_paused);
+            self.resumed(control);
+        }
+        let enter = |phase| {
+            if let Some(control) = control {
+                control.enter(phase);
+            }
+        };
+        enter(Phase::Setup);
         let (data, failed) = match self.setup() {
             Ok(data) => (data, None),
             Err(exit) => (None, Some(exit)),
         };
+        let data = match (control, data) {
+            (Some(control), Some(data)) => {
+                control.keep_setup_data(&data);
+                Some(data)
+            }
+            (Some(control), None) if !self.has.setup => control.setup_data(),
+            (_, data) => data,
+        };
+        enter(Phase::Running);
         let began = SystemClock.now();
         let mut recorded = None;
         let (mut total, mut error) = match failed {
@@ -366,10 +400,12 @@ impl<'a> Preparation<'a> {
         };
         let verdict = self.shared.verdict.lock();
         let has_aborted = verdict.is_ok_and(|verdict| verdict.aborted.is_some());
-        if has_aborted {
-            // A virtual user that aborts the run while it is initialised has a summary too, as any that does.
+        if has_aborted || self.is_stopped() {
+            // A virtual user that aborts the run while it is initialised has a summary too, as any that does. So has a run that ends
+            // while it is paused.
             error = None;
         }
+        enter(Phase::Teardown);
         let mut exit = failed.or(error.as_ref().map(|_| ExitCode::ScriptException));
         if self.has.teardown
             && failed.is_none()
@@ -377,6 +413,7 @@ impl<'a> Preparation<'a> {
         {
             exit.get_or_insert(failed);
         }
+        enter(Phase::Ended);
         total.merge(&self.worker.sinks.borrow());
         let rest = self.worker.sinks.borrow_mut().take_points();
         consumers.take(&rest, started(&self.shared));
@@ -397,12 +434,22 @@ impl<'a> Preparation<'a> {
             setup_data: data.as_deref(),
         };
         let summary = summary::data(&facts);
-        let export = summary::export(&summary).to_string();
+        let is_full = !matches!(self.invocation.summary_mode, SummaryMode::Compact);
+        let script = &self.invocation.script.text;
+        let new_summary = self.invocation.has_new_summary.then(|| {
+            summary::machine_readable(&summary, script, took, SystemClock.wall(), is_full)
+        });
+        let is_disabled = self.invocation.summary_mode == SummaryMode::Disabled;
+        let export = (!is_disabled).then(|| match &new_summary {
+            Some(new_summary) => new_summary.to_string(),
+            None => summary::export(&summary).to_string(),
+        });
         let breakdown = breakdown.map(|breakdown| summary::parts(&facts, &breakdown));
         let breakdown = breakdown.unwrap_or_default();
         let mut outputs = Vec::new();
-        if error.is_none() {
-            match self.outputs(&summary, &breakdown) {
+        if error.is_none() && !is_disabled {
+            let argument = new_summary.as_ref().unwrap_or(&summary);
+            match self.outputs(argument, &summary, &breakdown) {
                 Ok(made) => outputs = made,
                 Err(failed) => {
                     exit.get_or_insert(failed);
@@ -416,6 +463,9 @@ impl<'a> Preparation<'a> {
         let code = exit.unwrap_or(if let Some(message) = verdict.aborted {
             error = Some(message);
             ExitCode::ScriptAborted
+        } else if reason.as_deref() == Some(STOPPED) {
+            error = Some("a client of the REST API stopped the run".to_owned());
+            ExitCode::StoppedByApi
         } else if reason.as_deref() == Some(SIGNAL) {
             error = Some("the run was stopped by a signal".to_owned());
             ExitCode::ExternalAbort
@@ -431,16 +481,34 @@ impl<'a> Preparation<'a> {
         Outcome {
             exit: code,
             outputs,
-            export: Some(export),
+            export,
             data: Some(summary),
             recorded,
             message: error.unwrap_or_default(),
         }
     }
 
+    /// Returns once a client of the REST API starts a paused run, or once the run is ended before.
+    fn resumed(&self, control: &RunControl) {
+        control.enter(Phase::Paused);
+        let waiting = async {
+            let mut looks = tokio::time::interval(LOOK);
+            while control.is_paused() && !(self.invocation.is_interrupted)() && !self.is_stopped() {
+                looks.tick().await;
+            }
+        };
+        in_set(self.runtime, self.local, waiting);
+    }
+
+    /// Whether a client of the REST API has ended the run.
+    fn is_stopped(&self) -> bool {
+        self.shared.abort.reason().as_deref() == Some(STOPPED)
+    }
+
     /// The result of `setup()` as JSON.
     fn setup(&self) -> Result<Option<Arc<str>>, ExitCode> {
-        if !self.has.setup {
+        // A run that ends while it is paused has no data.
+        if !self.has.setup || self.is_stopped() {
             return Ok(None);
         }
         let timeout = self.shared.options.setup_timeout;
@@ -451,6 +519,7 @@ impl<'a> Preparation<'a> {
         match json {
             Ok(json) => Ok(json.map(Arc::from)),
             Err(None) if (self.invocation.is_interrupted)() => Err(ExitCode::ExternalAbort),
+            Err(None) if self.is_stopped() => Err(ExitCode::StoppedByApi),
             Err(None) => {
                 (self.shared.log)(
                     Level::Error,
@@ -486,7 +555,7 @@ impl<'a> Preparation<'a> {
     /// Returns once a signal asks for the end.
     async fn interrupted(&self) {
         let mut looks = tokio::time::interval(LOOK);
-        while !(self.invocation.is_interrupted)() {
+        while !(self.invocation.is_interrupted)() && !self.is_stopped() {
             looks.tick().await;
         }
     }
@@ -603,6 +672,7 @@ impl<'a> Preparation<'a> {
             judge_at: JUDGING,
             consumers,
             on_progress: self.invocation.on_progress,
+            control: self.invocation.control.as_ref(),
         };
         let is_interrupted = self.invocation.is_interrupted;
         let abort = Arc::clone(&shared.abort);
@@ -637,12 +707,18 @@ impl<'a> Preparation<'a> {
     /// The outputs of `handleSummary()`, or the text.
     ///
     /// - `parts`: the summary by groups and scenarios, if it is shown.
-    fn outputs(&self, summary: &Value, parts: &Value) -> Result<Vec<Output>, ExitCode> {
+    /// - `argument`: of `handleSummary()`.
+    fn outputs(
+        &self,
+        argument: &Value,
+        summary: &Value,
+        parts: &Value,
+    ) -> Result<Vec<Output>, ExitCode> {
         if !self.has.summary {
             return Ok(vec![self.default_summary(summary, parts)]);
         }
         let timeout = self.shared.options.summary_timeout;
-        let arguments = vec![summary.to_string()];
+        let arguments = vec![argument.to_string()];
         let outputs = self.call(
             Stage::Summary,
             "handleSummary",

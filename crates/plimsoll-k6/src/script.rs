@@ -61,6 +61,8 @@ pub enum LoadError {
 #[derive(Debug, Clone)]
 pub struct Script {
     pub(crate) program: Program,
+    /// As it was written.
+    pub(crate) text: Arc<str>,
     /// The folder that `open()` is relative to.
     pub(crate) directory: PathBuf,
 }
@@ -99,7 +101,16 @@ impl Script {
             remote: remote.map(Rc::new),
         });
         let program = Program::compile(sources, &name, LIMITS)?;
-        Ok(Self { program, directory })
+        let text = match text {
+            // It has just been read, so it is there and not too long.
+            ScriptText::File(_) => std::fs::read_to_string(&name).unwrap_or_default().into(),
+            ScriptText::Given { text, .. } => Arc::from(text.as_str()),
+        };
+        Ok(Self {
+            program,
+            text,
+            directory,
+        })
     }
 }
 

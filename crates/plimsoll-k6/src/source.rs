@@ -2,6 +2,8 @@
 
 pub(crate) mod commonjs;
 
+mod meta;
+
 pub(crate) mod remote;
 
 pub(crate) mod recorded;
@@ -16,6 +18,7 @@ use url::Url;
 
 use crate::script::LIMITS;
 use crate::source::commonjs::as_module;
+use crate::source::meta::with_resolve;
 use crate::source::remote::RemoteModules;
 
 /// Longer modules are rejected: bundles with all their libraries have 1 to 5 MiB.
@@ -68,7 +71,7 @@ const MODULES: [(&str, &str); 27] = [
 ];
 
 /// Modules that others load at their first use, and the globals.
-const LIBRARIES: [(&str, &str); 10] = [
+const LIBRARIES: [(&str, &str); 11] = [
     ("bodies", include_str!("js/bodies.js")),
     ("jars", include_str!("js/jars.js")),
     ("pages", include_str!("js/pages.js")),
@@ -79,6 +82,8 @@ const LIBRARIES: [(&str, &str); 10] = [
     ("subtle", include_str!("js/subtle.js")),
     ("web", include_str!("js/web.js")),
     ("json_path", include_str!("js/json_path.js")),
+    // Of blobs.
+    ("k6/experimental/streams", include_str!("js/streams.js")),
 ];
 
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
@@ -184,9 +189,7 @@ impl Sources for ScriptSources {
         if let Some((given, text)) = &self.given
             && given == name
         {
-            return Ok(as_module(name, text, |specifier| {
-                self.resolve(name, specifier)
-            }));
+            return Ok(self.finished(name, text));
         }
         if let (true, Some(remote)) = (name.starts_with(HTTPS), &self.remote) {
             let mut text = remote.text(name)?;
@@ -196,9 +199,7 @@ impl Sources for ScriptSources {
                 let stripped = strip_types(&text);
                 text = stripped.map_err(|error| format!("{name}:{error}"))?.into();
             }
-            return Ok(as_module(name, &text, |specifier| {
-                self.resolve(name, specifier)
-            }));
+            return Ok(self.finished(name, &text));
         }
         let unreadable = |error| format!("cannot read {name}: {error}");
         let length = std::fs::metadata(name).map_err(unreadable)?.len();
@@ -209,9 +210,7 @@ impl Sources for ScriptSources {
         if Path::new(name).extension().is_some_and(|it| it == "ts") {
             text = strip_types(&text).map_err(|error| format!("{name}:{error}"))?;
         }
-        Ok(as_module(name, &text, |specifier| {
-            self.resolve(name, specifier)
-        }))
+        Ok(self.finished(name, &text))
     }
 }
 
@@ -238,6 +237,12 @@ fn module(specifier: &str) -> Result<String, String> {
 }
 
 impl ScriptSources {
+    /// The text of a script's module as the engine compiles it.
+    fn finished(&self, name: &str, text: &str) -> Arc<str> {
+        let made = as_module(name, text, |specifier| self.resolve(name, specifier));
+        with_resolve(name, made)
+    }
+
     /// The name of a module of another server.
     fn remote(&self, specifier: &str, rest: &str) -> Result<String, String> {
         if let Some(library) = library(rest) {

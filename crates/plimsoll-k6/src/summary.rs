@@ -6,6 +6,8 @@ mod humanize;
 
 mod legacy;
 
+mod machine_readable;
+
 mod text;
 
 use std::time::Duration;
@@ -22,6 +24,7 @@ use crate::options::{Options, TimeUnit};
 pub(crate) use self::breakdown::Breakdown;
 pub(crate) use self::humanize::humanize;
 pub(crate) use self::legacy::legacy_text_of;
+pub(crate) use self::machine_readable::machine_readable;
 pub(crate) use self::text::{full_text_of, text_of};
 
 /// The input of a summary.
@@ -134,7 +137,7 @@ fn values_of(options: &Options, took: Duration, sink: &Sink) -> Value {
 }
 
 /// Whole numbers without a fraction, as JavaScript writes them.
-fn whole(number: f64) -> Value {
+pub(crate) fn whole(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() < 9e15 {
         #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
         return json!(number as i64);
@@ -167,7 +170,7 @@ fn group(group: &Group) -> Value {
 }
 
 /// The MD5 of a path, as k6 names groups and checks.
-fn id(path: &str) -> String {
+pub(crate) fn id(path: &str) -> String {
     use md5::{Digest as _, Md5};
     let digest = Md5::digest(path.as_bytes());
     hex(&digest)

@@ -28,7 +28,7 @@ use crate::options::duration::millis;
 use crate::protocol::event_stream::{EventStreams, OpenedStream, StreamEvent};
 use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
 use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
-use crate::protocol::socket::{Opened, SocketEvent, Sockets};
+use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
 use crate::run::SecuredCalls;
 use crate::user::secrets::Secrets;
 
@@ -40,8 +40,7 @@ pub(crate) enum Call {
     Sleep(Duration),
     Request(Box<HttpRequest>),
     Batch(Vec<HttpRequest>),
-    /// A WebSocket, with the protocols that the script offers.
-    OpenSocket(Box<HttpRequest>, String),
+    OpenSocket(Box<SocketRequest>),
     /// The next event on a WebSocket, until then.
     NextEvent(u32, Option<Instant>),
     /// A stream of server-sent events.
@@ -294,6 +293,8 @@ pub(crate) struct WorkerShare {
     pub(crate) speaks: Speaks,
     /// Over HTTP/1 only.
     pub(crate) sockets: Pool,
+    /// Compresses messages of WebSockets.
+    pub(crate) deflater: SharedDeflater,
     /// Over HTTP/2 only, for gRPC.
     pub(crate) calls: Pool,
     /// The same, with certificates of the script.

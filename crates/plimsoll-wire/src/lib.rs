@@ -22,6 +22,8 @@ pub mod h3;
 
 pub mod ws;
 
+pub mod inflate;
+
 pub mod sse;
 
 pub mod process;

@@ -20,7 +20,7 @@ mod connection;
 mod serving;
 
 pub(crate) use self::body::BodyArgs;
-pub(crate) use self::connection::{ConnectionArgs, connection_variables};
+pub(crate) use self::connection::{ConnectionArgs, connection_variables, key_log_of};
 pub(crate) use self::plan_file::plan_file;
 pub(crate) use self::problems::Problems;
 pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
-use flate2::{Decompress, FlushDecompress, Status};
+use plimsoll_wire::inflate::{FREE_BYTES, Inflate, MOST_RATIO};
 use zstd::stream::raw::{self, DParameter, InBuffer, Operation as _, OutBuffer};
 
 /// Limits of decoded content.
@@ -20,7 +20,7 @@ impl Default for DecodeLimits {
     fn default() -> Self {
         Self {
             bytes: 1 << 30,
-            ratio: 200,
+            ratio: MOST_RATIO,
         }
     }
 }
@@ -60,9 +60,6 @@ pub struct Decoder {
 /// Codings in a row that are undone.
 const MOST_STAGES: usize = 3;
 
-/// Content of any ratio.
-const FREE_BYTES: u64 = 1 << 20;
-
 /// Bytes that are decoded before the limits are looked at.
 const STEP: usize = 4 * 1024;
 
@@ -95,58 +92,34 @@ enum Stage {
     Gzip(Box<MultiGzDecoder<Sink>>),
     /// Servers mean either format by `deflate`; the first byte decides.
     Deflate,
-    Inflate(Box<Inflate>),
+    Inflate(Box<Deflated>),
     Brotli(Box<brotli::DecompressorWriter<Sink>>),
     Zstd(Box<Zstd>),
 }
 
-/// Written by hand, since the crate's writers do not say whether the stream is complete.
-struct Inflate {
-    decompress: Decompress,
+struct Deflated {
+    inflate: Inflate,
     sink: Sink,
-    is_complete: bool,
 }
 
-impl Inflate {
+impl Deflated {
     fn new(has_zlib_header: bool) -> Self {
         Self {
-            decompress: Decompress::new(has_zlib_header),
+            inflate: Inflate::new(has_zlib_header),
             sink: Sink::default(),
-            is_complete: false,
         }
     }
 
     /// Bytes behind the end are passed over.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut memory = [0; STEP];
-        let mut rest = bytes;
-        let mut may_yield_more = false;
-        while (!rest.is_empty() || may_yield_more) && !self.is_complete {
-            let before = (self.decompress.total_in(), self.decompress.total_out());
-            let status = self
-                .decompress
-                .decompress(rest, &mut memory, FlushDecompress::None)?;
-            let consumed = self.decompress.total_in() - before.0;
-            let yielded = self.decompress.total_out() - before.1;
-            rest = rest.get(in_memory(consumed)..).unwrap_or_default();
-            self.sink.write_all(&memory[..in_memory(yielded)])?;
-            self.is_complete = status == Status::StreamEnd;
-            may_yield_more = in_memory(yielded) == STEP;
-            if consumed == 0 && yielded == 0 && !self.is_complete {
-                break;
-            }
-        }
+        let sink = &mut self.sink;
+        self.inflate.write(bytes, |piece| sink.write_all(piece))?;
         Ok(())
     }
 
     fn finish(&self) -> io::Result<()> {
-        complete(self.is_complete)
+        complete(self.inflate.is_complete())
     }
-}
-
-/// A count of bytes that are in memory.
-fn in_memory(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 fn complete(is_complete: bool) -> io::Result<()> {
@@ -157,7 +130,7 @@ fn complete(is_complete: bool) -> io::Result<()> {
     }
 }
 
-/// Written by hand for the same reason.
+/// Written by hand, since the crate's writers do not say whether the stream is complete.
 struct Zstd {
     decoder: raw::Decoder<'static>,
     sink: Sink,
@@ -318,7 +291,7 @@ impl Stage {
     fn write(&mut self, bytes: &[u8], room: u64) -> io::Result<Vec<u8>> {
         if let (Self::Deflate, Some(first)) = (&*self, bytes.first()) {
             // The method of zlib is in the low bits of its first byte (RFC 1950, section 2.2).
-            *self = Self::Inflate(Box::new(Inflate::new(first & 0x0f == 8)));
+            *self = Self::Inflate(Box::new(Deflated::new(first & 0x0f == 8)));
         }
         if let Some(sink) = self.sink() {
             sink.room = room;

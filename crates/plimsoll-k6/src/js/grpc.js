@@ -64,17 +64,18 @@ const known = (params, names, what) => {
   for (const name of Object.keys(params)) if (!names.includes(name)) throw new TypeError(`${what}: unknown param "${name}"; known are ${names.join(", ")}`);
 };
 
-// Roots as one text, certificate and key.
+// Roots as one text, certificate, key and its password.
 const tlsOf = (given) => {
   if (typeof given !== "object") throw new TypeError("connect params: tls must be an object with cacerts, cert and key");
   known(given, ["cacerts", "cert", "key", "password"], "connect params: tls");
   const roots = [given.cacerts ?? []].flat();
   if (!roots.every((it) => typeof it === "string")) throw new TypeError("connect params: tls.cacerts must be a text in PEM, or a list of them");
-  for (const name of ["cert", "key"]) {
-    if (given[name] !== undefined && typeof given[name] !== "string") throw new TypeError(`connect params: tls.${name} must be a text in PEM`);
+  for (const name of ["cert", "key", "password"]) {
+    const isText = given[name] === undefined || typeof given[name] === "string";
+    if (!isText) throw new TypeError(`connect params: tls.${name} must be a text${name === "password" ? "" : " in PEM"}`);
   }
   if ((given.cert === undefined) !== (given.key === undefined)) throw new TypeError("connect params: tls needs cert and key together");
-  return [roots.join("\n"), given.cert, given.key];
+  return [roots.join("\n"), given.cert, given.key, given.password];
 };
 
 const callOf = (method, message, params, timeout) => {

@@ -35,6 +35,19 @@ export class Blob {
   async arrayBuffer() {
     return this.#bytes.slice().buffer;
   }
+  async bytes() {
+    return this.#bytes.slice();
+  }
+  stream() {
+    const bytes = this.#bytes.slice();
+    const { ReadableStream } = native.use("k6/experimental/streams");
+    return new ReadableStream({
+      start(controller) {
+        if (bytes.length > 0) controller.enqueue(bytes);
+        controller.close();
+      },
+    });
+  }
   async text() {
     return new TextDecoder().decode(this.#bytes);
   }
@@ -56,10 +69,11 @@ export class WebSocket {
     this.url = address;
     this.protocol = "";
     this.extensions = "";
-    const given = params ?? {};
+    // The other parameters are those of requests, whose `compression` is another one.
+    const { compression, ...given } = params ?? {};
     const jar = given.jar ? native.of("http").idOfJar(given.jar) : 0;
     const wanted = protocols === undefined || protocols === null ? undefined : [protocols].flat().join(", ");
-    const opening = native.openSocketLater("GET", address.replace(/^ws/, "http"), undefined, undefined, undefined, given, null, jar, wanted);
+    const opening = native.openSocketLater("GET", address.replace(/^ws/, "http"), undefined, undefined, undefined, given, null, jar, wanted, compression);
     this.#run(opening);
   }
   async #run(opening) {
@@ -72,6 +86,7 @@ export class WebSocket {
     }
     this.#id = opened.id;
     this.protocol = opened.headers["Sec-Websocket-Protocol"] ?? "";
+    this.extensions = opened.headers["Sec-Websocket-Extensions"] ?? "";
     this.#state = OPEN;
     if (this.#early) this.close(...this.#early);
     else this.#emit("open", {});

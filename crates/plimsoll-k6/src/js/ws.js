@@ -107,10 +107,11 @@ class Socket {
 export function connect(url, params, callback) {
   const handler = typeof params === "function" ? params : callback;
   if (typeof handler !== "function") throw new TypeError("connect() needs a function that gets the socket");
-  const given = (typeof params === "object" && params) || {};
+  // The other parameters are those of requests, whose `compression` is another one.
+  const { compression, ...given } = (typeof params === "object" && params) || {};
   const address = String(url).replace(/^ws/, "http");
   const jar = given.jar ? native.of("http").idOfJar(given.jar) : 0;
-  const opened = native.openSocket("GET", address, undefined, undefined, undefined, given, null, jar, undefined);
+  const opened = native.openSocket("GET", address, undefined, undefined, undefined, given, null, jar, undefined, compression);
   const response = { url: String(url), status: opened.status, headers: opened.headers, body: "", error: opened.error };
   const socket = new Socket(opened.id, String(url));
   if (opened.error !== "") {

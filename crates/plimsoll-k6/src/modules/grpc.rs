@@ -8,6 +8,7 @@ use plimsoll_script::js::{self, Array, Ctx, Exception, FromJs as _, IntoJs as _,
 
 use super::{Adder, Arguments, Natives, forbid_init, require_init};
 use crate::options::duration;
+use crate::options::encrypted_key::decrypted;
 use crate::protocol::grpc::{
     GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcStream, GrpcTarget,
 };
@@ -38,7 +39,7 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
         loaded.map_err(|message| Exception::throw_message(ctx, &message))
     })?;
     // Arguments: client, address, plaintext, timeout, metadata for reflection, authority, bytes received, bytes sent, and
-    // of TLS: roots, certificate, key.
+    // of TLS: roots, certificate, key, password.
     adder.add("connect", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "connecting to a gRPC server")?;
         let reflects = arguments.value(4);
@@ -50,7 +51,14 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
                 (Some(roots), certificate) => Some(CallTls {
                     roots,
                     identity: match (certificate, arguments.optional_text(10)?) {
-                        (Some(certificate), Some(key)) => Some((certificate, Secret::new(key))),
+                        (Some(certificate), Some(key)) => {
+                            let password = arguments.optional_text(11)?;
+                            let key = decrypted(key, password.as_deref()).map_err(|error| {
+                                let message = format!("connect params: tls.key {error}");
+                                Exception::throw_message(ctx, &message)
+                            })?;
+                            Some((certificate, Secret::new(key)))
+                        }
                         _ => None,
                     },
                 }),

@@ -7,7 +7,7 @@ use plimsoll_wire::ws::{MessageKind, Opcode};
 
 use super::{Adder, Arguments, Natives, forbid_init};
 use crate::protocol::http::{bytes_of, parse};
-use crate::protocol::socket::{Opened, SocketEvent};
+use crate::protocol::socket::{Opened, SocketEvent, SocketRequest};
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
@@ -61,12 +61,23 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     })
 }
 
-/// Arguments: those of a request, then the protocols.
+/// Arguments: those of a request, then the protocols, then `compression` of the parameters.
 fn open_call<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Result<Call> {
     forbid_init(&it.user, ctx, "opening a WebSocket")?;
-    let request = parse(ctx, &it.user, &arguments.values)?;
-    let protocols = arguments.optional_text(8)?.unwrap_or_default();
-    Ok(Call::OpenSocket(Box::new(request), protocols))
+    let offers_deflate = match arguments.optional_text(9)?.as_deref().map(str::trim) {
+        None | Some("") => false,
+        Some("deflate") => true,
+        Some(other) => {
+            let message =
+                format!("params.compression of a WebSocket must be \"deflate\", not \"{other}\"");
+            return Err(Exception::throw_type(ctx, &message));
+        }
+    };
+    Ok(Call::OpenSocket(Box::new(SocketRequest {
+        request: parse(ctx, &it.user, &arguments.values)?,
+        protocols: arguments.optional_text(8)?.unwrap_or_default(),
+        offers_deflate,
+    })))
 }
 
 /// Arguments: the socket, and milliseconds to wait at most.

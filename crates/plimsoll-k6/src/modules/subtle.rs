@@ -20,6 +20,15 @@ use self::hash::Hash;
 use super::http::bytes;
 use super::{Adder, Arguments};
 
+/// AES in CBC mode with padding, for keys that are encrypted.
+pub(crate) fn aes_cbc_decrypt(
+    key: Vec<u8>,
+    start: Vec<u8>,
+    data: Vec<u8>,
+) -> Result<Vec<u8>, &'static str> {
+    cbc_decrypt(&Input::new(key, start, data))
+}
+
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     // Mode, whether to encrypt, key, IV or counter block, bits of the counter or of the tag, data, additional data.
     adder.add("aes", |_, ctx, arguments| {

@@ -10,6 +10,7 @@ use plimsoll_wire::tls::{CipherSuites, IdentityText, TlsVersion, TlsVersions};
 use serde_json::Value;
 
 use super::Reader;
+use super::encrypted_key::decrypted;
 use crate::options::duration;
 
 /// Connection options of virtual users.
@@ -174,7 +175,10 @@ fn identities(reader: &mut Reader<'_>) -> Vec<IdentityText> {
         return Vec::new();
     };
     let Some(list) = value.as_array() else {
-        reader.error("tlsAuth", "must be a list of { cert, key, domains }");
+        reader.error(
+            "tlsAuth",
+            "must be a list of { cert, key, password, domains }",
+        );
         return Vec::new();
     };
     let mut identities = Vec::new();
@@ -187,7 +191,7 @@ fn identities(reader: &mut Reader<'_>) -> Vec<IdentityText> {
         let mut inner = Reader::within(map, format!("{name}."));
         // As in k6, a server gets the first certificate that it accepts, whatever the domains are.
         inner.take("domains");
-        inner.take("password");
+        let password = inner.text("password");
         let (certificate, key) = (inner.text("cert"), inner.text("key"));
         for (key, value) in [("cert", &certificate), ("key", &key)] {
             if value.is_none() {
@@ -197,6 +201,14 @@ fn identities(reader: &mut Reader<'_>) -> Vec<IdentityText> {
                 );
             }
         }
+        let decrypted = key.map(|key| decrypted(key, password.as_deref()));
+        let key = match decrypted.transpose() {
+            Ok(key) => key,
+            Err(error) => {
+                inner.error("key", &error.to_string());
+                None
+            }
+        };
         if let (Some(certificate), Some(key)) = (certificate, key) {
             identities.push(IdentityText {
                 name: format!("options.{name}"),

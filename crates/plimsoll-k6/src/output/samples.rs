@@ -15,7 +15,49 @@ pub enum SampleFormat {
     /// A line of JSON for each metric, before its first sample, and one for each sample.
     Json,
     /// A line for each sample, with a column for each system tag.
-    Csv,
+    Csv(CsvTime),
+}
+
+/// The times in samples of CSV.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CsvTime {
+    /// Seconds since 1970.
+    #[default]
+    Seconds,
+    /// Milliseconds since 1970.
+    Milliseconds,
+    /// Microseconds since 1970.
+    Microseconds,
+    /// Nanoseconds since 1970.
+    Nanoseconds,
+    /// `2026-01-31T10:00:00Z`.
+    Rfc3339,
+    /// The same with nanoseconds.
+    Rfc3339Nanoseconds,
+}
+
+impl CsvTime {
+    /// The names of all, as `K6_CSV_TIME_FORMAT` has them.
+    pub const NAMES: [(&'static str, Self); 6] = [
+        ("unix", Self::Seconds),
+        ("unix_milli", Self::Milliseconds),
+        ("unix_micro", Self::Microseconds),
+        ("unix_nano", Self::Nanoseconds),
+        ("rfc3339", Self::Rfc3339),
+        ("rfc3339_nano", Self::Rfc3339Nanoseconds),
+    ];
+
+    fn text(self, at: SystemTime) -> String {
+        let since = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        match self {
+            Self::Seconds => since.as_secs().to_string(),
+            Self::Milliseconds => since.as_millis().to_string(),
+            Self::Microseconds => since.as_micros().to_string(),
+            Self::Nanoseconds => since.as_nanos().to_string(),
+            Self::Rfc3339 => humantime::format_rfc3339_seconds(at).to_string(),
+            Self::Rfc3339Nanoseconds => humantime::format_rfc3339_nanos(at).to_string(),
+        }
+    }
 }
 
 /// An output of samples.
@@ -72,7 +114,7 @@ impl<'a> SampleWriter<'a> {
             thresholds: thresholds.collect(),
             failed: None,
         };
-        if writer.output.format == SampleFormat::Csv {
+        if matches!(writer.output.format, SampleFormat::Csv(_)) {
             let head = writer.head();
             writer.attempt(|writer| writer.write_all(&head));
         }
@@ -88,7 +130,7 @@ impl<'a> SampleWriter<'a> {
             let at = start + point.at;
             let line = match self.output.format {
                 SampleFormat::Json => self.json(&metric, point, at),
-                SampleFormat::Csv => self.csv(&metric, point, at),
+                SampleFormat::Csv(time) => self.csv(&metric, point, &time.text(at)),
             };
             self.attempt(|writer| writer.write_all(&line));
         }
@@ -181,13 +223,8 @@ impl<'a> SampleWriter<'a> {
         )
     }
 
-    fn csv(&self, metric: &Metric, point: &Point, at: SystemTime) -> Vec<u8> {
+    fn csv(&self, metric: &Metric, point: &Point, at: &str) -> Vec<u8> {
         let tags = sorted(point);
-        let seconds = at
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO)
-            .as_secs()
-            .to_string();
         let value = format!("{:.6}", point.value);
         let own = self
             .columns
@@ -202,7 +239,7 @@ impl<'a> SampleWriter<'a> {
         let metadata = point.metadata.iter().flat_map(|all| all.iter());
         let metadata: Vec<_> = metadata.map(|(name, value)| pair((name, value))).collect();
         let metadata = metadata.join("&");
-        let before = [&*metric.name, seconds.as_str(), value.as_str()];
+        let before = [&*metric.name, at, value.as_str()];
         record(
             before
                 .into_iter()
@@ -236,4 +273,26 @@ fn number(value: f64) -> Value {
         return json!(value as i64);
     }
     json!(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_csv() {
+        let at = UNIX_EPOCH + Duration::new(1_700_000_000, 1_002_003);
+        let texts = CsvTime::NAMES.map(|(_, time)| time.text(at));
+        assert_eq!(
+            texts,
+            [
+                "1700000000",
+                "1700000000001",
+                "1700000000001002",
+                "1700000000001002003",
+                "2023-11-14T22:13:20Z",
+                "2023-11-14T22:13:20.001002003Z",
+            ]
+        );
+    }
 }

@@ -1,4 +1,6 @@
 //! WebSockets of scripts (RFC 6455): each opened over a separate connection, read and written while their script waits for events.
+//!
+//! Messages are compressed where script and server agree on it (RFC 7692).
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +17,8 @@ use plimsoll_client::forward::{Head, Upgraded};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::ws::{
-    Decoder, Event, FrameSink, Key, Limits, MessageKind, Opcode, Role, encode_frame,
+    DEFLATE_OFFER, Decoder, Deflater, Event, FrameSink, HandshakeError, Key, Limits, MessageKind,
+    Opcode, Role, accepts_deflate, encode_close, encode_compressed, encode_frame,
 };
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
@@ -61,6 +64,36 @@ impl Sockets {
     }
 }
 
+/// The request for a socket.
+#[derive(Debug)]
+pub(crate) struct SocketRequest {
+    pub(crate) request: HttpRequest,
+    /// The value of `Sec-WebSocket-Protocol`; empty offers none.
+    pub(crate) protocols: String,
+    /// Whether compression is offered.
+    pub(crate) offers_deflate: bool,
+}
+
+/// The compressor of a worker's sockets, which takes its memory at the first compressed message.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedDeflater(Rc<RefCell<Option<Compressing>>>);
+
+#[derive(Debug, Default)]
+struct Compressing {
+    deflater: Deflater,
+    payload: Vec<u8>,
+}
+
+impl SharedDeflater {
+    /// Puts a compressed message at the end of `out`.
+    fn encode(&self, out: &mut Vec<u8>, kind: MessageKind, message: &[u8]) {
+        let mut compressing = self.0.borrow_mut();
+        let Compressing { deflater, payload } = compressing.get_or_insert_default();
+        deflater.deflate(message, payload);
+        encode_compressed(out, kind, payload, Some(mask()));
+    }
+}
+
 /// The response to the request for a socket.
 #[derive(Debug)]
 pub(crate) struct Opened {
@@ -89,6 +122,8 @@ pub(crate) enum SocketEvent {
 /// An open socket.
 pub(crate) struct Socket {
     state: RefCell<State>,
+    /// Absent unless messages are compressed.
+    deflater: Option<SharedDeflater>,
     tags: Vec<(String, String)>,
     opened: Instant,
 }
@@ -165,7 +200,15 @@ impl Socket {
         if state.out.len() + payload.len() > MOST_UNSENT {
             return Err("the server does not read: more than 64 MiB wait to be sent");
         }
-        encode_frame(&mut state.out, opcode, true, payload, Some(mask()));
+        let kind = match opcode {
+            Opcode::Text => Some(MessageKind::Text),
+            Opcode::Binary => Some(MessageKind::Binary),
+            _ => None,
+        };
+        match (&self.deflater, kind) {
+            (Some(deflater), Some(kind)) => deflater.encode(&mut state.out, kind, payload),
+            _ => encode_frame(&mut state.out, opcode, true, payload, Some(mask())),
+        }
         if opcode == Opcode::Ping {
             state.pinged = Some(SystemClock.now());
         }
@@ -226,7 +269,12 @@ impl Socket {
                 Poll::Ready(Ok(())) if read.filled().is_empty() => state.end(1006, ""),
                 Poll::Ready(Ok(())) => {
                     if let Err(error) = state.decoder.decode(read.filled(), &mut state.inbox) {
-                        state.end(1002, &error.to_string());
+                        let code = error.close_code();
+                        if state.closing.is_none() {
+                            // Written as far as the server takes it at once.
+                            encode_close(&mut state.out, Some(code), Some(mask()));
+                        }
+                        state.end(code, &error.to_string());
                     }
                     for payload in std::mem::take(&mut state.inbox.pings) {
                         encode_frame(&mut state.out, Opcode::Pong, true, &payload, Some(mask()));
@@ -266,13 +314,19 @@ impl State {
 }
 
 /// Requests a socket; what is measured is added.
-pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest, protocols: String) -> Opened {
+pub(crate) async fn open(user: &Rc<UserState>, request: SocketRequest) -> Opened {
+    let SocketRequest {
+        request,
+        protocols,
+        offers_deflate,
+    } = request;
     let began = SystemClock.now();
     let timeout = request.timeout;
     let mut tags = request.tags.clone();
     let shown = request.address.replacen("http", "ws", 1);
     let name = request.name.clone();
-    let opening = tokio::time::timeout(timeout, handshake(user, request, protocols));
+    let opening =
+        tokio::time::timeout(timeout, handshake(user, request, protocols, offers_deflate));
     let result = opening.await.unwrap_or_else(|_| Err(error_code::timeout()));
     let now = SystemClock.now();
     let (status, fields) = match &result {
@@ -301,7 +355,7 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest, protocols: 
         millis(now.saturating_duration_since(began)),
         &tags,
     );
-    if !matches!(result, Ok((Some(_), ..))) {
+    if !matches!(result, Ok((Ok(_), ..))) {
         // A session that did not begin has a length too.
         user.add_with(metrics.ws_session_duration, 0.0, &tags);
     }
@@ -312,11 +366,16 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest, protocols: 
         error,
     };
     match result {
-        Ok((Some(stream), status, fields)) => {
+        Ok((Ok(Agreed { stream, deflates }), status, fields)) => {
+            let decoder = Decoder::new(Role::Client, Limits::default());
             let id = user.sockets.add(Socket {
                 state: RefCell::new(State {
                     stream,
-                    decoder: Decoder::new(Role::Client, Limits::default()),
+                    decoder: if deflates {
+                        decoder.with_deflate()
+                    } else {
+                        decoder
+                    },
                     inbox: Inbox::default(),
                     out: Vec::new(),
                     waker: None,
@@ -324,6 +383,7 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest, protocols: 
                     is_over: false,
                     pinged: None,
                 }),
+                deflater: deflates.then(|| user.worker.deflater.clone()),
                 tags,
                 opened: now,
             });
@@ -334,17 +394,26 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest, protocols: 
                 error: String::new(),
             }
         }
-        Ok((None, status, fields)) => failed(status, fields, "websocket: bad handshake".to_owned()),
+        Ok((Err(error), status, fields)) => failed(status, fields, error),
         Err((_, error)) => failed(0, Vec::new(), error),
     }
 }
 
-type Handshake = (Option<Upgraded>, u16, Vec<(String, String)>);
+/// A socket whose handshake is done.
+struct Agreed {
+    stream: Upgraded,
+    /// Whether messages are compressed.
+    deflates: bool,
+}
+
+/// The socket or why the response does not open one, the status, and the fields of the response.
+type Handshake = (Result<Agreed, String>, u16, Vec<(String, String)>);
 
 async fn handshake(
     user: &Rc<UserState>,
     request: HttpRequest,
     protocols: String,
+    offers_deflate: bool,
 ) -> Result<Handshake, (u16, String)> {
     let url = request.url.clone().map_err(|_| {
         let message = "expected a URL that begins with ws:// or wss://".to_owned();
@@ -359,6 +428,10 @@ async fn handshake(
     fields.push(("Sec-WebSocket-Key".to_owned(), key.text().to_owned()));
     if !protocols.is_empty() {
         fields.push(("Sec-WebSocket-Protocol".to_owned(), protocols));
+    }
+    if offers_deflate {
+        let offer = DEFLATE_OFFER.to_owned();
+        fields.push(("Sec-WebSocket-Extensions".to_owned(), offer));
     }
     let destination = user.worker.sockets.sibling().destination(&endpoint);
     let lease = destination.acquire_unused().await;
@@ -380,12 +453,32 @@ async fn handshake(
         .iter()
         .find(|(name, _)| name == "Sec-Websocket-Accept");
     let is_accepted = accepted.is_some_and(|(_, value)| *value == key.accept());
-    let stream = if status == 101 && is_accepted {
+    let upgraded = if status == 101 && is_accepted {
         exchange.upgrade()
     } else {
         None
     };
-    Ok((stream, status, answered))
+    let agreed = match (upgraded, deflates(&answered, offers_deflate)) {
+        (None, _) => Err("websocket: bad handshake".to_owned()),
+        (Some(_), Err(error)) => Err(format!("websocket: bad handshake: {error}")),
+        (Some(stream), Ok(deflates)) => Ok(Agreed { stream, deflates }),
+    };
+    Ok((agreed, status, answered))
+}
+
+/// Whether the server accepts compression.
+fn deflates(fields: &[(String, String)], is_offered: bool) -> Result<bool, HandshakeError> {
+    let extensions = fields
+        .iter()
+        .filter(|(name, _)| name == "Sec-Websocket-Extensions")
+        .map(|(_, value)| value.as_str());
+    if is_offered {
+        return accepts_deflate(extensions);
+    }
+    match extensions.map(str::trim).find(|value| !value.is_empty()) {
+        Some(value) => Err(HandshakeError::Extension(value.to_owned())),
+        None => Ok(false),
+    }
 }
 
 /// The next event of a socket, or nothing until then.

@@ -1,6 +1,7 @@
 //! Connection options of virtual users.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
 use super::Invocation;
 use crate::metrics::checks::KnownChecks;
 use crate::options::Options;
+use crate::protocol::socket::SharedDeflater;
 use crate::user::{RunState, WorkerShare};
 
 /// Connection plans of a run.
@@ -59,7 +61,7 @@ const MOST_SECURED: usize = 64;
 impl Plans {
     pub(super) fn new(options: &Options, invocation: &Invocation<'_>) -> Result<Self, String> {
         let compile = |protocols: &[&[u8]]| {
-            let settings = tls_settings(options, protocols);
+            let settings = tls_settings(options, protocols, invocation.key_log.as_ref());
             settings.compile().map_err(|error| with_cause(&error))
         };
         let speaks = invocation.speaks;
@@ -104,7 +106,7 @@ impl Plans {
                 sockets: plan(sockets, None)?,
                 calls: plan(calls, None)?,
                 secured: Arc::new(SecuredCalls {
-                    settings: tls_settings(options, &[b"h2"]),
+                    settings: tls_settings(options, &[b"h2"], invocation.key_log.as_ref()),
                     options: made(calls),
                     plans: Mutex::default(),
                 }),
@@ -124,6 +126,7 @@ impl Plans {
         let checks = KnownChecks::new(shared.checks.clone());
         let checks = Rc::new(RefCell::new(checks));
         let options = &shared.options;
+        let deflater = SharedDeflater::default();
         let each = self.sources.iter().map(|plans| WorkerShare {
             sinks: Rc::clone(sinks),
             exchanges: exchanges.cloned(),
@@ -131,6 +134,7 @@ impl Plans {
             pool: pool(options, &plans.requests, self.speaks),
             speaks: self.speaks,
             sockets: pool(options, &plans.sockets, Speaks::Http1),
+            deflater: deflater.clone(),
             calls: pool(options, &plans.calls, Speaks::Http2),
             secured: Arc::clone(&plans.secured),
         });
@@ -183,7 +187,7 @@ pub(super) fn share(shared: &Arc<RunState>, plans: &Plans) -> WorkerShare {
     each.swap_remove(0)
 }
 
-fn tls_settings(options: &Options, protocols: &[&[u8]]) -> TlsSettings {
+fn tls_settings(options: &Options, protocols: &[&[u8]], key_log: Option<&PathBuf>) -> TlsSettings {
     TlsSettings {
         trust: if options.is_insecure {
             Trust::Anyone
@@ -194,6 +198,7 @@ fn tls_settings(options: &Options, protocols: &[&[u8]]) -> TlsSettings {
         ciphers: options.network.ciphers.clone(),
         identities: options.network.identities.clone(),
         alpn: protocols.iter().map(|name| name.to_vec()).collect(),
+        key_log: key_log.cloned(),
         ..TlsSettings::default()
     }
 }

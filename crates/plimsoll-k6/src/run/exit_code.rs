@@ -13,10 +13,14 @@ pub enum ExitCode {
     TeardownTimeout,
     /// `handleSummary()` took too long.
     GenericTimeout,
+    /// A client of the REST API stopped the run.
+    StoppedByApi,
     /// Options that make no sense.
     InvalidConfig,
     /// A signal ended the run.
     ExternalAbort,
+    /// The REST API cannot listen.
+    ApiFailed,
     /// The script threw an exception outside of iterations.
     ScriptException,
     /// The script called `test.abort()`.
@@ -36,8 +40,10 @@ impl ExitCode {
             Self::SetupTimeout => 100,
             Self::TeardownTimeout => 101,
             Self::GenericTimeout => 102,
+            Self::StoppedByApi => 103,
             Self::InvalidConfig => 104,
             Self::ExternalAbort => 105,
+            Self::ApiFailed => 106,
             Self::ScriptException => 107,
             Self::ScriptAborted => 108,
             Self::MarkedAsFailed => 110,

@@ -65,11 +65,13 @@ pub fn run_once(
         },
         environment,
         summary_mode: SummaryMode::Disabled,
+        has_new_summary: false,
         has_colors: false,
         terminals: (false, false),
         exact_trends: false,
         workers: 1,
         proxies,
+        key_log: None,
         speaks: Speaks::Negotiated,
         secrets: Secrets::default(),
         log: Arc::new(move |level, text, source| {
@@ -87,15 +89,15 @@ pub fn run_once(
         series: None,
         recording: None,
         on_progress: None,
+        control: None,
         is_interrupted: &is_over,
     });
     let (lines, exceptions) =
         std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
     let mut failures = exceptions;
     let mut checks = (0, 0);
-    if let Some(export) = &outcome.export {
-        let export: Value = serde_json::from_str(export).unwrap_or_default();
-        count(&export["root_group"], &mut checks, &mut failures);
+    if let Some(data) = &outcome.data {
+        count(&data["root_group"], &mut checks, &mut failures);
     }
     match outcome.exit {
         ExitCode::Fine => {}
@@ -116,8 +118,9 @@ pub fn run_once(
 }
 
 fn count(group: &Value, checks: &mut (u64, u64), failures: &mut Vec<String>) {
-    let each = |key: &str| group[key].as_object().into_iter().flatten();
-    for (name, check) in each("checks") {
+    let each = |key: &str| group[key].as_array().into_iter().flatten();
+    for check in each("checks") {
+        let name = check["name"].as_str().unwrap_or_default();
         let passes = check["passes"].as_u64().unwrap_or_default();
         let fails = check["fails"].as_u64().unwrap_or_default();
         checks.0 += passes;
@@ -126,7 +129,7 @@ fn count(group: &Value, checks: &mut (u64, u64), failures: &mut Vec<String>) {
             failures.push(format!("check `{name}` failed"));
         }
     }
-    for (_, inner) in each("groups") {
+    for inner in each("groups") {
         count(inner, checks, failures);
     }
 }

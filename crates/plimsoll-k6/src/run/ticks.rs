@@ -1,4 +1,4 @@
-//! Work that is done once a second: gauges, dropped iterations, thresholds.
+//! Work that is done once a second: gauges, dropped iterations, thresholds, figures for the REST API.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,6 +10,7 @@ use plimsoll_load::scenario::{ScenarioTick, Sinks};
 use super::consumers::Consumers;
 use super::{THRESHOLDS, started};
 use crate::metrics::thresholds::Thresholds;
+use crate::run::control::RunControl;
 use crate::run::progress::RunProgress;
 use crate::user::RunState;
 
@@ -26,6 +27,7 @@ pub(super) struct Ticks<'a, 'b> {
     pub(super) judge_at: Duration,
     pub(super) consumers: &'a mut Consumers<'b>,
     pub(super) on_progress: Option<&'a dyn Fn(&RunProgress)>,
+    pub(super) control: Option<&'a RunControl>,
 }
 
 impl Ticks<'_, '_> {
@@ -59,15 +61,21 @@ impl Ticks<'_, '_> {
             self.consumers.take(&own, start);
             self.consumers.tick(at);
         }
-        if at < self.judge_at || self.thresholds.judged.is_empty() {
+        let is_judging = at >= self.judge_at && !self.thresholds.judged.is_empty();
+        if !is_judging && self.control.is_none() {
             return;
         }
-        self.judge_at = at + JUDGING;
         let mut all = Sinks::new(self.shared.registry.clone());
         all.merge(total);
         all.merge(&sinks);
-        if self.thresholds.judge(&all, at) {
-            self.shared.abort.abort(THRESHOLDS);
+        if is_judging {
+            self.judge_at = at + JUDGING;
+            if self.thresholds.judge(&all, at) {
+                self.shared.abort.abort(THRESHOLDS);
+            }
+        }
+        if let Some(control) = self.control {
+            control.observe(&all, self.thresholds, at);
         }
     }
 }

@@ -124,6 +124,99 @@ fn the_full_text_has_every_metric_and_each_part() {
     assert_eq!(rest, expected);
 }
 
+/// k6 judges names by their beginnings: a custom metric may look like one of its own, and checks have no row.
+#[test]
+fn metrics_are_sorted_into_blocks_by_the_beginnings_of_their_names() {
+    for (name, block) in [
+        ("http_req_duration{status:200}", Some(0)),
+        ("http_req_own", None),
+        ("http_req_waiting", Some(0)),
+        ("iterations{scenario:s}", Some(1)),
+        ("iteration_own", None),
+        ("vus_own", Some(1)),
+        ("data_own", None),
+        ("data_sent", Some(2)),
+        ("grpc_req_duration", Some(3)),
+        ("ws_own", Some(4)),
+    ] {
+        assert_eq!(text::block_of(name), block, "{name}");
+    }
+    for (name, in_short, in_full) in [
+        ("http_req_own", true, true),
+        ("http_req_waiting{a:b}", false, true),
+        ("group_duration{group:::a}", false, false),
+        ("checks", false, false),
+        ("checks{kind:x}", false, false),
+    ] {
+        let found = (text::is_shown(name, false), text::is_shown(name, true));
+        assert_eq!(found, (in_short, in_full), "{name}");
+    }
+}
+
+/// The same as k6 2.2.0 writes, whose metrics have no order within their blocks.
+#[test]
+fn the_machine_readable_summary_has_the_format_of_k6() {
+    let made = |is_full| {
+        let at = std::time::UNIX_EPOCH + Duration::new(1_700_000_000, 5);
+        machine_readable(
+            &sample(),
+            "the script",
+            Duration::from_millis(2500),
+            at,
+            is_full,
+        )
+    };
+    let trend = |name: &str, avg: Value, p95: Value| {
+        json!({
+            "contains": "time", "name": name, "type": "trend",
+            "values": { "avg": avg, "max": null, "med": null, "min": null, "p90": null, "p95": p95 },
+        })
+    };
+    let share = |name: &str, matches: u64, rate: f64| {
+        json!({
+            "contains": "default", "name": name, "type": "rate",
+            "values": { "matches": matches, "rate": rate, "total": 6 },
+        })
+    };
+    let count = |name: &str, contains: &str, count: u64| json!({ "contains": contains, "name": name, "type": "counter", "values": { "count": count } });
+    let gauge = |name: &str, max: Value, min: u64, value: u64| json!({ "contains": "default", "name": name, "type": "gauge", "values": { "max": max, "min": min, "value": value } });
+    let expected = json!({
+        "config": { "duration": 2.5, "execution": "local", "script": "the script" },
+        "metadata": { "generated_at": "2023-11-14T22:13:20.000000005Z", "k6_version": "2.2.0" },
+        "results": {
+            "checks": {
+                "metrics": [
+                    count("checks_total", "default", 6),
+                    share("checks_failed", 2, 2.0 / 6.0),
+                    share("checks_succeeded", 4, 4.0 / 6.0),
+                ],
+                "results": [
+                    { "fails": 0, "name": "status is 200", "passes": 3 },
+                    { "fails": 2, "name": "in a group", "passes": 1 },
+                ],
+            },
+            "metrics": [
+                trend("http_req_duration", json!(12.345), json!(100)),
+                trend("http_req_duration{expected_response:true}", json!(1), json!(2000)),
+                {
+                    "contains": "default", "name": "http_req_failed", "type": "rate",
+                    "values": { "matches": 0, "rate": 0, "total": 3 },
+                },
+                count("http_reqs", "default", 3),
+                count("iterations", "default", 3),
+                gauge("vus", json!(1), 1, 1),
+                count("data_sent", "data", 1500),
+                gauge("my_gauge", json!(3.5), 1, 2),
+            ],
+        },
+        "version": "1.0.0",
+    });
+    assert_eq!(made(false), expected);
+    let full = made(true);
+    let first = &full["results"]["metrics"][0];
+    assert_eq!(*first, trend("http_req_blocked", json!(1), json!(1)));
+}
+
 #[test]
 fn the_legacy_text_has_groups_then_metrics() {
     let text = legacy_text_of(&sample(), false, "     ");

@@ -7,23 +7,50 @@ use super::humanize::{bytes, duration, humanize, number, percent};
 /// Dots behind the longest name.
 pub(super) const LEAST_DOTS: usize = 3;
 
-/// The blocks of totals, each with the beginnings of the names in it. The first one takes the rest.
-const BLOCKS: [(&str, &[&str]); 6] = [
-    ("CUSTOM", &[]),
-    ("HTTP", &["http_req"]),
+/// The block of metrics that no other one takes.
+const CUSTOM: &str = "CUSTOM";
+
+/// The other blocks of totals, each with the beginnings of the names in it.
+const BLOCKS: [(&str, &[&str]); 5] = [
+    (
+        "HTTP",
+        &[
+            "http_reqs",
+            "http_req_failed",
+            "http_req_duration",
+            HTTP_DETAILS[0],
+            HTTP_DETAILS[1],
+            HTTP_DETAILS[2],
+            HTTP_DETAILS[3],
+            HTTP_DETAILS[4],
+            HTTP_DETAILS[5],
+        ],
+    ),
     (
         "EXECUTION",
-        &["iteration", "dropped_iterations", "vus", "group_duration"],
+        &[
+            "vus",
+            "iterations",
+            "iteration_duration",
+            "dropped_iterations",
+        ],
     ),
-    ("NETWORK", &["data_"]),
+    ("NETWORK", &["data_sent", "data_received"]),
     ("GRPC", &["grpc_"]),
     ("WEBSOCKET", &["ws_"]),
 ];
 
-/// Metrics of HTTP that are shown; the others are in the data.
-const SHOWN: [&str; 3] = ["http_req_duration", "http_req_failed", "http_reqs"];
+/// Beginnings of names that only the full summary shows; the data has them all.
+const HTTP_DETAILS: [&str; 6] = [
+    "http_req_blocked",
+    "http_req_connecting",
+    "http_req_receiving",
+    "http_req_sending",
+    "http_req_tls_handshaking",
+    "http_req_waiting",
+];
 
-/// Metrics that are shown elsewhere, or whose parts are.
+/// Beginnings of names that no list of metrics shows: checks have lines of their own.
 const ELSEWHERE: [&str; 2] = ["checks", "group_duration"];
 
 /// The text for the data of a summary.
@@ -190,13 +217,15 @@ impl<'a> Text<'a> {
         let shown: Vec<_> = self
             .metrics()
             .into_iter()
-            .filter(|(name, _)| self.is_shown(name))
+            .filter(|(name, _)| is_shown(name, self.is_full))
             .collect();
         let columns = self.columns(&shown);
-        for (index, (title, _)) in BLOCKS.iter().enumerate() {
+        let blocks = BLOCKS.iter().enumerate();
+        let blocks = blocks.map(|(index, (title, _))| (*title, Some(index)));
+        for (title, block) in std::iter::once((CUSTOM, None)).chain(blocks) {
             let rows: Vec<_> = shown
                 .iter()
-                .filter(|(name, _)| block_of(name) == index)
+                .filter(|(name, _)| block_of(name) == block)
                 .collect();
             if rows.is_empty() {
                 continue;
@@ -210,19 +239,11 @@ impl<'a> Text<'a> {
         lines
     }
 
-    fn is_shown(&self, name: &str) -> bool {
-        let whole = name.split('{').next().unwrap_or_default();
-        if ELSEWHERE.contains(&whole) && whole == name {
-            return whole != "checks" && self.is_full;
-        }
-        self.is_full || !whole.starts_with("http_req") || SHOWN.contains(&whole)
-    }
-
     /// The length of the longest name with its dots.
     fn width(&self) -> usize {
         let metrics = self.metrics().into_iter();
         let names = metrics
-            .filter(|(name, _)| self.is_shown(name))
+            .filter(|(name, _)| is_shown(name, self.is_full))
             .map(|(name, _)| label(name));
         let names = names.map(|name| name.chars().count());
         names.max().unwrap_or_default() + LEAST_DOTS
@@ -358,7 +379,7 @@ impl<'a> Text<'a> {
 pub(super) type Columns = [Vec<usize>; 2];
 
 /// Checks of all groups with their counts; those of one name are one.
-fn gather(group: &Value, checks: &mut Vec<(String, u64, u64)>) {
+pub(super) fn gather(group: &Value, checks: &mut Vec<(String, u64, u64)>) {
     for check in group["checks"].as_array().into_iter().flatten() {
         let name = check["name"].as_str().unwrap_or_default();
         let count = |key: &str| check[key].as_u64().unwrap_or_default();
@@ -389,10 +410,14 @@ pub(super) fn dotted(name: &str, width: usize) -> String {
     format!("{name}{}", ".".repeat(dots))
 }
 
-fn block_of(name: &str) -> usize {
-    let blocks = BLOCKS.iter().skip(1);
-    let found = blocks
-        .enumerate()
-        .find(|(_, (_, starts))| starts.iter().any(|start| name.starts_with(start)));
-    found.map_or(0, |(index, _)| index + 1)
+/// Whether a list of metrics shows this one. k6 judges names by their beginnings, also those of custom metrics.
+pub(super) fn is_shown(name: &str, is_full: bool) -> bool {
+    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    !begins(&ELSEWHERE) && (is_full || !begins(&HTTP_DETAILS))
+}
+
+/// The index of the block of a metric; `None` for custom ones.
+pub(super) fn block_of(name: &str) -> Option<usize> {
+    let mut blocks = BLOCKS.iter();
+    blocks.position(|(_, starts)| starts.iter().any(|start| name.starts_with(start)))
 }

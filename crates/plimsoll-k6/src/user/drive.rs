@@ -64,9 +64,8 @@ async fn reply_to(user: &Rc<UserState>, call: Call) -> Reply {
         Call::Request(request) => {
             Reply::Response(Box::new(Box::pin(perform(user, *request)).await))
         }
-        Call::OpenSocket(request, protocols) => {
-            let opening = socket::open(user, *request, protocols);
-            Reply::SocketOpened(Box::pin(opening).await)
+        Call::OpenSocket(request) => {
+            Reply::SocketOpened(Box::pin(socket::open(user, *request)).await)
         }
         Call::NextEvent(id, until) => {
             Reply::SocketEvent(Box::pin(socket::next(user, id, until)).await)

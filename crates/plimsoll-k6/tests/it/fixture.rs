@@ -106,11 +106,13 @@ pub(crate) fn run_over(
         overrides,
         environment: vec![("GREETING".to_owned(), "hi".to_owned())],
         summary_mode: SummaryMode::Compact,
+        has_new_summary: false,
         has_colors: false,
         terminals: (false, false),
         exact_trends: false,
         workers: 2,
         proxies: ProxyRules::none(),
+        key_log: None,
         speaks,
         secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(move |level, text, source| {
@@ -121,6 +123,7 @@ pub(crate) fn run_over(
         series: None,
         recording: None,
         on_progress: None,
+        control: None,
         is_interrupted,
     });
     let stdout = outcome.outputs.iter().map(|output| match output {

@@ -8,6 +8,8 @@
 
 mod fixture;
 
+mod control;
+
 mod events;
 
 mod server;
@@ -25,6 +27,8 @@ mod outputs;
 mod protocols;
 
 mod runs;
+
+mod compressed_sockets;
 
 mod sockets;
 

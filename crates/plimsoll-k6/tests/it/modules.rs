@@ -6,6 +6,27 @@ use crate::fixture::{check, run_script};
 use crate::server::Server;
 
 #[test]
+fn modules_resolve_paths_by_their_own() {
+    let ran = run_script(
+        "const text = open(import.meta.resolve('./data.json'));
+         const folder = import.meta.resolve('.//x/../').length;
+         export default () => {
+           console.log(text.length, import.meta.resolve('k6/http'), import.meta.resolve('https://h/x.js'), import.meta.resolve('/a/./b/../c.js'));
+           console.log(import.meta.resolve('./a/../data.json') === import.meta.resolve('../' + import.meta.resolve('./').split('/').at(-1) + '/data.json'), folder > 0);
+         };",
+        "",
+    );
+    assert_eq!(
+        ran.console,
+        [
+            "Info: 25 k6/http https://h/x.js file:///a/c.js",
+            "Info: true true"
+        ],
+        "{ran:#?}"
+    );
+}
+
+#[test]
 fn checks_groups_and_metrics_are_counted() {
     let ran = run_script(
         "import { check, group, sleep } from 'k6';
@@ -184,6 +205,40 @@ fn the_commonest_libraries_are_built_in() {
         "",
         &["true 3 [ \"a\", \"b\" ] 90000 x 3 1500.00ms function"],
     );
+}
+
+#[test]
+fn stages_are_named_by_tags() {
+    let ran = run_script(
+        "import exec from 'k6/execution'; import { sleep } from 'k6';
+         import { findBetween, getCurrentStageIndex, normalDistributionStages, parseDuration, tagWithCurrentStageIndex, tagWithCurrentStageProfile } from 'https://jslib.k6.io/k6-utils/1.6.0/index.js';
+         const stages = [{ duration: '0s', target: 1 }, { duration: '10m', target: 1 }, { duration: '1s', target: 0 }];
+         export const options = { scenarios: { s: { executor: 'ramping-vus', startVUs: 1, stages, gracefulStop: '0s' } } };
+         export default () => {
+           tagWithCurrentStageIndex(); tagWithCurrentStageProfile();
+           console.log(getCurrentStageIndex(), exec.vu.tags.stage, exec.vu.tags.stage_profile);
+           console.log(findBetween('x', '<', '>', true), findBetween('<a>', '<', '>'), parseDuration('100'), parseDuration('1.5s'));
+           console.log(normalDistributionStages(10, 60, 2).map((it) => `${it.duration}:${it.target}`).join(' '));
+           exec.test.abort('enough');
+         }",
+        "",
+    );
+    assert_eq!(ran.code, 108, "{ran:#?}");
+    assert_eq!(
+        ran.console,
+        [
+            "Info: 1 1 steady",
+            "Info: null a 100 1500",
+            "Info: 10s:1 20s:10 20s:1 10s:0"
+        ],
+        "{ran:#?}"
+    );
+    let none = run_script(
+        "import { getCurrentStageIndex } from 'https://jslib.k6.io/k6-utils/1.6.0/index.js';
+         export default () => { try { getCurrentStageIndex(); } catch (error) { console.log(error.message); } }",
+        "",
+    );
+    assert_eq!(none.console, ["Info: the scenario default has no stages"]);
 }
 
 #[test]

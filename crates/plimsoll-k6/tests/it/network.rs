@@ -1,5 +1,8 @@
 //! Options about connections, and parts of a run.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use plimsoll_k6::Overrides;
 use plimsoll_testkit::{Authority, Leaf, Origin};
 use serde_json::{Map, Value, json};
@@ -55,6 +58,57 @@ fn a_server_gets_the_certificate_that_it_accepts() {
             .contains("`options.tlsAuth[0]` has no certificate"),
         "{ran:#?}"
     );
+}
+
+/// The key in PEM, encrypted by OpenSSL with the password `secret`.
+fn encrypted(key: &str, command: &[&str]) -> String {
+    let mut openssl = Command::new("openssl")
+        .args(command)
+        .args(["-passout", "pass:secret"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("openssl is installed");
+    let mut stdin = openssl.stdin.take().unwrap();
+    stdin.write_all(key.as_bytes()).unwrap();
+    drop(stdin);
+    let output = openssl.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn keys_may_have_passwords() {
+    let accepted = Authority::new();
+    let server = strict(&accepted);
+    let mine = accepted.issue_for_client("me");
+    let forms = [
+        &["pkcs8", "-topk8"][..],
+        &["pkey", "-traditional", "-aes256"],
+    ];
+    for form in forms {
+        let key = encrypted(&mine.key_pem(), form);
+        assert!(key.contains("ENCRYPTED"), "{key}");
+        let script = |password: Value| {
+            let identity = json!({ "cert": mine.pem(), "key": key, "password": password });
+            format!(
+                "import http from 'k6/http';
+                 export const options = {{ insecureSkipTLSVerify: true, tlsAuth: [{identity}] }};
+                 export default () => console.log(http.get('URL').status)"
+            )
+        };
+        let ran = run_script(&script(json!("secret")), &server.url("/"));
+        assert_eq!(ran.console, ["Info: 200"], "{ran:#?}");
+        for (password, expected) in [
+            (json!("other"), "key cannot be decrypted by the `password`"),
+            (Value::Null, "key is encrypted: it needs a `password`"),
+        ] {
+            let ran = run_script(&script(password), &server.url("/"));
+            assert_eq!(ran.code, 104, "{ran:#?}");
+            let expected = format!("options.tlsAuth[0].{expected}");
+            assert!(ran.message.contains(&expected), "{ran:#?}");
+        }
+    }
 }
 
 #[test]
@@ -164,7 +218,7 @@ fn a_paused_run_is_refused_with_the_reason() {
     );
     assert_eq!(ran.code, 104);
     assert!(
-        ran.message.contains("waits for k6's REST API"),
+        ran.message.contains("options.paused needs `--address`"),
         "{}",
         ran.message
     );

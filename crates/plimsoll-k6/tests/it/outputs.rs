@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll_client::ProxyRules;
 use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
-    Invocation, Overrides, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode, run,
-    run_once,
+    CsvTime, Invocation, Overrides, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode,
+    run, run_once,
 };
 use serde_json::Value;
 
@@ -56,20 +56,23 @@ fn written(text: &str) -> (Vec<Value>, String) {
         overrides: Overrides::default(),
         environment: Vec::new(),
         summary_mode: SummaryMode::Disabled,
+        has_new_summary: false,
         has_colors: false,
         terminals: (false, false),
         exact_trends: false,
         workers: 1,
         proxies: ProxyRules::none(),
+        key_log: None,
         speaks: Speaks::Negotiated,
         secrets: plimsoll_k6::Secrets::default(),
         log: Arc::new(|_, _, _| {}),
         series: None,
         recording: None,
         on_progress: None,
+        control: None,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),
-            output("table", SampleFormat::Csv, &table),
+            output("table", SampleFormat::Csv(CsvTime::Seconds), &table),
         ]
         .into(),
         is_interrupted: &|| false,

@@ -118,6 +118,23 @@ fn sockets_of_the_event_loop_run_side_by_side() {
 }
 
 #[test]
+fn blobs_give_their_content_in_every_form() {
+    let script = "import { Blob } from 'k6/websockets';
+         export default async function () {
+           const blob = new Blob(['ab', new Uint8Array([99, 100]), new Blob(['e'])], { type: 'text/plain' });
+           const reader = blob.stream().getReader();
+           const { value, done } = await reader.read();
+           const end = await reader.read();
+           console.log(blob.size, blob.type, await blob.text(), (await blob.bytes()).join('-'), value.join('-'), done, end.done);
+           console.log((await blob.arrayBuffer()).byteLength, await blob.slice(1, 3).text(), (await new Blob().stream().getReader().read()).done);
+         }";
+    let ran = run_script(script, "");
+    let bytes = "97-98-99-100-101";
+    let first = format!("Info: 5 text/plain abcde {bytes} {bytes} false true");
+    assert_eq!(ran.log, [first.as_str(), "Info: 5 bc true"]);
+}
+
+#[test]
 fn a_socket_that_stays_open_ends_with_its_iteration() {
     let origin = WebSocketOrigin::echo();
     let (_, ran) = lines(

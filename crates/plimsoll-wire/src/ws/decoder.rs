@@ -1,9 +1,10 @@
 //! Frames and messages as they are read, fed piece by piece.
 
+use super::deflate::Inflater;
 use super::error::FrameError;
 use super::frame::{
-    FINAL, LENGTH_OF_EIGHT, LENGTH_OF_TWO, MASKED, MOST_CONTROL_BYTES, MessageKind, Opcode,
-    RESERVED, apply_mask,
+    COMPRESSED, FINAL, LENGTH_OF_EIGHT, LENGTH_OF_TWO, MASKED, MOST_CONTROL_BYTES, MessageKind,
+    Opcode, RESERVED, apply_mask,
 };
 use super::utf8::Utf8;
 
@@ -19,7 +20,7 @@ pub enum Role {
 /// Bounds on what a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message, all of its frames together.
+    /// Bytes of one message, all of its frames together; also after decompression.
     pub message_bytes: u64,
 }
 
@@ -87,6 +88,16 @@ pub struct Decoder {
     control: [u8; MOST_CONTROL_BYTES],
     control_length: usize,
     is_closed: bool,
+    compression: Compression,
+}
+
+/// Whether messages may be compressed.
+#[derive(Debug)]
+enum Compression {
+    Forbidden,
+    Agreed,
+    /// A compressed message has arrived.
+    Used(Box<Inflater>),
 }
 
 /// Two bytes, eight of length, four of mask.
@@ -108,7 +119,11 @@ struct Frame {
 #[derive(Debug, Clone, Copy)]
 struct Message {
     kind: MessageKind,
+    /// Bytes in frames.
+    encoded: u64,
+    /// The same unless it is compressed.
     length: u64,
+    is_compressed: bool,
     utf8: Utf8,
 }
 
@@ -125,7 +140,15 @@ impl Decoder {
             control: [0; MOST_CONTROL_BYTES],
             control_length: 0,
             is_closed: false,
+            compression: Compression::Forbidden,
         }
+    }
+
+    /// Accepts compressed messages too, once [`accepts_deflate`](super::accepts_deflate) says that they are agreed on.
+    #[must_use]
+    pub fn with_deflate(mut self) -> Self {
+        self.compression = Compression::Agreed;
+        self
     }
 
     /// Takes what the connection delivered.
@@ -192,10 +215,14 @@ impl Decoder {
     /// Judges the first two bytes of a head.
     fn check_start(&self) -> Result<(), FrameError> {
         let [first, second] = [self.head[0], self.head[1]];
-        if first & RESERVED != 0 {
+        let number = first & 0x0f;
+        // Only the first frame of a message has the bit (RFC 7692, section 6.1).
+        let may_be_compressed = !matches!(self.compression, Compression::Forbidden)
+            && matches!(Opcode::of(number), Some(Opcode::Text | Opcode::Binary));
+        let allowed = if may_be_compressed { COMPRESSED } else { 0 };
+        if first & RESERVED & !allowed != 0 {
             return Err(FrameError::Reserved);
         }
-        let number = first & 0x0f;
         let opcode = Opcode::of(number).ok_or(FrameError::Opcode(number))?;
         let is_masked = second & MASKED != 0;
         if is_masked != (self.role == Role::Server) {
@@ -243,13 +270,15 @@ impl Decoder {
         if let Some(kind) = started {
             self.message = Some(Message {
                 kind,
+                encoded: 0,
                 length: 0,
+                is_compressed: head[0] & COMPRESSED != 0,
                 utf8: Utf8::default(),
             });
         }
         if !opcode.is_control()
             && let Some(message) = &self.message
-            && left > self.limits.message_bytes - message.length
+            && left > self.limits.message_bytes - message.encoded
         {
             return Err(FrameError::TooLarge {
                 limit: self.limits.message_bytes,
@@ -305,13 +334,12 @@ impl Decoder {
             return Ok(());
         }
         let message = self.message.as_mut().expect("its first frame began it");
-        message.length += payload.len() as u64;
-        if message.kind == MessageKind::Text {
-            let checked = message.utf8.push(payload);
-            checked.map_err(|_| FrameError::Utf8)?;
+        message.encoded += payload.len() as u64;
+        if !message.is_compressed {
+            return message.accept(payload, self.limits, sink);
         }
-        sink.piece(payload);
-        Ok(())
+        let inflater = self.compression.inflater();
+        inflater.push(payload, |piece| message.accept(piece, self.limits, sink))
     }
 
     fn end_of_frame<S: FrameSink>(&mut self, frame: Frame, sink: &mut S) -> Result<(), FrameError> {
@@ -325,7 +353,11 @@ impl Decoder {
                 sink.event(Event::Close(close));
             }
             Opcode::Text | Opcode::Binary | Opcode::Continuation if frame.is_final => {
-                let message = self.message.take().expect("its first frame began it");
+                let mut message = self.message.take().expect("its first frame began it");
+                if message.is_compressed {
+                    let inflater = self.compression.inflater();
+                    inflater.finish(|piece| message.accept(piece, self.limits, sink))?;
+                }
                 message.utf8.finish().map_err(|_| FrameError::Utf8)?;
                 sink.event(Event::Message {
                     kind: message.kind,
@@ -335,6 +367,42 @@ impl Decoder {
             Opcode::Text | Opcode::Binary | Opcode::Continuation => {}
         }
         Ok(())
+    }
+}
+
+impl Message {
+    /// Takes a piece of the content.
+    fn accept<S: FrameSink>(
+        &mut self,
+        piece: &[u8],
+        limits: Limits,
+        sink: &mut S,
+    ) -> Result<(), FrameError> {
+        self.length += piece.len() as u64;
+        if self.length > limits.message_bytes {
+            return Err(FrameError::TooLarge {
+                limit: limits.message_bytes,
+            });
+        }
+        if self.kind == MessageKind::Text {
+            let checked = self.utf8.push(piece);
+            checked.map_err(|_| FrameError::Utf8)?;
+        }
+        sink.piece(piece);
+        Ok(())
+    }
+}
+
+impl Compression {
+    /// Made for the first compressed message: it takes some 40 kB.
+    fn inflater(&mut self) -> &mut Inflater {
+        if !matches!(self, Self::Used(_)) {
+            *self = Self::Used(Box::new(Inflater::new()));
+        }
+        match self {
+            Self::Used(inflater) => inflater,
+            Self::Forbidden | Self::Agreed => unreachable!("it was just replaced"),
+        }
     }
 }
 

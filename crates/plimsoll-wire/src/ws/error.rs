@@ -3,7 +3,7 @@
 /// Why the bytes of a connection are not frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A reserved bit is set, though no extension was agreed on (section 5.2).
+    /// A reserved bit is set that no extension has agreed on, or in a frame that must not have it (section 5.2).
     #[error("a reserved bit of a frame is set")]
     Reserved,
     /// An opcode that has no meaning (section 5.2).
@@ -39,6 +39,15 @@ pub enum FrameError {
     /// Text that is not UTF-8 (section 8.1).
     #[error("a text is not UTF-8")]
     Utf8,
+    /// A compressed message that is not valid DEFLATE (RFC 7692, section 7.2.2).
+    #[error("a compressed message is not valid DEFLATE")]
+    Deflate,
+    /// A compressed message that grows too much.
+    #[error("a compressed message decompresses to more than {limit} times its length")]
+    Ratio {
+        /// The limit.
+        limit: u64,
+    },
     /// A close frame of one byte (section 5.5.1).
     #[error("half a close code")]
     CloseLength,
@@ -51,8 +60,8 @@ impl FrameError {
     /// The close code for the peer (section 7.4.1).
     pub const fn close_code(&self) -> u16 {
         match self {
-            Self::Utf8 => 1007,
-            Self::TooLarge { .. } => 1009,
+            Self::Utf8 | Self::Deflate => 1007,
+            Self::TooLarge { .. } | Self::Ratio { .. } => 1009,
             _ => 1002,
         }
     }
@@ -79,4 +88,7 @@ pub enum HandshakeError {
     /// An extension that was not offered.
     #[error("the server uses an extension that was not offered: {0}")]
     Extension(String),
+    /// Parameters of permessage-deflate that do not answer the offer (RFC 7692, section 7.1).
+    #[error("the server accepts compression with parameters that were not offered: {0}")]
+    Deflate(String),
 }

@@ -71,6 +71,10 @@ impl Opcode {
 
 pub(super) const FINAL: u8 = 0x80;
 pub(super) const RESERVED: u8 = 0x70;
+
+/// RSV1: the message is compressed (RFC 7692, section 6).
+pub(super) const COMPRESSED: u8 = 0x40;
+
 pub(super) const MASKED: u8 = 0x80;
 
 /// Stands for a length in the next two bytes.
@@ -91,7 +95,27 @@ pub fn encode_frame(
     mask: Option<[u8; 4]>,
 ) {
     debug_assert!(!opcode.is_control() || (is_final && payload.len() <= MOST_CONTROL_BYTES));
-    out.push(opcode.number() | if is_final { FINAL } else { 0 });
+    let first = opcode.number() | if is_final { FINAL } else { 0 };
+    encode(out, first, payload, mask);
+}
+
+/// Puts a compressed message at the end of `out`, as one frame.
+///
+/// - `payload`: compressed by a [`Deflater`](super::Deflater).
+/// - `mask`: as for [`encode_frame`].
+pub fn encode_compressed(
+    out: &mut Vec<u8>,
+    kind: MessageKind,
+    payload: &[u8],
+    mask: Option<[u8; 4]>,
+) {
+    let first = kind.opcode().number() | FINAL | COMPRESSED;
+    encode(out, first, payload, mask);
+}
+
+/// - `first`: the first byte of the head.
+fn encode(out: &mut Vec<u8>, first: u8, payload: &[u8], mask: Option<[u8; 4]>) {
+    out.push(first);
     let masked = if mask.is_some() { MASKED } else { 0 };
     let length = payload.len();
     match (u8::try_from(length), u16::try_from(length)) {

@@ -38,7 +38,15 @@ impl FrameSink for Sink {
 }
 
 fn decode(role: Role, limits: Limits, pieces: &[&[u8]]) -> (Vec<Seen>, Result<(), FrameError>) {
-    let mut decoder = Decoder::new(role, limits);
+    decode_by(Decoder::new(role, limits), pieces)
+}
+
+/// The same with compression agreed on.
+fn inflate(limits: Limits, pieces: &[&[u8]]) -> (Vec<Seen>, Result<(), FrameError>) {
+    decode_by(Decoder::new(Role::Client, limits).with_deflate(), pieces)
+}
+
+fn decode_by(mut decoder: Decoder, pieces: &[&[u8]]) -> (Vec<Seen>, Result<(), FrameError>) {
     let mut sink = Sink::default();
     let mut result = Ok(());
     for piece in pieces {
@@ -114,6 +122,125 @@ fn what_breaks_the_rules_is_named() {
     assert_eq!(FrameError::Utf8.close_code(), 1007);
     assert_eq!(FrameError::TooLarge { limit: 4 }.close_code(), 1009);
     assert_eq!(FrameError::Reserved.close_code(), 1002);
+}
+
+/// The examples of RFC 7692, section 7.2.3, and messages without compression between them.
+#[test]
+fn compressed_messages() {
+    let hello = Seen::Message(MessageKind::Text, b"Hello".to_vec());
+    let examples = [
+        &b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00"[..],
+        b"\x41\x03\xf2\x48\xcd\x80\x04\xc9\xc9\x07\x00",
+        b"\xc1\x0b\x00\x05\x00\xfa\xffHello\x00",
+        b"\xc1\x08\xf3\x48\xcd\xc9\xc9\x07\x00\x00",
+        b"\xc1\x0d\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00",
+        // Other clients accept this one too.
+        b"\xc1\x07\xf3\x48\xcd\xc9\xc9\x07\x00",
+        b"\x81\x05Hello",
+    ];
+    for frames in examples {
+        let seen = inflate(Limits::default(), &[frames]);
+        assert_eq!(seen, (vec![hello.clone()], Ok(())), "{frames:x?}");
+    }
+    let all = examples.concat();
+    let bytes: Vec<_> = all.chunks(1).collect();
+    let seen = inflate(Limits::default(), &bytes);
+    assert_eq!(seen, (vec![hello; examples.len()], Ok(())));
+    let empty = inflate(Limits::default(), &[b"\xc2\x01\x00"]).0;
+    assert_eq!(empty, [Seen::Message(MessageKind::Binary, Vec::new())]);
+}
+
+#[test]
+fn compressed_messages_that_break_the_rules() {
+    let limits = Limits { message_bytes: 600 };
+    let check = |frames: &[u8], wrong: FrameError, code: u16| {
+        assert_eq!(inflate(limits, &[frames]).1, Err(wrong), "{frames:x?}");
+        assert_eq!(wrong.close_code(), code);
+    };
+    // Only the first frame of a message has RSV1; control frames never have it.
+    check(b"\x41\x01\xf2\xc0\x01\x48", FrameError::Reserved, 1002);
+    check(b"\xc9\x00", FrameError::Reserved, 1002);
+    check(b"\xc8\x00", FrameError::Reserved, 1002);
+    check(b"\xa1\x00", FrameError::Reserved, 1002);
+    check(b"\xd1\x00", FrameError::Reserved, 1002);
+    check(b"\xc3\x00", FrameError::Reserved, 1002);
+    // No block has type 3, and a message ends at the end of a block.
+    check(b"\xc2\x01\x07", FrameError::Deflate, 1007);
+    check(b"\xc2\x03\xf2\x48\xcd", FrameError::Deflate, 1007);
+    check(b"\xc2\x00", FrameError::Deflate, 1007);
+    // Text is checked once it is decompressed.
+    let mut deflater = Deflater::default();
+    let mut frame_of = |kind, content: &[u8]| {
+        let (mut payload, mut frame) = (Vec::new(), Vec::new());
+        deflater.deflate(content, &mut payload);
+        encode_compressed(&mut frame, kind, &payload, None);
+        frame
+    };
+    let not_text = frame_of(MessageKind::Text, b"a\xff");
+    check(&not_text, FrameError::Utf8, 1007);
+    let long = frame_of(MessageKind::Binary, &[7; 601]);
+    assert!(long.len() < 100, "{}", long.len());
+    check(&long, FrameError::TooLarge { limit: 600 }, 1009);
+    assert_eq!(
+        inflate(limits, &[&frame_of(MessageKind::Binary, &[7; 600])]).1,
+        Ok(())
+    );
+    let bomb = frame_of(MessageKind::Binary, &vec![0; 4 << 20]);
+    let seen = inflate(Limits::default(), &[&bomb]);
+    let ratio = FrameError::Ratio { limit: 200 };
+    assert_eq!((seen, ratio.close_code()), ((vec![], Err(ratio)), 1009));
+}
+
+#[test]
+fn compression_is_agreed_on_or_not() {
+    for (values, is_accepted) in [
+        (&[][..], false),
+        (&[""], false),
+        (&["permessage-deflate; server_no_context_takeover"], true),
+        (&[DEFLATE_OFFER], true),
+        (
+            &["Permessage-Deflate;server_max_window_bits=\"9\" ; Server_No_Context_Takeover"],
+            true,
+        ),
+    ] {
+        let found = accepts_deflate(values.iter().copied());
+        assert_eq!(found, Ok(is_accepted), "{values:?}");
+    }
+    let extension = |text: &str| HandshakeError::Extension(text.to_owned());
+    let deflate = |text: &str| HandshakeError::Deflate(text.to_owned());
+    for (values, wrong) in [
+        (
+            &["x-webkit-deflate-frame"][..],
+            extension("x-webkit-deflate-frame"),
+        ),
+        (
+            &[DEFLATE_OFFER, "permessage-deflate"],
+            extension("permessage-deflate"),
+        ),
+        (&["permessage-deflate"], deflate("permessage-deflate")),
+        (
+            &["permessage-deflate; client_no_context_takeover"],
+            deflate("permessage-deflate; client_no_context_takeover"),
+        ),
+    ] {
+        assert_eq!(accepts_deflate(values.iter().copied()), Err(wrong));
+    }
+    for parameter in [
+        "server_no_context_takeover",
+        "client_no_context_takeover=1",
+        "client_max_window_bits=10",
+        "server_max_window_bits",
+        "server_max_window_bits=7",
+        "server_max_window_bits=16",
+        "server_max_window_bits=09",
+        "server_max_window_bits=\"9",
+        "level=9",
+        "",
+    ] {
+        let text = format!("permessage-deflate; server_no_context_takeover; {parameter}");
+        let found = accepts_deflate([text.as_str()]);
+        assert_eq!(found, Err(deflate(text.trim())), "{parameter}");
+    }
 }
 
 #[test]
@@ -256,6 +383,33 @@ proptest! {
     }
 
     #[test]
+    fn what_is_compressed_is_read(
+        contents in prop::collection::vec(
+            prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..20_000),
+                prop::collection::vec(0..4_u8, 0..20_000),
+            ],
+            1..4,
+        ),
+        mask: Option<[u8; 4]>,
+        piece in 1..5_000_usize,
+    ) {
+        let mut deflater = Deflater::default();
+        let (mut payload, mut frames) = (b"left over".to_vec(), Vec::new());
+        for content in &contents {
+            deflater.deflate(content, &mut payload);
+            encode_compressed(&mut frames, MessageKind::Binary, &payload, mask);
+        }
+        let role = if mask.is_some() { Role::Server } else { Role::Client };
+        let decoder = Decoder::new(role, Limits::default()).with_deflate();
+        let pieces: Vec<_> = frames.chunks(piece).collect();
+        let (seen, result) = decode_by(decoder, &pieces);
+        prop_assert_eq!(result, Ok(()));
+        let sent: Vec<_> = contents.into_iter().map(|content| Seen::Message(MessageKind::Binary, content)).collect();
+        prop_assert_eq!(seen, sent);
+    }
+
+    #[test]
     fn any_bytes_come_to_the_same_however_they_are_cut(
         bytes in prop::collection::vec(any::<u8>(), 0..64),
         cut in any::<prop::sample::Index>(),
@@ -265,6 +419,13 @@ proptest! {
         let limits = Limits { message_bytes: 40 };
         let (first, second) = bytes.split_at(cut.index(bytes.len() + 1));
         prop_assert_eq!(decode(role, limits, &[&bytes]), decode(role, limits, &[first, second]));
+        let compressed = |pieces: &[&[u8]]| {
+            let decoder = Decoder::new(role, limits).with_deflate();
+            let (seen, result) = decode_by(decoder, pieces);
+            // A decompressor reports broken data before text that precedes it, so the error depends on the cut.
+            (seen, result.is_err())
+        };
+        prop_assert_eq!(compressed(&[&bytes]), compressed(&[first, second]));
     }
 
     #[test]

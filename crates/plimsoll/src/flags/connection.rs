@@ -339,7 +339,7 @@ fn compile(settings: &TlsSettings, problems: &mut Problems) -> Option<Arc<Client
 /// Where OpenSSL, curl and browsers write the secrets of their TLS sessions.
 const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
-fn key_log_of(variables: &[(String, String)]) -> Option<PathBuf> {
+pub(crate) fn key_log_of(variables: &[(String, String)]) -> Option<PathBuf> {
     let is_set = |(name, value): &&(String, String)| name == KEY_LOG_VARIABLE && !value.is_empty();
     variables
         .iter()

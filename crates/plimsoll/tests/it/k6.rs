@@ -1,9 +1,9 @@
 //! `plimsoll load` with scripts of k6: the whole program against the embedded origin's neighbour, a real server.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::Stdio;
 
-use plimsoll_testkit::{Authority, Origin, Script as TestScript};
+use plimsoll_testkit::{Authority, Leaf, Origin, Script as TestScript, eventually};
 
 use crate::plimsoll::{CommandOutput, command, plimsoll};
 use crate::served::Served;
@@ -66,6 +66,116 @@ fn a_script_runs_with_flags_variables_and_an_exported_summary() {
 }
 
 #[test]
+fn the_machine_readable_summary_is_passed_on_and_exported() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "import { check } from 'k6';
+         export default () => { check(1, { one: (it) => it === 1 }); };
+         export const handleSummary = (data) => ({ stdout: `${Object.keys(data)} ${data.results.checks.results[0].passes}` });";
+    let script = script(&directory, text);
+    let export = directory.path().join("summary.json");
+    let export = export.to_str().unwrap();
+    let flags = ["load", "--summary-export", export, &script];
+    let flag = "--new-machine-readable-summary";
+    let output = plimsoll(&[&flags[..], &[flag]].concat()).exits(0);
+    assert_eq!(output.stdout, "config,metadata,results,version 1");
+    let exported = || -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(export).unwrap()).unwrap()
+    };
+    assert_eq!(exported()["config"]["script"], text);
+    assert_eq!(exported()["version"], "1.0.0");
+    let mut by_variable = command(&flags);
+    by_variable.env("K6_NEW_MACHINE_READABLE_SUMMARY", "true");
+    let output = CommandOutput::of(by_variable.output().unwrap()).exits(0);
+    assert_eq!(output.stdout, "config,metadata,results,version 1");
+    by_variable.arg("--new-machine-readable-summary=false");
+    // Its data has another shape, which is an exception of the script.
+    CommandOutput::of(by_variable.output().unwrap()).exits(0);
+    assert_eq!(exported()["root_group"]["checks"]["one"]["passes"], 1);
+    std::fs::remove_file(export).unwrap();
+    let disabled = ["--summary-mode", "disabled"];
+    let output = plimsoll(&[&flags[..], &disabled].concat()).exits(0);
+    assert_eq!(output.stdout, "");
+    assert!(!std::path::Path::new(export).exists());
+}
+
+#[test]
+fn secrets_of_tls_sessions_are_written_down() {
+    let leaf = Leaf::self_signed(&["127.0.0.1"]);
+    let origin = Origin::builder().tls(leaf.server_config()).start();
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import http from 'k6/http'; export const options = { insecureSkipTLSVerify: true };
+         export default () => console.log(http.get(__ENV.TARGET).status);",
+    );
+    let keys = directory.path().join("keys");
+    let target = format!("TARGET={}", origin.url("/"));
+    let mut command = command(&["load", "-e", &target, &script]);
+    let output = command.env("SSLKEYLOGFILE", &keys).output().unwrap();
+    let output = CommandOutput::of(output).exits(0);
+    assert!(output.stderr.contains("200"), "{output}");
+    let keys = std::fs::read_to_string(keys).unwrap();
+    assert!(keys.contains("CLIENT_TRAFFIC_SECRET_0 "), "{keys}");
+}
+
+/// The head and the content of the response to a request.
+fn requested(address: &str, head: &str, content: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let length = content.len();
+    let request = format!(
+        "{head} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{content}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[test]
+fn a_paused_run_is_started_and_stopped_by_the_rest_api() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import { sleep } from 'k6'; export const options = { duration: '10m' };
+         export default () => { console.log('iterates'); sleep(600); };",
+    );
+    let flags = ["load", "--paused", "--address", "127.0.0.1:0", &script];
+    let mut child = command(&flags)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut line_with = |text: &str| {
+        let mut lines = lines.by_ref().map(Result::unwrap);
+        lines.find(|line| line.contains(text)).unwrap()
+    };
+    let line = line_with("the REST API listens on");
+    let (_, address) = line.split_once("http://").unwrap();
+    let address = address.split_whitespace().next().unwrap().to_owned();
+    eventually(|| requested(&address, "GET /v1/status", "").contains("\"paused\":true"));
+    let change = |attribute: &str| {
+        let content = format!("{{\"data\":{{\"attributes\":{{{attribute}}}}}}}");
+        requested(&address, "PATCH /v1/status", &content)
+    };
+    let foreign = requested(
+        &address,
+        "PATCH /v1/status HTTP/1.1\r\nOrigin: http://example.com\r\nX-Rest:",
+        "",
+    );
+    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
+    let started = change("\"paused\":false");
+    assert!(started.starts_with("HTTP/1.1 200"), "{started}");
+    line_with("iterates");
+    let taken = plimsoll(&["load", "--address", &address, &script]).exits(106);
+    assert!(taken.stderr.contains("--address"), "{taken}");
+    let stopped = change("\"stopped\":true");
+    assert!(stopped.contains("\"stopped\":true"), "{stopped}");
+    line_with("a client of the REST API stopped the run");
+    assert_eq!(child.wait().unwrap().code(), Some(103));
+}
+
+#[test]
 fn percentiles_are_exact_if_every_value_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let script = script(
@@ -115,7 +225,7 @@ fn exit_codes_and_messages_are_for_people() {
         (
             "export const options = { vuss: 1, paused: true }; export default () => {}",
             104,
-            "options.paused is not supported by plimsoll",
+            "options.paused needs `--address`",
         ),
         (
             "import { browser } from 'k6/browser'; export default () => {}",
@@ -347,6 +457,30 @@ fn modules_of_other_servers_are_fetched_once_and_pinned() {
     assert!(
         output.stderr.contains("which is not in the cache"),
         "{output}"
+    );
+}
+
+#[test]
+fn times_of_csv_have_the_format_of_a_variable() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(&directory, "export default () => {}");
+    let file = directory.path().join("samples.csv");
+    let with = |format: &str| {
+        let mut command = command(&["load", "--out", "csv", &script]);
+        command
+            .env("K6_CSV_FILENAME", &file)
+            .env("K6_CSV_TIME_FORMAT", format);
+        CommandOutput::of(command.output().unwrap())
+    };
+    with("rfc3339").exits(0);
+    let samples = std::fs::read_to_string(&file).unwrap();
+    let first = samples.lines().nth(1).unwrap();
+    let time = first.split(',').nth(1).unwrap();
+    assert!(time.contains('T') && time.ends_with('Z'), "{samples}");
+    let wrong = with("iso").exits(104);
+    assert!(
+        wrong.stderr.contains("`iso` is not one of unix,"),
+        "{wrong}"
     );
 }
 

@@ -75,6 +75,10 @@ pub(super) struct Input {
 }
 
 impl Input {
+    pub(super) fn new(key: Vec<u8>, start: Vec<u8>, data: Vec<u8>) -> Self {
+        Self { key, start, data }
+    }
+
     pub(super) fn of<'js>(ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Result<Self> {
         Ok(Self {
             key: bytes(ctx, &arguments.value(2))?.to_vec(),

@@ -1,5 +1,7 @@
 //! `plimsoll load SCRIPT`: runs a k6 script.
 
+mod api;
+
 mod live;
 
 mod log;
@@ -36,6 +38,7 @@ use plimsoll_k6::{
 };
 use plimsoll_load::target::{Pid, Target};
 use plimsoll_model::{Clock as _, parse_duration};
+use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
 use self::live::Live;
@@ -44,7 +47,7 @@ use self::options::OptionFlags;
 use self::outputs::Outputs;
 use self::server::Server;
 use self::template::Template;
-use crate::flags::{connection_variables, number};
+use crate::flags::{connection_variables, key_log_of, number};
 use crate::problem::Problem;
 use crate::{signals, terminal};
 
@@ -111,6 +114,10 @@ pub(crate) struct ScriptArgs {
     #[arg(short = 'c', long, value_name = "FILE")]
     config: Option<PathBuf>,
 
+    /// Serve k6's REST API at this address, such as `localhost:6565`, until the run ends
+    #[arg(short = 'a', long, value_name = "HOST:PORT")]
+    address: Option<String>,
+
     /// Do not run `setup()`
     #[arg(long)]
     no_setup: bool,
@@ -150,6 +157,10 @@ pub(crate) struct ScriptArgs {
     /// Write the summary as JSON to this file
     #[arg(long, value_name = "FILE")]
     summary_export: Option<PathBuf>,
+
+    /// Write the new format 1.0.0 of k6 to `--summary-export`, and pass it to `handleSummary()`
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    new_machine_readable_summary: Option<bool>,
 
     /// Figures of trends, such as `avg,p(99.9)`
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -308,6 +319,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         .map_err(|error| other(Problem::new(format!("cannot watch for signals: {error}"))))?;
     let text = script_text(&args.script).map_err(other)?;
     let variables = connection_variables();
+    let key_log = key_log_of(&variables);
     let variables = variables.iter();
     let proxies =
         ProxyRules::from_variables(variables.map(|(name, value)| (name.as_str(), value.as_str())));
@@ -374,6 +386,13 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         target,
         facts: report::facts(target),
     });
+    let address = args.address.clone().or_else(|| variable("K6_ADDRESS"));
+    let api = address.as_deref().map(api::Api::listen).transpose();
+    let api = api.map_err(|problem| (problem, K6ExitCode::ApiFailed))?;
+    if let Some(api) = &api {
+        let text = format!("the REST API listens on http://{}", api.address());
+        log.write(Level::Info, &text, "");
+    }
     let invocation = Invocation {
         script,
         overrides: overrides(args).map_err(|problem| (problem, K6ExitCode::InvalidConfig))?,
@@ -382,12 +401,14 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
             .chain(args.environment.iter().cloned())
             .collect(),
         summary_mode: summary_mode(args).map_err(config)?,
+        has_new_summary: has_new_summary(args).map_err(config)?,
         has_colors: !args.no_color
             && terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi,
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
         exact_trends: args.exact_trends,
         workers: args.threads.unwrap_or(cores),
         proxies,
+        key_log,
         speaks: speaks(args),
         secrets,
         log: Arc::new(move |level, text, source| match &console {
@@ -399,11 +420,13 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         on_progress: has_view.then_some(&show),
         samples: std::mem::take(&mut outputs.files).into(),
         series: series.map(RefCell::new),
+        control: api.as_ref().map(api::Api::control),
         is_interrupted: &is_interrupted,
     };
     let outcome = run(&invocation);
+    drop(api);
     live.end();
-    let cost = server.and_then(|server| server.end(outcome.export.as_deref()));
+    let cost = server.and_then(|server| server.end(outcome.data.as_ref()));
     let mut code = outcome.exit;
     drop(invocation);
     if let Some(push) = push.and_then(Rc::into_inner) {
@@ -526,7 +549,7 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
         tags: args.tags.clone(),
         no_setup: args.no_setup,
         no_teardown: args.no_teardown,
-        no_thresholds: args.no_thresholds,
+        no_thresholds: args.no_thresholds || is_on("K6_NO_THRESHOLDS")?,
         is_insecure: args.insecure_skip_tls_verify,
         throws: args.throw,
         user_agent: args.user_agent.clone(),
@@ -561,6 +584,23 @@ fn summary_mode(args: &ScriptArgs) -> Result<SummaryMode, Problem> {
         Mode::Legacy => SummaryMode::Legacy,
         Mode::Disabled => SummaryMode::Disabled,
     })
+}
+
+/// Whether the summary has the new format, by the flag or the variable.
+fn has_new_summary(args: &ScriptArgs) -> Result<bool, Problem> {
+    match args.new_machine_readable_summary {
+        Some(is_new) => Ok(is_new),
+        None => is_on("K6_NEW_MACHINE_READABLE_SUMMARY"),
+    }
+}
+
+/// The truth value of a variable; false if it is not set.
+fn is_on(name: &str) -> Result<bool, Problem> {
+    let Some(text) = variable(name) else {
+        return Ok(false);
+    };
+    options::switch(&text)
+        .ok_or_else(|| Problem::with(name, format!("`{text}` is neither true nor false")))
 }
 
 fn script_text(script: &str) -> Result<ScriptText, Problem> {

@@ -5,6 +5,10 @@ use serde_json::{Map, Value, json};
 /// Flags that set an option of the script.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct OptionFlags {
+    /// Wait until a client of the REST API of `--address` starts the run
+    #[arg(short, long)]
+    paused: bool,
+
     /// Follow this many redirects at most [default: 10]
     #[arg(long, value_name = "N")]
     max_redirects: Option<u32>,
@@ -81,6 +85,7 @@ impl OptionFlags {
         };
         let on = |flag: bool| flag.then_some(json!(true));
         let list = |list: &[String]| (!list.is_empty()).then(|| json!(list));
+        set("paused", on(self.paused));
         set("maxRedirects", self.max_redirects.map(|it| json!(it)));
         set("batch", self.batch.map(|it| json!(it)));
         set("batchPerHost", self.batch_per_host.map(|it| json!(it)));
@@ -124,7 +129,7 @@ enum Form {
 }
 
 /// Variables of the environment with the options that they set.
-const VARIABLES: [(&str, &str, Form); 25] = [
+const VARIABLES: [(&str, &str, Form); 26] = [
     ("K6_BATCH", "batch", Form::Number),
     ("K6_BATCH_PER_HOST", "batchPerHost", Form::Number),
     ("K6_BLACKLIST_IPS", "blacklistIPs", Form::List),
@@ -159,6 +164,7 @@ const VARIABLES: [(&str, &str, Form); 25] = [
         "noVUConnectionReuse",
         Form::Switch,
     ),
+    ("K6_PAUSED", "paused", Form::Switch),
     ("K6_HTTP_DEBUG", "httpDebug", Form::Text),
     ("K6_LOCAL_IPS", "localIPs", Form::Text),
     ("K6_DNS", "dns", Form::Rules),
@@ -171,6 +177,15 @@ const VARIABLES: [(&str, &str, Form); 25] = [
     ("K6_THROW", "throw", Form::Switch),
     ("K6_USER_AGENT", "userAgent", Form::Text),
 ];
+
+/// The truth values that k6 accepts in variables.
+pub(super) fn switch(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" | "t" | "TRUE" | "True" => Some(true),
+        "false" | "0" | "f" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
 
 /// The file of options, as `--config`.
 pub(super) const CONFIG: &str = "K6_CONFIG";
@@ -193,11 +208,7 @@ pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Map<S
         // What is malformed is a text, which the option then rejects.
         let value = match form {
             Form::Number => serde_json::from_str(&text).unwrap_or(json!(text)),
-            Form::Switch => match text.as_str() {
-                "true" | "1" | "t" | "TRUE" | "True" => json!(true),
-                "false" | "0" | "f" | "FALSE" | "False" => json!(false),
-                _ => json!(text),
-            },
+            Form::Switch => switch(&text).map_or(json!(text), |is_on| json!(is_on)),
             Form::Text => json!(text),
             Form::Rules => dns(&text),
             Form::List => json!(text.split(',').map(str::trim).collect::<Vec<_>>()),

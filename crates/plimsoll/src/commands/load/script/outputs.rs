@@ -9,7 +9,7 @@ use std::rc::Rc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_client::ProxyRules;
-use plimsoll_k6::{SampleFormat, SampleOutput, SeriesOutput, SeriesValue};
+use plimsoll_k6::{CsvTime, SampleFormat, SampleOutput, SeriesOutput, SeriesValue};
 use plimsoll_model::Clock as _;
 use plimsoll_report::files;
 use plimsoll_report::push::Point;
@@ -63,7 +63,11 @@ impl Outputs {
             };
             match name {
                 "json" => files.push(file(SampleFormat::Json, target)?),
-                "csv" => files.push(file(SampleFormat::Csv, target)?),
+                "csv" => {
+                    let named = variable("K6_CSV_FILENAME");
+                    let format = SampleFormat::Csv(csv_time(&variable)?);
+                    files.push(file(format, target.or(named.as_deref()))?);
+                }
                 "prometheus-rw" | "experimental-prometheus-rw" => {
                     let names = [
                         "K6_PROMETHEUS_RW_SERVER_URL",
@@ -180,10 +184,24 @@ fn header_fields(variable: &str, text: &str) -> Result<Vec<(String, String)>, Pr
     fields.collect()
 }
 
+/// The times in CSV, by their variable.
+fn csv_time(variable: impl Fn(&str) -> Option<String>) -> Result<CsvTime, Problem> {
+    const VARIABLE: &str = "K6_CSV_TIME_FORMAT";
+    let Some(given) = variable(VARIABLE) else {
+        return Ok(CsvTime::default());
+    };
+    let mut all = CsvTime::NAMES.iter();
+    let found = all.find(|(name, _)| *name == given);
+    found.map(|(_, time)| *time).ok_or_else(|| {
+        let names = CsvTime::NAMES.map(|(name, _)| name).join(", ");
+        Problem::with(VARIABLE, format!("`{given}` is not one of {names}"))
+    })
+}
+
 fn file(format: SampleFormat, path: Option<&str>) -> Result<SampleOutput, Problem> {
     let path = path.unwrap_or(match format {
         SampleFormat::Json => "-",
-        SampleFormat::Csv => "file.csv",
+        SampleFormat::Csv(_) => "file.csv",
     });
     let extension = Path::new(path).extension();
     let is_compressed = extension.is_some_and(|it| it.eq_ignore_ascii_case("gz"));

@@ -33,12 +33,11 @@ impl Server {
 
     /// The lines for the end of the summary; none if the server has ended.
     ///
-    /// - `export`: the summary as JSON, in the shape of `--summary-export`.
-    pub(super) fn end(mut self, export: Option<&str>) -> Option<String> {
+    /// - `data`: of the summary.
+    pub(super) fn end(mut self, data: Option<&Value>) -> Option<String> {
         let passed = SystemClock.now().saturating_duration_since(self.began);
         let last = self.tree.sample(passed, 0).ok()?;
-        let export: Value = serde_json::from_str(export?).ok()?;
-        let requests = export["metrics"]["http_reqs"]["count"].as_f64();
+        let requests = data?["metrics"]["http_reqs"]["values"]["count"].as_f64();
         Some(lines(&self.first, &last, requests.unwrap_or(0.0)))
     }
 }
