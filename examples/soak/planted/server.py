@@ -32,8 +32,8 @@ class Server(asyncio.Protocol):
 async def main():
     port, kind = int(sys.argv[1]), sys.argv[2]
     if kind == "cap":
-        # A cache fills fast, and then stays as it is.
-        Server.every, Server.most = 10, int(sys.argv[3]) * 1024
+        # A cache fills within minutes, and then stays as it is.
+        Server.every, Server.most = 50, int(sys.argv[3]) * 1024
     server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", port)
     async with server:
         await server.serve_forever()
