@@ -30,7 +30,7 @@ const GATEWAY: &str = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Run every case, also those of limits and of compression
+    /// Run every case, also those of limits and, of the gateway, of compression
     #[arg(long)]
     all: bool,
 
@@ -53,7 +53,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let directory = target.join(format!("autobahn-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
     let outcome = if arguments.client {
-        judge_client(root, &target, &directory, &wstest)
+        judge_client(root, &target, &directory, &wstest, arguments.all)
     } else {
         compare(root, &target, &directory, &wstest, arguments.all)
     };
@@ -138,15 +138,16 @@ fn compare(root: &Path, target: &Path, directory: &Path, wstest: &Path, all: boo
     .into())
 }
 
-/// Runs every case, those of limits and compression too, by a k6 script as the client.
-fn judge_client(root: &Path, target: &Path, directory: &Path, wstest: &Path) -> Outcome {
+/// Runs cases, those of compression too, by a k6 script as the client.
+fn judge_client(root: &Path, target: &Path, directory: &Path, wstest: &Path, all: bool) -> Outcome {
     let [port] = free_ports()?;
     let out = directory.join("client");
     let spec = json!({
         "url": format!("ws://127.0.0.1:{port}"),
         "outdir": out,
         "cases": ["*"],
-        "exclude-cases": [],
+        // Those of limits and performance take minutes.
+        "exclude-cases": if all { &[][..] } else { &["9.*"] },
         "exclude-agent-cases": {},
     });
     let file = directory.join("client.json");

@@ -67,7 +67,8 @@ export function parseDuration(text) {
 function currentStage() {
   const { stages } = exec.test.options.scenarios[exec.scenario.name] ?? {};
   if (!(stages?.length > 0)) throw new Error(`the scenario ${exec.scenario.name} has no stages`);
-  let left = Date.now() - exec.scenario.startTime;
+  // A start within the present millisecond is not in the future.
+  let left = Math.max(0, Date.now() - exec.scenario.startTime);
   const index = stages.findIndex((stage) => (left -= parseDuration(stage.duration)) < 0);
   return { stages, index: index < 0 ? stages.length - 1 : index };
 }

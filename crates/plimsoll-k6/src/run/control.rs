@@ -88,7 +88,7 @@ impl ApiResponse {
         }
     }
 
-    fn data(value: Value) -> Self {
+    fn data(value: &Value) -> Self {
         Self::json(200, &json!({ "data": value }))
     }
 
@@ -115,26 +115,26 @@ impl RunControl {
             None => (path, None),
         };
         match (method, resource, id) {
-            ("GET", "status", None) => ApiResponse::data(self.status()),
+            ("GET", "status", None) => ApiResponse::data(&self.status()),
             ("PATCH", "status", None) => self.change(body),
             ("GET", "metrics", None) => {
                 let metrics = lock(&self.0.metrics);
-                ApiResponse::data(metrics.iter().map(MetricStatus::data).collect())
+                ApiResponse::data(&metrics.iter().map(MetricStatus::data).collect())
             }
             ("GET", "metrics", Some(id)) => {
                 let metrics = lock(&self.0.metrics);
                 let found = metrics.iter().find(|metric| metric.name == id);
                 found.map_or_else(
                     || ApiResponse::error(404, "Not Found", "no metric has that id"),
-                    |metric| ApiResponse::data(metric.data()),
+                    |metric| ApiResponse::data(&metric.data()),
                 )
             }
-            ("GET", "groups", None) => ApiResponse::data(self.groups().into()),
+            ("GET", "groups", None) => ApiResponse::data(&self.groups().into()),
             ("GET", "groups", Some(id)) => {
                 let found = self.groups().into_iter().find(|group| group["id"] == id);
                 found.map_or_else(
                     || ApiResponse::error(404, "Not Found", "no group has that id"),
-                    ApiResponse::data,
+                    |group| ApiResponse::data(&group),
                 )
             }
             ("GET", "setup", None) => self.setup_response(),
@@ -244,7 +244,7 @@ impl RunControl {
         };
         if given["stopped"] == true {
             run.abort.abort(STOPPED);
-            return ApiResponse::data(self.status());
+            return ApiResponse::data(&self.status());
         }
         if let Some(pause) = given["paused"].as_bool() {
             let refusal = match (pause, self.is_paused()) {
@@ -262,7 +262,7 @@ impl RunControl {
             let refusal = "the number of virtual users cannot be changed during a run";
             return ApiResponse::error(500, "Execution config error", refusal);
         }
-        ApiResponse::data(self.status())
+        ApiResponse::data(&self.status())
     }
 
     fn setup_response(&self) -> ApiResponse {
@@ -271,7 +271,9 @@ impl RunControl {
             Some(data) => json!({ "data": data }),
             None => json!({}),
         };
-        ApiResponse::data(json!({ "type": "setupData", "id": "default", "attributes": attributes }))
+        ApiResponse::data(
+            &json!({ "type": "setupData", "id": "default", "attributes": attributes }),
+        )
     }
 
     fn set_setup(&self, body: &[u8]) -> ApiResponse {

@@ -44,7 +44,7 @@ pub(crate) fn machine_readable(
     metrics.sort_by_key(|(name, _)| (block_of(name).unwrap_or(usize::MAX), name.as_str()));
     let metrics: Vec<_> = metrics
         .iter()
-        .map(|(name, metric)| entry(name, metric, values(metric)))
+        .map(|(name, metric)| entry(name, metric, &values(metric)))
         .collect();
     json!({
         "config": { "duration": took.as_secs_f64(), "execution": "local", "script": script },
@@ -57,7 +57,7 @@ pub(crate) fn machine_readable(
     })
 }
 
-fn entry(name: &str, metric: &Value, values: Value) -> Value {
+fn entry(name: &str, metric: &Value, values: &Value) -> Value {
     json!({
         "contains": metric["contains"],
         "name": name,
@@ -103,7 +103,7 @@ fn checks(data: &Value) -> Value {
         entry(
             name,
             metric,
-            json!({ "matches": part, "rate": rate, "total": total }),
+            &json!({ "matches": part, "rate": rate, "total": total }),
         )
     };
     let counted = json!({ "type": "counter", "contains": "default" });
@@ -115,7 +115,7 @@ fn checks(data: &Value) -> Value {
         .collect();
     json!({
         "metrics": [
-            entry("checks_total", &counted, json!({ "count": total })),
+            entry("checks_total", &counted, &json!({ "count": total })),
             share("checks_failed", fails),
             share("checks_succeeded", passes),
         ],

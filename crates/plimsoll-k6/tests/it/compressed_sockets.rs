@@ -1,5 +1,6 @@
 //! Compressed messages of k6/ws and k6/websockets, with a server that compresses by zlib.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -195,7 +196,10 @@ fn a_message_that_grows_too_much_ends_the_connection() {
     let mut frame = vec![0xc2, 126];
     frame.extend_from_slice(&u16::try_from(bomb.len()).unwrap().to_be_bytes());
     frame.append(&mut bomb);
-    let hex: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = frame.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    });
     let script = "import ws from 'k6/ws';
          export default function () {
            ws.connect('ADDRESS', { compression: 'deflate' }, (socket) => {

@@ -87,7 +87,7 @@ fn keys_may_have_passwords() {
         &["pkey", "-traditional", "-aes256"],
     ];
     for form in forms {
-        let key = encrypted(&mine.key_pem(), form);
+        let key = encrypted(mine.key_pem(), form);
         assert!(key.contains("ENCRYPTED"), "{key}");
         let script = |password: Value| {
             let identity = json!({ "cert": mine.pem(), "key": key, "password": password });
