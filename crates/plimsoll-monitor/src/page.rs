@@ -34,7 +34,8 @@ pub use crate::page::config::{Guard, Logo, PageComponent, PageGroup, PagePlan};
 pub use crate::page::language::Language;
 
 pub(crate) use crate::page::cache::Pages;
-pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, cookie, parameter};
+pub(crate) use crate::page::html::chart;
+pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, cookie, merge, parameter};
 pub(crate) use crate::page::snapshot::{
     PublicIncident, Rows, declared_downtime, excluded, incidents_of,
 };

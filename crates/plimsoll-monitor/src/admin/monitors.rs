@@ -5,6 +5,7 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
+use jiff::tz::TimeZone;
 
 use crate::admin::guard::Me;
 use crate::admin::incidents::{Outage, outages};
@@ -16,12 +17,15 @@ use crate::api::{Api, ApiError, budget_left, encoded, measured};
 use crate::config::{Source, What};
 use crate::detect::status::{Health, Status};
 use crate::engine::{CommandError, View};
-use crate::page::parameter;
+use crate::page::{chart, merge, parameter};
 use crate::store::manage::Put;
 use crate::store::timestamp::Timestamp;
-use crate::store::{DefinitionKind, IncidentFilter, ResultRow};
+use crate::store::{DefinitionKind, IncidentFilter, Resolution, ResultRow, StoreError};
 
 const DAY: Duration = Duration::from_hours(24);
+
+/// Results on the page of a monitor.
+const RESULTS: usize = 25;
 
 /// A line of the list.
 #[derive(Debug)]
@@ -330,6 +334,8 @@ struct MonitorPage {
     /// The share of the error budget that is left.
     budget: Option<String>,
     regions: Vec<RegionRow>,
+    /// Response times over a day, as a plot.
+    chart: String,
     results: Vec<Shown>,
     outages: Vec<Outage>,
 }
@@ -346,7 +352,7 @@ pub(super) async fn one(
     let handle = &api.handle;
     let mut rows = handle
         .store
-        .results(handle.org, view.id, Timestamp(i64::MAX), 50)
+        .results(handle.org, view.id, Timestamp(i64::MAX), RESULTS)
         .await
         .map_err(refused)?;
     // Results reach the store in batches, and the first one is shown at once.
@@ -392,6 +398,7 @@ pub(super) async fn one(
         }
         _ => None,
     };
+    let plot = response_times(&api, &view, me.now).await.map_err(refused)?;
     let last = view.last.as_ref();
     let row = Row::of(&view);
     Ok(page(&MonitorPage {
@@ -414,10 +421,29 @@ pub(super) async fn one(
         uptimes,
         budget,
         regions,
+        chart: plot,
         results: rows.iter().map(|row| Shown::of(row, &api)).collect(),
         outages: outages(&api, &incidents, me.now),
         row,
     }))
+}
+
+/// Percentiles of a day's response times, by quarters of an hour; empty without any.
+async fn response_times(api: &Api, view: &View, now: Timestamp) -> Result<String, StoreError> {
+    const QUARTER: i64 = 15 * 60_000;
+
+    if !matches!(view.plan.what, What::Probe(_)) {
+        return Ok(String::new());
+    }
+    let handle = &api.handle;
+    let (from, until) = (now.minus(DAY), now.plus(Duration::from_millis(1)));
+    let minutes = handle
+        .store
+        .rollups(handle.org, view.id, Resolution::Minute, from, until)
+        .await?;
+    let title = "Response times in UTC: p50, p95 and p99";
+    let buckets = merge(&minutes, QUARTER);
+    Ok(chart(title, &TimeZone::UTC, DAY, &buckets))
 }
 
 fn duration_short(interval: Duration) -> String {

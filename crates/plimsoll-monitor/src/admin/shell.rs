@@ -214,7 +214,11 @@ pub(super) async fn asset(Path(name): Path<String>) -> Response {
     let (content, media_type) = match name.as_str() {
         "admin.js" => (SCRIPT.to_owned(), "text/javascript; charset=utf-8"),
         "admin.css" => (
-            format!("{}{STYLE}", plimsoll_model::look::STYLE),
+            format!(
+                "{}{}{STYLE}",
+                plimsoll_model::look::STYLE,
+                plimsoll_report::plot::STYLE
+            ),
             "text/css; charset=utf-8",
         ),
         "icon.svg" => (ICON.to_owned(), "image/svg+xml"),
@@ -252,7 +256,9 @@ pub(super) fn duration(duration: Duration) -> String {
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds} s"),
         (0, 0, _) => format!("{minutes} min"),
+        (0, _, 0) => format!("{hours} h"),
         (0, _, _) => format!("{hours} h {minutes} min"),
+        (_, 0, _) => format!("{days} d"),
         _ => format!("{days} d {hours} h"),
     }
 }

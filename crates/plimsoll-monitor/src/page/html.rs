@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use askama::Template;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_report::plot::{Axis, Line, Plot};
 use ring::digest::{SHA256, digest};
@@ -132,6 +133,16 @@ impl<'a> Frame<'a> {
         format!("<time datetime=\"{at}\">{date}, {clock}</time>")
     }
 
+    /// The end of a time that began at `from`: without its date if that is the same.
+    fn end(&self, at: Timestamp, from: Timestamp) -> String {
+        if self.date(at) != self.date(from) {
+            return self.time(at);
+        }
+        let zoned = at.to_jiff().to_zoned(self.plan.zone.clone());
+        let clock = zoned.strftime("%H:%M %Z");
+        format!("<time datetime=\"{at}\" data-from=\"{from}\">{clock}</time>")
+    }
+
     fn date(&self, at: Timestamp) -> Date {
         at.to_jiff().to_zoned(self.plan.zone.clone()).date()
     }
@@ -195,6 +206,16 @@ impl<'a> Frame<'a> {
                 })
                 .collect(),
         }
+    }
+
+    /// A card among others: of an outage that is over and that nobody commented on, only the end.
+    fn brief(&self, incident: &PublicIncident) -> Card {
+        let mut card = self.card(incident);
+        let mut updates = incident.updates.iter();
+        if incident.is_over() && updates.all(|it| matches!(it.body, Body::Automatic)) {
+            card.updates.truncate(1);
+        }
+        card
     }
 
     fn row(&self, component: &Component) -> Row {
@@ -389,7 +410,7 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
             name: one.name.clone(),
             phase: t.text(phase),
             from: f.time(one.from),
-            until: t.with("until", "time", &f.time(one.to)),
+            until: t.with("until", "time", &f.end(one.to, one.from)),
             affects: t.with("affects", "names", &names.join(", ")),
         }
     };
@@ -418,7 +439,7 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
         maintenance: active.into_iter().map(card).collect(),
         planned: planned.into_iter().map(card).collect(),
         groups: groups.collect(),
-        past: snapshot.past(since).map(|one| f.card(one)).collect(),
+        past: snapshot.past(since).map(|one| f.brief(one)).collect(),
         no_incidents: t.with("no_incidents", "n", &PAST_DAYS.to_string()),
         far: f.far(DAYS),
         near: f.far(NEAR),
@@ -485,7 +506,7 @@ pub(crate) fn history_page(
         month: f.t.month(first),
         previous: month(moved(-1).unwrap_or(first)),
         next: moved(1).filter(|next| *next <= this_month).map(month),
-        incidents: of_month.map(|one| f.card(one)).collect(),
+        incidents: of_month.map(|one| f.brief(one)).collect(),
         f,
     })
 }
@@ -615,12 +636,17 @@ pub(crate) fn component_page(
     rendered(&ComponentPage {
         one: f.row(component),
         windows,
-        chart: chart(f, chosen, buckets),
+        chart: chart(
+            f.t.text("percentiles"),
+            &f.plan.zone,
+            chosen.length,
+            buckets,
+        ),
         regions: regions
             .iter()
             .map(|(name, rollup)| region_row(t, name, rollup))
             .collect(),
-        incidents: incidents.map(|one| f.card(one)).collect(),
+        incidents: incidents.map(|one| f.brief(one)).collect(),
         far: f.far(DAYS),
         near: f.far(NEAR),
         until: last_date(snapshot),
@@ -632,10 +658,13 @@ pub(crate) fn component_page(
 const FEW_POINTS: usize = 4;
 
 /// Percentiles of response times over a window; empty without results.
-fn chart(f: Frame<'_>, window: &Window, buckets: &[Rollup]) -> String {
-    let is_day = window.length <= Duration::from_hours(24);
+/// Percentiles of response times as a plot; empty without any.
+///
+/// - `length`: of the time that the buckets are of.
+pub(crate) fn chart(title: &str, zone: &TimeZone, length: Duration, buckets: &[Rollup]) -> String {
+    let is_day = length <= Duration::from_hours(24);
     let label = |bucket: &Rollup| {
-        let zoned = bucket.start.to_jiff().to_zoned(f.plan.zone.clone());
+        let zoned = bucket.start.to_jiff().to_zoned(zone.clone());
         if is_day {
             zoned.strftime("%H:%M").to_string()
         } else {
@@ -657,7 +686,7 @@ fn chart(f: Frame<'_>, window: &Window, buckets: &[Rollup]) -> String {
         }
     };
     let plot = Plot {
-        title: f.t.text("percentiles").to_owned(),
+        title: title.to_owned(),
         x: Axis::Names(buckets.iter().map(label).collect()),
         across: "",
         y: Axis::Linear(plimsoll_report::page::short_time),

@@ -502,7 +502,8 @@ fn month_of(text: &str) -> Option<Date> {
 }
 
 /// Buckets that are `millis` milliseconds long.
-fn merge(rollups: &[crate::store::Rollup], millis: i64) -> Vec<crate::store::Rollup> {
+/// Buckets of `millis` milliseconds from finer ones.
+pub(crate) fn merge(rollups: &[crate::store::Rollup], millis: i64) -> Vec<crate::store::Rollup> {
     let mut all: Vec<crate::store::Rollup> = Vec::new();
     for rollup in rollups {
         let start = rollup.start.floor(millis);

@@ -411,6 +411,7 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
     assert!(text.contains("met: <code>status == 200</code>"), "{text}");
     let shown = || owner.get_as(&admin, "/admin/monitors/_shop").1;
     eventually(|| !shown().contains("There is no result yet."));
+    eventually(|| shown().contains("Response times in UTC: p50, p95 and p99"));
 
     // The edit form has what was typed, and a second edit of the same version is refused.
     let (_, form) = owner.get_as(&admin, "/admin/monitors/_shop/edit");

@@ -99,6 +99,9 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     let _origin = Origin::builder().port(address.port()).start();
     eventually(|| page("/").contains("All systems operational"));
     eventually(|| page("/").contains("is working again."));
+    // Once it is over, only its own page has every update.
+    let detected = "We have detected an outage of Web";
+    assert!(!page("/").contains(detected));
     let incidents = running.json("/api/v2/incidents.json");
     let incident = &incidents["incidents"][0];
     assert_eq!(incident["status"], "resolved");
@@ -108,6 +111,7 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
         page(link_path).contains("Web ü &#38; Co is down"),
         "{link_path}"
     );
+    assert!(page(link_path).contains(detected), "{link_path}");
     // The feeds and the archive have it too.
     for path in ["/feed.atom", "/feed.rss", "/history"] {
         let found = page(path);
@@ -115,6 +119,30 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     }
     let component = page("/components/public_web-%C3%BC---co");
     assert!(component.contains("Response times: median"), "{component}");
+}
+
+#[test]
+fn maintenance_names_its_day_once_and_the_calendar_has_all_of_it() {
+    let folder = TempDir::new().unwrap();
+    let text = r#"
+        store = "memory"
+        [[monitor]]
+        name = "m"
+        manual = true
+        [[page]]
+        slug = "p"
+        title = "P"
+        [[maintenance]]
+        name = "patches"
+        cron = "30 10 * * *"
+        duration = "1h"
+        "#;
+    let running = Running::new(folder.path(), "monitor.toml", text);
+    let count = |path: &str, text: &str| running.get(path).1.matches(text).count();
+    eventually(|| count("/", ">Scheduled</span>") == 3);
+    assert!(count("/", "data-from=") >= 3);
+    // One more begins or is under way on the day of the test, depending on its time.
+    assert!((14..=15).contains(&count("/calendar.ics", "BEGIN:VEVENT")));
 }
 
 #[test]

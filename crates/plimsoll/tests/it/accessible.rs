@@ -77,6 +77,12 @@ fn configuration() -> String {
         name = "patches"
         cron = "30 2 * * *"
         duration = "1h"
+        monitors = ["API"]
+        [[maintenance]]
+        name = "move"
+        cron = "* * * * *"
+        duration = "1m"
+        monitors = ["Website"]
         "#
     )
 }

@@ -4,11 +4,13 @@
 
   /* Times in the reader's zone. */
   const full = new Intl.DateTimeFormat(lang, { dateStyle: "medium", timeStyle: "short" });
+  const clock = new Intl.DateTimeFormat(lang, { timeStyle: "short" });
   const times = (root) => {
     for (const time of root.querySelectorAll("time")) {
       const date = new Date(time.dateTime);
       time.title = time.textContent;
-      time.textContent = full.format(date);
+      const from = time.dataset.from && new Date(time.dataset.from).toDateString();
+      time.textContent = (from === date.toDateString() ? clock : full).format(date);
     }
   };
 
