@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// Flags that set an option of the script.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct OptionFlags {
     /// Wait until a client of the REST API of `--address` starts the run
