@@ -31,7 +31,7 @@ mod summary;
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
 pub use crate::output::samples::{CsvTime, SampleFormat, SampleOutput};
 pub use crate::output::series::{SeriesOutput, SeriesValue};
-pub use crate::run::control::{ApiResponse, RunControl};
+pub use crate::run::control::{ControlResponse, RunControl};
 pub use crate::run::exit_code::ExitCode;
 pub use crate::run::once::{LINES, OnceVerdict, run_once};
 pub use crate::run::progress::{RunProgress, ScenarioStatus};

@@ -62,7 +62,7 @@ struct MetricStatus {
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiResponse {
+pub struct ControlResponse {
     /// Its status.
     pub status: u16,
     /// The value of `content-type`.
@@ -71,7 +71,7 @@ pub struct ApiResponse {
     pub body: String,
 }
 
-impl ApiResponse {
+impl ControlResponse {
     fn json(status: u16, value: &Value) -> Self {
         Self {
             status,
@@ -102,10 +102,10 @@ impl RunControl {
     /// Answers a request of the REST API.
     ///
     /// - `path`: without the query.
-    pub fn respond(&self, method: &str, path: &str, body: &[u8]) -> ApiResponse {
+    pub fn respond(&self, method: &str, path: &str, body: &[u8]) -> ControlResponse {
         let Some(path) = path.strip_prefix("/v1/") else {
             // Where k6 tells whether it is up.
-            return ApiResponse::text(200, "ok");
+            return ControlResponse::text(200, "ok");
         };
         // Names of sub-metrics have braces, which clients escape.
         let path = percent_decode_str(path).decode_utf8_lossy();
@@ -115,39 +115,39 @@ impl RunControl {
             None => (path, None),
         };
         match (method, resource, id) {
-            ("GET", "status", None) => ApiResponse::data(&self.status()),
+            ("GET", "status", None) => ControlResponse::data(&self.status()),
             ("PATCH", "status", None) => self.change(body),
             ("GET", "metrics", None) => {
                 let metrics = lock(&self.0.metrics);
-                ApiResponse::data(&metrics.iter().map(MetricStatus::data).collect())
+                ControlResponse::data(&metrics.iter().map(MetricStatus::data).collect())
             }
             ("GET", "metrics", Some(id)) => {
                 let metrics = lock(&self.0.metrics);
                 let found = metrics.iter().find(|metric| metric.name == id);
                 found.map_or_else(
-                    || ApiResponse::error(404, "Not Found", "no metric has that id"),
-                    |metric| ApiResponse::data(&metric.data()),
+                    || ControlResponse::error(404, "Not Found", "no metric has that id"),
+                    |metric| ControlResponse::data(&metric.data()),
                 )
             }
-            ("GET", "groups", None) => ApiResponse::data(&self.groups().into()),
+            ("GET", "groups", None) => ControlResponse::data(&self.groups().into()),
             ("GET", "groups", Some(id)) => {
                 let found = self.groups().into_iter().find(|group| group["id"] == id);
                 found.map_or_else(
-                    || ApiResponse::error(404, "Not Found", "no group has that id"),
-                    |group| ApiResponse::data(&group),
+                    || ControlResponse::error(404, "Not Found", "no group has that id"),
+                    |group| ControlResponse::data(&group),
                 )
             }
             ("GET", "setup", None) => self.setup_response(),
             ("PUT", "setup", None) => self.set_setup(body),
-            ("POST", "setup" | "teardown", None) => ApiResponse::error(
+            ("POST", "setup" | "teardown", None) => ControlResponse::error(
                 501,
                 "Not Implemented",
                 "plimsoll runs setup() at the start and teardown() at the end only",
             ),
             (_, "status" | "metrics" | "groups" | "setup" | "teardown", _) => {
-                ApiResponse::text(405, "")
+                ControlResponse::text(405, "")
             }
-            _ => ApiResponse::text(404, "404 page not found\n"),
+            _ => ControlResponse::text(404, "404 page not found\n"),
         }
     }
 
@@ -233,18 +233,18 @@ impl RunControl {
     }
 
     /// Changes the status.
-    fn change(&self, body: &[u8]) -> ApiResponse {
+    fn change(&self, body: &[u8]) -> ControlResponse {
         let given: Value = match serde_json::from_slice(body) {
             Ok(given) => given,
-            Err(error) => return ApiResponse::error(400, "Invalid data", &error.to_string()),
+            Err(error) => return ControlResponse::error(400, "Invalid data", &error.to_string()),
         };
         let given = &given["data"]["attributes"];
         let Some(run) = self.0.run.get() else {
-            return ApiResponse::error(500, "Execution error", "the script is not loaded yet");
+            return ControlResponse::error(500, "Execution error", "the script is not loaded yet");
         };
         if given["stopped"] == true {
             run.abort.abort(STOPPED);
-            return ApiResponse::data(&self.status());
+            return ControlResponse::data(&self.status());
         }
         if let Some(pause) = given["paused"].as_bool() {
             let refusal = match (pause, self.is_paused()) {
@@ -254,32 +254,32 @@ impl RunControl {
                 (false, false) => Some("execution is not paused"),
             };
             if let Some(refusal) = refusal {
-                return ApiResponse::error(500, "Pause error", refusal);
+                return ControlResponse::error(500, "Pause error", refusal);
             }
             self.0.is_paused.store(false, Ordering::Relaxed);
         }
         if !given["vus"].is_null() || !given["vus-max"].is_null() {
             let refusal = "the number of virtual users cannot be changed during a run";
-            return ApiResponse::error(500, "Execution config error", refusal);
+            return ControlResponse::error(500, "Execution config error", refusal);
         }
-        ApiResponse::data(&self.status())
+        ControlResponse::data(&self.status())
     }
 
-    fn setup_response(&self) -> ApiResponse {
+    fn setup_response(&self) -> ControlResponse {
         let data = lock(&self.0.setup);
         let attributes = match &*data {
             Some(data) => json!({ "data": data }),
             None => json!({}),
         };
-        ApiResponse::data(
+        ControlResponse::data(
             &json!({ "type": "setupData", "id": "default", "attributes": attributes }),
         )
     }
 
-    fn set_setup(&self, body: &[u8]) -> ApiResponse {
+    fn set_setup(&self, body: &[u8]) -> ControlResponse {
         if !self.is_paused() {
             let refusal = "the data can be set while the run is paused only";
-            return ApiResponse::error(500, "Execution error", refusal);
+            return ControlResponse::error(500, "Execution error", refusal);
         }
         let data = if body.is_empty() {
             None
@@ -288,7 +288,7 @@ impl RunControl {
                 Ok(data) => Some(data),
                 Err(error) => {
                     let title = "Error parsing request body";
-                    return ApiResponse::error(400, title, &error.to_string());
+                    return ControlResponse::error(400, title, &error.to_string());
                 }
             }
         };
