@@ -136,8 +136,10 @@ impl Bench<'_> {
                 command
             }
             Kind::Criterion => {
-                let arguments = ["bench", "-p", "plimsoll-bench", "--locked", "--"];
+                // By the profile of the program, whose crates are built then.
+                let arguments = ["bench", "--profile", "dist", "-p", "plimsoll-bench"];
                 let mut command = step::cargo(&arguments);
+                command.args(["--locked", "--"]);
                 command.args(&words);
                 command
             }

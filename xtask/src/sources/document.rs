@@ -45,7 +45,7 @@ pub(super) fn render(
                 .collect();
             let program = match run.kind {
                 super::plan::Kind::Json | super::plan::Kind::Profile => "",
-                super::plan::Kind::Criterion => "cargo bench -p plimsoll-bench -- ",
+                super::plan::Kind::Criterion => "cargo bench --profile dist -p plimsoll-bench -- ",
             };
             writeln!(text, "- `{program}{}`", words.join(" ")).expect(IN_MEMORY);
         }
