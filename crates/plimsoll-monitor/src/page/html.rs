@@ -657,7 +657,6 @@ pub(crate) fn component_page(
 /// Charts of fewer points show dots instead of lines.
 const FEW_POINTS: usize = 4;
 
-/// Percentiles of response times over a window; empty without results.
 /// Percentiles of response times as a plot; empty without any.
 ///
 /// - `length`: of the time that the buckets are of.
