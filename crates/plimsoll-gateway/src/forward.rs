@@ -159,7 +159,7 @@ impl Action for Forward {
         };
         let total = forwarding.upstream.total_deadlines.clone();
         if total.is_none() && forwarding.call_ends.is_none() {
-            // The futures of a request borrow it: it is large, and was copied seven times as their argument.
+            // The futures of a request borrow it: it is large, and by value each of them would copy it.
             return Answer::Later(Box::pin(async move { forwarding.run().await }));
         }
         Answer::Later(Box::pin(forwarding.run_within(total)))

@@ -105,6 +105,34 @@ pub struct Invocation<'a> {
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
 
+impl<'a> Invocation<'a> {
+    /// A run on one worker thread by the options of the script alone, with the compact summary and no other output.
+    pub fn new(script: Script, log: Log, is_interrupted: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            script,
+            overrides: Overrides::default(),
+            environment: Vec::new(),
+            summary_mode: SummaryMode::Compact,
+            has_new_summary: false,
+            has_colors: false,
+            terminals: (false, false),
+            exact_trends: false,
+            workers: 1,
+            proxies: ProxyRules::none(),
+            key_log: None,
+            speaks: Speaks::Negotiated,
+            secrets: Secrets::default(),
+            log,
+            samples: RefCell::default(),
+            series: None,
+            recording: None,
+            on_progress: None,
+            control: None,
+            is_interrupted,
+        }
+    }
+}
+
 /// Settings of the record of a run.
 #[derive(Debug, Clone)]
 pub struct ExchangeRecording<'a> {

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::ProxyRules;
-use plimsoll_client::forward::Speaks;
 use plimsoll_model::Clock as _;
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -14,7 +13,6 @@ use crate::options::{Overrides, SummaryMode};
 use crate::run::exit_code::ExitCode;
 use crate::run::{Invocation, run};
 use crate::script::Script;
-use crate::user::secrets::Secrets;
 
 /// The verdict of one iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +54,18 @@ pub fn run_once(
     let is_over = move || SystemClock.now().saturating_duration_since(began) >= timeout;
     let log: Arc<Mutex<(Vec<String>, Vec<String>)>> = Arc::default();
     let kept = Arc::clone(&log);
+    let lines = Arc::new(move |level, text: &str, source: &str| {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Exceptions of an iteration change no exit code.
+        if level == Level::Error && source == "stacktrace" {
+            let line = text.lines().next().unwrap_or_default();
+            kept.1.push(line.to_owned());
+        }
+        if kept.0.len() < LINES {
+            kept.0.push(text.to_owned());
+        }
+    });
     let outcome = run(&Invocation {
-        script,
         overrides: Overrides {
             iterations: Some(1),
             vus: Some(1),
@@ -65,32 +73,8 @@ pub fn run_once(
         },
         environment,
         summary_mode: SummaryMode::Disabled,
-        has_new_summary: false,
-        has_colors: false,
-        terminals: (false, false),
-        exact_trends: false,
-        workers: 1,
         proxies,
-        key_log: None,
-        speaks: Speaks::Negotiated,
-        secrets: Secrets::default(),
-        log: Arc::new(move |level, text, source| {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            // Exceptions of an iteration change no exit code.
-            if level == Level::Error && source == "stacktrace" {
-                let line = text.lines().next().unwrap_or_default();
-                kept.1.push(line.to_owned());
-            }
-            if kept.0.len() < LINES {
-                kept.0.push(text.to_owned());
-            }
-        }),
-        samples: Vec::new().into(),
-        series: None,
-        recording: None,
-        on_progress: None,
-        control: None,
-        is_interrupted: &is_over,
+        ..Invocation::new(script, lines, &is_over)
     });
     let (lines, exceptions) =
         std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));

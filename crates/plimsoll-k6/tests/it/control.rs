@@ -3,11 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use plimsoll_client::ProxyRules;
-use plimsoll_client::forward::Speaks;
-use plimsoll_k6::{
-    Invocation, Outcome, Overrides, RunControl, Script, ScriptText, SummaryMode, run,
-};
+use plimsoll_k6::{Invocation, Outcome, RunControl, Script, ScriptText, run};
 use plimsoll_testkit::eventually;
 use serde_json::{Value, json};
 
@@ -23,31 +19,19 @@ fn controlled(text: &str, client: impl FnOnce(&RunControl)) -> (Outcome, Vec<Str
             text,
             directory: std::env::temp_dir(),
         };
+        let script = Script::load(&text).unwrap();
         run(&Invocation {
-            script: Script::load(&text).unwrap(),
-            overrides: Overrides::default(),
-            environment: Vec::new(),
-            summary_mode: SummaryMode::Compact,
-            has_new_summary: false,
-            has_colors: false,
-            terminals: (false, false),
-            exact_trends: false,
             workers: 2,
-            proxies: ProxyRules::none(),
-            key_log: None,
-            speaks: Speaks::Negotiated,
-            secrets: plimsoll_k6::Secrets::default(),
-            log: Arc::new(move |_, text, source| {
-                if source == "console" {
-                    kept.lock().unwrap().push(text.to_owned());
-                }
-            }),
-            samples: Vec::new().into(),
-            series: None,
-            recording: None,
-            on_progress: None,
             control: Some(of_run),
-            is_interrupted: &|| false,
+            ..Invocation::new(
+                script,
+                Arc::new(move |_, text, source| {
+                    if source == "console" {
+                        kept.lock().unwrap().push(text.to_owned());
+                    }
+                }),
+                &|| false,
+            )
         })
     });
     client(&control);

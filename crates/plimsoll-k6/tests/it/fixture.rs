@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll_client::ProxyRules;
 use plimsoll_client::forward::Speaks;
-use plimsoll_k6::{Invocation, Outcome, Output, Overrides, Script, ScriptText, SummaryMode, run};
+use plimsoll_k6::{Invocation, Outcome, Output, Overrides, Script, ScriptText, run};
 use serde_json::Value;
 
 /// A module of TypeScript beside each script.
@@ -102,29 +101,18 @@ pub(crate) fn run_over(
         }
     };
     let outcome: Outcome = run(&Invocation {
-        script,
         overrides,
         environment: vec![("GREETING".to_owned(), "hi".to_owned())],
-        summary_mode: SummaryMode::Compact,
-        has_new_summary: false,
-        has_colors: false,
-        terminals: (false, false),
-        exact_trends: false,
         workers: 2,
-        proxies: ProxyRules::none(),
-        key_log: None,
         speaks,
-        secrets: plimsoll_k6::Secrets::default(),
-        log: Arc::new(move |level, text, source| {
-            let line = (format!("{level:?}: {text}"), source == "console");
-            lines.lock().unwrap().push(line);
-        }),
-        samples: Vec::new().into(),
-        series: None,
-        recording: None,
-        on_progress: None,
-        control: None,
-        is_interrupted,
+        ..Invocation::new(
+            script,
+            Arc::new(move |level, text, source| {
+                let line = (format!("{level:?}: {text}"), source == "console");
+                lines.lock().unwrap().push(line);
+            }),
+            is_interrupted,
+        )
     });
     let stdout = outcome.outputs.iter().map(|output| match output {
         Output::Stdout(bytes) => String::from_utf8(bytes.clone()).unwrap(),

@@ -5,10 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_client::ProxyRules;
-use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
-    CsvTime, Invocation, Overrides, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode,
-    run, run_once,
+    CsvTime, Invocation, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode, run, run_once,
 };
 use serde_json::Value;
 
@@ -52,30 +50,13 @@ fn written(text: &str) -> (Vec<Value>, String) {
         writer: Box::new(kept.clone()),
     };
     let outcome = run(&Invocation {
-        script: script(text),
-        overrides: Overrides::default(),
-        environment: Vec::new(),
         summary_mode: SummaryMode::Disabled,
-        has_new_summary: false,
-        has_colors: false,
-        terminals: (false, false),
-        exact_trends: false,
-        workers: 1,
-        proxies: ProxyRules::none(),
-        key_log: None,
-        speaks: Speaks::Negotiated,
-        secrets: plimsoll_k6::Secrets::default(),
-        log: Arc::new(|_, _, _| {}),
-        series: None,
-        recording: None,
-        on_progress: None,
-        control: None,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),
             output("table", SampleFormat::Csv(CsvTime::Seconds), &table),
         ]
         .into(),
-        is_interrupted: &|| false,
+        ..Invocation::new(script(text), Arc::new(|_, _, _| {}), &|| false)
     });
     assert_eq!(outcome.exit.number(), 0, "{}", outcome.message);
     let lines = lines.text();
