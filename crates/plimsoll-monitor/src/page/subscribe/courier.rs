@@ -102,13 +102,15 @@ impl Desk<'_> {
             Prepared::Drop(why) => ended(&notice, NoticeState::Dropped, Some(why)),
             Prepared::Send(outgoing) => outcome(&notice, send(&outgoing, &fetcher).await, now),
         });
-        let outcomes: Vec<_> = stream::iter(sending)
-            .buffer_unordered(AT_A_TIME)
-            .collect()
-            .await;
-        self.store
-            .settle_notices(self.org, outcomes, Vec::new(), now)
-            .await
+        // Settled as they come: a process that ends repeats only what was on its way.
+        let sending = stream::iter(sending).buffer_unordered(AT_A_TIME);
+        let mut ended = std::pin::pin!(sending.ready_chunks(AT_A_TIME));
+        while let Some(outcomes) = ended.next().await {
+            self.store
+                .settle_notices(self.org, outcomes, Vec::new(), now)
+                .await?;
+        }
+        Ok(())
     }
 
     async fn prepare(
