@@ -1,10 +1,16 @@
-//! The header of a QUIC packet is within the datagram, and the same whatever follows it.
+//! The header of a QUIC packet is within the datagram, and the same whatever follows it. So is a token, and no packet that was not
+//! encrypted gets another one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_wire::QuicHeader;
+use plimsoll_wire::{InitialPacket, QuicHeader, RetryKey, with_token};
 
 fuzz_target!(|data: &[u8]| {
+    RetryKey::new(&[7; 32]).unwrap().read(data);
+    if let Some(packet) = InitialPacket::parse(data) {
+        assert!(packet.token().len() < data.len());
+        assert!(with_token(data, b"token").is_none());
+    }
     let Ok(QuicHeader::Long(header)) = QuicHeader::parse(data) else {
         return;
     };

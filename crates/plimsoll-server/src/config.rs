@@ -25,6 +25,7 @@ mod ocsp;
 
 mod middleware;
 
+mod retry_key;
 mod route;
 
 mod udp;
@@ -58,6 +59,7 @@ pub use crate::config::action::{
     SectionContext, SectionKind,
 };
 pub use crate::config::log::{LogPlan, LogTarget};
+pub use crate::config::retry_key::retry_key;
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
 /// A compiled configuration file, ready to start.

@@ -8,7 +8,7 @@ mod socket;
 
 mod proxy_protocol;
 
-mod quic_header;
+mod quic;
 
 pub mod tls;
 
@@ -39,7 +39,9 @@ pub use crate::clock::timer_slack;
 pub use crate::process::memory::return_free_memory;
 pub use crate::process::{cores, cpu_time, descriptors};
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};
-pub use crate::quic_header::{LongHeader, LongKind, QuicHeader, QuicHeaderError};
+pub use crate::quic::header::{LongHeader, LongKind, QuicHeader, QuicHeaderError};
+pub use crate::quic::retry::{InitialPacket, retry_packet, with_token};
+pub use crate::quic::token::{RetryKey, RetryToken};
 pub use crate::socket::datagram::{DatagramBuffer, DatagramPath, DatagramSocket, EcnCodepoint};
 pub use crate::socket::handover::{receive_with_descriptors, send_with_descriptors};
 pub use crate::socket::pacing::keep_from_pacing;

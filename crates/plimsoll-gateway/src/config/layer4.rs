@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::document::with_causes;
-use plimsoll_server::config::{ListenKind, Listened, Table, Value, as_text};
+use plimsoll_server::config::{ListenKind, Listened, Table, Value, as_text, retry_key};
 use plimsoll_server::{DatagramHandler, QuicPlan, Serves, StreamHandler, WorkerContext};
-use plimsoll_wire::ProxyProtocol;
 use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};
+use plimsoll_wire::{ProxyProtocol, RetryKey};
 
 use super::{Upstreams, upstream};
 use crate::figures::GatewayFigures;
@@ -156,7 +156,7 @@ fn udp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
         amplification = table.count("amplification", 1..=1_000_000);
     })?;
     let amplification = amplification.and_then(|it| u32::try_from(it).ok());
-    let plan = datagram_plan("udp", upstream, limits, amplification, listened);
+    let plan = datagram_plan("udp", upstream, limits, (amplification, None), listened);
     Some(Serves::Datagram(Arc::new(
         move |context: &WorkerContext| {
             Box::new(UdpHandler::new(&plan, context)) as Box<dyn DatagramHandler>
@@ -169,8 +169,11 @@ fn quic(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
         return relayed_quic(value, listened, tls);
     }
     let hint = "the name of an upstream or a URL such as udp://10.0.0.1:443";
-    let (upstream, limits) = datagram_target(value, listened, hint, |_| {})?;
-    let plan = datagram_plan("quic", upstream, limits, None, listened);
+    let mut key = None;
+    let (upstream, limits) = datagram_target(value, listened, hint, |table| {
+        key = retry_key(table, listened.directory);
+    })?;
+    let plan = datagram_plan("quic", upstream, limits, (None, key), listened);
     let ids = listened.states.state(&plan.identity, ServerIds::default);
     Some(Serves::Datagram(Arc::new(
         move |context: &WorkerContext| {
@@ -188,6 +191,7 @@ struct Relayed {
     server_name: Option<String>,
     trust: Trust,
     resets: usize,
+    retry_key: Option<RetryKey>,
 }
 
 /// Half a minute, as QUIC libraries have it.
@@ -214,6 +218,7 @@ impl Default for Relayed {
             server_name: None,
             trust: Trust::PublicRoots,
             resets: RESETS,
+            retry_key: None,
         }
     }
 }
@@ -262,6 +267,7 @@ fn relayed_quic(
         datagram_bytes: relayed.datagram_bytes,
         stream_window: STREAM_WINDOW,
         idle_timeout: relayed.idle_timeout,
+        retry_key: relayed.retry_key,
     }))
 }
 
@@ -305,6 +311,7 @@ impl Relayed {
         if let Some(file) = table.text("ca") {
             self.trust = Trust::Only(listened.directory.join(file));
         }
+        self.retry_key = retry_key(table, listened.directory);
         is_right
     }
 
@@ -344,12 +351,12 @@ fn datagram_plan(
     protocol: &'static str,
     upstream: Arc<UpstreamPlan>,
     limits: FlowLimits,
-    amplification: Option<u32>,
+    (amplification, retry_key): (Option<u32>, Option<RetryKey>),
     listened: &Listened<'_>,
 ) -> Arc<DatagramPlan> {
     let figures = listened.counters.figures::<GatewayFigures>();
     let identity = format!(
-        "{protocol} {} {limits:?} {amplification:?} {}",
+        "{protocol} {} {limits:?} {amplification:?} {retry_key:?} {}",
         listened.identity,
         upstream.identity()
     );
@@ -358,6 +365,7 @@ fn datagram_plan(
         upstream,
         limits,
         amplification,
+        retry_key,
         figures: figures.layer4().listener(protocol, listened.identity),
         log: listened.log.cloned(),
         identity,

@@ -104,6 +104,10 @@ pub(crate) enum Dropped {
     ShortInitial,
     /// A packet of a QUIC connection that is not known: a forged connection ID, or one of a flow that has ended.
     UnknownConnection,
+    /// The client was sent back by a Retry packet to prove its address.
+    Retry,
+    /// Its token is not of its address, or too old.
+    RetryToken,
     /// The connection ID is used from more addresses than a client has.
     ForgedPaths,
     /// The other side takes datagrams of QUIC more slowly than they come.
@@ -113,7 +117,7 @@ pub(crate) enum Dropped {
 }
 
 impl Dropped {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Flows,
         Self::FlowsOfSource,
         Self::NoServer,
@@ -122,6 +126,8 @@ impl Dropped {
         Self::Malformed,
         Self::ShortInitial,
         Self::UnknownConnection,
+        Self::Retry,
+        Self::RetryToken,
         Self::ForgedPaths,
         Self::DatagramQueue,
         Self::DatagramSize,
@@ -138,6 +144,8 @@ impl Dropped {
             Self::Malformed => "malformed",
             Self::ShortInitial => "short_initial",
             Self::UnknownConnection => "unknown_connection",
+            Self::Retry => "retry",
+            Self::RetryToken => "retry_token",
             Self::ForgedPaths => "forged_paths",
             Self::DatagramQueue => "datagram_queue",
             Self::DatagramSize => "datagram_size",

@@ -42,11 +42,21 @@ pub(crate) struct Flow<X> {
     server: u16,
     port: u16,
     local: u16,
-    /// The client has shown that it receives what is sent to its address, where the protocol requires that.
-    pub(crate) is_validated: bool,
+    pub(crate) address: AddressProof,
     pub(crate) received: u64,
     pub(crate) sent: u64,
     pub(crate) extra: X,
+}
+
+/// Whether a client receives what is sent to its address, where the protocol requires that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddressProof {
+    /// It has not shown it.
+    Missing,
+    /// It has a token that its server may know, and judges.
+    Claimed,
+    /// It has answered to what it was sent.
+    Shown,
 }
 
 impl<X> Flow<X> {
@@ -210,7 +220,7 @@ impl<X> FlowTable<X> {
             server,
             port,
             local,
-            is_validated: false,
+            address: AddressProof::Missing,
             received: 0,
             sent: 0,
             extra,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use plimsoll_model::Clock as _;
 use plimsoll_server::{AccessLog, Datagram, Effects, LoggedConnection, SessionId, WorkerContext};
-use plimsoll_wire::{EcnCodepoint, SystemClock, return_free_memory};
+use plimsoll_wire::{EcnCodepoint, RetryKey, SystemClock, return_free_memory};
 
 use super::figures::{Dropped, End, ListenerFigures, WorkerFigures};
 use super::flows::{Flow, FlowLimits, FlowTable, Index};
@@ -24,6 +24,8 @@ pub(crate) struct DatagramPlan {
     pub(crate) limits: FlowLimits,
     /// Bytes that a client is sent for each byte that it has sent; any number without.
     pub(crate) amplification: Option<u32>,
+    /// Clients of QUIC are sent back to prove their address, with a token that servers read by it too.
+    pub(crate) retry_key: Option<RetryKey>,
     pub(crate) figures: Arc<ListenerFigures>,
     pub(crate) log: Option<AccessLog>,
     /// Everything that its flows depend on.
@@ -65,7 +67,7 @@ impl<X> Forwarding<X> {
         chosen.ok_or(Dropped::NoServer)
     }
 
-    /// Adds a flow to a server.
+    /// Adds a flow to a server; the handler is told of its socket if clients are sent Retry packets.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -80,7 +82,7 @@ impl<X> Forwarding<X> {
         let index = inserted.inspect_err(|_| self.servers.leave(number))?;
         self.figures.count_opened();
         if let Some(session) = self.table.session(index) {
-            effects.open(session, address);
+            effects.open(session, address, self.plan.retry_key.is_some());
         }
         Ok(index)
     }

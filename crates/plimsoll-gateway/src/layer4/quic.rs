@@ -6,9 +6,11 @@
 //! another worker.
 
 mod ids;
+mod retrying;
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,8 +21,9 @@ use plimsoll_wire::{EcnCodepoint, LongHeader, LongKind, QuicHeader};
 
 pub(crate) use self::ids::ServerIds;
 use self::ids::{IdKey, PathKey};
+use self::retrying::{Admitted, Exchanged, Exchanges, admit};
 use super::figures::Dropped;
-use super::flows::{FlowTable, Index};
+use super::flows::{AddressProof, FlowTable, Index};
 use super::forwarding::{DatagramPlan, Forwarding};
 
 /// Bytes that a client whose address is not validated may be sent for each byte from it (RFC 9000, section 8.1).
@@ -40,6 +43,7 @@ impl QuicHandler {
                 flows: Forwarding::new(plan, context),
                 by_id: HashTable::new(),
                 ids: Arc::clone(ids),
+                exchanges: Exchanges::default(),
             })
         }))
     }
@@ -62,6 +66,7 @@ struct QuicFlows {
     /// By both keys of their connections.
     by_id: HashTable<Indexed>,
     ids: Arc<ServerIds>,
+    exchanges: Exchanges,
 }
 
 /// A new flow for a datagram.
@@ -70,8 +75,9 @@ struct NewFlow {
     /// The server that the connection is at already.
     server: Option<usize>,
     connection: Connection,
-    /// Its client may be sent any number of bytes.
-    is_validated: bool,
+    address: AddressProof,
+    /// The connection ID of its packet that was answered by Retry.
+    retried: Option<Vec<u8>>,
 }
 
 impl QuicFlows {
@@ -124,7 +130,8 @@ impl QuicFlows {
                         shared,
                     },
                     // The server validates a path that it does not know.
-                    is_validated: true,
+                    address: AddressProof::Shown,
+                    retried: None,
                 }
             }
             QuicHeader::Long(header) => {
@@ -137,6 +144,7 @@ impl QuicFlows {
                     return Ok(index);
                 }
                 begins(&header, datagram.bytes.len())?;
+                let retried = self.admit(&header, datagram, effects)?;
                 NewFlow {
                     key: crate::balance::hash(header.destination),
                     server: None,
@@ -144,11 +152,55 @@ impl QuicFlows {
                         first: key,
                         ..Connection::default()
                     },
-                    is_validated: has_token(&header, datagram.bytes),
+                    address: match &retried {
+                        Some(_) => AddressProof::Shown,
+                        None if has_token(&header, datagram.bytes) => AddressProof::Claimed,
+                        None => AddressProof::Missing,
+                    },
+                    retried,
                 }
             }
         };
         self.open(now, datagram, new, effects)
+    }
+
+    /// Sends a client back to prove its address, if that is wanted; otherwise returns the connection ID of its packet that was
+    /// answered so before.
+    fn admit(
+        &self,
+        header: &LongHeader<'_>,
+        datagram: &Datagram<'_>,
+        effects: &mut Effects,
+    ) -> Result<Option<Vec<u8>>, Dropped> {
+        let Some(key) = &self.flows.plan.retry_key else {
+            return Ok(None);
+        };
+        match admit(key, header, datagram)? {
+            Admitted::Flow(retried) => Ok(retried),
+            Admitted::Retry(packet) => {
+                effects.reply(datagram.local, datagram.peer, None, &packet);
+                Err(Dropped::Retry)
+            }
+        }
+    }
+
+    /// Forwards a datagram of a flow, with the token that its server reads.
+    fn forward(
+        &mut self,
+        index: Index,
+        now: Instant,
+        datagram: &Datagram<'_>,
+        effects: &mut Effects,
+    ) {
+        match self.exchanges.exchange(index, datagram) {
+            Exchanged::Same => self.flows.forward(index, now, datagram, effects),
+            Exchanged::Other(bytes) => {
+                let bytes = &bytes;
+                let datagram = Datagram { bytes, ..*datagram };
+                self.flows.forward(index, now, &datagram, effects);
+            }
+            Exchanged::Nothing => {}
+        }
     }
 
     /// Whether a datagram is of a connection that is known, and how that is known.
@@ -193,7 +245,8 @@ impl QuicFlows {
             key,
             server,
             connection,
-            is_validated,
+            address,
+            retried,
         } = new;
         let shared = connection.shared;
         let server = match server {
@@ -206,7 +259,11 @@ impl QuicFlows {
         match opened {
             Ok(index) => {
                 if let Some(flow) = self.flows.table.get_mut(index) {
-                    flow.is_validated = is_validated;
+                    flow.address = address;
+                }
+                if let Some(original) = retried {
+                    self.exchanges.begin(index, original);
+                    self.note(index);
                 }
                 self.index(Indexed::first(index));
                 self.index(Indexed::server(index));
@@ -231,6 +288,8 @@ impl QuicFlows {
         let (true, Some(ends)) = (is_chosen, ends) else {
             return;
         };
+        // It knows the client now, whatever its token.
+        self.exchanges.end(index);
         let key = self.ids.path_key(header.source, ends);
         let Some(flow) = self.flows.table.get(index) else {
             return;
@@ -260,10 +319,18 @@ impl QuicFlows {
         let Some(flow) = self.flows.table.get_mut(index) else {
             return;
         };
-        if flow.is_validated {
+        if flow.address == AddressProof::Shown {
             return;
         }
-        flow.is_validated = true;
+        flow.address = AddressProof::Shown;
+        self.note(index);
+    }
+
+    /// Remembers at which server the client's address was last.
+    fn note(&self, index: Index) {
+        let Some(flow) = self.flows.table.get(index) else {
+            return;
+        };
         let server = flow.server();
         let server = self.flows.servers.get(server).map(|it| it.id());
         if let (Some(server), Some((peer, _))) = (server, self.flows.table.ends(index)) {
@@ -311,6 +378,7 @@ impl QuicFlows {
     }
 
     fn forget(&mut self, index: Index, connection: &Connection) {
+        self.exchanges.end(index);
         self.unindex(connection.first, Indexed::first(index));
         self.unindex(connection.server, Indexed::server(index));
         self.ids.leave(connection.shared);
@@ -377,8 +445,35 @@ impl DatagramHandler for QuicHandler {
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, effects: &mut Effects) {
         let quic = &mut *self.0.borrow_mut();
         match quic.flow_of(now, datagram, effects) {
-            Ok(index) => quic.flows.forward(index, now, datagram, effects),
+            Ok(index) => quic.forward(index, now, datagram, effects),
             Err(dropped) => quic.flows.figures.count_dropped(dropped),
+        }
+    }
+
+    fn on_open(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        local: SocketAddr,
+        effects: &mut Effects,
+    ) {
+        let quic = &mut *self.0.borrow_mut();
+        let Some(index) = quic.flows.table.of_session(session) else {
+            return;
+        };
+        let (Some(key), Some((peer, ours))) =
+            (&quic.flows.plan.retry_key, quic.flows.table.ends(index))
+        else {
+            return;
+        };
+        for (ecn, bytes) in quic.exchanges.opened(index, local, key) {
+            let datagram = Datagram {
+                local: ours,
+                peer,
+                ecn,
+                bytes: &bytes,
+            };
+            quic.flows.forward(index, now, &datagram, effects);
         }
     }
 
@@ -398,8 +493,8 @@ impl DatagramHandler for QuicHandler {
             quic.learn(index, bytes);
         }
         let flow = quic.flows.table.get(index);
-        let is_validated = flow.is_some_and(|flow| flow.is_validated);
-        let most = (!is_validated).then_some(BEFORE_VALIDATION);
+        let is_limited = flow.is_none_or(|flow| flow.address == AddressProof::Missing);
+        let most = is_limited.then_some(BEFORE_VALIDATION);
         quic.flows.reply(index, now, (ecn, bytes), most, effects);
     }
 

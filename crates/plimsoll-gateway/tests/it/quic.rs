@@ -20,10 +20,21 @@ struct Backend {
 
 impl Backend {
     fn new(leaf: &Leaf, name: &'static str, retry: bool) -> Self {
+        Self::with(leaf, name, retry, |_| {})
+    }
+
+    /// - `retry`: a client whose address is not validated is sent back.
+    fn with(
+        leaf: &Leaf,
+        name: &'static str,
+        retry: bool,
+        configure: impl FnOnce(&mut quinn::ServerConfig),
+    ) -> Self {
         let mut tls = leaf.server_config();
         tls.alpn_protocols = vec![b"echo".to_vec()];
         let config = QuicServerConfig::try_from(tls).unwrap();
-        let config = quinn::ServerConfig::with_crypto(Arc::new(config));
+        let mut config = quinn::ServerConfig::with_crypto(Arc::new(config));
+        configure(&mut config);
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let endpoint = quinn::Endpoint::server(config, any).unwrap();
         let address = endpoint.local_addr().unwrap();
@@ -322,6 +333,136 @@ fn a_server_may_send_clients_back_to_prove_their_address() {
     });
 }
 
+/// A secret in a file, and its file's folder.
+fn secret() -> (tempfile::TempDir, String, [u8; 64]) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("quic.key");
+    let secret = std::array::from_fn(|at| u8::try_from(at).unwrap());
+    std::fs::write(&file, secret).unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    (folder, file, secret)
+}
+
+#[test]
+fn clients_prove_their_address_to_the_gateway_and_stock_servers_take_its_word() {
+    run(async {
+        let leaf = Leaf::self_signed(&["localhost"]);
+        let (_folder, file, secret) = secret();
+        // As the documentation has it for servers of quinn.
+        let key = ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&secret);
+        // It would send back every client whose token it does not understand, and no client goes back twice.
+        let server = |name| {
+            Backend::with(&leaf, name, true, |config| {
+                config.token_key(Arc::new(key.clone()));
+            })
+        };
+        let (one, two) = (server("1"), server("2"));
+        let gateway = gateway(
+            &format!("{{ to = \"edge\", retry_key = \"{file}\" }}"),
+            &format!(
+                "[upstream.edge]\nservers = [\"{}\", \"{}\"]",
+                one.url(),
+                two.url()
+            ),
+        );
+        let dropped = |reason: &str| {
+            let reason = format!("reason=\"{reason}\"");
+            metric(&gateway, "datagrams_dropped_total", &reason)
+        };
+        let mut names = std::collections::BTreeSet::new();
+        for _ in 0..16 {
+            let client = client(&leaf);
+            let connection = connect(&client, gateway.address()).await;
+            let name = exchange(&connection, &vec![1; 100_000]).await;
+            client
+                .rebind(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
+                .unwrap();
+            assert_eq!(exchange(&connection, b"after").await, name);
+            names.insert(name);
+        }
+        assert_eq!(names.len(), 2);
+        // A client that hears nothing in time asks again.
+        assert!(dropped("retry") >= 16, "{}", dropped("retry"));
+        for reason in ["retry_token", "amplification", "malformed"] {
+            assert_eq!(dropped(reason), 0, "{reason}");
+        }
+    });
+}
+
+#[test]
+fn http3_of_another_process_takes_the_word_of_the_gateway() {
+    let (_folder, file, _) = secret();
+    let server = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ self_signed = true }}\nhttp3 = {{ retry_key = \"{file}\" }}\n\
+        [[route]]\nrespond = {{ body = \"hello\" }}\n"
+    ));
+    let between = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nquic = {{ to = \"udp://{}\", retry_key = \"{file}\" }}\n\
+        [admin]\naddress = \"127.0.0.1:0\"\n",
+        server.address()
+    ));
+    let client = crate::server::gateway(
+        &[&format!("https://{}", between.address())],
+        "protocol = \"http3\"\ntls = { insecure = true }",
+    );
+    for _ in 0..3 {
+        let received = crate::client::get(client.address(), "/");
+        assert_eq!((received.status, received.text().as_str()), (200, "hello"));
+    }
+    assert!(metric(&between, "datagrams_dropped_total", "\"retry\"") >= 1);
+    assert_eq!(metric(&between, "flows_total", "quic"), 1);
+}
+
+#[test]
+fn a_token_is_worth_nothing_at_another_address_and_no_flow_begins_without() {
+    let peer = udp::Peer::new("x");
+    let (_folder, file, _) = secret();
+    let gateway = gateway(
+        &format!(
+            "{{ to = \"udp://{}\", retry_key = \"{file}\" }}",
+            peer.address
+        ),
+        "",
+    );
+    let at = gateway.address();
+    let client = udp::client();
+    for number in 0..100 {
+        let mut packet = initial(&[]);
+        packet[6] = number;
+        client.send_to(&packet, at).unwrap();
+        let mut buffer = [0; 2048];
+        let (length, _) = client.recv_from(&mut buffer).unwrap();
+        // No more than a third of what came, so that forged addresses are of no use.
+        assert!(buffer[0] >= 0xf0 && length < 200, "{length}");
+        assert_eq!(buffer[5..10], [4, 9, 9, 9, 9], "the client's connection ID");
+        if number < 99 {
+            continue;
+        }
+        assert_eq!(metric(&gateway, "flows_total", "quic"), 0);
+        let (ours, rest) = buffer[11..length].split_at(8);
+        let token = &rest[..rest.len() - 16];
+        let mut second = initial(token);
+        second[6..14].copy_from_slice(ours);
+        let other = udp::client();
+        other.send_to(&second, at).unwrap();
+        let dropped = |reason: &str| metric(&gateway, "datagrams_dropped_total", reason);
+        eventually(|| dropped("retry_token") == 1);
+        assert_eq!(metric(&gateway, "flows_total", "quic"), 0);
+        client.send_to(&second, at).unwrap();
+        eventually(|| metric(&gateway, "flows_total", "quic") == 1);
+    }
+}
+
+/// A packet with a token that looks like the first of a connection, and cannot be decrypted.
+fn initial(token: &[u8]) -> Vec<u8> {
+    let mut packet = packet(0xc0, 1, 19);
+    packet.extend(u16::try_from(0x4000 | token.len()).unwrap().to_be_bytes());
+    packet.extend(token);
+    packet.extend((0x4000_u16 + 1200).to_be_bytes());
+    packet.resize(packet.len() + 1200, 7);
+    packet
+}
+
 /// A packet with a long header and a connection ID of eight bytes, filled up to `length`.
 fn packet(first: u8, version: u32, length: usize) -> Vec<u8> {
     let mut packet = vec![first];
@@ -415,6 +556,17 @@ servers = ["udp://10.0.0.1:443", { url = "udp://10.0.0.2:443", weight = 2 }]
     let document = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
     let schema: serde_json::Value = serde_json::from_str(plimsoll_server::config::SCHEMA).unwrap();
     jsonschema::validate(&schema, &document).unwrap();
+    let short = r#"
+[[listen]]
+address = "127.0.0.1:0"
+quic = { to = "udp://10.0.0.1:443", retry_key = "/dev/null" }
+"#;
+    let problems = compiled(short).unwrap_err();
+    assert!(
+        problems[0].to_string().contains("has fewer than 32 bytes"),
+        "{}",
+        problems[0]
+    );
     let wrong = "[[listen]]\naddress = \"127.0.0.1:0\"\nquic = { amplification = 3 }\n";
     let problems = compiled(wrong).unwrap_err();
     let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();

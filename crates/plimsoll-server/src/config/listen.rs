@@ -1,6 +1,7 @@
 //! `[[listen]]`.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::config::acme::Acme;
 use crate::config::action::Listened;
 use crate::config::address::{address, check_http, check_udp, mode};
 use crate::config::document::{Table, Value, as_text, with_causes};
+use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::Middleware;
@@ -120,7 +122,7 @@ pub(super) fn compile(
             on_demand,
             ..
         } = secured;
-        let http3 = http3(&mut table, tls.is_some());
+        let http3 = http3(&mut table, tls.is_some(), context.directory());
         let to_tls = to_tls(&mut table);
         let shown = address.as_ref().map(ToString::to_string);
         let identity = context.identity(&format!("listener {}", shown.unwrap_or_default()));
@@ -279,16 +281,18 @@ fn layered(
 }
 
 /// `true`, or a table with the port that is advertised to clients.
-fn http3(table: &mut Table<'_>, has_tls: bool) -> Option<Http3Plan> {
+fn http3(table: &mut Table<'_>, has_tls: bool, directory: &Path) -> Option<Http3Plan> {
     let value = table.take("http3")?;
     if value.is_false() {
         return None;
     }
     let mut settings = value.table_or_true()?;
     let advertised = settings.count("advertise", 1..=65_535);
+    let retry_key = retry_key(&mut settings, directory);
     settings.finish();
     let plan = Http3Plan {
         advertised: advertised.and_then(|port| u16::try_from(port).ok()),
+        retry_key,
     };
     if !has_tls && !table.was_given("tls") {
         table.wrong(

@@ -387,7 +387,12 @@ fn http3_is_for_tls() {
     };
     let tls = "tls = [{ self_signed = true }]\n";
     assert_eq!(http3(&format!("{tls}http3 = false")), Ok(None));
-    let is_on = |advertised| Ok(Some(Http3Plan { advertised }));
+    let is_on = |advertised| {
+        Ok(Some(Http3Plan {
+            advertised,
+            ..Http3Plan::default()
+        }))
+    };
     assert_eq!(http3(&format!("{tls}http3 = true")), is_on(None));
     let elsewhere = format!("{tls}http3 = {{ advertise = 443 }}");
     assert_eq!(http3(&elsewhere), is_on(Some(443)));
@@ -398,6 +403,11 @@ fn http3_is_for_tls() {
     let mistake = http3("http3 = true").unwrap_err();
     assert!(mistake.contains("QUIC is always encrypted"), "{mistake}");
     assert!(http3(&format!("{tls}http3 = {{ advertise = 0 }}")).is_err());
+    let mistake = http3(&format!("{tls}http3 = {{ retry_key = \"none\" }}")).unwrap_err();
+    assert!(
+        mistake.contains("http3.retry_key: cannot read"),
+        "{mistake}"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use plimsoll_wire::RetryKey;
 use plimsoll_wire::tls::OnDemandCertificates;
 
 use crate::action::MakeAction;
@@ -106,10 +107,12 @@ pub enum Serves {
 }
 
 /// Settings of HTTP/3 beside HTTP/1 and HTTP/2.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Http3Plan {
     /// The UDP port that is advertised to clients, where it is not that of the socket.
     pub advertised: Option<u16>,
+    /// What it has in common with a gateway that sends clients Retry packets.
+    pub retry_key: Option<RetryKey>,
 }
 
 impl Serves {
@@ -133,9 +136,9 @@ impl Serves {
         match self {
             Self::Http {
                 tls: Some(tls),
-                http3: Some(_),
+                http3: Some(http3),
                 ..
-            } => server_config(tls, limits).map(Some),
+            } => server_config(tls, limits, http3.retry_key.as_ref()).map(Some),
             Self::Quic(plan) => raw_config(plan).map(Some),
             Self::Http { .. } | Self::Stream { .. } | Self::Datagram(_) => Ok(None),
         }

@@ -42,6 +42,18 @@ pub trait DatagramHandler {
     /// Called for each datagram of a client.
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, effects: &mut Effects);
 
+    /// Called once the socket to the upstream of a session is open, if the handler wants to know its address.
+    ///
+    /// - `local`: the address that the upstream sees, unless something on the way replaces it.
+    fn on_open(
+        &mut self,
+        _now: Instant,
+        _session: SessionId,
+        _local: SocketAddr,
+        _effects: &mut Effects,
+    ) {
+    }
+
     /// Called for each datagram of the upstream of a session.
     fn on_reply(
         &mut self,

@@ -27,7 +27,7 @@ enum Entry {
         ecn: Option<EcnCodepoint>,
         bytes: Range<usize>,
     },
-    Open(SessionId, SocketAddr),
+    Open(SessionId, SocketAddr, bool),
     Send(SessionId, Option<EcnCodepoint>, Range<usize>),
     Close(SessionId),
 }
@@ -52,6 +52,8 @@ pub enum Effect<'a> {
         session: SessionId,
         /// Where to.
         upstream: SocketAddr,
+        /// Whether the handler is told its address.
+        is_told: bool,
     },
     /// Sends a datagram to the upstream of a session.
     Send {
@@ -134,9 +136,10 @@ impl Effects {
                 ecn: *ecn,
                 bytes: content(bytes),
             },
-            Entry::Open(session, upstream) => Effect::Open {
+            Entry::Open(session, upstream, is_told) => Effect::Open {
                 session: *session,
                 upstream: *upstream,
+                is_told: *is_told,
             },
             Entry::Send(session, ecn, bytes) => Effect::Send {
                 session: *session,
@@ -167,8 +170,11 @@ impl Effects {
     }
 
     /// Opens a socket to `upstream`, before anything is sent by it.
-    pub fn open(&mut self, session: SessionId, upstream: SocketAddr) {
-        self.entries.push(Entry::Open(session, upstream));
+    ///
+    /// - `is_told`: whether the handler is told the address of the socket, by
+    ///   [`on_open`](crate::DatagramHandler::on_open); that takes a system call.
+    pub fn open(&mut self, session: SessionId, upstream: SocketAddr, is_told: bool) {
+        self.entries.push(Entry::Open(session, upstream, is_told));
     }
 
     /// Sends a datagram to the upstream of a session.
@@ -241,7 +247,7 @@ mod tests {
         }
         effects.send(two, None, b"pq");
         effects.send(two, Some(EcnCodepoint::Ce), b"rs");
-        effects.open(SessionId(3), here);
+        effects.open(SessionId(3), here, false);
         effects.reply(here, there, None, b"tu");
         effects.reply(here, there, None, b"vw");
         effects.reply(there, here, None, b"xy");

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::pending;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
@@ -34,8 +34,11 @@ const TURN: usize = 32;
 /// Sessions whose places are kept when they are gone.
 const FEW_SESSIONS: usize = 1024;
 
-/// How often in a row what a handler does about a failure may fail itself.
-const MOST_FAILURES: usize = 4;
+/// How often in a row a handler is told what became of what it wanted.
+const MOST_OUTCOMES: usize = 4;
+
+/// What became of a session that a handler wanted to open: the address of its socket.
+type Outcome = (SessionId, Result<SocketAddr, io::ErrorKind>);
 
 /// A UDP listener on one worker.
 pub(crate) struct DatagramListener {
@@ -334,14 +337,17 @@ impl DatagramListener {
         } = &mut *state;
         let before = handler.next_wake();
         call(sessions, &mut **handler, now, effects);
-        for _ in 0..MOST_FAILURES {
+        for _ in 0..MOST_OUTCOMES {
             if effects.is_empty() {
                 break;
             }
-            let failures = self.carry_out(effects, sessions);
+            let outcomes = self.carry_out(effects, sessions);
             effects.clear();
-            for (session, error) in failures {
-                handler.on_failure(now, session, error, effects);
+            for (session, outcome) in outcomes {
+                match outcome {
+                    Ok(local) => handler.on_open(now, session, local, effects),
+                    Err(error) => handler.on_failure(now, session, error, effects),
+                }
             }
         }
         effects.clear();
@@ -355,13 +361,13 @@ impl DatagramListener {
         self.count_sessions(self.remaining(sessions.len()));
     }
 
-    /// Carries out every effect; returns the sessions that could not be opened.
+    /// Carries out every effect; returns the sessions that could not be opened, and those whose address is wanted.
     fn carry_out(
         &self,
         effects: &Effects,
         sessions: &mut HashMap<SessionId, UpstreamSocket>,
-    ) -> Vec<(SessionId, io::ErrorKind)> {
-        let mut failures = Vec::new();
+    ) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
         // Sockets of one port are the same to those who get what they send.
         let socket = &self.sockets[0];
         let most = socket.most_segments();
@@ -392,7 +398,11 @@ impl DatagramListener {
                 Effect::Close { session } => {
                     sessions.remove(&session);
                 }
-                Effect::Open { session, upstream } => {
+                Effect::Open {
+                    session,
+                    upstream,
+                    is_told,
+                } => {
                     let most = self.worker.limits().connections;
                     let opened = if sessions.len() < most {
                         self.upstreams.open(upstream, session.0)
@@ -402,15 +412,18 @@ impl DatagramListener {
                     };
                     match opened {
                         Ok(opened) => {
+                            if is_told && let Ok(local) = opened.local() {
+                                outcomes.push((session, Ok(local)));
+                            }
                             sessions.insert(session, opened);
                         }
                         // There is no descriptor or no port left, or no way to the upstream.
-                        Err(_) => failures.push((session, io::ErrorKind::QuotaExceeded)),
+                        Err(_) => outcomes.push((session, Err(io::ErrorKind::QuotaExceeded))),
                     }
                 }
             }
         }
-        failures
+        outcomes
     }
 }
 

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_wire::RetryKey;
+
 use crate::action::LocalFuture;
 use crate::message::connection::ConnectionInfo;
 use crate::protocol::http3::listener::Serve;
@@ -49,6 +51,8 @@ pub struct QuicPlan {
     pub stream_window: u32,
     /// How long nothing may pass.
     pub idle_timeout: Duration,
+    /// What it has in common with a gateway that sends clients Retry packets.
+    pub retry_key: Option<RetryKey>,
 }
 
 impl fmt::Debug for QuicPlan {

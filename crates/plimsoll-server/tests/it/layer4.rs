@@ -198,7 +198,7 @@ impl DatagramHandler for Relay {
         let (session, _) = known.unwrap_or_else(|| {
             sessions.next += 1;
             let session = SessionId(sessions.next);
-            effects.open(session, self.upstream);
+            effects.open(session, self.upstream, false);
             let opened = (session, datagram.local);
             sessions.by_peer.insert(datagram.peer, opened);
             opened

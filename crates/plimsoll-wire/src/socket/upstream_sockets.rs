@@ -14,6 +14,13 @@ use crate::socket::datagram::DatagramBuffer;
 #[derive(Debug)]
 pub struct UpstreamSocket(std::net::UdpSocket);
 
+impl UpstreamSocket {
+    /// Its own address: the one that its peer sees, unless something on the way replaces it.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
 /// The sockets of one task, by tokens that it chose.
 #[derive(Debug)]
 pub struct UpstreamSockets(system::Sockets);

@@ -26,7 +26,7 @@ fn a_million_connections_take_at_most_two_hundred_bytes_each() {
         let mut sockets = HashMap::<SessionId, i32>::new();
         for number in 0..FLOWS {
             let [a, b, c, d] = number.to_be_bytes();
-            let peer = std::net::SocketAddr::from(([10, b, c, d], 1000 + u16::from(a)));
+            let peer = SocketAddr::from(([10, b, c, d], 1000 + u16::from(a)));
             let shared = ids.key(&number.to_be_bytes());
             assert!(ids.enter(shared, 0));
             let connection = Connection {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h3::error::Code;
-use plimsoll_wire::{NUMBERED_ID_BYTES, SOCKET_NUMBER_BYTES};
+use plimsoll_wire::{NUMBERED_ID_BYTES, RetryKey, SOCKET_NUMBER_BYTES};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{
     ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, IdleTimeout, Incoming,
@@ -54,6 +54,7 @@ pub(crate) struct NoTls13;
 pub(crate) fn server_config(
     tls: &rustls::ServerConfig,
     limits: &Limits,
+    retry_key: Option<&RetryKey>,
 ) -> Result<ServerConfig, NoTls13> {
     let mut tls = tls.clone();
     tls.alpn_protocols = vec![b"h3".to_vec()];
@@ -73,9 +74,20 @@ pub(crate) fn server_config(
         // Connections without a request are closed all the same.
         .keep_alive_interval(Some(limits.idle_timeout / 3))
         .datagram_receive_buffer_size(None);
+    Ok(with_transport(crypto, transport, retry_key))
+}
+
+fn with_transport(
+    crypto: QuicServerConfig,
+    transport: TransportConfig,
+    retry_key: Option<&RetryKey>,
+) -> ServerConfig {
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(Arc::new(transport));
-    Ok(config)
+    if let Some(key) = retry_key {
+        config.token_key(Arc::new(key.of_servers().clone()));
+    }
+    config
 }
 
 /// Transport settings of QUIC for another protocol than HTTP/3.
@@ -95,9 +107,7 @@ pub(crate) fn raw_config(plan: &QuicPlan) -> Result<ServerConfig, NoTls13> {
         .max_idle_timeout(IdleTimeout::try_from(plan.idle_timeout).ok())
         .datagram_receive_buffer_size(Some(plan.datagram_bytes))
         .datagram_send_buffer_size(plan.datagram_bytes);
-    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(Arc::new(transport));
-    Ok(config)
+    Ok(with_transport(crypto, transport, plan.retry_key.as_ref()))
 }
 
 /// Serves a connection after its handshake, with the local address of the socket.

@@ -57,8 +57,8 @@ pub enum QuicHeaderError {
     ConnectionId,
 }
 
-const VERSION_1: u32 = 1;
-const VERSION_2: u32 = 0x6b33_43cf;
+pub(super) const VERSION_1: u32 = 1;
+pub(super) const VERSION_2: u32 = 0x6b33_43cf;
 
 impl<'a> QuicHeader<'a> {
     /// Bytes of a connection ID in the versions that are known (RFC 9000, section 17.2).
