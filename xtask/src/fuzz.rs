@@ -225,8 +225,11 @@ fn one(folder: &Path, target: &str, length: Duration) -> Result<Slice, Failure> 
     for made in [&corpus, &artifacts] {
         fs::create_dir_all(made).map_err(|error| error.to_string())?;
     }
+    // A new target has no seeds yet, and libFuzzer wants every folder that it is given.
+    let seeds = folder.join("seeds").join(target);
     let output = program(folder, target)
-        .args([&corpus, &folder.join("seeds").join(target)])
+        .arg(&corpus)
+        .args(seeds.is_dir().then_some(&seeds))
         .arg(format!("-max_total_time={}", length.as_secs()))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(["-print_final_stats=1", "-timeout=10", "-rss_limit_mb=2048"])
@@ -268,6 +271,7 @@ fn minimise(folder: &Path, target: &str) -> Outcome {
     if !corpus.is_dir() {
         return Ok(());
     }
+    fs::create_dir_all(&seeds).map_err(|error| error.to_string())?;
     // Named seeds stay: each is a case that somebody had a reason for. What else covers something is added.
     let output = program(folder, target)
         .args(["-merge=1", "-timeout=10", "-rss_limit_mb=2048"])
