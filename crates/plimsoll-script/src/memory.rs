@@ -7,6 +7,11 @@
 //! one is a multiple of 16 in a chunk that begins at a multiple of its length. Limits are those of the engine, which counts
 //! what [`Allocator::usable_size`] returns.
 
+#![expect(
+    clippy::cast_ptr_alignment,
+    reason = "chunks, blocks and headers are aligned to 8 bytes at least"
+)]
+
 use std::alloc::{Layout, alloc, dealloc, realloc};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -321,7 +326,7 @@ mod tests {
 
     fn take(memory: &mut SharedMemory, size: usize, fill: u8) -> Used {
         let block = memory.alloc(size);
-        assert!(!block.is_null() && block.addr() % 8 == 0, "{size}");
+        assert!(!block.is_null() && block.addr().is_multiple_of(8), "{size}");
         // SAFETY: the block is in use.
         assert!(unsafe { SharedMemory::usable_size(block) } >= size);
         // SAFETY: the block has this size.
