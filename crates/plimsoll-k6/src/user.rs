@@ -541,11 +541,7 @@ impl UserState {
         let on = self.shared.system_tags;
         let request = hop.request;
         let mut tags: Vec<Tag<'_>> = request.tags.iter().map(borrowed).collect();
-        let mut tag = |is_on: bool, name: &'static str, value: Cow<'_, str>| {
-            if is_on && !value.is_empty() {
-                tags.push((Cow::Borrowed(name), Cow::Owned(value.into_owned())));
-            }
-        };
+        let mut tag = |is_on: bool, name, value| push_tag(&mut tags, is_on, name, value);
         let name = request.name.as_deref();
         tag(on.method, "method", hop.method.into());
         tag(on.status, "status", hop.status.to_string().into());
@@ -642,6 +638,12 @@ impl UserState {
     pub(crate) fn verdict(&self, change: impl FnOnce(&mut Verdict)) {
         let verdict = self.shared.verdict.lock();
         change(&mut verdict.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn push_tag<'a>(tags: &mut Vec<Tag<'a>>, is_on: bool, name: &'static str, value: Cow<'a, str>) {
+    if is_on && !value.is_empty() {
+        tags.push((Cow::Borrowed(name), value));
     }
 }
 

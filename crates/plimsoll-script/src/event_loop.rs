@@ -267,6 +267,8 @@ impl<H: Host> Waiter<H> {
             if !ctx.execute_pending_job() {
                 return Ok(());
             }
+            // A job that threw leaves its exception behind.
+            ctx.catch();
         }
     }
 

@@ -57,9 +57,17 @@ const PARTS: [Part; 6] = [
     },
     Part {
         globals: &["DOMException"],
-        add: intrinsic::DOMException::add_intrinsic,
+        add: add_dom_exception,
     },
 ];
+
+/// # Safety
+///
+/// The context is alive and does not have it yet.
+unsafe fn add_dom_exception(ctx: std::ptr::NonNull<qjs::JSContext>) {
+    // SAFETY: as above. A negative result means that memory is short, which the first use reports.
+    unsafe { qjs::JS_AddIntrinsicDOMException(ctx.as_ptr()) };
+}
 
 /// Words by which a script can get at globals that it does not name.
 const REACHING: [&str; 4] = ["Function", "eval", "global", "globalThis"];

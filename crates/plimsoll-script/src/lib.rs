@@ -12,10 +12,10 @@
 //! This crate opens no socket and no clock: a driver performs the calls, tests drive fibers in virtual time. The budget
 //! of a fiber counts the time that it computes, not the time that it waits.
 
-// The engine's stack limit, its bytecode reader and the pointer to a coroutine's yielder have no safe interface.
+// The engine's stack limit, its memory, its bytecode reader and the pointer to a coroutine's yielder have no safe interface.
 #![expect(
     unsafe_code,
-    reason = "a few calls, each with its reason beside it, in fiber.rs, globals.rs, program.rs and vm.rs"
+    reason = "a few calls, each with its reason beside it, in fiber.rs, globals.rs, memory.rs, program.rs and vm.rs"
 )]
 
 mod limits;
@@ -29,6 +29,8 @@ mod globals;
 mod program;
 
 mod vm;
+
+mod memory;
 
 mod stack;
 

@@ -1,4 +1,4 @@
-//! Stacks of fibers, kept for the next one.
+//! Stacks of fibers, kept for the next one, and the memory of their engines.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,11 +8,12 @@ use corosensei::stack::DefaultStack;
 
 use crate::error::{ErrorKind, ScriptError};
 use crate::limits::Limits;
+use crate::memory::SharedMemory;
 
 /// Idle stacks that are kept; more are unmapped. A worker resumes about so many fibers between two that start.
 const KEPT: usize = 64;
 
-/// A pool of stacks with guard pages, for the fibers of one thread.
+/// A pool of stacks with guard pages, for the fibers of one thread, with the memory that its VMs share.
 ///
 /// The memory of a stack is taken by the pages that its fiber touches, not by its size. Two mappings belong to each, so
 /// `vm.max_map_count` bounds how many fibers can wait at once.
@@ -20,6 +21,7 @@ const KEPT: usize = 64;
 pub struct Stacks {
     bytes: usize,
     idle: Rc<RefCell<Vec<DefaultStack>>>,
+    memory: SharedMemory,
 }
 
 impl Stacks {
@@ -28,11 +30,17 @@ impl Stacks {
         Self {
             bytes: limits.stack + Limits::HEADROOM,
             idle: Rc::default(),
+            memory: SharedMemory::default(),
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What the engines of the thread allocate from.
+    pub(crate) fn memory(&self) -> SharedMemory {
+        self.memory.clone()
     }
 
     /// Fails if the system maps no more memory.
@@ -57,6 +65,6 @@ impl fmt::Debug for Stacks {
         f.debug_struct("Stacks")
             .field("bytes", &self.bytes)
             .field("idle", &self.idle.borrow().len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

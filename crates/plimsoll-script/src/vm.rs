@@ -86,7 +86,7 @@ impl<H: Host> Vm<H> {
     ) -> Result<Self, ScriptError> {
         let failed =
             |error: rquickjs::Error| ScriptError::new(ErrorKind::Engine(error.to_string()));
-        let runtime = Runtime::new().map_err(failed)?;
+        let runtime = Runtime::new_with_alloc(stacks.memory()).map_err(failed)?;
         runtime.set_memory_limit(limits.memory);
         // The stack of a fiber is the limit, whatever is configured.
         let most = stacks.bytes().saturating_sub(Limits::HEADROOM);
@@ -329,8 +329,8 @@ pub fn read_buffer<T>(
     buffer: &rquickjs::ArrayBuffer<'_>,
     read: impl FnOnce(&[u8]) -> T,
 ) -> Option<T> {
-    // SAFETY: `read` has no context, so no script runs that could change or detach the buffer meanwhile.
-    unsafe { buffer.as_bytes() }.map(read)
+    // `read` has no context, so no script runs that could change or detach the buffer meanwhile.
+    buffer.as_bytes().map(read)
 }
 
 /// Evaluation options of a text of plimsoll's own.

@@ -1,5 +1,7 @@
-//! Every command in README.md and docs/ has flags that exist, with values that they take.
+//! Every command in README.md and docs/ has flags that exist, with values that they take; and every flag that
+//! docs/migration.md names on plimsoll's side exists.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -120,4 +122,66 @@ fn commands_of_the_docs_have_flags_that_exist() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 100, "{count} commands were found");
+}
+
+/// Long and short flags of a command and all that are below it, and of scripts.
+fn flags(command: &clap::Command, found: &mut BTreeSet<String>) {
+    for argument in command.get_arguments() {
+        let longs = argument
+            .get_long_and_visible_aliases()
+            .into_iter()
+            .flatten();
+        found.extend(longs.map(|long| format!("--{long}")));
+        let hidden = argument.get_all_aliases().into_iter().flatten();
+        found.extend(hidden.map(|long| format!("--{long}")));
+        let shorts = argument
+            .get_short_and_visible_aliases()
+            .into_iter()
+            .flatten();
+        found.extend(shorts.map(|short| format!("-{short}")));
+    }
+    for inner in command.get_subcommands() {
+        flags(inner, found);
+    }
+}
+
+/// The flags that the rows of a page name for plimsoll: in the last column, and in the first where the last says that they
+/// are the same.
+fn named_flags(page: &str) -> Vec<(usize, String)> {
+    let mut named = Vec::new();
+    for (number, line) in page.lines().enumerate() {
+        let cells: Vec<_> = line.split(" | ").collect();
+        let [theirs, ours] = cells.as_slice() else {
+            continue;
+        };
+        let is_same = ours.starts_with("the same");
+        for cell in is_same.then_some(theirs).into_iter().chain([ours]) {
+            let spans = cell.split('`').skip(1).step_by(2);
+            // Spans that begin with a program are commands, which the other test parses.
+            let flags = spans.filter_map(|span| span.split([' ', '=']).next());
+            let flags = flags.filter(|it| it.starts_with('-') && it.len() > 1);
+            named.extend(flags.map(|flag| (number + 1, flag.to_owned())));
+        }
+    }
+    named
+}
+
+#[test]
+#[cfg(feature = "k6")]
+fn flags_that_others_come_to_exist() {
+    let mut known = BTreeSet::new();
+    flags(&Cli::command(), &mut known);
+    flags(&crate::cli::ScriptCli::command(), &mut known);
+    let page = fs::read_to_string(Path::new(WORKSPACE).join("docs/migration.md")).unwrap();
+    let named = named_flags(&page);
+    let unknown: Vec<_> = named
+        .iter()
+        .filter(|(_, flag)| !known.contains(flag))
+        .map(|(line, flag)| format!("docs/migration.md:{line}: {flag}"))
+        .collect();
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+    assert!(named.len() > 100, "{} flags were found", named.len());
+    let made_up = "| `-n` | the same; `--made-up FILE` |\n| `--theirs` | none |";
+    let flags: Vec<_> = named_flags(made_up).into_iter().map(|it| it.1).collect();
+    assert_eq!(flags, ["-n", "--made-up"]);
 }

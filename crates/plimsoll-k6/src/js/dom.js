@@ -521,7 +521,8 @@ export class Element {
     this.#node = node;
     this.#selection = selection;
     const accessors = ACCESSORS[node.name];
-    if (accessors) Object.assign(this, accessors(node, this));
+    const one = { it: (other) => this.#wrap(other), all: (others) => this.#all(others) };
+    if (accessors) Object.assign(this, accessors(node, this, one));
   }
   static nodeOf(element) {
     return element.#node;
@@ -668,19 +669,23 @@ export class Element {
   }
 }
 
-// Attributes as functions: `name`, `name:attribute`, `?flag`, `#number`, `@URL`.
+// Attributes as functions: `name`, `name:attribute`, `?flag`, `#number=default`, `@URL`, and `name{a,b,c}` for one of these values,
+// the last one by default (`?` for none at all). The names, defaults and gaps are k6's.
+const WORD = /^([?#@]?)(\w+)(?::([\w-]+))?(?:=(-?\d+))?(?:\{(.*)\})?$/;
+
 const reflected = (words) => {
-  const made = words.split(" ").map((word) => {
-    const [, kind, name, attribute = name.toLowerCase()] = /^([?#@]?)(\w+)(?::(.+))?$/.exec(word);
-    return [name, kind, attribute];
+  const made = words.split(" ").filter(Boolean).map((word) => {
+    const [, kind, name, attribute = name.toLowerCase(), number = "0", choices] = WORD.exec(word);
+    return { kind, name, attribute, number: Number(number), choices: choices?.split(",") };
   });
   return (node, element) => {
     const functions = {};
-    for (const [name, kind, attribute] of made) {
+    for (const { kind, name, attribute, number, choices } of made) {
       functions[name] = () => {
         const text = node.attribute(attribute);
+        if (choices) return choices.includes(text) && text !== "?" ? text : choices.at(-1) === "?" ? undefined : choices.at(-1);
         if (kind === "?") return text !== undefined;
-        if (kind === "#") return Number.parseInt(text, 10) || 0;
+        if (kind === "#") return /^[+-]?\d+$/.test(text) ? Number(text) : number;
         return kind === "@" && text !== undefined ? resolved(text, element) : (text ?? "");
       };
     }
@@ -696,138 +701,247 @@ const resolved = (text, element) => {
   }
 };
 
-const FIELD = "name ?disabled ?autofocus value type ?required formAction formEnctype formMethod formTarget ?formNoValidate";
-const MEDIA = "@src ?controls ?autoplay ?loop muted:muted preload crossOrigin mediaGroup currentSrc:src ?defaultMuted:muted";
-const CELL = "#colSpan #rowSpan headers abbr scope";
+const ENCTYPES = "{multipart/form-data,text/plain,application/x-www-form-urlencoded}";
+const REFERRER = "referrerPolicy{no-referrer,no-referrer-when-downgrade,origin,origin-when-cross-origin,unsafe-url,}";
+const CROSS_ORIGIN = "crossOrigin{anonymous,use-credentials,?}";
+const LINK = `@href target download rel hrefLang type accessKey ${REFERRER}`;
+const MEDIA = `@src ?controls ?autoplay ?loop ?muted preload{metadata,none,auto} ${CROSS_ORIGIN} mediaGroup currentSrc:src ?defaultMuted:muted`;
+const CELL = "#colSpan=1 #rowSpan=1 headers";
+const INPUTS =
+  "button,checkbox,color,date,datetime-local,email,file,hidden,image,month,number,password,radio,range,reset,search,submit,tel,time,url,week,text";
 const WORDS = {
-  a: "@href target download rel hreflang type name accessKey media",
-  area: "@href target download rel hreflang type alt coords shape accessKey media",
+  a: LINK,
+  area: LINK,
   audio: MEDIA,
   base: "@href target",
   blockquote: "@cite",
-  button: FIELD,
-  canvas: "#width #height",
-  col: "#span",
+  button: "name accessKey ?disabled ?autofocus #tabIndex type{button,menu,reset,submit}",
+  canvas: "#width=150 #height=150",
   data: "value",
-  del: "@cite datetime:datetime dateTime",
-  embed: "height width src type",
+  del: "cite datetime",
+  embed: "height width @src type",
   fieldset: "name ?disabled",
-  form: "name @action enctype encoding:enctype method target ?noValidate autocomplete acceptCharset:accept-charset",
-  iframe: "name @src srcdoc width height sandbox ?allowFullscreen referrerPolicy",
-  img: "@src alt srcset sizes #width #height useMap ?isMap crossOrigin name",
-  input: `${FIELD} ?checked ?defaultChecked:checked defaultValue:value placeholder ?readonly ?multiple pattern min max step accept alt src autocomplete #maxLength #minLength #size`,
-  ins: "@cite dateTime",
+  form: `name @action enctype${ENCTYPES} encoding:enctype${ENCTYPES} target ?noValidate autocomplete{off,on} acceptCharset:accept-charset`,
+  iframe: `name @src width height ?allowfullscreen ${REFERRER}`,
+  img: `@src @currentSrc:src alt srcset sizes #width #height useMap ?isMap ${CROSS_ORIGIN} name ${REFERRER}`,
+  input: `name accessKey ?disabled ?autofocus value type{${INPUTS}} ?required ?checked ?defaultChecked:checked defaultValue:value placeholder ?readonly ?multiple pattern min max step accept alt @src width height dirName autocomplete{off,on} #maxLength=-1 #size #tabIndex`,
+  ins: "cite datetime",
+  keygen: "?autofocus challenge ?disabled keytype{DSA,EC,RSA} name",
   label: "htmlFor:for",
-  li: "#value type",
-  link: "@href rel type media hreflang crossOrigin referrerPolicy",
+  legend: "accessKey",
+  li: "#value type{1,a,A,i,I,disc,square,circle,}",
+  link: `@href rel type media hreflang target ${CROSS_ORIGIN} ${REFERRER}`,
   map: "name",
-  meta: "name content httpEquiv:http-equiv",
-  object: "@data type name useMap width height ?typeMustMatch",
-  ol: "?reversed #start type",
+  meta: "name content httpEquiv:http-equiv{default-style,refresh,content-type}",
+  meter: "#min #max #high #low #optimum",
+  object: "@data type name useMap width height ?typeMustMatch #tabIndex",
+  ol: "?reversed #start type{a,A,i,I,1}",
   optgroup: "?disabled label",
-  option: "?selected ?defaultSelected:selected ?disabled",
+  option: "?selected ?defaultSelected:selected",
+  output: "htmlFor:for name",
   param: "name value",
-  q: "@cite",
-  script: "@src type charset ?async ?defer ?noModule crossOrigin",
-  select: "name ?disabled ?multiple ?required ?autofocus",
-  source: "@src type srcset sizes media",
-  style: "media type",
+  pre: "name value",
+  script: `@src type charset ?async ?defer ?noModule crossOrigin`,
+  select: "name ?disabled ?multiple ?required ?autofocus #tabIndex",
+  source: "@src type srcset sizes media keySystem",
+  style: "media",
   table: "?sortable",
   td: CELL,
-  textarea: "name ?disabled ?readOnly ?required ?autofocus placeholder #cols #rows wrap #maxLength #minLength defaultValue:value",
-  th: CELL,
-  time: "dateTime",
-  track: "@src kind label srclang ?default",
-  video: `${MEDIA} #width #height @poster`,
+  textarea:
+    "value defaultValue:value accessKey #tabIndex ?readOnly ?required placeholder #cols #rows wrap{hard,off,soft} #maxLength autocomplete{off,on} autocapitalize{none,off,characters,words,sentences}",
+  th: `${CELL} abbr scope{row,col,colgroup,rowgroup,} ?sorted`,
+  time: "datetime",
+  track: "@src kind{captions,descriptions,chapters,metadata,subtitle} label srclang ?default",
+  ul: "type",
+  video: MEDIA,
 };
 
 const URL_PARTS = "href origin protocol username password host hostname port pathname search hash".split(" ");
 
-// What is more than an attribute.
-const MORE = {
-  a: (node, element) => ({
-    text: () => node.text,
-    relList: () => (node.attribute("rel") ?? "").split(/\s+/).filter(Boolean),
-    ...Object.fromEntries(
-      URL_PARTS.slice(1).map((part, index) => [
-        part,
-        () => {
-          try {
-            return native.of("url").parseUrl(node.attribute("href") ?? "", element.selection().url || undefined)[index + 1];
-          } catch {
-            return "";
-          }
-        },
-      ]),
-    ),
-  }),
-  option: (node) => ({
-    text: () => node.text,
-    value: () => node.attribute("value") ?? node.text,
-    label: () => node.attribute("label") ?? node.text,
-    index: () => node.siblings.filter((it) => it.name === "option").indexOf(node),
-  }),
-  select: (node, element) => {
-    const options = () => element.getElementsByTagName("option");
-    return {
-      options,
-      length: () => options().length,
-      selectedOptions: () => options().filter((it) => it.hasAttribute("selected")),
-      selectedIndex: () => options().findIndex((it) => it.hasAttribute("selected")),
-      size: () => Number.parseInt(node.attribute("size"), 10) || 0,
-      type: () => (node.attribute("multiple") === undefined ? "select-one" : "select-multiple"),
-      value: () => [valueOf(node)].flat()[0] ?? "",
-    };
-  },
-  textarea: (node) => ({ value: () => node.text, length: () => node.text.length, type: () => "textarea" }),
-  title: (node) => ({ text: () => node.text }),
-  script: (node) => ({ text: () => node.text }),
-  form: (node, element) => {
-    const elements = () => element.querySelectorAll("input,select,textarea,button,fieldset,object,output");
-    return { elements, length: () => elements().length, method: () => (node.attribute("method") ?? "get").toLowerCase() };
-  },
-  table: (node, element) => ({
-    caption: () => element.querySelector("caption"),
-    tHead: () => element.querySelector("thead"),
-    tFoot: () => element.querySelector("tfoot"),
-    tBodies: () => element.querySelectorAll("tbody"),
-    rows: () => element.querySelectorAll("tr"),
-  }),
-  tr: (node, element) => ({
-    cells: () => element.querySelectorAll("td,th"),
-    sectionRowIndex: () => node.siblings.filter((it) => it.name === "tr").indexOf(node),
-    rowIndex: () => {
-      const table = parentsOf(node).find((it) => it.name === "table");
-      return table ? [...table.descendants()].filter((it) => it.name === "tr").indexOf(node) : -1;
-    },
-  }),
-  td: (node) => ({ cellIndex: () => node.siblings.indexOf(node) }),
+// One part of the URL of a link. A relative one without a page has no origin, and its path is what it says.
+const partOf = (node, element, part) => {
+  const href = node.attribute("href");
+  if (href === undefined) return part === "protocol" ? ":" : "";
+  const read = (base) => native.of("url").parseUrl(href, base)[URL_PARTS.indexOf(part)];
+  try {
+    const text = read(element.selection().url || undefined);
+    return part === "protocol" ? text.slice(0, -1) : text;
+  } catch {
+    if (part === "protocol") return ":";
+    if (!["pathname", "search", "hash"].includes(part)) return "";
+  }
+  try {
+    const text = read("http://localhost/");
+    return part === "pathname" && !href.startsWith("/") ? text.slice(1) : text;
+  } catch {
+    return "";
+  }
 };
-MORE.area = MORE.a;
-MORE.th = MORE.td;
-const FORM_FIELDS = "button fieldset input keygen label legend meter object option output progress select textarea".split(" ");
-const formOf = (node, element) => ({
-  form: () => {
-    const id = node.attribute("form");
-    const root = element.ownerDocument();
-    if (id !== undefined) return root.querySelectorAll("form").find((it) => it.id() === id);
-    const form = parentsOf(node).find((it) => it.name === "form");
-    return form && root.querySelectorAll("form").find((it) => Element.nodeOf(it) === form);
-  },
-  labels: () => {
-    const id = node.attribute("id");
-    const labels = element.ownerDocument().querySelectorAll("label");
-    return labels.filter((it) => (id !== undefined && it.getAttribute("for") === id) || it.contains(element));
-  },
+
+const words = (text) => (text === undefined || text === "" ? [] : text.split(" "));
+const listOf = (name) => name.split(",").map((it) => it.trim());
+const closest = (node, names) => [node, ...parentsOf(node)].find((it) => listOf(names).includes(it.name));
+const above = (node, names) => parentsOf(node).find((it) => listOf(names).includes(it.name));
+const within = (node, names) => [...(node?.descendants() ?? [])].filter((it) => listOf(names).includes(it.name));
+const rootOf = (node) => parentsOf(node).at(-1) ?? node;
+const byId = (node, id) => [...rootOf(node).descendants()].find((it) => it.attribute("id") === id);
+const valueOrHtml = (node) => node.attribute("value") ?? inner(node);
+const ownerForm = (node) => {
+  const id = node.attribute("form");
+  return closest(node, "form") ?? (id ? byId(node, id) : undefined);
+};
+
+const link = (node, element) => ({
+  text: () => node.text,
+  relList: () => words(node.attribute("rel")),
+  ...Object.fromEntries(URL_PARTS.slice(1).map((part) => [part, () => partOf(node, element, part)])),
 });
 
+// What buttons and inputs override of their form.
+const submitted = (node, element) => {
+  const own = (name) => node.attribute(`form${name}`) ?? ownerForm(node)?.attribute(name);
+  return {
+    formAction: () => {
+      const page = element.selection().url;
+      const action = own("action") ?? "";
+      return page ? (action === "" ? page : resolved(action, element)) : action;
+    },
+    formEnctype: () => (["multipart/form-data", "text/plain"].includes(own("enctype")) ? own("enctype") : "application/x-www-form-urlencoded"),
+    formMethod: () => ((own("method") ?? "").toLowerCase() === "post" ? "post" : "get"),
+    formNoValidate: () => own("novalidate") !== undefined,
+    formTarget: () => own("target") ?? "",
+  };
+};
+
+const media = (node, element, one) => ({ textTracks: () => one.all(within(node, "track")) });
+const rows = (node, element, one) => ({ rows: () => one.all(within(node, "tr")) });
+const cell = (node) => ({
+  cellIndex: () => (above(node, "tr") ? within(above(node, "tr"), "th,td").indexOf(node) : -1),
+});
+
+// What is more than an attribute. `one` makes elements: `it(node)`, `all(nodes)`.
+const MORE = {
+  a: link,
+  area: link,
+  audio: media,
+  video: media,
+  button: (node, element) => ({ ...submitted(node, element), value: () => valueOrHtml(node) }),
+  datalist: (node, element, one) => ({ options: () => one.all(within(node, "option")) }),
+  fieldset: (node, element, one) => ({
+    type: () => "fieldset",
+    elements: () => one.all(within(node, "input,select,button,textarea")),
+    validity: () => undefined,
+  }),
+  form: (node, element, one) => {
+    const elements = () => within(node, "input,select,button,textarea,fieldset");
+    return {
+      elements: () => one.all(elements()),
+      length: () => elements().length,
+      method: () => (node.attribute("method") === "post" ? "post" : "get"),
+    };
+  },
+  input: (node, element, one) => ({
+    ...submitted(node, element),
+    list: () => {
+      const id = node.attribute("list");
+      if (!id || ["hidden", "checkbox", "radio", "file", "button"].includes(node.attribute("type"))) return undefined;
+      return one.it(within(rootOf(node), "datalist").find((it) => it.attribute("id") === id));
+    },
+  }),
+  keygen: () => ({ type: () => "keygen" }),
+  label: (node, element, one) => ({
+    control: () => (node.attribute("for") === undefined ? undefined : one.it(byId(node, node.attribute("for")))),
+  }),
+  link: (node) => ({ relList: () => words(node.attribute("rel")) }),
+  map: (node, element, one) => ({
+    areas: () => one.all(within(node, "area")),
+    images: () => {
+      const id = node.attribute("id");
+      if (id === undefined) return [];
+      return one.all(within(rootOf(node), "img,object").filter((it) => it.attribute("usemap") === `#${id}`));
+    },
+  }),
+  option: (node, element, one) => ({
+    text: () => node.text,
+    value: () => valueOrHtml(node),
+    label: () => node.attribute("label") ?? node.text,
+    index: () => {
+      const holder = above(node, "select,datalist");
+      return holder ? within(holder, "option").indexOf(node) : 0;
+    },
+    disabled: () => node.attribute("disabled") !== undefined || above(node, "optgroup")?.attribute("disabled") !== undefined,
+    form: () => {
+      const id = above(node, "select")?.attribute("form");
+      return one.it(above(node, "form") ?? (id === undefined ? undefined : within(rootOf(node), "form").find((it) => it.attribute("id") === id)));
+    },
+  }),
+  output: (node) => ({ type: () => "output", value: () => node.text, defaultValue: () => node.text }),
+  progress: (node) => {
+    const number = (name, least) => {
+      const value = Number(node.attribute(name) ?? NaN);
+      return value >= 0 ? value : least;
+    };
+    const max = () => number("max", 1);
+    const part = (otherwise) => (Number.isNaN(number("value", NaN)) ? otherwise : number("value", NaN) / max());
+    return { max, value: () => part(0), position: () => part(-1) };
+  },
+  script: (node) => ({ text: () => node.text }),
+  select: (node, element, one) => {
+    const options = () => within(node, "option");
+    const selected = () => options().filter((it) => it.attribute("selected") !== undefined);
+    return {
+      options: () => one.all(options()),
+      length: () => options().length,
+      selectedOptions: () => one.all(selected()),
+      selectedIndex: () => options().indexOf(selected()[0]),
+      size: () => (node.attribute("multiple") === undefined ? 1 : 4),
+      type: () => (node.attribute("multiple") === undefined ? "select" : "select-multiple"),
+      value: () => (selected().length ? valueOrHtml(selected()[0]) : ""),
+    };
+  },
+  style: (node) => ({ type: () => node.attribute("type") || "text/css" }),
+  table: (node, element, one) => {
+    const first = (name) => () => one.it(node.elements.find((it) => it.name === name));
+    return {
+      ...rows(node, element, one),
+      caption: first("caption"),
+      tHead: first("thead"),
+      tFoot: first("tfoot"),
+      tBodies: () => one.all(within(node, "tbody")),
+    };
+  },
+  tbody: rows,
+  tfoot: rows,
+  thead: rows,
+  td: cell,
+  th: cell,
+  textarea: (node) => ({ length: () => (node.attribute("value") ?? "").length, type: () => "textarea" }),
+  title: (node) => ({ text: () => node.text }),
+  tr: (node, element, one) => ({
+    cells: () => one.all(within(node, "td,th")),
+    sectionRowIndex: () => within(above(node, "thead,tbody,tfoot"), "tr").indexOf(node),
+    rowIndex: () => within(above(node, "table"), "tr").indexOf(node),
+  }),
+};
+
+const WITH_FORM = "button fieldset input keygen label legend object output select textarea".split(" ");
+const WITH_LABELS = "button input keygen meter output progress select textarea".split(" ");
+
+const labelsOf = (node) => {
+  const id = node.attribute("id");
+  const around = closest(node, "label");
+  const named = id ? within(rootOf(node), "label").filter((it) => it.attribute("for") === id) : [];
+  return [...new Set([...(around ? [around] : []), ...named])];
+};
+
 const ACCESSORS = {};
-for (const name of new Set([...Object.keys(WORDS), ...Object.keys(MORE), ...FORM_FIELDS])) {
-  const attributes = reflected(WORDS[name] ?? "accessKey");
-  ACCESSORS[name] = (node, element) => ({
+for (const name of new Set([...Object.keys(WORDS), ...Object.keys(MORE), ...WITH_FORM, ...WITH_LABELS])) {
+  const attributes = reflected(WORDS[name] ?? "");
+  ACCESSORS[name] = (node, element, one) => ({
     ...attributes(node, element),
-    ...(FORM_FIELDS.includes(name) ? formOf(node, element) : {}),
-    ...MORE[name]?.(node, element),
+    ...(WITH_FORM.includes(name) ? { form: () => one.it(ownerForm(node)) } : {}),
+    ...(WITH_LABELS.includes(name) ? { labels: () => one.all(labelsOf(node)) } : {}),
+    ...MORE[name]?.(node, element, one),
   });
 }
 

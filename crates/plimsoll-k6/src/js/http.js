@@ -1,6 +1,6 @@
 const native = globalThis[Symbol.for("plimsoll.native")].of("http");
 
-export class Response {
+class Response {
   #json;
   #page;
   // By index and with object literals: destructuring would run the array's iterator.
@@ -68,8 +68,12 @@ const encoded = (body) => {
 };
 
 class ExpectedStatuses {
+  #ranges;
   constructor(ranges) {
-    this.ranges = ranges;
+    this.#ranges = ranges;
+  }
+  static rangesOf(expected) {
+    return expected.#ranges;
   }
 }
 
@@ -87,7 +91,7 @@ export const expectedStatuses = (...statuses) => {
 const callbackOf = (callback) => {
   if (callback === undefined) return undefined;
   if (callback === null) return null;
-  if (callback instanceof ExpectedStatuses) return callback.ranges;
+  if (callback instanceof ExpectedStatuses) return ExpectedStatuses.rangesOf(callback);
   throw new TypeError("a response callback must be http.expectedStatuses() or null");
 };
 

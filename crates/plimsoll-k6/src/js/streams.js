@@ -151,7 +151,7 @@ class ReadableState {
   }
 }
 
-export class ReadableStreamDefaultController {
+class ReadableStreamDefaultController {
   constructor(state) {
     if (!(state instanceof ReadableState)) throw new TypeError("controllers are made by streams");
     Object.defineProperty(this, INNER, { value: state });
@@ -342,7 +342,7 @@ class WritableState {
   }
 }
 
-export class WritableStreamDefaultController {
+class WritableStreamDefaultController {
   constructor(state) {
     if (!(state instanceof WritableState)) throw new TypeError("controllers are made by streams");
     Object.defineProperty(this, INNER, { value: state });
@@ -412,6 +412,6 @@ export class WritableStream {
 }
 
 export default {
-  ReadableStream, ReadableStreamDefaultReader, ReadableStreamDefaultController, CountQueuingStrategy,
-  WritableStream, WritableStreamDefaultWriter, WritableStreamDefaultController,
+  ReadableStream, ReadableStreamDefaultReader, CountQueuingStrategy,
+  WritableStream, WritableStreamDefaultWriter,
 };

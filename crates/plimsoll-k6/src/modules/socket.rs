@@ -12,11 +12,11 @@ use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("openSocket", |it, ctx, arguments| {
-        let call = open_call(it, ctx, &arguments)?;
+        let call = open_call(it, ctx, &arguments, true)?;
         opened(ctx, it.waiter.wait(ctx, call)?)
     })?;
     adder.add("openSocketLater", |it, ctx, arguments| {
-        let call = open_call(it, ctx, &arguments)?;
+        let call = open_call(it, ctx, &arguments, false)?;
         it.waiter.start_promise(ctx, call, opened)
     })?;
     adder.add("nextEvent", |it, ctx, arguments| {
@@ -62,7 +62,14 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
 }
 
 /// Arguments: those of a request, then the protocols, then `compression` of the parameters.
-fn open_call<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Result<Call> {
+///
+/// - `measures_refused`: see [`SocketRequest`].
+fn open_call<'js>(
+    it: &Natives,
+    ctx: &Ctx<'js>,
+    arguments: &Arguments<'js>,
+    measures_refused: bool,
+) -> js::Result<Call> {
     forbid_init(&it.user, ctx, "opening a WebSocket")?;
     let offers_deflate = match arguments.optional_text(9)?.as_deref().map(str::trim) {
         None | Some("") => false,
@@ -77,6 +84,7 @@ fn open_call<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> j
         request: parse(ctx, &it.user, &arguments.values)?,
         protocols: arguments.optional_text(8)?.unwrap_or_default(),
         offers_deflate,
+        measures_refused,
     })))
 }
 

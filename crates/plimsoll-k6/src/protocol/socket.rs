@@ -72,6 +72,8 @@ pub(crate) struct SocketRequest {
     pub(crate) protocols: String,
     /// Whether compression is offered.
     pub(crate) offers_deflate: bool,
+    /// Whether a session that does not begin has a duration too: in `k6/ws`, not in `k6/websockets`.
+    pub(crate) measures_refused: bool,
 }
 
 /// The compressor of a worker's sockets, which takes its memory at the first compressed message.
@@ -319,6 +321,7 @@ pub(crate) async fn open(user: &Rc<UserState>, request: SocketRequest) -> Opened
         request,
         protocols,
         offers_deflate,
+        measures_refused,
     } = request;
     let began = SystemClock.now();
     let timeout = request.timeout;
@@ -355,8 +358,7 @@ pub(crate) async fn open(user: &Rc<UserState>, request: SocketRequest) -> Opened
         millis(now.saturating_duration_since(began)),
         &tags,
     );
-    if !matches!(result, Ok((Ok(_), ..))) {
-        // A session that did not begin has a length too.
+    if measures_refused && !matches!(result, Ok((Ok(_), ..))) {
         user.add_with(metrics.ws_session_duration, 0.0, &tags);
     }
     let failed = |status, fields, error: String| Opened {

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::options::{Overrides, SummaryMode};
 use crate::run::exit_code::ExitCode;
-use crate::run::{Invocation, run};
+use crate::run::invocation::Invocation;
+use crate::run::run;
 use crate::script::Script;
 
 /// The verdict of one iteration.

@@ -108,7 +108,7 @@ fn forms_have_values() {
             "area=x&many=c&many=d&on=on&one=b&text=t+%26+u",
             "{\"text\":\"t & u\",\"on\":\"on\",\"one\":\"b\",\"many\":[\"c\",\"d\"],\"area\":\"x\"}",
             "5 on now undefined",
-            "text t & u false f 2 1 select-one post",
+            "text t & u false f 2 1 select post",
         ],
     );
 }

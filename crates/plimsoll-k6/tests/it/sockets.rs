@@ -44,6 +44,32 @@ fn sessions_run_until_they_are_closed() {
 }
 
 #[test]
+fn a_refused_session_has_a_duration_in_one_module_only() {
+    for (module, open, has_duration) in [
+        (
+            "import ws from 'k6/ws';",
+            "ws.connect('ADDRESS/', null, () => {})",
+            true,
+        ),
+        (
+            "import { WebSocket } from 'k6/websockets';",
+            "new WebSocket('ADDRESS/').onerror = () => {}",
+            false,
+        ),
+    ] {
+        let origin = WebSocketOrigin::greeting(|_| WebSocketHandshake::Refuse(403));
+        let script = format!("{module}\nexport default function () {{ {open}; }}");
+        let (_, ran) = lines(&script, &origin);
+        assert_eq!(ran.metric("ws_sessions", "count"), 1.0, "{module}");
+        assert_eq!(
+            ran.has_metric("ws_session_duration"),
+            has_duration,
+            "{module}"
+        );
+    }
+}
+
+#[test]
 fn servers_close_ping_and_refuse() {
     let script = "import ws from 'k6/ws';
          export default function () {

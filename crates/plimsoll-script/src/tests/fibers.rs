@@ -260,7 +260,7 @@ fn array_buffers_cross_without_a_copy() {
         let at = bytes.as_ptr();
         let buffer = rquickjs::ArrayBuffer::new(ctx.clone(), bytes)?;
         let raw = buffer.as_raw().expect("it is not detached");
-        assert_eq!(raw.cast::<u8>().as_ptr().cast_const(), at);
+        assert_eq!(raw.ptr.as_ptr().cast_const(), at);
         ctx.globals().set("buffer", buffer)?;
         let sum: u32 = ctx.eval("new Uint8Array(buffer).reduce((a, b) => a + b, 0)")?;
         assert_eq!(sum, 6);
