@@ -20,7 +20,8 @@ use crate::page::PagePlan;
 use crate::page::html::draw::{icon, sparkline};
 use crate::page::language::Language;
 use crate::page::snapshot::{
-    Body, Component, DAYS, Day, PublicIncident, PublicMaintenance, Snapshot, State, Title,
+    Body, Completed, Component, DAYS, Day, MaintenancePhase, PublicIncident, PublicMaintenance,
+    Snapshot, State, Title,
 };
 use crate::page::subscribe::Means;
 use crate::store::timestamp::Timestamp;
@@ -218,6 +219,28 @@ impl<'a> Frame<'a> {
         card
     }
 
+    fn maintenance(&self, one: &PublicMaintenance) -> MaintenanceCard {
+        let t = self.t;
+        let names: Vec<_> = one
+            .components
+            .iter()
+            .map(|(_, name)| name.as_str())
+            .collect();
+        let (class, phase) = match one.phase {
+            MaintenancePhase::Scheduled => ("maintenance", "maintenance_scheduled"),
+            MaintenancePhase::InProgress => ("maintenance", "maintenance_active"),
+            MaintenancePhase::Completed => ("operational", "maintenance_completed"),
+        };
+        MaintenanceCard {
+            class,
+            name: one.name.clone(),
+            phase: t.text(phase),
+            from: self.time(one.from),
+            until: t.with("until", "time", &self.end(one.to, one.from)),
+            affects: t.with("affects", "names", &names.join(", ")),
+        }
+    }
+
     fn row(&self, component: &Component) -> Row {
         let percent = component.uptime.ratio().map(|ratio| self.t.percent(ratio));
         let shown = percent
@@ -339,6 +362,7 @@ struct CardUpdate {
 }
 
 struct MaintenanceCard {
+    class: &'static str,
     name: String,
     phase: &'static str,
     from: String,
@@ -395,27 +419,10 @@ struct StatusPage<'a> {
 pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> String {
     let t = f.t;
     let since = snapshot.built.minus(Duration::from_hours(24 * PAST_DAYS));
-    let card = |one: &PublicMaintenance| {
-        let names: Vec<_> = one
-            .components
-            .iter()
-            .map(|(_, name)| name.as_str())
-            .collect();
-        let phase = if one.is_active {
-            "maintenance_active"
-        } else {
-            "maintenance_scheduled"
-        };
-        MaintenanceCard {
-            name: one.name.clone(),
-            phase: t.text(phase),
-            from: f.time(one.from),
-            until: t.with("until", "time", &f.end(one.to, one.from)),
-            affects: t.with("affects", "names", &names.join(", ")),
-        }
-    };
-    let (active, mut planned): (Vec<_>, Vec<_>) =
-        snapshot.maintenance.iter().partition(|one| one.is_active);
+    let (active, mut planned): (Vec<_>, Vec<_>) = snapshot
+        .maintenance
+        .iter()
+        .partition(|one| one.phase == MaintenancePhase::InProgress);
     // The calendar has the others.
     let mut shown: HashMap<&str, usize> = HashMap::new();
     planned.retain(|one| {
@@ -436,8 +443,8 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
         updated: t.with("updated", "time", &f.time(snapshot.built)),
         stale: is_stale.then(|| t.with("stale", "time", &f.time(snapshot.built))),
         active: snapshot.active().map(|one| f.card(one)).collect(),
-        maintenance: active.into_iter().map(card).collect(),
-        planned: planned.into_iter().map(card).collect(),
+        maintenance: active.into_iter().map(|one| f.maintenance(one)).collect(),
+        planned: planned.into_iter().map(|one| f.maintenance(one)).collect(),
         groups: groups.collect(),
         past: snapshot.past(since).map(|one| f.brief(one)).collect(),
         no_incidents: t.with("no_incidents", "n", &PAST_DAYS.to_string()),
@@ -484,15 +491,27 @@ struct HistoryPage<'a> {
     month: String,
     previous: String,
     next: Option<String>,
-    incidents: Vec<Card>,
+    has_incidents: bool,
+    /// The newest first.
+    entries: Vec<Entry>,
+    /// For windows with more occurrences.
+    omitted: Vec<String>,
 }
 
-/// The incidents that began in a month.
+/// Something that happened in a month.
+enum Entry {
+    Incident(Card),
+    Maintenance(MaintenanceCard),
+}
+
+/// The incidents and maintenance that began in a month.
 ///
+/// - `completed`: maintenance of that month.
 /// - `first`: its first day.
 pub(crate) fn history_page(
     f: Frame<'_>,
     incidents: &[PublicIncident],
+    completed: &Completed,
     first: Date,
     now: Timestamp,
 ) -> String {
@@ -502,11 +521,24 @@ pub(crate) fn history_page(
     let of_month = incidents
         .iter()
         .filter(|one| f.date(one.started).first_of_month() == first);
+    let of_month = of_month.map(|one| (one.started, Entry::Incident(f.brief(one))));
+    let maintained = completed.all.iter();
+    let maintained = maintained.map(|one| (one.from, Entry::Maintenance(f.maintenance(one))));
+    let mut entries: Vec<_> = of_month.chain(maintained).collect();
+    entries.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    let omitted = completed.omitted.iter().map(|(name, count)| {
+        let text = f.t.with("maintenance_more", "name", name);
+        text.replace("{n}", &count.to_string())
+    });
     rendered(&HistoryPage {
         month: f.t.month(first),
         previous: month(moved(-1).unwrap_or(first)),
         next: moved(1).filter(|next| *next <= this_month).map(month),
-        incidents: of_month.map(|one| f.brief(one)).collect(),
+        has_incidents: entries
+            .iter()
+            .any(|(_, entry)| matches!(entry, Entry::Incident(_))),
+        entries: entries.into_iter().map(|(_, entry)| entry).collect(),
+        omitted: omitted.collect(),
         f,
     })
 }
