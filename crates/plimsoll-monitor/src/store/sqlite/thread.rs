@@ -190,7 +190,13 @@ impl Reader {
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.0.call(move |connection| job(connection)).await
+        self.0
+            .call(move |connection| {
+                // All statements of a job see the same state, and the file is locked once instead of by each of them.
+                let transaction = connection.transaction()?;
+                job(&transaction)
+            })
+            .await
     }
 }
 
