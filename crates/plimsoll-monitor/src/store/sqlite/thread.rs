@@ -294,8 +294,8 @@ impl Writing {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let written = results::insert(&mut self.connection, &mut self.owners, &self.buffer)
-            .map_err(database);
+        let written =
+            results::insert(&mut self.connection, &mut self.owners, &self.buffer).map_err(database);
         let trouble = written.as_ref().err().map(ToString::to_string);
         *self
             .shared
