@@ -16,6 +16,8 @@ mod recovery;
 
 mod limits;
 
+mod agent;
+
 mod guard;
 
 mod shell;

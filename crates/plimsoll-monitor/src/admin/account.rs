@@ -5,6 +5,7 @@ use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 
+use crate::admin::agent::browser;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
@@ -19,6 +20,8 @@ struct Row {
     created: When,
     seen: When,
     address: String,
+    /// Browser and system, and all that the browser said of itself.
+    browser: String,
     agent: String,
     is_this: bool,
 }
@@ -60,6 +63,7 @@ async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<R
         created: When::of(session.created),
         seen: When::of(session.seen),
         address: session.address,
+        browser: browser(&session.agent),
         agent: session.agent,
         is_this: session.id == me.session.id,
     });

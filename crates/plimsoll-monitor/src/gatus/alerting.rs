@@ -231,6 +231,7 @@ impl Alerting {
                 source: Source::File,
                 filter: None,
                 name,
+                channel: kind.clone(),
                 notifier: Arc::clone(self.notifiers.get(kind)?),
                 rotations: Vec::new(),
                 kinds: kinds.into_iter().flatten().collect(),

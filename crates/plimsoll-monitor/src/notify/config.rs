@@ -25,6 +25,8 @@ pub struct NotifyPlan {
     pub(crate) filter: Option<AddressFilter>,
     /// The rotations that it is a member of; while it is on call in none of them, what opens goes to others.
     pub rotations: Vec<Arc<OnCallPlan>>,
+    /// The kind of its receiver, as configurations name it.
+    pub channel: String,
     /// The form of its messages.
     pub notifier: Arc<dyn Notifier>,
     /// The notices that it receives.
@@ -216,12 +218,14 @@ fn one<'t>(
     };
     let (title, text) = (template("title"), template("text"));
     table.finish();
+    let (channel, notifier) = notifier?;
     Some(NotifyPlan {
         name: name?,
         source: Source::File,
         filter: None,
         rotations: Vec::new(),
-        notifier: notifier?,
+        channel,
+        notifier,
         kinds: kinds?,
         monitors: only,
         after,
@@ -249,11 +253,11 @@ fn name(table: &mut Table<'_>, names: &mut HashSet<String>) -> Option<String> {
     }
 }
 
-/// The channel whose key the table has.
+/// The channel whose key the table has, with that key.
 fn notifier<'t>(
     table: &mut Table<'t>,
     environment: &'t dyn Fn(&str) -> Option<String>,
-) -> Option<Arc<dyn Notifier>> {
+) -> Option<(String, Arc<dyn Notifier>)> {
     let given: Vec<_> = CHANNELS.iter().filter(|(key, _)| table.has(key)).collect();
     let [(key, compile)] = given.as_slice() else {
         // Taking them all keeps each from being an unknown key too.
@@ -270,7 +274,7 @@ fn notifier<'t>(
     let mut settings = Settings::new(table.take(key)?.table()?, environment);
     let notifier = compile(&mut settings);
     settings.table.finish();
-    notifier
+    Some(((*key).to_owned(), notifier?))
 }
 
 fn kinds(value: Value<'_>) -> Option<Vec<NoticeKind>> {

@@ -211,18 +211,13 @@ async fn read(handle: &Handle, plan: &PagePlan, now: Timestamp) -> Result<Rows, 
     let hours = u64::try_from(HOURS).unwrap_or(24);
     let hours_from = now.minus(Duration::from_hours(hours));
     let until = Timestamp(now.0 + 1);
-    let histories = handle
-        .store
-        .histories(handle.org, monitors.clone(), from, hours_from, until)
-        .await?;
-    let incidents = handle
-        .store
-        .timelines(handle.org, from, MOST_INCIDENTS)
-        .await?;
-    let declared = handle
-        .store
-        .declared(handle.org, from, None, MOST_INCIDENTS)
-        .await?;
+    let (store, org) = (&handle.store, handle.org);
+    // Together, so that a store answers them one right after the other, or at once.
+    let (histories, incidents, declared) = tokio::try_join!(
+        store.histories(org, monitors.clone(), from, hours_from, until),
+        store.timelines(org, from, MOST_INCIDENTS),
+        store.declared(org, from, None, MOST_INCIDENTS),
+    )?;
     Ok(Rows {
         histories: monitors.into_iter().zip(histories).collect(),
         incidents,

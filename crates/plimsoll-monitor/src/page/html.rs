@@ -1,32 +1,35 @@
 //! Snapshots as HTML, in the language of the reader.
 
+mod component;
+
 mod draw;
+
+mod forms;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use askama::Template;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use plimsoll_report::plot::{Axis, Line, Plot};
 use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
-use crate::detect::uptime::Uptime;
 use crate::page::PagePlan;
 use crate::page::html::draw::{icon, sparkline};
 use crate::page::language::Language;
 use crate::page::snapshot::{
-    Body, Component, DAYS, Day, PublicIncident, PublicMaintenance, Snapshot, State, Title,
+    Body, Completed, Component, DAYS, Day, MaintenancePhase, PublicIncident, PublicMaintenance,
+    Snapshot, State, Title,
 };
-use crate::page::subscribe::Means;
+use crate::store::PublicPhase;
 use crate::store::timestamp::Timestamp;
-use crate::store::{PublicPhase, Rollup};
 
+pub(crate) use crate::page::html::component::{WINDOWS, Window, chart, component_page};
 pub(crate) use crate::page::html::draw::tab_icon;
+pub(crate) use crate::page::html::forms::{decide_page, message_page, subscribe_page};
 
 const STYLE: &str = include_str!("assets/page.css");
 pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
@@ -218,6 +221,28 @@ impl<'a> Frame<'a> {
         card
     }
 
+    fn maintenance(&self, one: &PublicMaintenance) -> MaintenanceCard {
+        let t = self.t;
+        let names: Vec<_> = one
+            .components
+            .iter()
+            .map(|(_, name)| name.as_str())
+            .collect();
+        let (class, phase) = match one.phase {
+            MaintenancePhase::Scheduled => ("maintenance", "maintenance_scheduled"),
+            MaintenancePhase::InProgress => ("maintenance", "maintenance_active"),
+            MaintenancePhase::Completed => ("operational", "maintenance_completed"),
+        };
+        MaintenanceCard {
+            class,
+            name: one.name.clone(),
+            phase: t.text(phase),
+            from: self.time(one.from),
+            until: t.with("until", "time", &self.end(one.to, one.from)),
+            affects: t.with("affects", "names", &names.join(", ")),
+        }
+    }
+
     fn row(&self, component: &Component) -> Row {
         let percent = component.uptime.ratio().map(|ratio| self.t.percent(ratio));
         let shown = percent
@@ -339,6 +364,7 @@ struct CardUpdate {
 }
 
 struct MaintenanceCard {
+    class: &'static str,
     name: String,
     phase: &'static str,
     from: String,
@@ -395,27 +421,10 @@ struct StatusPage<'a> {
 pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> String {
     let t = f.t;
     let since = snapshot.built.minus(Duration::from_hours(24 * PAST_DAYS));
-    let card = |one: &PublicMaintenance| {
-        let names: Vec<_> = one
-            .components
-            .iter()
-            .map(|(_, name)| name.as_str())
-            .collect();
-        let phase = if one.is_active {
-            "maintenance_active"
-        } else {
-            "maintenance_scheduled"
-        };
-        MaintenanceCard {
-            name: one.name.clone(),
-            phase: t.text(phase),
-            from: f.time(one.from),
-            until: t.with("until", "time", &f.end(one.to, one.from)),
-            affects: t.with("affects", "names", &names.join(", ")),
-        }
-    };
-    let (active, mut planned): (Vec<_>, Vec<_>) =
-        snapshot.maintenance.iter().partition(|one| one.is_active);
+    let (active, mut planned): (Vec<_>, Vec<_>) = snapshot
+        .maintenance
+        .iter()
+        .partition(|one| one.phase == MaintenancePhase::InProgress);
     // The calendar has the others.
     let mut shown: HashMap<&str, usize> = HashMap::new();
     planned.retain(|one| {
@@ -436,8 +445,8 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
         updated: t.with("updated", "time", &f.time(snapshot.built)),
         stale: is_stale.then(|| t.with("stale", "time", &f.time(snapshot.built))),
         active: snapshot.active().map(|one| f.card(one)).collect(),
-        maintenance: active.into_iter().map(card).collect(),
-        planned: planned.into_iter().map(card).collect(),
+        maintenance: active.into_iter().map(|one| f.maintenance(one)).collect(),
+        planned: planned.into_iter().map(|one| f.maintenance(one)).collect(),
         groups: groups.collect(),
         past: snapshot.past(since).map(|one| f.brief(one)).collect(),
         no_incidents: t.with("no_incidents", "n", &PAST_DAYS.to_string()),
@@ -484,15 +493,27 @@ struct HistoryPage<'a> {
     month: String,
     previous: String,
     next: Option<String>,
-    incidents: Vec<Card>,
+    has_incidents: bool,
+    /// The newest first.
+    entries: Vec<Entry>,
+    /// For windows with more occurrences.
+    omitted: Vec<String>,
 }
 
-/// The incidents that began in a month.
+/// Something that happened in a month.
+enum Entry {
+    Incident(Card),
+    Maintenance(MaintenanceCard),
+}
+
+/// The incidents and maintenance that began in a month.
 ///
+/// - `completed`: maintenance of that month.
 /// - `first`: its first day.
 pub(crate) fn history_page(
     f: Frame<'_>,
     incidents: &[PublicIncident],
+    completed: &Completed,
     first: Date,
     now: Timestamp,
 ) -> String {
@@ -502,309 +523,25 @@ pub(crate) fn history_page(
     let of_month = incidents
         .iter()
         .filter(|one| f.date(one.started).first_of_month() == first);
+    let of_month = of_month.map(|one| (one.started, Entry::Incident(f.brief(one))));
+    let maintained = completed.all.iter();
+    let maintained = maintained.map(|one| (one.from, Entry::Maintenance(f.maintenance(one))));
+    let mut entries: Vec<_> = of_month.chain(maintained).collect();
+    entries.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    let omitted = completed.omitted.iter().map(|(name, count)| {
+        let text = f.t.with("maintenance_more", "name", name);
+        text.replace("{n}", &count.to_string())
+    });
     rendered(&HistoryPage {
         month: f.t.month(first),
         previous: month(moved(-1).unwrap_or(first)),
         next: moved(1).filter(|next| *next <= this_month).map(month),
-        incidents: of_month.map(|one| f.brief(one)).collect(),
-        f,
-    })
-}
-
-/// A window of a component's page.
-pub(crate) struct Window {
-    pub(crate) query: &'static str,
-    pub(crate) text: &'static str,
-    pub(crate) length: Duration,
-}
-
-/// The windows for which there is a chart.
-pub(crate) const WINDOWS: [Window; 3] = [
-    Window {
-        query: "24h",
-        text: "window_day",
-        length: Duration::from_hours(24),
-    },
-    Window {
-        query: "7d",
-        text: "window_week",
-        length: Duration::from_hours(7 * 24),
-    },
-    Window {
-        query: "30d",
-        text: "window_month",
-        length: Duration::from_hours(30 * 24),
-    },
-];
-
-struct WindowFigures {
-    name: String,
-    query: &'static str,
-    has_chart: bool,
-    is_chosen: bool,
-    uptime: String,
-    down: String,
-    outages: u32,
-}
-
-#[derive(Template)]
-#[template(path = "component.html")]
-struct ComponentPage<'a> {
-    f: Frame<'a>,
-    one: Row,
-    windows: Vec<WindowFigures>,
-    chart: String,
-    regions: Vec<RegionRow>,
-    incidents: Vec<Card>,
-    far: String,
-    near: String,
-    until: String,
-}
-
-/// Results of a region in the last day.
-struct RegionRow {
-    name: String,
-    /// The share of results that were up or degraded.
-    up: String,
-    /// p50, p95 and p99.
-    times: [String; 3],
-}
-
-fn region_row(t: Language, name: &str, rollup: &Rollup) -> RegionRow {
-    let time = |q| {
-        rollup
-            .took
-            .quantile(q)
-            .map_or_else(|| "–".to_owned(), |it| t.latency(it))
-    };
-    let [up, degraded, ..] = rollup.counts;
-    let ratio = (up + degraded) as f64 / rollup.total().max(1) as f64;
-    RegionRow {
-        name: name.to_owned(),
-        up: t.percent(ratio),
-        times: [0.5, 0.95, 0.99].map(time),
-    }
-}
-
-/// The page of one component.
-///
-/// - `uptimes`: of each of the [`WINDOWS`].
-/// - `chosen`: the window of the chart, and `buckets` its results.
-/// - `regions`: what each saw in the last day, if there are several.
-pub(crate) fn component_page(
-    f: Frame<'_>,
-    snapshot: &Snapshot,
-    component: &Component,
-    uptimes: &[Uptime],
-    chosen: &Window,
-    (buckets, regions): (&[Rollup], &[(Arc<str>, Rollup)]),
-) -> String {
-    let t = f.t;
-    let figures = |name: String, query, is_chosen, has_chart, uptime: &Uptime| WindowFigures {
-        name,
-        query,
-        has_chart,
-        is_chosen,
-        uptime: match uptime.ratio() {
-            Some(ratio) => t.percent(ratio),
-            None => "–".to_owned(),
-        },
-        down: t.duration(uptime.down),
-        outages: uptime.outages,
-    };
-    let mut windows: Vec<_> = WINDOWS
-        .iter()
-        .zip(uptimes)
-        .map(|(window, uptime)| {
-            let is_chosen = window.query == chosen.query;
-            figures(
-                t.text(window.text).to_owned(),
-                window.query,
-                is_chosen,
-                true,
-                uptime,
-            )
-        })
-        .collect();
-    let whole = t.text("window_quarter").to_owned();
-    windows.push(figures(whole, "", false, false, &component.uptime));
-    let incidents = snapshot
-        .incidents
-        .iter()
-        .filter(|one| one.components.iter().any(|(key, _)| *key == component.key))
-        .take(20);
-    rendered(&ComponentPage {
-        one: f.row(component),
-        windows,
-        chart: chart(
-            f.t.text("percentiles"),
-            &f.plan.zone,
-            chosen.length,
-            buckets,
-        ),
-        regions: regions
+        has_incidents: entries
             .iter()
-            .map(|(name, rollup)| region_row(t, name, rollup))
-            .collect(),
-        incidents: incidents.map(|one| f.brief(one)).collect(),
-        far: f.far(DAYS),
-        near: f.far(NEAR),
-        until: last_date(snapshot),
+            .any(|(_, entry)| matches!(entry, Entry::Incident(_))),
+        entries: entries.into_iter().map(|(_, entry)| entry).collect(),
+        omitted: omitted.collect(),
         f,
-    })
-}
-
-/// Charts of fewer points show dots instead of lines.
-const FEW_POINTS: usize = 4;
-
-/// Percentiles of response times as a plot; empty without any.
-///
-/// - `length`: of the time that the buckets are of.
-pub(crate) fn chart(title: &str, zone: &TimeZone, length: Duration, buckets: &[Rollup]) -> String {
-    let is_day = length <= Duration::from_hours(24);
-    let label = |bucket: &Rollup| {
-        let zoned = bucket.start.to_jiff().to_zoned(zone.clone());
-        if is_day {
-            zoned.strftime("%H:%M").to_string()
-        } else {
-            zoned.strftime("%m-%d").to_string()
-        }
-    };
-    let line = |name: &str, q: f64| {
-        let points = buckets.iter().enumerate();
-        Line {
-            label: name.to_owned(),
-            points: points
-                .map(|(at, bucket)| {
-                    let micros = bucket.took.quantile(q);
-                    (at as f64, micros.map(|micros| micros as f64))
-                })
-                .collect(),
-            // A line needs two points beside each other.
-            is_dots: buckets.len() < FEW_POINTS,
-        }
-    };
-    let plot = Plot {
-        title: title.to_owned(),
-        x: Axis::Names(buckets.iter().map(label).collect()),
-        across: "",
-        y: Axis::Linear(plimsoll_report::page::short_time),
-        lines: vec![line("p50", 0.5), line("p95", 0.95), line("p99", 0.99)],
-        shaded: Vec::new(),
-    };
-    if plot.is_empty() {
-        String::new()
-    } else {
-        plot.html()
-    }
-}
-
-#[derive(Template)]
-#[template(path = "message.html")]
-struct MessagePage<'a> {
-    f: Frame<'a>,
-    message: &'a str,
-    is_bad: bool,
-    asks_password: bool,
-}
-
-/// A message, perhaps with a form for the password.
-pub(crate) fn message_page(
-    f: Frame<'_>,
-    message: &str,
-    is_bad: bool,
-    asks_password: bool,
-) -> String {
-    rendered(&MessagePage {
-        f,
-        message,
-        is_bad,
-        asks_password,
-    })
-}
-
-/// A means by which readers subscribe.
-struct Offer {
-    name: &'static str,
-    text: &'static str,
-    hint: &'static str,
-    /// The type of its field.
-    field: &'static str,
-    autocomplete: &'static str,
-}
-
-#[derive(Template)]
-#[template(path = "subscribe.html")]
-struct SubscribePage<'a> {
-    f: Frame<'a>,
-    offers: Vec<Offer>,
-    choices: &'a [(String, String, bool)],
-    message: Option<&'a str>,
-}
-
-/// The forms by which readers subscribe.
-///
-/// - `choices`: key and name of each component, and whether it is chosen.
-/// - `message`: what was wrong with the last one.
-pub(crate) fn subscribe_page(
-    f: Frame<'_>,
-    means: &[Means],
-    choices: &[(String, String, bool)],
-    message: Option<&str>,
-) -> String {
-    let offers = means.iter().map(|means| Offer {
-        name: means.name(),
-        text: f.t.text(means.text()),
-        hint: f.t.text(match means {
-            Means::Email => "subscribe_hint_email",
-            Means::Webhook => "subscribe_hint_webhook",
-            Means::Slack => "subscribe_hint_slack",
-        }),
-        field: match means {
-            Means::Email => "email",
-            Means::Webhook | Means::Slack => "url",
-        },
-        autocomplete: match means {
-            Means::Email => "email",
-            Means::Webhook | Means::Slack => "off",
-        },
-    });
-    rendered(&SubscribePage {
-        offers: offers.collect(),
-        choices,
-        f,
-        message,
-    })
-}
-
-#[derive(Template)]
-#[template(path = "decide.html")]
-struct DecidePage<'a> {
-    f: Frame<'a>,
-    question: &'a str,
-    action: &'a str,
-    link: &'a str,
-    button: &'a str,
-    choices: &'a [(String, String, bool)],
-}
-
-/// A question with a button, behind a link of a message.
-///
-/// - the second of `(question, action, button)`: the last part of the path.
-/// - `choices`: components among which it may be chosen instead.
-pub(crate) fn decide_page(
-    f: Frame<'_>,
-    (question, action, button): (&str, &str, &str),
-    link: &str,
-    choices: &[(String, String, bool)],
-) -> String {
-    rendered(&DecidePage {
-        f,
-        question,
-        action,
-        link,
-        button,
-        choices,
     })
 }
 

@@ -6,6 +6,7 @@ mod reply;
 
 mod subscribe;
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,17 +21,19 @@ use crate::admin::is_tls;
 use crate::api::badge::{self, Badge, Look};
 use crate::api::{Api, not_found};
 use crate::detect::uptime::uptime;
+use crate::engine::View;
 use crate::page::PagePlan;
 use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame, WINDOWS, Window};
 use crate::page::language::Language;
 use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::snapshot::{
-    PublicIncident, Rows, Snapshot, State as Shown, declared_downtime, excluded, incidents_of,
+    Completed, PublicIncident, Rows, Snapshot, State as Shown, completed, days_until,
+    declared_downtime, excluded, incidents_of,
 };
 use crate::page::{feed, live, statuspage};
 use crate::store::timestamp::Timestamp;
-use crate::store::{DeclaredId, IncidentId, Resolution};
+use crate::store::{DeclaredId, IncidentId, MonitorId, Resolution};
 
 pub(crate) use crate::page::routes::guard::Sessions;
 
@@ -38,6 +41,12 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// Incidents of a month that are read.
 const MOST_INCIDENTS: usize = 5_000;
+
+/// Occurrences of one maintenance window in the history of a month: enough for a daily one.
+const MOST_OF_MONTH: usize = 31;
+
+/// Occurrences of one maintenance window that is over, in JSON.
+const MOST_COMPLETED: usize = 50;
 
 /// A request for a page.
 struct Visit<'a> {
@@ -345,14 +354,29 @@ impl Visit<'_> {
                 feed::calendar(f, snapshot, &self.url),
             )),
             ["api", "v2", rest @ ..] => {
-                let answer = statuspage::answer(f, snapshot, &self.url, &rest.join("/"))?;
+                let path = rest.join("/");
+                let completed = if path == statuspage::ALL_MAINTENANCE {
+                    self.completed(snapshot)
+                } else {
+                    Completed::default()
+                };
+                let answer = statuspage::answer(f, snapshot, &completed.all, &self.url, &path)?;
                 Some(Rendered::new("application/json", answer.to_string()))
             }
             _ => None,
         }
     }
 
-    /// The incidents of a month, the present one unless it is given.
+    /// Maintenance of the days of the strips that is over.
+    fn completed(&self, snapshot: &Snapshot) -> Completed {
+        let (_, borders) = days_until(self.plan, snapshot.built);
+        let now = snapshot.built;
+        let from = borders.first().copied().unwrap_or(now);
+        let (views, known) = (self.views(), snapshot.known());
+        completed(self.plan, &views, &known, (from, now), now, MOST_COMPLETED)
+    }
+
+    /// The incidents and maintenance of a month, the present one unless it is given.
     async fn history(
         &self,
         f: Frame<'_>,
@@ -368,9 +392,18 @@ impl Visit<'_> {
         };
         let start = first.to_zoned(zone.clone()).ok()?.timestamp();
         let start = Timestamp(start.as_millisecond());
+        let next = first.checked_add(jiff::Span::new().months(1)).ok()?;
+        let end = next.to_zoned(zone.clone()).ok()?.timestamp();
+        let month = (start, Timestamp(end.as_millisecond()));
+        let views = self.views();
+        let completed = |known: &HashMap<MonitorId, Timestamp>| {
+            completed(self.plan, &views, known, month, now, MOST_OF_MONTH)
+        };
         let is_kept = snapshot.dates.first().is_some_and(|from| *from <= first);
         if is_kept {
-            return Some(html::history_page(f, &snapshot.incidents, first, now));
+            let completed = completed(&snapshot.known());
+            let incidents = &snapshot.incidents;
+            return Some(html::history_page(f, incidents, &completed, first, now));
         }
         let handle = &self.api.handle;
         let (store, org) = (&handle.store, handle.org);
@@ -382,17 +415,27 @@ impl Visit<'_> {
                 .ok()?,
             ..Rows::default()
         };
-        let incidents = self.incidents(&rows, now);
-        Some(html::history_page(f, &incidents, first, now))
+        let monitors: Vec<_> = snapshot.components().map(|one| one.id).collect();
+        let histories = store.histories(org, monitors.clone(), start, month.1, month.1);
+        let histories = monitors.into_iter().zip(histories.await.ok()?);
+        let known = histories
+            .filter_map(|(monitor, history)| Some((monitor, history.health.first()?.at)))
+            .collect();
+        let incidents = incidents_of(self.plan, &views, &rows, now);
+        let completed = completed(&known);
+        Some(html::history_page(f, &incidents, &completed, first, now))
+    }
+
+    fn views(&self) -> BTreeMap<String, View> {
+        let views = self.api.handle.board.views();
+        views
+            .into_iter()
+            .map(|view| (view.plan.key.clone(), view))
+            .collect()
     }
 
     fn incidents(&self, rows: &Rows, now: Timestamp) -> Vec<PublicIncident> {
-        let views = self.api.handle.board.views();
-        let views = views
-            .into_iter()
-            .map(|view| (view.plan.key.clone(), view))
-            .collect();
-        incidents_of(self.plan, &views, rows, now)
+        incidents_of(self.plan, &self.views(), rows, now)
     }
 
     /// One incident, which may be older than those of the snapshot.

@@ -1,26 +1,28 @@
 //! The content of a page at a moment, without its language: pure, from the board and rows of the store.
 
+mod maintenance;
+
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::Date;
 
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, united, uptime, within};
-use crate::detect::window::Window;
 use crate::engine::View;
 use crate::page::config::PagePlan;
+use crate::page::snapshot::maintenance::coming;
 use crate::store::timestamp::Timestamp;
 use crate::store::{
     Declared, EventKind, Impact, Incident, IncidentEvent, MonitorHistory, MonitorId, PublicPhase,
 };
 
+pub(crate) use crate::page::snapshot::maintenance::{
+    Completed, MaintenancePhase, PublicMaintenance, completed,
+};
+
 /// Days of a strip, the present one included.
 pub(crate) const DAYS: usize = 90;
-
-/// How far ahead maintenance is announced.
-const AHEAD: Duration = Duration::from_hours(14 * 24);
 
 /// Hours of a sparkline.
 pub(crate) const HOURS: usize = 24;
@@ -103,6 +105,8 @@ pub(crate) struct Component {
     pub(crate) about: Option<String>,
     pub(crate) state: State,
     pub(crate) since: Timestamp,
+    /// From when on its health is known, as far as the strip goes back.
+    pub(crate) known: Option<Timestamp>,
     /// Over all days of the strip.
     pub(crate) uptime: Uptime,
     pub(crate) days: Vec<Day>,
@@ -161,18 +165,6 @@ pub(crate) struct PublicIncident {
     pub(crate) components: Vec<(String, String)>,
     /// The newest first.
     pub(crate) updates: Vec<Update>,
-}
-
-/// A maintenance window, under way or to come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PublicMaintenance {
-    /// In feeds and JSON; the same for the same window at the same time.
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) from: Timestamp,
-    pub(crate) to: Timestamp,
-    pub(crate) is_active: bool,
-    pub(crate) components: Vec<(String, String)>,
 }
 
 /// All that a page shows.
@@ -245,6 +237,7 @@ impl Snapshot {
                             about: one.about.clone(),
                             state: state_of(view, &rows.declared),
                             since: view.since,
+                            known: history.health.first().map(|first| first.at),
                             uptime: measured.uptime,
                             days: measured.days,
                             hours: medians(&history, now),
@@ -266,7 +259,7 @@ impl Snapshot {
             overall,
             groups,
             incidents: incidents_of(plan, views, rows, now),
-            maintenance: maintenance(plan, views, now),
+            maintenance: coming(plan, views, now),
             dates,
         }
     }
@@ -285,6 +278,12 @@ impl Snapshot {
 
     pub(crate) fn components(&self) -> impl Iterator<Item = &Component> {
         self.groups.iter().flat_map(|group| &group.components)
+    }
+
+    /// From when on the health of each component's monitor is known.
+    pub(crate) fn known(&self) -> HashMap<MonitorId, Timestamp> {
+        let all = self.components();
+        all.filter_map(|one| Some((one.id, one.known?))).collect()
     }
 
     /// Incidents that are not over.
@@ -556,60 +555,6 @@ fn public(
         components,
         updates: updates.collect(),
     })
-}
-
-/// Windows of the page's monitors that are under way or begin soon.
-fn maintenance(
-    plan: &PagePlan,
-    views: &BTreeMap<String, View>,
-    now: Timestamp,
-) -> Vec<PublicMaintenance> {
-    /// Occurrences of one window.
-    const MOST: usize = 50;
-
-    let mut all: BTreeMap<(Timestamp, String), PublicMaintenance> = BTreeMap::new();
-    let mut known: HashMap<*const Window, Vec<Span>> = HashMap::new();
-    for component in plan.components() {
-        let Some(view) = views.get(&component.key) else {
-            continue;
-        };
-        for window in &view.plan.windows {
-            let spans = known
-                .entry(Arc::as_ptr(window))
-                .or_insert_with(|| occurrences(window, now, MOST));
-            for (from, to) in spans.iter().copied() {
-                let name = window.name.to_lowercase().replace(' ', "-");
-                let id = format!("w{from}-{name}", from = from.0);
-                let one = all
-                    .entry((from, id.clone()))
-                    .or_insert_with(|| PublicMaintenance {
-                        id,
-                        name: window.name.clone(),
-                        from,
-                        to,
-                        is_active: from <= now,
-                        components: Vec::new(),
-                    });
-                one.to = one.to.max(to);
-                let component = (component.key.clone(), component.name.clone());
-                if one.components.last() != Some(&component) {
-                    one.components.push(component);
-                }
-            }
-        }
-    }
-    all.into_values().collect()
-}
-
-/// The occurrence that is under way, as a whole, and those that begin soon.
-fn occurrences(window: &Window, now: Timestamp, most: usize) -> Vec<Span> {
-    let active = window.occurrence(now);
-    let from = active.map_or(now, |(_, end)| end);
-    let coming = window.spans(from, now.plus(AHEAD));
-    // The last one may go on behind what was looked at.
-    let whole = |span: Span| window.occurrence(span.0).unwrap_or(span);
-    let coming = coming.into_iter().take(most).map(whole);
-    active.into_iter().chain(coming).take(most).collect()
 }
 
 #[cfg(test)]

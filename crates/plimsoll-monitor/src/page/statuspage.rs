@@ -3,17 +3,29 @@
 use serde_json::{Value, json};
 
 use crate::page::html::Frame;
-use crate::page::snapshot::{Component, Group, PublicIncident, PublicMaintenance, Snapshot, State};
+use crate::page::snapshot::{
+    Component, Group, MaintenancePhase, PublicIncident, PublicMaintenance, Snapshot, State,
+};
 use crate::store::timestamp::Timestamp;
 use crate::store::{Impact, PublicPhase};
 
-/// Incidents and maintenances of one answer.
+/// Incidents of one answer, and maintenances that are over or to come.
 const MOST: usize = 50;
+
+/// Below `/api/v2/`, the only answer that needs maintenance that is over.
+pub(crate) const ALL_MAINTENANCE: &str = "scheduled-maintenances.json";
 
 /// The answer to a path below `/api/v2/`; `None` if there is no such path.
 ///
 /// - `url`: of the page, without a slash at its end.
-pub(crate) fn answer(f: Frame<'_>, snapshot: &Snapshot, url: &str, path: &str) -> Option<Value> {
+/// - `completed`: maintenance that is over, for [`ALL_MAINTENANCE`].
+pub(crate) fn answer(
+    f: Frame<'_>,
+    snapshot: &Snapshot,
+    completed: &[PublicMaintenance],
+    url: &str,
+    path: &str,
+) -> Option<Value> {
     let api = Api { f, snapshot, url };
     let mut answer = json!({ "page": api.page() });
     match path {
@@ -27,14 +39,19 @@ pub(crate) fn answer(f: Frame<'_>, snapshot: &Snapshot, url: &str, path: &str) -
         "components.json" => answer["components"] = api.components(),
         "incidents.json" => answer["incidents"] = api.incidents(|_| true),
         "incidents/unresolved.json" => answer["incidents"] = api.incidents(|one| !one.is_over()),
-        "scheduled-maintenances.json" => {
-            answer["scheduled_maintenances"] = api.maintenances(|_| true);
+        ALL_MAINTENANCE => {
+            let coming = snapshot.maintenance.iter().take(MOST);
+            let all = coming.chain(completed.iter().take(MOST));
+            let all = all.map(|one| api.maintenance(one));
+            answer["scheduled_maintenances"] = all.collect();
         }
         "scheduled-maintenances/upcoming.json" => {
-            answer["scheduled_maintenances"] = api.maintenances(|one| !one.is_active);
+            answer["scheduled_maintenances"] =
+                api.maintenances(|one| one.phase == MaintenancePhase::Scheduled);
         }
         "scheduled-maintenances/active.json" => {
-            answer["scheduled_maintenances"] = api.maintenances(|one| one.is_active);
+            answer["scheduled_maintenances"] =
+                api.maintenances(|one| one.phase == MaintenancePhase::InProgress);
         }
         _ => return None,
     }
@@ -246,19 +263,19 @@ impl Api<'_> {
 
     fn maintenance(&self, one: &PublicMaintenance) -> Value {
         let from = one.from.to_string();
-        let status = if one.is_active {
-            "in_progress"
-        } else {
-            "scheduled"
+        let (status, resolved) = match one.phase {
+            MaintenancePhase::Scheduled => ("scheduled", None),
+            MaintenancePhase::InProgress => ("in_progress", None),
+            MaintenancePhase::Completed => ("completed", Some(one.to.to_string())),
         };
         json!({
             "id": id("maintenance", &one.id),
             "name": one.name,
             "status": status,
             "created_at": from,
-            "updated_at": from,
+            "updated_at": resolved.as_ref().unwrap_or(&from),
             "monitoring_at": null,
-            "resolved_at": null,
+            "resolved_at": resolved,
             "impact": "maintenance",
             "shortlink": format!("{}/", self.url),
             "started_at": from,

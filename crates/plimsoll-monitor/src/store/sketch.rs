@@ -85,9 +85,11 @@ impl Sketch {
 
     /// From bytes; `None` if they are no sketch.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let sum = read_number(&mut bytes)?;
         let mut sketch = Self {
-            sum: read_number(&mut bytes)?,
-            ..Self::default()
+            // A bucket takes two bytes or a few more.
+            buckets: Vec::with_capacity(bytes.len() / 2),
+            sum,
         };
         let mut bucket: u16 = 0;
         while !bytes.is_empty() {

@@ -503,11 +503,14 @@ impl Store for SqliteStore {
     ) -> StoreFuture<'_, Vec<MonitorHistory>> {
         self.read(move |connection| {
             let histories = monitors.into_iter().map(|monitor| {
-                let health = incidents::health(connection, org, monitor, from, to)?;
+                if !monitors::owns(connection, org, monitor)? {
+                    return Ok(MonitorHistory::default());
+                }
+                let health = incidents::health_of_owned(connection, monitor, from, to)?;
                 let hour = Resolution::Hour;
                 Ok(MonitorHistory {
                     health: health.into_iter().map(|(change, _)| change).collect(),
-                    hours: rollups::range(connection, org, monitor, hour, hours_from, to)?,
+                    hours: rollups::range_of_owned(connection, monitor, hour, hours_from, to)?,
                 })
             });
             histories.collect()

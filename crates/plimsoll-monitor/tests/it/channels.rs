@@ -72,6 +72,7 @@ fn a_channel_of_the_store_receives_what_opens_until_it_is_removed() {
     assert!(!receiver.titles().contains(&"m is down".to_owned()) || receiver.titles().len() <= 3);
     let list = owner.get(&admin, "/admin/notices");
     assert!(list.contains("/admin/channels/operators/edit"), "{list}");
+    assert!(list.contains("<td>webhook</td>"), "its kind: {list}");
     let delete = [("action", "delete")];
     let edit = "/admin/channels/operators/edit";
     assert_eq!(owner.post(&admin, edit, &delete).0, StatusCode::SEE_OTHER);

@@ -214,7 +214,7 @@ fn entity_tags_languages_and_compression() {
     assert_eq!(get("/status/none/", &[]).status(), StatusCode::NOT_FOUND);
     let missing = get("/incidents/m99", &[]);
     assert_eq!(missing.status(), StatusCode::NOT_FOUND);
-    assert!(missing.body().contains("There is no such page."));
+    assert!(missing.body().contains("Page not found."));
     let embed = get("/embed", &[]);
     let policy = embed.headers()["content-security-policy"].to_str().unwrap();
     assert!(policy.contains("frame-ancestors *"), "{policy}");
@@ -460,4 +460,81 @@ fn gatus_has_one_page_and_its_password() {
     let refused = running.response(Method::GET, "/", &[], "");
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
     assert!(refused.headers().contains_key("www-authenticate"));
+}
+
+#[test]
+fn maintenance_that_is_over_is_completed_in_json_and_history() {
+    let folder = TempDir::new().unwrap();
+    let now = jiff::Timestamp::now();
+    let began = now - jiff::SignedDuration::from_hours(3);
+    let text = format!(
+        r#"
+        store = "memory"
+        [[monitor]]
+        name = "m"
+        manual = true
+        [[page]]
+        slug = "p"
+        title = "P"
+        [[maintenance]]
+        name = "move"
+        once = "{began}"
+        duration = "1h"
+        [[maintenance]]
+        name = "long ago"
+        once = "2025-01-31T23:30:00Z"
+        duration = "1h"
+        [[maintenance]]
+        name = "now"
+        once = "{began}"
+        duration = "9h"
+        [[maintenance]]
+        name = "never before"
+        cron = "0 3 * * *"
+        duration = "1h"
+        "#
+    );
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    eventually(|| running.get("/").1.contains("In progress"));
+    let all = |path: &str| {
+        let answer = running.json(&format!("/api/v2/{path}"));
+        let all = answer["scheduled_maintenances"].as_array().unwrap().clone();
+        let of = |name: &str| all.iter().find(|one| one["name"] == name).cloned();
+        [of("now"), of("move"), of("long ago"), of("never before")]
+    };
+    let path = "scheduled-maintenances.json";
+    let [under_way, over, old, recurring] = all(path);
+    assert_eq!(under_way.unwrap()["status"], "in_progress");
+    let over = over.unwrap();
+    assert_eq!(over["status"], "completed");
+    let moment = |field: &str| over[field].as_str().unwrap().parse::<jiff::Timestamp>();
+    let millis = |at: jiff::Timestamp| at.as_millisecond();
+    let ended = began + jiff::SignedDuration::from_hours(1);
+    assert_eq!(
+        millis(moment("scheduled_for").unwrap()),
+        millis(began),
+        "{over}"
+    );
+    for field in ["scheduled_until", "resolved_at", "updated_at"] {
+        assert_eq!(millis(moment(field).unwrap()), millis(ended), "{field}");
+    }
+    assert_eq!(over["components"][0]["name"], "m");
+    assert_eq!(old, None, "only of the last ninety days");
+    // No result says that it took place.
+    assert_ne!(recurring.unwrap()["status"], "completed");
+    for path in ["active", "upcoming"] {
+        let [_, over, ..] = all(&format!("scheduled-maintenances/{path}.json"));
+        assert_eq!(over, None, "{path}");
+    }
+    let summary = running.json("/api/v2/summary.json").to_string();
+    assert!(!summary.contains("completed"), "{summary}");
+    let month = began.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m");
+    let page = running.get(&format!("/history/{month}")).1;
+    assert_eq!(page.matches("<h3>move</h3>").count(), 1, "{page}");
+    assert!(!page.contains("<h3>now</h3>"), "it is not over: {page}");
+    let page = running.get("/history/2025-01").1;
+    assert!(page.contains("<h3>long ago</h3>"), "{page}");
+    assert!(page.contains(">Completed</span>"), "{page}");
+    let page = running.get("/history/2025-02").1;
+    assert!(!page.contains("<h3>long ago</h3>"), "{page}");
 }

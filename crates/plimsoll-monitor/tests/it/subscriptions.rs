@@ -329,7 +329,7 @@ fn a_reader_chooses_components_and_changes_the_choice() {
     let change = stop.replace("/stop?", "/change?");
     let (status, text) = running.call(Method::POST, &change, &[], "component=_web");
     assert_eq!(status, StatusCode::OK, "{text}");
-    assert!(text.contains("Your subscription is changed."));
+    assert!(text.contains("Your subscription has been changed."));
     eventually(|| names().contains(&"The web is slow".to_owned()));
     let wrong = change.replace("link=", "link=0");
     let (status, _) = running.call(Method::POST, &wrong, &[], "component=_web");

@@ -230,6 +230,29 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         pictures.take(&mut browser, name);
     }
 
+    // Of sessions, the browser is named; and a preview follows its form.
+    browser.open(&format!("{url}/admin/account"));
+    shows(&mut browser, "Chrome on Linux");
+    browser.open(&format!("{url}/admin/new-page"));
+    shows(
+        &mut browser,
+        "A page with a title and a slug is shown here.",
+    );
+    until(
+        &mut browser,
+        "document.querySelector('button[value=preview]').hidden",
+    );
+    until(
+        &mut browser,
+        "for (const [id, text] of [['slug', 'live'], ['title', 'A live page']]) { document.getElementById(id).value = text; document.getElementById(id).dispatchEvent(new Event('input', { bubbles: true })); } true",
+    );
+    until(
+        &mut browser,
+        "document.querySelector('#preview-pane h3')?.textContent === 'A live page' && document.querySelector('#preview-pane li')?.innerText.includes('Shop')",
+    );
+    until(&mut browser, "location.pathname === '/admin/new-page'");
+    pictures.take(&mut browser, "27-preview");
+
     // Shortcuts, and filters without a request.
     browser.open(&format!("{url}/admin/monitors"));
     shows(&mut browser, "1 of 1");

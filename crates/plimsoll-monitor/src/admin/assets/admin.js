@@ -90,11 +90,44 @@ function files() {
       if (!file || !input.reportValidity()) return;
       const reader = new FileReader();
       reader.addEventListener("load", () => {
-        document.getElementById(input.dataset.into).value = reader.result;
+        const field = document.getElementById(input.dataset.into);
+        field.value = reader.result;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
       });
       reader.readAsDataURL(file);
     });
   }
+}
+
+// Keeps the preview of a form up to date; without a script, its button does.
+function preview() {
+  const form = document.querySelector("form[data-previewed]");
+  if (!form) return;
+  const button = form.querySelector("button[value=preview]");
+  button.hidden = true;
+  let timer;
+  let request;
+  const update = async () => {
+    request?.abort();
+    request = new AbortController();
+    const { signal } = request;
+    const body = new URLSearchParams(new FormData(form));
+    body.set("action", "preview");
+    try {
+      // Its buttons are named "action", which hides the property of that name.
+      const response = await fetch(form.getAttribute("action"), { method: "POST", body, signal });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const fresh = page.getElementById(form.dataset.previewed);
+      // While a value is invalid, the last preview stays.
+      if (response.ok && fresh) document.getElementById(form.dataset.previewed).replaceWith(document.adoptNode(fresh));
+    } catch {
+      // A newer request has taken its place, or the server is away: the next change tries again.
+    }
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(update, 300);
+  });
 }
 
 function menu() {
@@ -157,4 +190,4 @@ function shortcuts() {
   });
 }
 
-for (const part of [filters, selection, confirmations, times, hints, files, menu, shortcuts]) part();
+for (const part of [filters, selection, confirmations, times, hints, files, preview, menu, shortcuts]) part();

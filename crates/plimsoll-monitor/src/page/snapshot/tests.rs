@@ -1,5 +1,7 @@
 //! States, days and incidents of pages, in virtual time.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::config::load;
 use crate::engine::Counters;
@@ -173,7 +175,7 @@ fn maintenance_is_neither_downtime_nor_an_incident() {
     assert_eq!(names, ["soon"]);
     assert_eq!(snapshot.maintenance[0].components.len(), 2);
     let during = Snapshot::of(&plan, &views, &Rows::default(), at("2026-04-02T10:30:00Z"));
-    assert!(during.maintenance[0].is_active);
+    assert_eq!(during.maintenance[0].phase, MaintenancePhase::InProgress);
     assert_eq!(during.maintenance[0].from, at("2026-04-02T10:00:00Z"));
     assert_eq!(
         during.maintenance[0].id, snapshot.maintenance[0].id,
@@ -247,7 +249,7 @@ fn a_window_that_never_ends_keeps_its_identity() {
         all.find(|one| one.name == "retired").unwrap()
     };
     let (one, other) = (retired(NOW), retired("2026-11-01T00:00:00Z"));
-    assert!(one.is_active);
+    assert_eq!(one.phase, MaintenancePhase::InProgress);
     assert_eq!((&one.id, one.to), (&other.id, other.to));
 }
 
@@ -307,4 +309,76 @@ fn declared_incidents_lower_the_state_and_count_if_they_should() {
     assert_eq!(snapshot(Impact::Minor, false), (State::Degraded, 0));
     assert_eq!(snapshot(Impact::Major, false), (State::Partial, 0));
     assert_eq!(snapshot(Impact::Critical, true), (State::Major, 3_600));
+}
+
+#[test]
+fn windows_that_are_over_are_completed_with_their_times() {
+    let (plan, views) = page_with(
+        r#"
+        [[maintenance]]
+        name = "patches"
+        weekly = ["monday"]
+        at = "13:00"
+        zone = "Europe/Berlin"
+        duration = "2h"
+        monitors = ["b"]
+        [[maintenance]]
+        name = "flush"
+        cron = "0 * * * *"
+        duration = "5m"
+        monitors = ["b"]
+    "#,
+    );
+    // Clocks went forward on 29 March, so 13:00 of 30 March is 11:00 UTC: under way until 13:00 UTC.
+    let first = at("2026-03-16T13:30:00Z");
+    let known = HashMap::from([(MonitorId(2), first)]);
+    let of = |name: &str, known: &_, from: &str, to: &str| {
+        let period = (at(from), at(to));
+        let found = completed(&plan, &views, known, period, at(NOW), 3);
+        let all = found.all.into_iter().filter(|one| one.name == name);
+        let all: Vec<_> = all
+            .map(|one| {
+                assert_eq!(one.phase, MaintenancePhase::Completed);
+                let names: Vec<_> = one.components.into_iter().map(|(_, name)| name).collect();
+                (one.from.to_string(), one.to.to_string(), names.join(" "))
+            })
+            .collect();
+        (all, found.omitted.get(name).copied())
+    };
+    let span = |from: &str, to: &str, names: &str| {
+        let text = |value: &str| at(value).to_string();
+        (text(from), text(to), names.to_owned())
+    };
+    let patches = [
+        span("2026-03-23T12:00:00Z", "2026-03-23T14:00:00Z", "b"),
+        span("2026-03-16T12:00:00Z", "2026-03-16T14:00:00Z", "b"),
+    ];
+    let (march, april) = ("2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z");
+    assert_eq!(
+        of("patches", &known, march, april),
+        (patches.to_vec(), None),
+        "neither before the first result nor the one under way"
+    );
+    assert_eq!(
+        of("patches", &HashMap::new(), march, april).0,
+        [],
+        "its monitor has no result"
+    );
+    // A window of one time is a fact, whatever was measured.
+    let upgrade = span("2026-03-20T10:00:00Z", "2026-03-20T12:00:00Z", "a");
+    assert_eq!(of("upgrade", &HashMap::new(), march, april).0, [upgrade]);
+    assert_eq!(of("soon", &known, march, "2026-05-01T00:00:00Z").0, []);
+    // It belongs to the period in which it began.
+    let (noon, eve) = ("2026-03-20T11:00:00Z", "2026-03-20T20:00:00Z");
+    assert_eq!(of("upgrade", &known, noon, eve).0, []);
+    let morning = "2026-03-20T09:00:00Z";
+    assert_eq!(of("upgrade", &known, morning, noon).0.len(), 1);
+    // Of 33 hours, the three newest.
+    let (flushes, omitted) = of("flush", &known, "2026-03-29T03:00:00Z", NOW);
+    assert_eq!(flushes.len(), 3);
+    assert_eq!(
+        flushes[0],
+        span("2026-03-30T11:00:00Z", "2026-03-30T11:05:00Z", "b")
+    );
+    assert_eq!(omitted, Some(30));
 }

@@ -196,6 +196,16 @@ pub(super) fn health(
     if !owns(connection, org, monitor)? {
         return Ok(Vec::new());
     }
+    health_of_owned(connection, monitor, from, to)
+}
+
+/// Of a monitor that is the organisation's.
+pub(super) fn health_of_owned(
+    connection: &Connection,
+    monitor: MonitorId,
+    from: Timestamp,
+    to: Timestamp,
+) -> rusqlite::Result<Vec<(HealthAt, Option<String>)>> {
     let with_reason = |row: &Row<'_>| Ok((read_health(row)?, row.get(2)?));
     let mut before = connection.prepare_cached(
         "SELECT at, health, reason FROM health WHERE monitor = ?1 AND at < ?2

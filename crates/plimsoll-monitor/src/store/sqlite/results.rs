@@ -1,6 +1,6 @@
 //! Raw results.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
@@ -14,8 +14,12 @@ use crate::store::types::{Detail, MonitorId, OrgId, Resolution, ResultRow, Rollu
 /// Writes results in one transaction; those of monitors of other organisations, and repeated ones, are left out.
 ///
 /// A result from before the complete rollups, such as one of an agent that was away, makes these incomplete again.
+///
+/// - `owners`: monitors that were looked up before, of any batch: a monitor stays with its organisation, and its row is
+///   never deleted.
 pub(super) fn insert(
     connection: &mut Connection,
+    owners: &mut HashSet<(OrgId, MonitorId)>,
     rows: &[(OrgId, ResultRow)],
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
@@ -32,20 +36,13 @@ pub(super) fn insert(
             "UPDATE rolled SET until = ?3 WHERE resolution = ?1 AND monitor = ?2 AND until > ?3",
         )?;
         let mut earliest: HashMap<MonitorId, Timestamp> = HashMap::new();
-        // Rows of one monitor often come together.
-        let mut known: Option<(OrgId, MonitorId, bool)> = None;
         for (org, row) in rows {
-            let is_owned = match known {
-                Some((known_org, monitor, is_owned))
-                    if (known_org, monitor) == (*org, row.monitor) =>
-                {
-                    is_owned
+            let owner = (*org, row.monitor);
+            if !owners.contains(&owner) {
+                if !owns(&transaction, *org, row.monitor)? {
+                    continue;
                 }
-                _ => owns(&transaction, *org, row.monitor)?,
-            };
-            known = Some((*org, row.monitor, is_owned));
-            if !is_owned {
-                continue;
+                owners.insert(owner);
             }
             let micros = |micros: Option<u64>| micros.map(signed);
             let [dns, connect, tls, wait, receive] = row.phases_us;
@@ -72,9 +69,12 @@ pub(super) fn insert(
             *first = row.at.min(*first);
         }
         for (monitor, at) in earliest {
+            // The finest first: coarser rollups are complete until then at most, so most results end here.
             for (number, resolution) in (0..).zip(Resolution::ALL) {
                 let bucket = at.floor(resolution.millis());
-                late.execute(params![number, monitor.0, bucket.0])?;
+                if late.execute(params![number, monitor.0, bucket.0])? == 0 {
+                    break;
+                }
             }
         }
     }

@@ -71,3 +71,29 @@ fn results_that_are_too_many_for_a_slow_store_are_refused_and_counted() {
         );
     });
 }
+
+#[test]
+fn statements_of_one_reading_see_the_same_state() {
+    let folder = TempDir::new().unwrap();
+    let path = SqlitePath::File(folder.path().join("monitor.db"));
+    let store = SqliteStore::open(&path, SqliteOptions::default()).unwrap();
+    let count = |connection: &Connection| -> rusqlite::Result<i64> {
+        connection.query_row("SELECT count(*) FROM orgs", [], |row| row.get(0))
+    };
+    let writing = store.clone();
+    let runtime = || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap()
+    };
+    let (before, during) = runtime()
+        .block_on(store.read(move |connection| {
+            let before = count(connection)?;
+            let written = std::thread::spawn(move || runtime().block_on(writing.org("late")));
+            written.join().unwrap().unwrap();
+            Ok((before, count(connection)?))
+        }))
+        .unwrap();
+    assert_eq!((before, during), (0, 0));
+    let after = runtime().block_on(store.read(move |connection| count(connection)));
+    assert_eq!(after.unwrap(), 1, "the next one sees what was written");
+}

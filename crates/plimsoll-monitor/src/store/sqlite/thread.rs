@@ -1,5 +1,6 @@
 //! The threads that own the connections.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 use crate::store::sqlite::{SqliteOptions, database, results};
-use crate::store::types::{OrgId, ResultRow};
+use crate::store::types::{MonitorId, OrgId, ResultRow};
 
 /// Jobs that wait for a thread.
 const MOST_JOBS: usize = 1_024;
@@ -107,6 +108,7 @@ impl Writer {
             connection,
             options,
             buffer: Vec::new(),
+            owners: HashSet::new(),
             shared: Arc::clone(&shared),
         };
         Ok(Self {
@@ -190,7 +192,13 @@ impl Reader {
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.0.call(move |connection| job(connection)).await
+        self.0
+            .call(move |connection| {
+                // All statements of a job see the same state, and the file is locked once instead of by each of them.
+                let transaction = connection.transaction()?;
+                job(&transaction)
+            })
+            .await
     }
 }
 
@@ -224,6 +232,7 @@ struct Writing {
     connection: Connection,
     options: SqliteOptions,
     buffer: Vec<(OrgId, ResultRow)>,
+    owners: HashSet<(OrgId, MonitorId)>,
     shared: Arc<Shared>,
 }
 
@@ -285,7 +294,8 @@ impl Writing {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let written = results::insert(&mut self.connection, &self.buffer).map_err(database);
+        let written =
+            results::insert(&mut self.connection, &mut self.owners, &self.buffer).map_err(database);
         let trouble = written.as_ref().err().map(ToString::to_string);
         *self
             .shared

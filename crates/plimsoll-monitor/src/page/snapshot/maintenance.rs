@@ -1,0 +1,181 @@
+//! Maintenance windows as the public sees them: to come, under way and over.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::detect::uptime::Span;
+use crate::detect::window::{Starts, Window};
+use crate::engine::View;
+use crate::page::config::PagePlan;
+use crate::store::MonitorId;
+use crate::store::timestamp::Timestamp;
+
+/// How far ahead maintenance is announced.
+const AHEAD: Duration = Duration::from_hours(14 * 24);
+
+/// Where maintenance stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MaintenancePhase {
+    Scheduled,
+    InProgress,
+    Completed,
+}
+
+/// An occurrence of a maintenance window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PublicMaintenance {
+    /// In feeds and JSON; the same for the same window at the same time.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
+    pub(crate) phase: MaintenancePhase,
+    pub(crate) components: Vec<(String, String)>,
+}
+
+/// Maintenance that is over.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Completed {
+    /// The newest first.
+    pub(crate) all: Vec<PublicMaintenance>,
+    /// Names of windows with more occurrences, and how many more.
+    pub(crate) omitted: BTreeMap<String, usize>,
+}
+
+/// Occurrences of several windows by start, each with the components that it is for.
+#[derive(Default)]
+struct Occurrences(BTreeMap<(Timestamp, String), PublicMaintenance>);
+
+impl Occurrences {
+    fn add(
+        &mut self,
+        name: &str,
+        (from, to): Span,
+        phase: MaintenancePhase,
+        component: (String, String),
+    ) {
+        let slug = name.to_lowercase().replace(' ', "-");
+        let id = format!("w{from}-{slug}", from = from.0);
+        let one = self
+            .0
+            .entry((from, id.clone()))
+            .or_insert_with(|| PublicMaintenance {
+                id,
+                name: name.to_owned(),
+                from,
+                to,
+                phase,
+                components: Vec::new(),
+            });
+        one.to = one.to.max(to);
+        if one.components.last() != Some(&component) {
+            one.components.push(component);
+        }
+    }
+}
+
+/// Windows of the page's monitors that are under way or begin soon, in order.
+pub(super) fn coming(
+    plan: &PagePlan,
+    views: &BTreeMap<String, View>,
+    now: Timestamp,
+) -> Vec<PublicMaintenance> {
+    /// Occurrences of one window.
+    const MOST: usize = 50;
+
+    let mut all = Occurrences::default();
+    let mut known: HashMap<*const Window, Vec<Span>> = HashMap::new();
+    for component in plan.components() {
+        let Some(view) = views.get(&component.key) else {
+            continue;
+        };
+        for window in &view.plan.windows {
+            let spans = known
+                .entry(Arc::as_ptr(window))
+                .or_insert_with(|| occurrences(window, now, MOST));
+            for span in spans.iter().copied() {
+                let phase = if span.0 <= now {
+                    MaintenancePhase::InProgress
+                } else {
+                    MaintenancePhase::Scheduled
+                };
+                let component = (component.key.clone(), component.name.clone());
+                all.add(&window.name, span, phase, component);
+            }
+        }
+    }
+    all.0.into_values().collect()
+}
+
+/// The occurrence that is under way, as a whole, and those that begin soon.
+fn occurrences(window: &Window, now: Timestamp, most: usize) -> Vec<Span> {
+    let active = window.occurrence(now);
+    let from = active.map_or(now, |(_, end)| end);
+    let coming = window.spans(from, now.plus(AHEAD));
+    // The last one may go on behind what was looked at.
+    let whole = |span: Span| window.occurrence(span.0).unwrap_or(span);
+    let coming = coming.into_iter().take(most).map(whole);
+    active.into_iter().chain(coming).take(most).collect()
+}
+
+/// Maintenance of the page's monitors that began within `period` and is over at `now`.
+///
+/// A window that recurs has no beginning of its own, so its occurrences before the first result of a monitor are left
+/// out.
+///
+/// - `known`: from when on the health of a monitor is known.
+/// - `most`: occurrences of one window; the newest are kept.
+pub(crate) fn completed(
+    plan: &PagePlan,
+    views: &BTreeMap<String, View>,
+    known: &HashMap<MonitorId, Timestamp>,
+    period: Span,
+    now: Timestamp,
+    most: usize,
+) -> Completed {
+    let mut all = Occurrences::default();
+    let mut omitted: BTreeMap<String, usize> = BTreeMap::new();
+    let mut ended: HashMap<*const Window, Vec<Span>> = HashMap::new();
+    for component in plan.components() {
+        let Some(view) = views.get(&component.key) else {
+            continue;
+        };
+        for window in &view.plan.windows {
+            let spans = ended
+                .entry(Arc::as_ptr(window))
+                .or_insert_with(|| past(window, period, now));
+            let spans = match (&window.starts, known.get(&view.id)) {
+                (Starts::Once(_), _) => spans.as_slice(),
+                (_, Some(first)) => &spans[spans.partition_point(|span| span.1 <= *first)..],
+                (_, None) => &[],
+            };
+            let older = spans.len().saturating_sub(most);
+            if older > 0 {
+                let count = omitted.entry(window.name.clone()).or_default();
+                *count = older.max(*count);
+            }
+            for span in spans[older..].iter().copied() {
+                let component = (component.key.clone(), component.name.clone());
+                all.add(&window.name, span, MaintenancePhase::Completed, component);
+            }
+        }
+    }
+    Completed {
+        all: all.0.into_values().rev().collect(),
+        omitted,
+    }
+}
+
+/// Occurrences that began within a period and are over, in order.
+fn past(window: &Window, (from, to): Span, now: Timestamp) -> Vec<Span> {
+    // What is under way is not over, however long it has been.
+    let until = window.occurrence(now).map_or(now, |(start, _)| start);
+    let mut spans = window.spans(from, until);
+    // The first one may have begun before.
+    if let Some(first) = spans.first_mut() {
+        *first = window.occurrence(first.0).unwrap_or(*first);
+    }
+    spans.retain(|span| span.0 >= from && span.0 < to);
+    spans
+}
