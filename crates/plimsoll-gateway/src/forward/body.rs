@@ -18,9 +18,9 @@ use tokio::time::Sleep;
 
 use super::grpc;
 use super::mirror::CopySender;
-use crate::deadline::{Deadline, Deadlines};
+use crate::deadline::Deadline;
 use crate::traces::ActiveSpan;
-use crate::upstream::{Permit, ServerUse};
+use crate::upstream::{Permit, ServerUse, Timeout, Upstream};
 
 /// The content of a request, for as many attempts as are made before anything of it is read; clones are the same content.
 #[derive(Debug, Clone)]
@@ -165,7 +165,9 @@ pub(super) struct Download {
     is_done: bool,
     /// Counts as in flight until the end.
     _in_flight: InFlight,
-    idle: Rc<Deadlines>,
+    upstream: Rc<Upstream>,
+    /// When the whole exchange has to be over.
+    total: Option<Rc<Deadline>>,
     /// Bytes that may still come.
     left: u64,
     /// The deadline of a call of gRPC.
@@ -178,7 +180,8 @@ impl Download {
     pub(super) fn new(
         exchange: Exchange<Upload>,
         in_flight: InFlight,
-        idle: &Rc<Deadlines>,
+        upstream: &Rc<Upstream>,
+        total: Option<Rc<Deadline>>,
         limit: Option<u64>,
     ) -> Self {
         Self {
@@ -186,7 +189,8 @@ impl Download {
             first: SmallVec::new(),
             is_done: false,
             _in_flight: in_flight,
-            idle: Rc::clone(idle),
+            upstream: Rc::clone(upstream),
+            total,
             left: limit.unwrap_or(u64::MAX),
             call_ends: None,
             silence: None,
@@ -262,8 +266,25 @@ impl Download {
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let silence = self
             .silence
-            .get_or_insert_with(|| self.idle.begin(SystemClock.now()));
+            .get_or_insert_with(|| self.upstream.idle_deadlines.begin(SystemClock.now()));
         silence.poll_over(context)
+    }
+
+    /// Whether the exchange has taken too long as a whole. Asked before every piece: a server that always has one ready
+    /// would never be late otherwise.
+    fn is_over(&self, context: &mut Context<'_>) -> bool {
+        let total = self.total.as_ref();
+        total.is_some_and(|total| total.poll_over(context).is_ready())
+    }
+
+    /// The failure that cuts the response, once a time limit has passed: the client must not take it for complete.
+    fn cut(
+        &self,
+        timeout: Timeout,
+        reason: &'static str,
+    ) -> Option<Result<Frame<Bytes>, StreamError>> {
+        self.upstream.count_timeout(timeout);
+        Some(Err(reason.into()))
     }
 }
 
@@ -281,6 +302,9 @@ impl Body for Download {
         }
         if download.is_done {
             return Poll::Ready(None);
+        }
+        if download.is_over(context) {
+            return Poll::Ready(download.cut(Timeout::Total, "the exchange took too long"));
         }
         match download.exchange.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -303,7 +327,8 @@ impl Body for Download {
             }
             Poll::Pending => match download.poll_silence(context) {
                 Poll::Ready(()) => {
-                    Poll::Ready(Some(Err("the server was silent for too long".into())))
+                    let reason = "the server was silent for too long";
+                    Poll::Ready(download.cut(Timeout::Idle, reason))
                 }
                 Poll::Pending => Poll::Pending,
             },

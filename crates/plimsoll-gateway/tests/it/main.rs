@@ -44,7 +44,11 @@ mod rules;
 
 mod server;
 
+mod server_name;
+
 mod tcp;
+
+mod timeouts;
 
 mod traces;
 
