@@ -71,7 +71,7 @@ pub(crate) use self::tunnel::WebSocketPlan;
 
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
-use self::body::{Download, Upload};
+use self::body::{Download, Unread, Upload};
 use self::fields::Outgoing;
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
@@ -240,7 +240,8 @@ impl Forwarding {
             return self.failed(response);
         }
         let length = self.request.content_length();
-        if let (Some(limit), Some(length)) = (plan.request_limit, length)
+        let limits = [plan.request_limit, plan.request_buffer];
+        if let (Some(limit), Some(length)) = (limits.into_iter().flatten().min(), length)
             && length > limit
         {
             return self.failed(failure::too_large());
@@ -282,6 +283,16 @@ impl Forwarding {
             _ => None,
         };
         let upload = Upload::new(body, forwarder.plan.request_limit, copy);
+        let upload = match forwarder.plan.request_buffer {
+            Some(limit) if handshake.is_none() && !upload.is_empty() => {
+                match Box::pin(upload.read_whole(limit)).await {
+                    Ok(upload) => upload,
+                    Err(Unread::TooLong) => return self.failed(failure::too_large()),
+                    Err(Unread::Broken) => return self.failed(failure::bad_request()),
+                }
+            }
+            _ => upload,
+        };
         let mut now = SystemClock.now();
         let arrived = now;
         if !upstream.permit(now) {

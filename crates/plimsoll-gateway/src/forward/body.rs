@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use plimsoll_client::forward::Exchange;
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Side};
@@ -28,6 +29,22 @@ pub(super) enum Upload {
     /// There is none.
     Empty,
     Stream(Rc<Shared>),
+    /// All of it was read; each clone begins at its start.
+    Whole(Whole),
+}
+
+/// Content that is held in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Whole {
+    content: Bytes,
+    trailers: Option<Box<HeaderMap>>,
+}
+
+/// Why content could not be read whole.
+#[derive(Debug)]
+pub(super) enum Unread {
+    TooLong,
+    Broken,
 }
 
 #[derive(Debug)]
@@ -60,7 +77,7 @@ impl Upload {
     /// Whether it was longer than its limit.
     pub(super) fn is_too_long(&self) -> bool {
         match self {
-            Self::Empty => false,
+            Self::Empty | Self::Whole(_) => false,
             Self::Stream(shared) => shared.is_too_long.get(),
         }
     }
@@ -73,9 +90,45 @@ impl Upload {
     /// Whether something of it was read, so that it cannot be sent again.
     pub(super) fn is_touched(&self) -> bool {
         match self {
-            Self::Empty => false,
+            Self::Empty | Self::Whole(_) => false,
             Self::Stream(shared) => shared.is_touched.get(),
         }
+    }
+}
+
+impl Upload {
+    /// Reads all of it into memory.
+    ///
+    /// - `limit`: bytes that it may have.
+    pub(super) async fn read_whole(mut self, limit: u64) -> Result<Self, Unread> {
+        let mut content = BytesMut::new();
+        let mut trailers = None;
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await {
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => {
+                    if (content.len() + data.len()) as u64 > limit {
+                        return Err(Unread::TooLong);
+                    }
+                    content.extend_from_slice(&data);
+                }
+                Ok(Err(frame)) => trailers = frame.into_trailers().ok().map(Box::new),
+                Err(_) if self.is_too_long() => return Err(Unread::TooLong),
+                Err(_) => return Err(Unread::Broken),
+            }
+        }
+        Ok(Self::Whole(Whole {
+            content: content.freeze(),
+            trailers,
+        }))
+    }
+}
+
+impl Whole {
+    fn next(&mut self) -> Option<Frame<Bytes>> {
+        if !self.content.is_empty() {
+            return Some(Frame::data(std::mem::take(&mut self.content)));
+        }
+        self.trailers.take().map(|it| Frame::trailers(*it))
     }
 }
 
@@ -87,8 +140,10 @@ impl Body for Upload {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Self::Stream(shared) = self.get_mut() else {
-            return Poll::Ready(None);
+        let shared = match self.get_mut() {
+            Self::Empty => return Poll::Ready(None),
+            Self::Whole(whole) => return Poll::Ready(whole.next().map(Ok)),
+            Self::Stream(shared) => shared,
         };
         let polled = Pin::new(&mut *shared.body.borrow_mut()).poll_frame(context);
         match &polled {
@@ -108,6 +163,7 @@ impl Body for Upload {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
+            Self::Whole(whole) => whole.content.is_empty() && whole.trailers.is_none(),
             Self::Stream(shared) => shared.body.borrow().is_end_stream(),
         }
     }
@@ -115,6 +171,9 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
+            // An exact length would leave no room for trailers over HTTP/1.
+            Self::Whole(whole) if whole.trailers.is_some() => SizeHint::default(),
+            Self::Whole(whole) => SizeHint::with_exact(whole.content.len() as u64),
             Self::Stream(shared) => shared.body.borrow().size_hint(),
         }
     }

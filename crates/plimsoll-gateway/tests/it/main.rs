@@ -8,6 +8,8 @@ mod allocations;
 
 mod balancing;
 
+mod buffering;
+
 mod cache;
 
 mod client;
