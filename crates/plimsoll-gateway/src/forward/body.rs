@@ -337,13 +337,9 @@ impl Download {
     }
 
     /// The failure that cuts the response, once a time limit has passed: the client must not take it for complete.
-    fn cut(
-        &self,
-        timeout: Timeout,
-        reason: &'static str,
-    ) -> Option<Result<Frame<Bytes>, StreamError>> {
+    fn cut(&self, timeout: Timeout, reason: &'static str) -> Result<Frame<Bytes>, StreamError> {
         self.upstream.count_timeout(timeout);
-        Some(Err(reason.into()))
+        Err(reason.into())
     }
 }
 
@@ -363,7 +359,9 @@ impl Body for Download {
             return Poll::Ready(None);
         }
         if download.is_over(context) {
-            return Poll::Ready(download.cut(Timeout::Total, "the exchange took too long"));
+            return Poll::Ready(Some(
+                download.cut(Timeout::Total, "the exchange took too long"),
+            ));
         }
         match download.exchange.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -387,7 +385,7 @@ impl Body for Download {
             Poll::Pending => match download.poll_silence(context) {
                 Poll::Ready(()) => {
                     let reason = "the server was silent for too long";
-                    Poll::Ready(download.cut(Timeout::Idle, reason))
+                    Poll::Ready(Some(download.cut(Timeout::Idle, reason)))
                 }
                 Poll::Pending => Poll::Pending,
             },

@@ -35,7 +35,7 @@ fn chunks(is_endless: bool) -> (SocketAddr, Arc<AtomicU64>) {
             }
         }
         // Until the gateway closes.
-        stream.read(&mut byte).ok();
+        stream.read_exact(&mut byte).ok();
         counted.fetch_add(1, Ordering::Relaxed);
     });
     (address, ended)
