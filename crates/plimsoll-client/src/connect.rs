@@ -212,10 +212,9 @@ impl Connector {
                 .on(Side::Config)
                 .because("HTTP/3 needs settings of QUIC")
         })?;
-        let host = endpoint.host();
         let mut addresses = self.resolve_endpoint(endpoint, progress).await?;
         progress.enter(Phase::Connect);
-        let name = http3::certificate_name(&host);
+        let name = http3::certificate_name(&self.plan.certified_host(endpoint));
         let source = self.plan.options.source;
         interleave(&mut addresses, self.ipv6_won.get());
         let early = config.early_data() && !self.without_early_data.take();
@@ -280,7 +279,8 @@ impl Connector {
                 .on(Side::Config)
                 .because("an https:// target needs TLS settings")
         })?;
-        let stream = handshake(connector, &endpoint.host(), stream, Phase::Tls).await?;
+        let host = self.plan.certified_host(endpoint);
+        let stream = handshake(connector, &host, stream, Phase::Tls).await?;
         progress.complete(Phase::Tls);
         let alpn = match &stream {
             Stream::Tls(stream) => stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec),

@@ -15,8 +15,8 @@ use crate::forward::ForwardPlan;
 use crate::layer4::Layer4Figures;
 use crate::traces::SpanCounts;
 use crate::upstream::{
-    BOUNDS, DurationCounts, Durations, Event, History, Recent, Sample, ServerStatus, UpstreamPlan,
-    UpstreamStatus,
+    BOUNDS, DurationCounts, Durations, Event, History, Recent, Sample, ServerStatus, Timeout,
+    UpstreamPlan, UpstreamStatus,
 };
 
 /// The upstreams of an engine by their configuration; outlives reloads.
@@ -285,6 +285,14 @@ impl Figures for GatewayFigures {
             for (upstream, _, status) in &upstreams {
                 let labels = [("upstream", upstream.as_str())];
                 text.sample(&name, &labels, status.counted(event));
+            }
+        }
+        let name = format!("{PREFIX}_timeouts_total");
+        text.family(&name, "counter", "Exchanges that a time limit ended");
+        for (upstream, _, status) in &upstreams {
+            for timeout in Timeout::ALL {
+                let labels = [("upstream", upstream.as_str()), ("limit", timeout.name())];
+                text.sample(&name, &labels, status.timed_out(timeout));
             }
         }
     }

@@ -71,15 +71,15 @@ pub(crate) use self::tunnel::WebSocketPlan;
 
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
-use self::body::{Download, Upload};
+use self::body::{Download, Unread, Upload};
 use self::fields::Outgoing;
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
 use self::split::{Choice, Split};
 use self::tunnel::Handshake;
-use crate::deadline::Deadlines;
+use crate::deadline::Deadline;
 use crate::traces::{ActiveSpan, Exporter};
-use crate::upstream::{self, Durations, Event, Permit, Server, ServerUse, Upstream};
+use crate::upstream::{self, Durations, Event, Permit, Server, ServerUse, Timeout, Upstream};
 
 /// The action `proxy` of a route on a worker.
 pub(crate) struct Forward(Rc<Forwarder>);
@@ -155,14 +155,16 @@ impl Action for Forward {
             span: self.0.exporter.as_ref().and_then(|it| it.begin(request)),
             is_call: call.is_some(),
             call_ends: call.and_then(|call| Some(SystemClock.now() + call.timeout?)),
+            total: None,
             request: request.into_owned(),
         };
-        let total = forwarding.upstream.total_deadlines.clone();
-        if total.is_none() && forwarding.call_ends.is_none() {
+        let total = forwarding.upstream.total_deadlines.as_ref();
+        forwarding.total = total.map(|total| Rc::new(total.begin(SystemClock.now())));
+        if forwarding.total.is_none() && forwarding.call_ends.is_none() {
             // The futures of a request borrow it: it is large, and by value each of them would copy it.
             return Answer::Later(Box::pin(async move { forwarding.run().await }));
         }
-        Answer::Later(Box::pin(forwarding.run_within(total)))
+        Answer::Later(Box::pin(forwarding.run_within()))
     }
 }
 
@@ -184,14 +186,17 @@ struct Forwarding {
     is_call: bool,
     /// The deadline of the call.
     call_ends: Option<Instant>,
+    /// When the whole exchange has to be over.
+    total: Option<Rc<Deadline>>,
     request: OwnedRequest,
 }
 
 impl Forwarding {
     /// Ends with 504 if the head of the response does not come within the total time, or as a call of gRPC with
     /// `DEADLINE_EXCEEDED` once its own time is over.
-    async fn run_within(mut self, total: Option<Rc<Deadlines>>) -> Outcome {
-        let deadline = total.map(|total| total.begin(SystemClock.now()));
+    async fn run_within(mut self) -> Outcome {
+        let deadline = self.total.clone();
+        let upstream = Rc::clone(&self.upstream);
         let mut call_ends = self
             .call_ends
             .map(|end| Box::pin(tokio::time::sleep_until(end.into())));
@@ -210,6 +215,7 @@ impl Forwarding {
                 return Poll::Pending;
             };
             deadline.poll_over(context).map(|()| {
+                upstream.count_timeout(Timeout::Total);
                 let late = late(Phase::Wait, deadline.limit());
                 forwarder.failed(failure::response(&late), is_call)
             })
@@ -234,7 +240,8 @@ impl Forwarding {
             return self.failed(response);
         }
         let length = self.request.content_length();
-        if let (Some(limit), Some(length)) = (plan.request_limit, length)
+        let limits = [plan.request_limit, plan.request_buffer];
+        if let (Some(limit), Some(length)) = (limits.into_iter().flatten().min(), length)
             && length > limit
         {
             return self.failed(failure::too_large());
@@ -276,6 +283,16 @@ impl Forwarding {
             _ => None,
         };
         let upload = Upload::new(body, forwarder.plan.request_limit, copy);
+        let upload = match forwarder.plan.request_buffer {
+            Some(limit) if handshake.is_none() && !upload.is_empty() => {
+                match Box::pin(upload.read_whole(limit)).await {
+                    Ok(upload) => upload,
+                    Err(Unread::TooLong) => return self.failed(failure::too_large()),
+                    Err(Unread::Broken) => return self.failed(failure::bad_request()),
+                }
+            }
+            _ => upload,
+        };
         let mut now = SystemClock.now();
         let arrived = now;
         if !upstream.permit(now) {
@@ -338,6 +355,9 @@ impl Forwarding {
                 Err((server, failure)) => {
                     now = SystemClock.now();
                     self.note(server.server(), tried.len(), None, None);
+                    if let Some(timeout) = Timeout::of(&failure) {
+                        upstream.count_timeout(timeout);
+                    }
                     // A client that broke its request off says nothing about the server.
                     if failure.side != Side::Ours {
                         server.failed();
@@ -466,8 +486,9 @@ impl Forwarding {
         if let Some(cookie) = self.split_cookie.take() {
             response = response.with_field(SET_COOKIE, cookie);
         }
-        let idle = &self.upstream.idle_deadlines;
-        let mut download = Download::new(exchange, (server, permit, self.span.take()), idle, limit);
+        let in_flight = (server, permit, self.span.take());
+        let total = self.total.take();
+        let mut download = Download::new(exchange, in_flight, &self.upstream, total, limit);
         download.end_at(self.call_ends);
         let body = match download.take_ready().await {
             // The whole content is here: it leaves with the head in one write.

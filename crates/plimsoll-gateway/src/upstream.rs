@@ -51,7 +51,7 @@ pub(crate) use self::plan::{
 };
 pub(crate) use self::retry::{Outcome, RetryBudget, RetryCondition, RetryPolicy};
 pub(crate) use self::server::{Server, ServerUse};
-pub(crate) use self::status::{Event, ServerStatus, UpstreamStatus};
+pub(crate) use self::status::{Event, ServerStatus, Timeout, UpstreamStatus};
 
 use crate::balance::{Balance, Balancer, Servers};
 use crate::deadline::Deadlines;
@@ -75,7 +75,7 @@ pub(crate) struct Upstream {
     pub(crate) response_deadlines: Rc<Deadlines>,
     /// Between two pieces of a response.
     pub(crate) idle_deadlines: Rc<Deadlines>,
-    /// From the arrival of a request to the head of its response, over all attempts.
+    /// From the arrival of a request to the end of its response, over all attempts.
     pub(crate) total_deadlines: Option<Rc<Deadlines>>,
     /// After which a second attempt is made.
     pub(crate) hedge_deadlines: Option<Rc<Deadlines>>,
@@ -312,6 +312,11 @@ impl Upstream {
     /// Counts an event.
     pub(crate) fn count(&self, event: Event) {
         self.status.count(event);
+    }
+
+    /// Counts an exchange that was ended by a time limit.
+    pub(crate) fn count_timeout(&self, timeout: Timeout) {
+        self.status.count_timeout(timeout);
     }
 
     /// Whether the circuit breaker lets a request through.

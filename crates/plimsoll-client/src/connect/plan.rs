@@ -8,6 +8,8 @@ use std::time::Duration;
 use plimsoll_model::Secret;
 use plimsoll_wire::{Keepalive, ProxyProtocol};
 use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use url::Host;
 
 use crate::connect::address_filter::AddressFilter;
 use crate::connect::endpoint::{Endpoint, Scheme};
@@ -43,6 +45,9 @@ pub struct ConnectOptions {
     pub tls: Option<Arc<ClientConfig>>,
     /// For `https://` proxies; may be absent if there are none. Should offer `http/1.1` only.
     pub proxy_tls: Option<Arc<ClientConfig>>,
+    /// The name that TLS requests from targets (SNI) and verifies their certificates by, if it is not the host of the
+    /// endpoint: a DNS name or an address. Proxies keep theirs.
+    pub server_name: Option<String>,
     /// For HTTP/3; absent unless it is spoken.
     pub quic: Option<QuicConfig>,
     /// Every TLS handshake is a full one: no session is resumed (`--no-sessionid`).
@@ -66,6 +71,8 @@ pub struct ProxyHeader {
 #[derive(Debug)]
 pub struct ConnectPlan {
     pub(crate) options: ConnectOptions,
+    /// That of the options, parsed.
+    server_name: Option<Host>,
 }
 
 impl ConnectPlan {
@@ -92,7 +99,21 @@ impl ConnectPlan {
                 proxy: proxy.to_string(),
             });
         }
-        Ok(Self { options })
+        let server_name = options.server_name.as_deref().map(server_name);
+        Ok(Self {
+            server_name: server_name.transpose()?,
+            options,
+        })
+    }
+
+    /// The host that the certificate of `endpoint` has to name.
+    pub(crate) fn certified_host<'a>(&'a self, endpoint: &'a Endpoint) -> Host<&'a str> {
+        match &self.server_name {
+            None => endpoint.host(),
+            Some(Host::Domain(name)) => Host::Domain(name),
+            Some(Host::Ipv4(address)) => Host::Ipv4(*address),
+            Some(Host::Ipv6(address)) => Host::Ipv6(*address),
+        }
     }
 
     /// Form of the request target for `endpoint`, which depends on the proxy.
@@ -116,6 +137,18 @@ impl ConnectPlan {
     }
 }
 
+fn server_name(name: &str) -> Result<Host, ConnectPlanError> {
+    let host = Host::parse(name).ok();
+    let is_usable = |host: &Host| match host {
+        Host::Domain(name) => ServerName::try_from(name.as_str()).is_ok(),
+        Host::Ipv4(_) | Host::Ipv6(_) => true,
+    };
+    host.filter(is_usable)
+        .ok_or_else(|| ConnectPlanError::ServerName {
+            name: name.to_owned(),
+        })
+}
+
 /// Why connections cannot be opened as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectPlanError {
@@ -124,6 +157,12 @@ pub enum ConnectPlanError {
     SourceFamily {
         /// The source address.
         source_address: IpAddr,
+    },
+    /// A server name that no certificate can be for.
+    #[error("`{name}` is not a name that a certificate can be for")]
+    ServerName {
+        /// As it was given.
+        name: String,
     },
     /// A proxy over TLS without TLS settings for proxies.
     #[error("the proxy {proxy} needs TLS settings for proxies")]

@@ -24,6 +24,7 @@ pub(super) fn compile(
 ) -> bool {
     let mut is_whole = true;
     plan.request_limit = table.bytes("max_request");
+    plan.request_buffer = table.bytes("buffer_request");
     plan.response_limit = table.bytes("max_response");
     if let Some(value) = table.take("rewrite") {
         let rewrites = rewrites(value);

@@ -299,6 +299,7 @@ pub(super) fn options(
             certificate: directory.join(certificate),
             key: tls.text("key").map(|key| directory.join(key)),
         });
+        options.server_name = tls.text("server_name");
         tls.finish();
     }
     if let Some(value) = table.take("retry") {

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use plimsoll_client::forward::Exchange;
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Side};
@@ -18,9 +19,9 @@ use tokio::time::Sleep;
 
 use super::grpc;
 use super::mirror::CopySender;
-use crate::deadline::{Deadline, Deadlines};
+use crate::deadline::Deadline;
 use crate::traces::ActiveSpan;
-use crate::upstream::{Permit, ServerUse};
+use crate::upstream::{Permit, ServerUse, Timeout, Upstream};
 
 /// The content of a request, for as many attempts as are made before anything of it is read; clones are the same content.
 #[derive(Debug, Clone)]
@@ -28,6 +29,22 @@ pub(super) enum Upload {
     /// There is none.
     Empty,
     Stream(Rc<Shared>),
+    /// All of it was read; each clone begins at its start.
+    Whole(Whole),
+}
+
+/// Content that is held in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Whole {
+    content: Bytes,
+    trailers: Option<Box<HeaderMap>>,
+}
+
+/// Why content could not be read whole.
+#[derive(Debug)]
+pub(super) enum Unread {
+    TooLong,
+    Broken,
 }
 
 #[derive(Debug)]
@@ -60,7 +77,7 @@ impl Upload {
     /// Whether it was longer than its limit.
     pub(super) fn is_too_long(&self) -> bool {
         match self {
-            Self::Empty => false,
+            Self::Empty | Self::Whole(_) => false,
             Self::Stream(shared) => shared.is_too_long.get(),
         }
     }
@@ -73,9 +90,45 @@ impl Upload {
     /// Whether something of it was read, so that it cannot be sent again.
     pub(super) fn is_touched(&self) -> bool {
         match self {
-            Self::Empty => false,
+            Self::Empty | Self::Whole(_) => false,
             Self::Stream(shared) => shared.is_touched.get(),
         }
+    }
+}
+
+impl Upload {
+    /// Reads all of it into memory.
+    ///
+    /// - `limit`: bytes that it may have.
+    pub(super) async fn read_whole(mut self, limit: u64) -> Result<Self, Unread> {
+        let mut content = BytesMut::new();
+        let mut trailers = None;
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await {
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => {
+                    if (content.len() + data.len()) as u64 > limit {
+                        return Err(Unread::TooLong);
+                    }
+                    content.extend_from_slice(&data);
+                }
+                Ok(Err(frame)) => trailers = frame.into_trailers().ok().map(Box::new),
+                Err(_) if self.is_too_long() => return Err(Unread::TooLong),
+                Err(_) => return Err(Unread::Broken),
+            }
+        }
+        Ok(Self::Whole(Whole {
+            content: content.freeze(),
+            trailers,
+        }))
+    }
+}
+
+impl Whole {
+    fn next(&mut self) -> Option<Frame<Bytes>> {
+        if !self.content.is_empty() {
+            return Some(Frame::data(std::mem::take(&mut self.content)));
+        }
+        self.trailers.take().map(|it| Frame::trailers(*it))
     }
 }
 
@@ -87,8 +140,10 @@ impl Body for Upload {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Self::Stream(shared) = self.get_mut() else {
-            return Poll::Ready(None);
+        let shared = match self.get_mut() {
+            Self::Empty => return Poll::Ready(None),
+            Self::Whole(whole) => return Poll::Ready(whole.next().map(Ok)),
+            Self::Stream(shared) => shared,
         };
         let polled = Pin::new(&mut *shared.body.borrow_mut()).poll_frame(context);
         match &polled {
@@ -108,6 +163,7 @@ impl Body for Upload {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
+            Self::Whole(whole) => whole.content.is_empty() && whole.trailers.is_none(),
             Self::Stream(shared) => shared.body.borrow().is_end_stream(),
         }
     }
@@ -115,6 +171,9 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
+            // An exact length would leave no room for trailers over HTTP/1.
+            Self::Whole(whole) if whole.trailers.is_some() => SizeHint::default(),
+            Self::Whole(whole) => SizeHint::with_exact(whole.content.len() as u64),
             Self::Stream(shared) => shared.body.borrow().size_hint(),
         }
     }
@@ -165,7 +224,9 @@ pub(super) struct Download {
     is_done: bool,
     /// Counts as in flight until the end.
     _in_flight: InFlight,
-    idle: Rc<Deadlines>,
+    upstream: Rc<Upstream>,
+    /// When the whole exchange has to be over.
+    total: Option<Rc<Deadline>>,
     /// Bytes that may still come.
     left: u64,
     /// The deadline of a call of gRPC.
@@ -178,7 +239,8 @@ impl Download {
     pub(super) fn new(
         exchange: Exchange<Upload>,
         in_flight: InFlight,
-        idle: &Rc<Deadlines>,
+        upstream: &Rc<Upstream>,
+        total: Option<Rc<Deadline>>,
         limit: Option<u64>,
     ) -> Self {
         Self {
@@ -186,7 +248,8 @@ impl Download {
             first: SmallVec::new(),
             is_done: false,
             _in_flight: in_flight,
-            idle: Rc::clone(idle),
+            upstream: Rc::clone(upstream),
+            total,
             left: limit.unwrap_or(u64::MAX),
             call_ends: None,
             silence: None,
@@ -262,8 +325,21 @@ impl Download {
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let silence = self
             .silence
-            .get_or_insert_with(|| self.idle.begin(SystemClock.now()));
+            .get_or_insert_with(|| self.upstream.idle_deadlines.begin(SystemClock.now()));
         silence.poll_over(context)
+    }
+
+    /// Whether the exchange has taken too long as a whole. Asked before every piece: a server that always has one ready
+    /// would never be late otherwise.
+    fn is_over(&self, context: &mut Context<'_>) -> bool {
+        let total = self.total.as_ref();
+        total.is_some_and(|total| total.poll_over(context).is_ready())
+    }
+
+    /// The failure that cuts the response, once a time limit has passed: the client must not take it for complete.
+    fn cut(&self, timeout: Timeout, reason: &'static str) -> Result<Frame<Bytes>, StreamError> {
+        self.upstream.count_timeout(timeout);
+        Err(reason.into())
     }
 }
 
@@ -281,6 +357,11 @@ impl Body for Download {
         }
         if download.is_done {
             return Poll::Ready(None);
+        }
+        if download.is_over(context) {
+            return Poll::Ready(Some(
+                download.cut(Timeout::Total, "the exchange took too long"),
+            ));
         }
         match download.exchange.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -303,7 +384,8 @@ impl Body for Download {
             }
             Poll::Pending => match download.poll_silence(context) {
                 Poll::Ready(()) => {
-                    Poll::Ready(Some(Err("the server was silent for too long".into())))
+                    let reason = "the server was silent for too long";
+                    Poll::Ready(Some(download.cut(Timeout::Idle, reason)))
                 }
                 Poll::Pending => Poll::Pending,
             },

@@ -61,7 +61,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Directives that are read here, at any level.
-const READ: [&str; 50] = [
+const READ: [&str; 52] = [
     "expires",
     "location",
     "proxy_pass",
@@ -93,6 +93,8 @@ const READ: [&str; 50] = [
     "proxy_redirect",
     "proxy_pass_request_headers",
     "proxy_ssl_server_name",
+    "proxy_ssl_name",
+    "grpc_ssl_name",
     "proxy_cache_bypass",
     "auth_basic",
     "auth_basic_user_file",

@@ -242,14 +242,28 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     let is_verified = scope
         .last("proxy_ssl_verify")
         .is_some_and(|it| it.argument(0) == "on");
+    let mut tls = Keys::default();
     match scope
         .last("proxy_ssl_trusted_certificate")
         .filter(|_| is_verified)
     {
-        Some(file) => keys.set("tls", format!("{{ ca = {} }}", quoted(file.argument(0)))),
-        None if is_verified => {}
-        None if is_https(scope) => keys.set("tls", "{ insecure = true }"),
+        Some(file) => tls.text("ca", file.argument(0)),
+        None if !is_verified && is_https(scope) => tls.set("insecure", "true"),
         None => {}
+    }
+    let name = scope.last("proxy_ssl_name");
+    let name = name.or_else(|| scope.last("grpc_ssl_name"));
+    if let Some(directive) = name.filter(|_| is_https(scope)) {
+        match directive.argument(0) {
+            name if name.contains('$') => notes.add(
+                directive,
+                "left out: the name of the server depends on the request",
+            ),
+            name => tls.text("server_name", name),
+        }
+    }
+    if !tls.is_empty() {
+        keys.set("tls", tls.inline());
     }
     keys
 }

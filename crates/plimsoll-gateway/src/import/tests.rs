@@ -211,6 +211,7 @@ fn rewrites_headers_and_layers() {
                 proxy_set_header X-Tenant "a \"b\"";
                 proxy_next_upstream error timeout http_503;
                 proxy_next_upstream_tries 3;
+                proxy_ssl_name shop.test;
                 auth_basic "Keep out"; auth_basic_user_file /etc/htpasswd;
             }
         }
@@ -218,7 +219,7 @@ fn rewrites_headers_and_layers() {
         &[
             "rewrite = [{ from = \"^/app/(.*)x$\", to = \"/${1}y\" }]",
             "headers = { Accept-Encoding = false, X-Tenant = \"a \\\"b\\\"\" }",
-            "retry = { retries = 2, on = [\"connect\", \"reset\", \"timeout\", \"503\"] }, tls = { insecure = true }",
+            "retry = { retries = 2, on = [\"connect\", \"reset\", \"timeout\", \"503\"] }, tls = { insecure = true, server_name = \"shop.test\" }",
             "response_headers = { rewrite = [{ name = \"location\", from = \"^https://10\\\\.0\\\\.0\\\\.1/\", to = \"/\" }], remove = [\"X-Powered-By\"], set = { X-Frame-Options = \"DENY\" } }",
             "basic_auth = { realm = \"Keep out\", file = \"/etc/htpasswd\" }\ncompress = true",
         ],

@@ -94,7 +94,7 @@ pub(crate) struct Timeouts {
     pub(crate) response: Duration,
     /// Between two pieces of the response. 60 s, as nginx has it.
     pub(crate) idle: Duration,
-    /// From the arrival of a request to the head of its response, over all attempts.
+    /// From the arrival of a request to the last byte of its response, over all attempts. A tunnel that has been opened has no end.
     pub(crate) total: Option<Duration>,
 }
 
@@ -120,6 +120,8 @@ pub(crate) struct UpstreamOptions {
     pub(crate) timeouts: Timeouts,
     pub(crate) trust: Trust,
     pub(crate) identity: Option<IdentityFiles>,
+    /// The name that certificates are verified by and that TLS requests, in place of the host of the URL.
+    pub(crate) server_name: Option<String>,
     pub(crate) discovery: Discovery,
     /// Receives what is wrong with a file of servers.
     pub(crate) notices: Notices,
@@ -229,6 +231,7 @@ impl UpstreamPlan {
             tls,
             quic,
             timeout: Some(options.timeouts.connect),
+            server_name: options.server_name.clone(),
             name_servers: options.resolvers.clone(),
             ..ConnectOptions::default()
         })?;

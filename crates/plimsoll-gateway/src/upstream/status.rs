@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use plimsoll_model::{Failure, FailureKind, Phase};
 use serde::Serialize;
 
 use super::breaker::Breaker;
@@ -23,6 +24,8 @@ pub(crate) struct UpstreamStatus {
     ids: AtomicUsize,
     /// By [`Event`].
     events: [AtomicU64; Event::ALL.len()],
+    /// By [`Timeout`].
+    timeouts: [AtomicU64; Timeout::ALL.len()],
     breaker: Option<Mutex<Breaker>>,
 }
 
@@ -80,6 +83,43 @@ impl Event {
                 "Requests that an open circuit breaker refused",
             ),
         }
+    }
+}
+
+/// The time limits of exchanges with an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timeout {
+    /// `connect_timeout`.
+    Connect,
+    /// `response_timeout`.
+    Response,
+    /// `idle_timeout`.
+    Idle,
+    /// `timeout`.
+    Total,
+}
+
+impl Timeout {
+    pub(crate) const ALL: [Self; 4] = [Self::Connect, Self::Response, Self::Idle, Self::Total];
+
+    /// The value of the label in metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Response => "response",
+            Self::Idle => "idle",
+            Self::Total => "total",
+        }
+    }
+
+    /// The limit that an attempt without a response has exceeded, if it was one.
+    pub(crate) fn of(failure: &Failure) -> Option<Self> {
+        let is_connecting = matches!(failure.phase, Phase::Dns | Phase::Connect | Phase::Tls);
+        (failure.kind == FailureKind::Timeout).then_some(if is_connecting {
+            Self::Connect
+        } else {
+            Self::Response
+        })
     }
 }
 
@@ -166,6 +206,7 @@ impl UpstreamStatus {
             version: AtomicU64::new(0),
             ids: AtomicUsize::new(0),
             events: Default::default(),
+            timeouts: Default::default(),
             breaker: plan
                 .options
                 .breaker
@@ -259,6 +300,14 @@ impl UpstreamStatus {
 
     pub(crate) fn counted(&self, event: Event) -> u64 {
         self.events[event as usize].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_timeout(&self, timeout: Timeout) {
+        self.timeouts[timeout as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn timed_out(&self, timeout: Timeout) -> u64 {
+        self.timeouts[timeout as usize].load(Ordering::Relaxed)
     }
 
     /// Whether the circuit breaker lets a request through.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use plimsoll_client::forward::{Head, Pool, PoolOptions, Speaks};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, QuicOptions};
+use plimsoll_model::Failure;
 use plimsoll_wire::tls::{TlsSettings, Trust};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -107,6 +108,25 @@ pub(crate) fn post(
         let content = exchange.into_response_body().collect().await.unwrap();
         let trailers = content.trailers().cloned();
         (head.status.as_u16(), content.to_bytes(), trailers)
+    })
+}
+
+/// Gets a URL and reads its response to the end; returns status, bytes of content and why it is not complete.
+pub(crate) fn read_until_cut(speaks: Speaks, url: &str) -> (u16, u64, Option<Failure>) {
+    run_local(async {
+        let endpoint = Endpoint::parse(url).unwrap();
+        let lease = pool(speaks).acquire(&endpoint).await.unwrap();
+        let head = Head::new("GET", endpoint.path_and_query(), &());
+        let mut exchange = lease.begin(&head, Full::<Bytes>::default()).unwrap();
+        let status = exchange.final_head().await.unwrap().status.as_u16();
+        let mut bytes = 0;
+        loop {
+            match exchange.frame().await {
+                None => return (status, bytes, None),
+                Some(Err(incomplete)) => return (status, bytes, Some(incomplete.failure)),
+                Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, Bytes::len) as u64,
+            }
+        }
     })
 }
 

@@ -8,6 +8,8 @@ mod allocations;
 
 mod balancing;
 
+mod buffering;
+
 mod cache;
 
 mod client;
@@ -44,7 +46,11 @@ mod rules;
 
 mod server;
 
+mod server_name;
+
 mod tcp;
+
+mod timeouts;
 
 mod traces;
 

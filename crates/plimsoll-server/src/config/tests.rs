@@ -381,7 +381,7 @@ fn http3_is_for_tls() {
     let http3 = |more: &str| {
         let plan = check(&listen(more))?;
         match &plan.engine.listeners[0].serves {
-            Serves::Http { http3, .. } => Ok(*http3),
+            Serves::Http { http3, .. } => Ok(http3.clone()),
             _ => Err("it is not HTTP".to_owned()),
         }
     };

@@ -74,10 +74,9 @@ pub(super) fn backend(mut table: Table<'_>, is_raw: bool) -> Option<Backend> {
         tls.text("ca", ca);
     }
     let host = table.take("tls_verify_hostname");
-    report(
-        host.as_ref(),
-        "left out: certificates are verified by the host of the URL; name the server by it",
-    );
+    if let Some(host) = host.as_ref().and_then(as_text) {
+        tls.text("server_name", host);
+    }
     table.finish();
     let protocol = if is_raw { Protocol::Tcp } else { protocol? };
     Some(Backend {
