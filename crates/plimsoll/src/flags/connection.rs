@@ -211,6 +211,7 @@ impl ConnectionArgs {
             proxies,
             tls,
             proxy_tls,
+            server_name: None,
             quic,
             full_handshakes: self.no_sessionid,
             proxy_header: self.haproxy_protocol.map(|version| ProxyHeader {
