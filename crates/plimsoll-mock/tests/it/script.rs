@@ -98,7 +98,7 @@ fn every_kind_of_answer_is_sent() {
 fn mistakes_are_answered_and_reported() {
     let folder = mock::files(&[(
         "handler.js",
-        "export default (request) => {\n  if (request.params.id === '1') console.warn('one', { a: 1 });\n  else return missing.name;\n}",
+        "export default (request) => {\n  if (request.params.id === '1') console.warn('one', { a: 1 });\n  else missing.name();\n}",
     )]);
     let file = folder.path().join("rules.toml");
     fs::write(
@@ -114,7 +114,7 @@ fn mistakes_are_answered_and_reported() {
     assert_eq!(served.get("/users/1").status, 200);
     let answer = served.get("/users/2");
     assert_eq!(answer.status, 500);
-    let expected = "handler.js:3:15: ReferenceError: missing is not defined";
+    let expected = "handler.js:3:8: ReferenceError: missing is not defined";
     assert_eq!(answer.text(), format!("{expected}\n"));
     let reported = reported.lock().unwrap();
     let first = (
