@@ -419,6 +419,36 @@ fn a_recording_becomes_a_script_that_runs() {
 }
 
 #[test]
+fn a_description_of_an_api_becomes_a_script_that_runs() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let server = origin.url("/v1");
+    let document = format!(
+        r#"{{ "openapi": "3.1.0", "info": {{ "title": "shop", "version": "1" }}, "servers": [{{ "url": "{server}" }}], "paths": {{
+            "/items/{{id}}": {{
+                "parameters": [{{ "name": "id", "in": "path", "required": true, "schema": {{ "type": "integer" }}, "example": 7 }}],
+                "get": {{ "operationId": "item", "responses": {{ "200": {{ "description": "one" }} }} }} }},
+            "/orders": {{
+                "post": {{ "operationId": "order", "requestBody": {{ "content": {{ "application/json": {{ "example": {{ "count": 2 }} }} }} }},
+                    "responses": {{ "200": {{ "description": "taken" }} }} }} }} }} }}"#
+    );
+    std::fs::write(path("shop.json"), document).unwrap();
+    plimsoll(&["load", "--record", &path("shop.json"), &path("script.js")]).exits(0);
+    let output = plimsoll(&["load", &path("script.js")]).exits(0);
+    assert!(output.stdout.contains("2 out of 2"), "{output}");
+    let heads = origin.heads();
+    assert!(heads[0].starts_with("GET /v1/items/7 "), "{heads:?}");
+    assert!(
+        heads[1].starts_with("POST /v1/orders ")
+            && heads[1]
+                .to_ascii_lowercase()
+                .contains("\r\ncontent-type: application/json\r\n"),
+        "{heads:?}"
+    );
+}
+
+#[test]
 fn modules_of_other_servers_are_fetched_once_and_pinned() {
     let authority = Authority::new();
     let leaf = authority.issue(&["localhost", "127.0.0.1"]);
