@@ -257,6 +257,25 @@ fn exit_codes_and_messages_are_for_people() {
 }
 
 #[test]
+fn a_run_without_memory_for_its_users_ends_with_the_setting_to_raise() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "import { sleep } from 'k6'; export default () => { sleep(60); }";
+    let script = script(&directory, text);
+    let run = format!(
+        "ulimit -v 1500000; exec {} load --quiet -u 4000 -d 60s {script}",
+        env!("CARGO_BIN_EXE_plimsoll")
+    );
+    let output = std::process::Command::new("sh").args(["-c", &run]).output();
+    let output = output.unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(255), "{stderr}");
+    let hint = "raise vm.max_map_count (sysctl)";
+    assert_eq!(stderr.matches(hint).count(), 1, "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(!stdout.contains("iterations."), "{stdout}");
+}
+
+#[test]
 fn a_signal_ends_a_script_with_its_summary() {
     let directory = tempfile::tempdir().unwrap();
     let script = script(
