@@ -355,7 +355,10 @@ impl<'a> Preparation<'a> {
         let verdict = self.shared.verdict.lock();
         let verdict = verdict.unwrap_or_else(PoisonError::into_inner).clone();
         let reason = self.shared.abort.reason();
-        let code = exit.unwrap_or(if let Some(message) = verdict.aborted {
+        let code = exit.unwrap_or(if let Some(message) = verdict.exhausted {
+            error = Some(message);
+            ExitCode::Other
+        } else if let Some(message) = verdict.aborted {
             error = Some(message);
             ExitCode::ScriptAborted
         } else if reason.as_deref() == Some(STOPPED) {

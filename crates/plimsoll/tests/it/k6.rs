@@ -257,6 +257,25 @@ fn exit_codes_and_messages_are_for_people() {
 }
 
 #[test]
+fn a_run_without_memory_for_its_users_ends_with_the_setting_to_raise() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "import { sleep } from 'k6'; export default () => { sleep(60); }";
+    let script = script(&directory, text);
+    let run = format!(
+        "ulimit -v 1500000; exec {} load --quiet -u 4000 -d 60s {script}",
+        env!("CARGO_BIN_EXE_plimsoll")
+    );
+    let output = std::process::Command::new("sh").args(["-c", &run]).output();
+    let output = output.unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(255), "{stderr}");
+    let hint = "raise vm.max_map_count (sysctl)";
+    assert_eq!(stderr.matches(hint).count(), 1, "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(!stdout.contains("iterations."), "{stdout}");
+}
+
+#[test]
 fn a_signal_ends_a_script_with_its_summary() {
     let directory = tempfile::tempdir().unwrap();
     let script = script(
@@ -416,6 +435,36 @@ fn a_recording_becomes_a_script_that_runs() {
     plimsoll(&["load", "--record", &path("shop.har"), &path("script.js")]).exits(255);
     let output = plimsoll(&["load", "--record", &path("script.js"), &path("other.js")]).exits(255);
     assert!(output.stderr.contains("--record"), "{output}");
+}
+
+#[test]
+fn a_description_of_an_api_becomes_a_script_that_runs() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let server = origin.url("/v1");
+    let document = format!(
+        r#"{{ "openapi": "3.1.0", "info": {{ "title": "shop", "version": "1" }}, "servers": [{{ "url": "{server}" }}], "paths": {{
+            "/items/{{id}}": {{
+                "parameters": [{{ "name": "id", "in": "path", "required": true, "schema": {{ "type": "integer" }}, "example": 7 }}],
+                "get": {{ "operationId": "item", "responses": {{ "200": {{ "description": "one" }} }} }} }},
+            "/orders": {{
+                "post": {{ "operationId": "order", "requestBody": {{ "content": {{ "application/json": {{ "example": {{ "count": 2 }} }} }} }},
+                    "responses": {{ "200": {{ "description": "taken" }} }} }} }} }} }}"#
+    );
+    std::fs::write(path("shop.json"), document).unwrap();
+    plimsoll(&["load", "--record", &path("shop.json"), &path("script.js")]).exits(0);
+    let output = plimsoll(&["load", &path("script.js")]).exits(0);
+    assert!(output.stdout.contains("2 out of 2"), "{output}");
+    let heads = origin.heads();
+    assert!(heads[0].starts_with("GET /v1/items/7 "), "{heads:?}");
+    assert!(
+        heads[1].starts_with("POST /v1/orders ")
+            && heads[1]
+                .to_ascii_lowercase()
+                .contains("\r\ncontent-type: application/json\r\n"),
+        "{heads:?}"
+    );
 }
 
 #[test]
