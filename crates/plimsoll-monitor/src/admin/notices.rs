@@ -30,7 +30,7 @@ struct Channel {
     is_kept: bool,
     name: String,
     /// The kind of its receiver.
-    channel: String,
+    receiver: String,
     kinds: String,
     scope: String,
 }
@@ -78,7 +78,7 @@ pub(super) async fn list(
         path: encoded(&plan.name),
         is_kept: plan.source == Source::Store,
         name: plan.name.clone(),
-        channel: plan.channel.replace('_', " "),
+        receiver: plan.channel.replace('_', " "),
         kinds: if plan.kinds.len() == NoticeKind::ALL.len() {
             "all".to_owned()
         } else {

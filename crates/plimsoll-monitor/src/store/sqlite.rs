@@ -42,7 +42,7 @@ use crate::store::definitions::{
     Definition, DefinitionChanges, DefinitionKind, Definitions, Replay,
 };
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
-use crate::store::sqlite::files::{LOCK_TRIES, connect, lock};
+use crate::store::sqlite::files::{LOCK_TRIES, connect, keeping_statements, lock};
 use crate::store::sqlite::thread::{Reader, Writer};
 use crate::store::timestamp::Timestamp;
 use crate::store::types::{
@@ -114,7 +114,10 @@ impl SqliteStore {
         tries: u32,
     ) -> Result<Self, StoreError> {
         let (lock, mut connection) = match path {
-            SqlitePath::Memory => (None, Connection::open_in_memory().map_err(database)?),
+            SqlitePath::Memory => {
+                let connection = Connection::open_in_memory().map_err(database)?;
+                (None, keeping_statements(connection))
+            }
             SqlitePath::File(path) => (Some(lock(path, tries)?), connect(path)?),
         };
         schema::prepare(&connection, path)?;

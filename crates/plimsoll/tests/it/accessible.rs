@@ -88,15 +88,13 @@ fn configuration() -> String {
 }
 
 #[test]
+#[ignore = "`cargo xtask axe` installs axe-core and runs it"]
 #[expect(
     clippy::disallowed_methods,
     reason = "the file is named by the task that runs this"
 )]
 fn axe_core_finds_nothing_on_any_page() {
-    let Ok(script) = std::env::var(FILE) else {
-        return;
-    };
-    let axe = fs::read_to_string(script).unwrap();
+    let axe = fs::read_to_string(std::env::var(FILE).unwrap()).unwrap();
     let folder = TempDir::new().unwrap();
     let config = folder.path().join("monitor.toml");
     fs::write(&config, configuration()).unwrap();

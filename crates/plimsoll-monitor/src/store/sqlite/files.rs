@@ -116,9 +116,20 @@ pub(super) fn lock(path: &Path, tries: u32) -> Result<File, StoreError> {
     }
 }
 
+/// Statements that a connection keeps prepared: all that there are. Of fewer, a minute's upkeep of many monitors prepares each
+/// anew for every monitor.
+const STATEMENTS: usize = 128;
+
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
-    Connection::open(path).map_err(|error| StoreError::Open {
+    let connection = Connection::open(path).map_err(|error| StoreError::Open {
         path: path.to_owned(),
         reason: error.to_string(),
-    })
+    })?;
+    Ok(keeping_statements(connection))
+}
+
+/// A connection that keeps its statements.
+pub(super) fn keeping_statements(connection: Connection) -> Connection {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection
 }
