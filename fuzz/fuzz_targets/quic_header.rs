@@ -1,5 +1,5 @@
-//! The header of a QUIC packet is within the datagram, and the same whatever follows it. So is a token, and no packet that was not
-//! encrypted gets another one.
+//! The header of a QUIC packet is within the datagram, and the same whatever follows it. So is a token, and a packet that
+//! cannot be decrypted keeps its own.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

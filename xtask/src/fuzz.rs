@@ -225,7 +225,7 @@ fn one(folder: &Path, target: &str, length: Duration) -> Result<Slice, Failure> 
     for made in [&corpus, &artifacts] {
         fs::create_dir_all(made).map_err(|error| error.to_string())?;
     }
-    // A new target has no seeds yet, and libFuzzer wants every folder that it is given.
+    // A new target has no seeds yet, and libFuzzer fails if a folder does not exist.
     let seeds = folder.join("seeds").join(target);
     let output = program(folder, target)
         .arg(&corpus)

@@ -252,7 +252,7 @@ impl User {
                 return IterationEnd::Broken;
             }
             if let ErrorKind::Stack(_) = error.kind {
-                // It did not start. Every user would try again at once, and count an iteration each time.
+                // It did not start. Otherwise every user would retry immediately and count an iteration each time.
                 state.end_iteration(None);
                 end_exhausted(&state.shared, &error);
                 return IterationEnd::Broken;

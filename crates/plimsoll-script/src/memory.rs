@@ -3,7 +3,7 @@
 //! An engine has some 700 objects of a few dozen sizes before a script runs. Chunks of its own for each size would be mostly
 //! empty, and the system's allocator adds 8 to 16 bytes to each block and costs a tenth of the engine's instructions.
 //!
-//! A pointer tells what it is: that of a large block is 8 bytes behind a multiple of 16, where its size stands; that of a small
+//! The address of a block shows its kind: that of a large block is 8 bytes behind a multiple of 16, where its size stands; that of a small
 //! one is a multiple of 16 in a chunk that begins at a multiple of its length. Limits are those of the engine, which counts
 //! what [`Allocator::usable_size`] returns.
 
@@ -141,7 +141,7 @@ impl Classes {
             previous: None,
             next: None,
         };
-        // SAFETY: the memory is long enough and aligned for the head, and belongs to nobody else.
+        // SAFETY: the memory is long enough and aligned for the head, and nothing else refers to it.
         unsafe { chunk.write(head) };
         self.chunks.set(self.chunks.get() + 1);
         self.open(chunk);
@@ -240,7 +240,7 @@ unsafe fn large_size(block: *mut u8) -> usize {
     unsafe { block.sub(HEADER).cast::<usize>().read() }
 }
 
-// SAFETY: blocks are long enough, aligned to 8 bytes, and overlap no other; each knows its size.
+// SAFETY: blocks are long enough, aligned to 8 bytes, and overlap no other; the size of each is stored.
 unsafe impl Allocator for SharedMemory {
     fn alloc(&mut self, size: usize) -> *mut u8 {
         if size <= SMALL {
@@ -321,7 +321,7 @@ unsafe impl Allocator for SharedMemory {
 mod tests {
     use super::*;
 
-    /// A block in use: its pointer, the length asked for and the byte that it is filled with.
+    /// A block in use: its pointer, the requested length and the byte that it is filled with.
     type Used = (*mut u8, usize, u8);
 
     fn take(memory: &mut SharedMemory, size: usize, fill: u8) -> Used {

@@ -329,7 +329,7 @@ impl Download {
         silence.poll_over(context)
     }
 
-    /// Whether the exchange has taken too long as a whole. Asked before every piece: a server that always has one ready
+    /// Whether the exchange has taken too long as a whole. Checked before every piece: a server that always has one ready
     /// would never be late otherwise.
     fn is_over(&self, context: &mut Context<'_>) -> bool {
         let total = self.total.as_ref();

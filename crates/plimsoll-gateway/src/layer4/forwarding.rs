@@ -67,7 +67,7 @@ impl<X> Forwarding<X> {
         chosen.ok_or(Dropped::NoServer)
     }
 
-    /// Adds a flow to a server; the handler is told of its socket if clients are sent Retry packets.
+    /// Adds a flow to a server. If clients are sent Retry packets, the listener reports the address of its socket.
     pub(super) fn open(
         &mut self,
         now: Instant,

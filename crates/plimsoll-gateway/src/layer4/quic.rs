@@ -288,7 +288,7 @@ impl QuicFlows {
         let (true, Some(ends)) = (is_chosen, ends) else {
             return;
         };
-        // It knows the client now, whatever its token.
+        // The server has accepted the connection: later packets may have any token.
         self.exchanges.end(index);
         let key = self.ids.path_key(header.source, ends);
         let Some(flow) = self.flows.table.get(index) else {

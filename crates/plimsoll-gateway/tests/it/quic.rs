@@ -344,13 +344,13 @@ fn secret() -> (tempfile::TempDir, String, [u8; 64]) {
 }
 
 #[test]
-fn clients_prove_their_address_to_the_gateway_and_stock_servers_take_its_word() {
+fn clients_prove_their_address_to_the_gateway_and_stock_servers_accept_its_tokens() {
     run(async {
         let leaf = Leaf::self_signed(&["localhost"]);
         let (_folder, file, secret) = secret();
         // As the documentation has it for servers of quinn.
         let key = ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&secret);
-        // It would send back every client whose token it does not understand, and no client goes back twice.
+        // It sends Retry to clients whose token it rejects, and a client accepts only one Retry.
         let server = |name| {
             Backend::with(&leaf, name, true, |config| {
                 config.token_key(Arc::new(key.clone()));
@@ -381,7 +381,7 @@ fn clients_prove_their_address_to_the_gateway_and_stock_servers_take_its_word() 
             names.insert(name);
         }
         assert_eq!(names.len(), 2);
-        // A client that hears nothing in time asks again.
+        // A client without a timely response sends its first packet again.
         assert!(dropped("retry") >= 16, "{}", dropped("retry"));
         for reason in ["retry_token", "amplification", "malformed"] {
             assert_eq!(dropped(reason), 0, "{reason}");
@@ -390,7 +390,7 @@ fn clients_prove_their_address_to_the_gateway_and_stock_servers_take_its_word() 
 }
 
 #[test]
-fn http3_of_another_process_takes_the_word_of_the_gateway() {
+fn an_http3_listener_accepts_tokens_of_the_gateway() {
     let (_folder, file, _) = secret();
     let server = Served::new(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ self_signed = true }}\nhttp3 = {{ retry_key = \"{file}\" }}\n\
@@ -414,7 +414,7 @@ fn http3_of_another_process_takes_the_word_of_the_gateway() {
 }
 
 #[test]
-fn a_token_is_worth_nothing_at_another_address_and_no_flow_begins_without() {
+fn a_token_is_rejected_from_another_address_and_required_for_a_flow() {
     let peer = udp::Peer::new("x");
     let (_folder, file, _) = secret();
     let gateway = gateway(

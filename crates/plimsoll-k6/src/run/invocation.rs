@@ -107,7 +107,7 @@ impl fmt::Debug for Invocation<'_> {
 pub struct ExchangeRecording<'a> {
     /// The processes that answer, if they are on this machine.
     pub target: Option<&'a dyn Target>,
-    /// Facts that the caller knows.
+    /// Facts that the caller supplies.
     pub facts: RunFacts,
 }
 

@@ -111,7 +111,7 @@ pub enum Serves {
 pub struct Http3Plan {
     /// The UDP port that is advertised to clients, where it is not that of the socket.
     pub advertised: Option<u16>,
-    /// What it has in common with a gateway that sends clients Retry packets.
+    /// The key that it shares with a gateway that sends clients Retry packets.
     pub retry_key: Option<RetryKey>,
 }
 

@@ -42,7 +42,7 @@ pub trait DatagramHandler {
     /// Called for each datagram of a client.
     fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, effects: &mut Effects);
 
-    /// Called once the socket to the upstream of a session is open, if the handler wants to know its address.
+    /// Called once the socket to the upstream of a session is open, if the handler requested its address.
     ///
     /// - `local`: the address that the upstream sees, unless something on the way replaces it.
     fn on_open(

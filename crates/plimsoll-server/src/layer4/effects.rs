@@ -52,8 +52,8 @@ pub enum Effect<'a> {
         session: SessionId,
         /// Where to.
         upstream: SocketAddr,
-        /// Whether the handler is told its address.
-        is_told: bool,
+        /// Whether the listener reports the address of the socket to the handler.
+        reports_address: bool,
     },
     /// Sends a datagram to the upstream of a session.
     Send {
@@ -136,10 +136,10 @@ impl Effects {
                 ecn: *ecn,
                 bytes: content(bytes),
             },
-            Entry::Open(session, upstream, is_told) => Effect::Open {
+            Entry::Open(session, upstream, reports_address) => Effect::Open {
                 session: *session,
                 upstream: *upstream,
-                is_told: *is_told,
+                reports_address: *reports_address,
             },
             Entry::Send(session, ecn, bytes) => Effect::Send {
                 session: *session,
@@ -171,10 +171,11 @@ impl Effects {
 
     /// Opens a socket to `upstream`, before anything is sent by it.
     ///
-    /// - `is_told`: whether the handler is told the address of the socket, by
-    ///   [`on_open`](crate::DatagramHandler::on_open); that takes a system call.
-    pub fn open(&mut self, session: SessionId, upstream: SocketAddr, is_told: bool) {
-        self.entries.push(Entry::Open(session, upstream, is_told));
+    /// - `reports_address`: whether the listener reports the address of the socket by
+    ///   [`on_open`](crate::DatagramHandler::on_open), which takes a system call.
+    pub fn open(&mut self, session: SessionId, upstream: SocketAddr, reports_address: bool) {
+        self.entries
+            .push(Entry::Open(session, upstream, reports_address));
     }
 
     /// Sends a datagram to the upstream of a session.

@@ -34,10 +34,10 @@ const TURN: usize = 32;
 /// Sessions whose places are kept when they are gone.
 const FEW_SESSIONS: usize = 1024;
 
-/// How often in a row a handler is told what became of what it wanted.
+/// Limit on rounds of effects and their outcomes within one event.
 const MOST_OUTCOMES: usize = 4;
 
-/// What became of a session that a handler wanted to open: the address of its socket.
+/// The outcome of opening a session: the address of its socket, or why it could not be opened.
 type Outcome = (SessionId, Result<SocketAddr, io::ErrorKind>);
 
 /// A UDP listener on one worker.
@@ -361,7 +361,7 @@ impl DatagramListener {
         self.count_sessions(self.remaining(sessions.len()));
     }
 
-    /// Carries out every effect; returns the sessions that could not be opened, and those whose address is wanted.
+    /// Carries out every effect; returns the sessions that could not be opened, and the addresses that the handler requested.
     fn carry_out(
         &self,
         effects: &Effects,
@@ -401,7 +401,7 @@ impl DatagramListener {
                 Effect::Open {
                     session,
                     upstream,
-                    is_told,
+                    reports_address,
                 } => {
                     let most = self.worker.limits().connections;
                     let opened = if sessions.len() < most {
@@ -412,7 +412,7 @@ impl DatagramListener {
                     };
                     match opened {
                         Ok(opened) => {
-                            if is_told && let Ok(local) = opened.local() {
+                            if reports_address && let Ok(local) = opened.local() {
                                 outcomes.push((session, Ok(local)));
                             }
                             sessions.insert(session, opened);

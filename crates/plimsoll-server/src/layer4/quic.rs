@@ -51,7 +51,7 @@ pub struct QuicPlan {
     pub stream_window: u32,
     /// How long nothing may pass.
     pub idle_timeout: Duration,
-    /// What it has in common with a gateway that sends clients Retry packets.
+    /// The key that it shares with a gateway that sends clients Retry packets.
     pub retry_key: Option<RetryKey>,
 }
 

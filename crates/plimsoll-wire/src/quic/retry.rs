@@ -34,7 +34,7 @@ pub struct InitialPacket<'a> {
 }
 
 impl<'a> InitialPacket<'a> {
-    /// Reads the first packet of a datagram; none if it is anything else, or of a version that is not known.
+    /// Parses the first packet of a datagram; `None` if it is not an Initial packet of version 1 or 2.
     pub fn parse(datagram: &'a [u8]) -> Option<Self> {
         let Ok(QuicHeader::Long(header)) = QuicHeader::parse(datagram) else {
             return None;
@@ -55,12 +55,12 @@ impl<'a> InitialPacket<'a> {
         })
     }
 
-    /// What a server has sent the client before, to know it by; empty if that has nothing of the kind.
+    /// The token of an earlier Retry or connection; empty if the client has none.
     pub fn token(&self) -> &'a [u8] {
         self.token
     }
 
-    /// Appends the packet with another token; none if its keys do not follow from its connection ID.
+    /// Appends the packet with another token; `None` if its keys do not follow from its connection ID.
     fn exchange(&self, token: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let keys = keys(self.version, self.destination)?;
         let (number, content) = self.body.split_first_chunk::<MOST_NUMBER>()?;
@@ -101,7 +101,7 @@ impl<'a> InitialPacket<'a> {
     }
 }
 
-/// A datagram of a client whose Initial packets have another token; none if they cannot be read.
+/// Replaces the token in the Initial packets of a client's datagram; `None` if they cannot be decrypted.
 ///
 /// Only those can be that the client has sent before it heard from its server.
 pub fn with_token(datagram: &[u8], token: &[u8]) -> Option<Vec<u8>> {
@@ -115,12 +115,12 @@ pub fn with_token(datagram: &[u8], token: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The packet by which a client is sent back to prove its address; none for a version that is not known.
+/// A Retry packet, which has the client prove its address; `None` for a version that is not known.
 ///
 /// - `original`: the connection ID of its receiver in the packet that is answered; at most 20 bytes.
 /// - `client`: that of its sender.
 /// - `ours`: the connection ID that the client is to go on with.
-/// - `random`: four bits that mean nothing.
+/// - `random`: its low four bits fill the unused bits of the first byte.
 pub fn retry_packet(
     version: u32,
     (original, client, ours): (&[u8], &[u8], &[u8]),
@@ -198,7 +198,7 @@ fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn put_count(count: usize, out: &mut Vec<u8>) {
     match u8::try_from(count) {
         Ok(count @ ..64) => out.push(count),
-        // No part of a datagram is too long for two bytes, or the peer will say so.
+        // Every part of a datagram fits into two bytes.
         _ => out.extend((u16::try_from(count).unwrap_or(u16::MAX) & 0x3fff | 0x4000).to_be_bytes()),
     }
 }

@@ -14,13 +14,13 @@ use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 
 use crate::quic::header::QuicHeader;
 
-/// Bytes that nobody else has, at the end of a token; its key depends on them.
+/// Random bytes at the end of a token, from which its key is derived.
 const RANDOM: usize = 16;
 
 /// The type of a token that a Retry brought.
 const OF_RETRY: u8 = 0;
 
-/// What servers of one secret and the gateway before them have in common.
+/// The keys of a secret that a gateway shares with the servers behind it.
 #[derive(Clone)]
 pub struct RetryKey {
     clients: Prk,
@@ -29,10 +29,10 @@ pub struct RetryKey {
     id: u64,
 }
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryToken {
-    /// Whom the Retry was sent to, as the reader of the token sees it.
+    /// The address that the Retry was sent to, as the reader of the token sees it.
     pub address: SocketAddr,
     /// The connection ID of the packet that the Retry answered; at most 20 bytes.
     pub original: Vec<u8>,
@@ -47,7 +47,7 @@ impl RetryKey {
     /// How long a token is valid: as long as the servers of quinn take it.
     pub const LIFETIME: Duration = Duration::from_secs(15);
 
-    /// The keys of a secret; none if it is too short.
+    /// Derives the keys of a secret; `None` if it has fewer than [`LEAST`](Self::LEAST) bytes.
     pub fn new(secret: &[u8]) -> Option<Self> {
         if secret.len() < Self::LEAST {
             return None;
@@ -78,7 +78,7 @@ impl RetryKey {
         sealed(&self.servers, token, random)
     }
 
-    /// Reads a token that was made for a client; none if it is anything else.
+    /// Decrypts a token made by [`for_client`](Self::for_client); `None` if it is not one.
     pub fn read(&self, token: &[u8]) -> Option<RetryToken> {
         let (sealed, random) = token.split_last_chunk::<RANDOM>()?;
         let mut content = sealed.to_vec();

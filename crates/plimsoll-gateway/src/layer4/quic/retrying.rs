@@ -17,7 +17,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use super::super::figures::Dropped;
 use super::super::flows::Index;
 
-/// Datagrams of a client that wait for the socket of its flow. It opens at once, so more are a flood.
+/// Limit on datagrams of a client that wait for the socket of its flow, which opens within the same event.
 const MOST_WAITING: usize = 4;
 
 /// Bytes of the connection ID that a client goes on with.
@@ -38,7 +38,7 @@ pub(super) fn admit(
     datagram: &Datagram<'_>,
 ) -> Result<Admitted, Dropped> {
     if header.kind != LongKind::Initial {
-        // Of a version that is not known, so the server answers with those that it knows.
+        // A version that the gateway cannot parse: the server negotiates another one.
         return Ok(Admitted::Flow(None));
     }
     let packet = InitialPacket::parse(datagram.bytes).ok_or(Dropped::Malformed)?;
@@ -46,7 +46,7 @@ pub(super) fn admit(
     match key.read(packet.token()) {
         Some(token) if token.is_of(datagram.peer, now) => Ok(Admitted::Flow(Some(token.original))),
         Some(_) => Err(Dropped::RetryToken),
-        // Without one, or with that of another connection, which the server has sent by another address.
+        // No token, or one of an earlier connection, which only the server can read.
         None => {
             let random: [u8; ID + 16] = random().ok_or(Dropped::Retry)?;
             let (ours, random) = random.split_first_chunk::<ID>().ok_or(Dropped::Retry)?;
@@ -88,7 +88,7 @@ pub(super) enum Exchanged {
     Same,
     /// It is forwarded with another token.
     Other(Vec<u8>),
-    /// It waits, or is none that can be exchanged.
+    /// It waits for the socket, or cannot be decrypted.
     Nothing,
 }
 
