@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 
 use plimsoll_model::document::{Table, Value, as_text};
@@ -227,9 +227,48 @@ pub(crate) fn free_ports(upstreams: &[ProcessPlan]) -> io::Result<Vec<(String, S
     let mut held = Vec::new();
     let mut ports = Vec::new();
     for name in names.chain(OWN_PORTS.map(str::to_owned)) {
-        let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        ports.push((name, listener.local_addr()?.port().to_string()));
-        held.push(listener);
+        let (port, sockets) = free_port()?;
+        ports.push((name, port.to_string()));
+        held.push(sockets);
     }
     Ok(ports)
+}
+
+/// Ports that the system does not assign to clients unless configured (`net.ipv4.ip_local_port_range` begins at 32768), so
+/// that no connection takes one before its server listens.
+const UNASSIGNED: std::ops::Range<u16> = 20_000..32_768;
+
+/// Random ports that are tried before the system chooses one.
+const TRIES: usize = 100;
+
+/// A port that is free for TCP and for UDP, as a target may serve either, with the sockets that hold it.
+fn free_port() -> io::Result<(u16, (TcpListener, UdpSocket))> {
+    let hold = |port| {
+        let tcp = TcpListener::bind(("127.0.0.1", port))?;
+        let port = tcp.local_addr()?.port();
+        Ok((port, (tcp, UdpSocket::bind(("127.0.0.1", port))?)))
+    };
+    let random = (0..TRIES).find_map(|_| hold(fastrand::u16(UNASSIGNED)).ok());
+    random.map_or_else(|| hold(0), Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_free_for_tcp_and_udp_until_its_sockets_are_closed() {
+        let (port, held) = free_port().unwrap();
+        assert!(TcpListener::bind(("127.0.0.1", port)).is_err());
+        assert!(UdpSocket::bind(("127.0.0.1", port)).is_err());
+        drop(held);
+        assert!(TcpListener::bind(("127.0.0.1", port)).is_ok());
+    }
+
+    #[test]
+    fn ports_of_a_plan_differ() {
+        let ports = free_ports(&[]).unwrap();
+        assert_eq!(ports.len(), OWN_PORTS.len());
+        assert_ne!(ports[0].1, ports[1].1);
+    }
 }
