@@ -4,6 +4,8 @@
 //! [`Middleware`]'s fields: the first meets the request first and the response last. A listener's stand
 //! outside its routes, a route's inside.
 
+mod addresses;
+
 mod basic_auth;
 
 mod compress;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 
 use crate::action::Action;
 
+pub use crate::middleware::addresses::Addresses;
 pub use crate::middleware::basic_auth::{BasicAuth, HashError, PasswordHash};
 pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
@@ -49,6 +52,8 @@ pub struct Middleware {
     pub security_headers: Option<Arc<SecurityHeaders>>,
     /// Lets pages of other origins in.
     pub cors: Option<Arc<Cors>>,
+    /// Turns away clients by their address.
+    pub addresses: Option<Arc<Addresses>>,
     /// Turns away who asks too often.
     pub rate_limit: Option<Arc<RateLimit>>,
     /// Turns away who does not know a password.
@@ -75,6 +80,9 @@ impl Middleware {
         }
         if let Some(limit) = &self.rate_limit {
             action = Rc::new(rate_limit::Limited::new(Arc::clone(limit), action));
+        }
+        if let Some(addresses) = &self.addresses {
+            action = Rc::new(addresses::Admitting::new(Arc::clone(addresses), action));
         }
         if let Some(cors) = &self.cors {
             action = Rc::new(cors::CorsLayer::new(Arc::clone(cors), action));

@@ -4,9 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
-use ipnet::IpNet;
 use plimsoll_client::Endpoint;
-use plimsoll_server::config::{Mounted, Table, Value, as_text};
+use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
 use plimsoll_server::{Action, MakeAction, WorkerContext};
 
 use super::traces::Traces;
@@ -227,15 +226,9 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         plan.forwarded = forwarded.unwrap_or_default();
     }
     if let Some(value) = table.take("trust") {
-        let networks = value.texts_with(|text| {
-            let parsed = text.parse::<IpNet>();
-            parsed
-                .err()
-                .map(|_| format!("`{text}` is not a network such as 10.0.0.0/8"))
-        });
+        let networks = networks(value);
         is_whole &= networks.is_some();
-        let networks = networks.unwrap_or_default();
-        plan.trusted = networks.iter().filter_map(|it| it.parse().ok()).collect();
+        plan.trusted = networks.unwrap_or_default();
     }
     if let Some(mut headers) = table.table("headers") {
         for (name, value) in headers.rest() {

@@ -2,65 +2,67 @@
 //!
 //! A rule that cannot be translated denies access.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
 use super::Notes;
 use super::locations::Scope;
 use super::nginx::Directive;
 use super::toml::{Keys, quoted};
 use super::upstreams::Upstreams;
 
-/// Outcome of the address rules of a location.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Addresses {
-    Any,
-    /// `deny all`.
-    Nobody,
-    /// Some, which a route cannot distinguish.
-    Some,
+/// Clients that the address rules of a location let in.
+#[derive(Debug)]
+enum Clients {
+    All,
+    None,
+    /// Those of the key `addresses`.
+    At(Keys),
+    /// Those that a route cannot distinguish.
+    Unknown(&'static str),
 }
 
-/// Closes a location that no client, or not every one, may use; false if it is open.
+/// Closes a location that no client may use, or limits it to the addresses that may; false if it is open to some.
 pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bool {
     if scope.own("internal").is_some() {
         keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
         return true;
     }
-    let is_closed = match addresses(scope) {
-        Addresses::Any => {
-            for rule in scope.all("deny") {
-                notes.add(rule, "left out: a route has no condition on addresses");
-            }
+    let clients = clients(scope);
+    let rules = scope.all_of(&["allow", "deny"]);
+    let (Some(last), false) = (rules.last(), matches!(clients, Clients::All)) else {
+        return false;
+    };
+    let any = scope
+        .last("satisfy")
+        .is_some_and(|it| it.argument(0) == "any");
+    let has_password = scope
+        .last("auth_basic")
+        .is_some_and(|it| it.argument(0) != "off");
+    if any && has_password {
+        notes.add(
+            last,
+            "every client needs the password: a route needs both, address and password",
+        );
+        return false;
+    }
+    match clients {
+        Clients::All => false,
+        Clients::At(addresses) => {
+            keys.set("addresses", addresses.inline());
             false
         }
-        Addresses::Nobody => true,
-        Addresses::Some => {
-            let Some(rule) = scope.all("deny").last().copied() else {
-                return false;
-            };
-            let any = scope
-                .last("satisfy")
-                .is_some_and(|it| it.argument(0) == "any");
-            let has_password = scope
-                .last("auth_basic")
-                .is_some_and(|it| it.argument(0) != "off");
-            if any && has_password {
-                notes.add(
-                    rule,
-                    "every client needs the password: a route has no condition on addresses",
-                );
-                false
-            } else {
-                notes.add(
-                    rule,
-                    "responds with 403 to every client: a route has no condition on addresses",
-                );
-                true
-            }
+        Clients::None => {
+            forbid(keys);
+            true
         }
-    };
-    if is_closed {
-        forbid(keys);
+        Clients::Unknown(why) => {
+            notes.add(last, format!("responds with 403 to every client: {why}"));
+            forbid(keys);
+            true
+        }
     }
-    is_closed
 }
 
 /// Responds with a 403 to every request.
@@ -68,19 +70,63 @@ pub(super) fn forbid(keys: &mut Keys) {
     keys.set("respond", "{ status = 403, body = \"forbidden\\n\" }");
 }
 
-/// nginx takes the first rule that matches, and allows those that no rule matches.
-fn addresses(scope: &Scope<'_>) -> Addresses {
-    let mut is_limited = false;
+/// nginx takes the first rule that matches, and lets clients in that no rule matches; of a route's networks the smallest decides.
+///
+/// Both come to the same once a rule within the network of an earlier one, which never decides, is left out.
+fn clients(scope: &Scope<'_>) -> Clients {
+    let mut networks: Vec<(IpNet, bool)> = Vec::new();
+    let mut admits_others = true;
     for rule in scope.all_of(&["allow", "deny"]) {
-        match (rule.name.as_str(), rule.argument(0)) {
-            ("allow", "all") => break,
-            ("deny", "all") if is_limited => return Addresses::Some,
-            ("deny", "all") => return Addresses::Nobody,
-            ("allow", _) => is_limited = true,
-            _ => {}
+        let admits = rule.name == "allow";
+        let text = rule.argument(0);
+        if text == "all" {
+            admits_others = admits;
+            break;
+        }
+        // Clients of sockets in the file system have no addresses, and their listeners no rules.
+        if text == "unix:" {
+            continue;
+        }
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        let Some(network) = text.parse::<IpNet>().ok().or(address.ok()) else {
+            return Clients::Unknown("the rule names no network");
+        };
+        let network = network.trunc();
+        if !networks
+            .iter()
+            .any(|(earlier, _)| earlier.contains(&network))
+        {
+            networks.push((network, admits));
         }
     }
-    Addresses::Any
+    let of = |is_allowed: bool| {
+        let networks = networks.iter().filter(move |(_, it)| *it == is_allowed);
+        networks.map(|(network, _)| quoted(&network.to_string()))
+    };
+    let (mut allow, deny): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
+    match (admits_others, allow.is_empty(), deny.is_empty()) {
+        (true, _, true) => return Clients::All,
+        (false, true, _) => return Clients::None,
+        // Networks that are let in keep all others out.
+        (true, false, false) => allow.extend(["0.0.0.0/0", "::/0"].map(quoted)),
+        (true, true, false) | (false, false, _) => {}
+    }
+    let is_named_by_header = scope.last("set_real_ip_from").is_some()
+        && scope
+            .last("real_ip_header")
+            .is_none_or(|it| it.argument(0) != "proxy_protocol");
+    if is_named_by_header {
+        return Clients::Unknown(
+            "a route knows the address of the connection, not that of `real_ip_header`",
+        );
+    }
+    let mut keys = Keys::default();
+    for (key, networks) in [("allow", allow), ("deny", deny)] {
+        if !networks.is_empty() {
+            keys.set(key, format!("[{}]", networks.join(", ")));
+        }
+    }
+    Clients::At(keys)
 }
 
 /// The key `auth` of a location with `auth_request`; false if it cannot be translated.

@@ -342,7 +342,7 @@ fn what_is_closed_stays_closed() {
         ",
         &[
             "path = \"/check\"\nrespond = { status = 404",
-            "prefix = \"/blocked/\"\nproxy = { to = \"http://127.0.0.1:5\"",
+            "prefix = \"/blocked/\"\nrespond = { status = 403",
             "prefix = \"/office/\"\nrespond = { status = 403",
             "prefix = \"/either/\"\nproxy = { to = \"http://127.0.0.1:6\"",
             "basic_auth",
@@ -359,12 +359,41 @@ fn what_is_closed_stays_closed() {
             "auth_request: the service gets the fields of the request",
             "auth_request: responds with 403: `/nowhere` does not forward",
             "auth_request: responds with 403: a service authorizes requests that are forwarded",
-            "deny: responds with 403 to every client",
-            "deny: left out: a route has no condition on addresses",
+            "deny: responds with 403 to every client: a route knows the address of the connection",
+            "deny: responds with 403 to every client: a route knows the address of the connection",
             "deny: every client needs the password",
             "auth_basic_user_file: passwords have to be hashed",
             "set_real_ip_from: left out: `trust` goes with",
         ],
+    );
+}
+
+#[test]
+fn rules_on_addresses_keep_their_order_of_precedence() {
+    check(
+        r"
+        server {
+            listen 80;
+            location /office/ { allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:1; }
+            location /blocked/ { deny 192.0.2.1; proxy_pass http://127.0.0.1:2; }
+            location /inner/ {
+                allow 10.1.0.0/16; deny 10.1.2.0/24; deny 10.0.0.0/8; allow 2001:db8::1;
+                proxy_pass http://127.0.0.1:3;
+            }
+            location /open/ { allow 10.0.0.0/8; proxy_pass http://127.0.0.1:4; }
+            location /never/ { deny 10.0.0.0/8; allow 10.1.0.0/16; deny all; proxy_pass http://127.0.0.1:5; }
+            location /wrong/ { allow office; deny all; proxy_pass http://127.0.0.1:6; }
+        }
+        ",
+        &[
+            "prefix = \"/blocked/\"\naddresses = { deny = [\"192.0.2.1/32\"] }\nproxy",
+            "prefix = \"/office/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nproxy",
+            "prefix = \"/inner/\"\naddresses = { allow = [\"10.1.0.0/16\", \"2001:db8::1/128\", \"0.0.0.0/0\", \"::/0\"], deny = [\"10.0.0.0/8\"] }\nproxy",
+            "prefix = \"/never/\"\nrespond = { status = 403",
+            "prefix = \"/wrong/\"\nrespond = { status = 403",
+            "prefix = \"/open/\"\nproxy",
+        ],
+        &["deny: responds with 403 to every client: the rule names no network"],
     );
 }
 

@@ -1,6 +1,10 @@
-//! Addresses of a `[[listen]]`, and the options that depend on them.
+//! Addresses of a `[[listen]]` with the options that depend on them, and networks.
 
-use crate::config::document::{Table, as_text};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::config::document::{Table, Value, as_text};
 use crate::engine::address::Address;
 use crate::engine::{ListenerPlan, Serves};
 
@@ -13,6 +17,19 @@ pub(super) fn address(table: &mut Table<'_>) -> Option<Address> {
         return None;
     };
     value.check(as_text(&value)?.parse::<Address>())
+}
+
+/// A list of networks, of which a single address is one.
+pub fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
+    let network = |text: &str| {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        text.parse::<IpNet>().ok().or(address.ok())
+    };
+    let texts = value.texts_with(|text| {
+        let is_network = network(text).is_some();
+        (!is_network).then(|| format!("`{text}` is not a network, such as 10.0.0.0/8"))
+    })?;
+    Some(texts.iter().filter_map(|text| network(text)).collect())
 }
 
 /// Permissions of a socket in the file system, as chmod takes them.

@@ -1,11 +1,9 @@
 //! `[[listen]]`.
 
-use std::net::IpAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use plimsoll_wire::tls::{
     AwaitedCertificate, CertificateFiles, ClientCertificates, OnDemandCertificates, SelfSigned,
     ServerCertificate, server_config,
@@ -16,7 +14,7 @@ use crate::action::{Action, MakeAction};
 use crate::actions::Redirect;
 use crate::config::acme::Acme;
 use crate::config::action::Listened;
-use crate::config::address::{address, check_http, check_udp, mode};
+use crate::config::address::{address, check_http, check_udp, mode, networks};
 use crate::config::document::{Table, Value, as_text, with_causes};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
@@ -301,19 +299,6 @@ fn http3(table: &mut Table<'_>, has_tls: bool, directory: &Path) -> Option<Http3
         );
     }
     Some(plan)
-}
-
-/// Networks, of which a single address is one.
-fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
-    let network = |text: &str| {
-        let address = text.parse::<IpAddr>().map(IpNet::from);
-        text.parse::<IpNet>().ok().or(address.ok())
-    };
-    let texts = value.texts_with(|text| {
-        let is_network = network(text).is_some();
-        (!is_network).then(|| format!("`{text}` is not a network, such as 10.0.0.0/8"))
-    })?;
-    Some(texts.iter().filter_map(|text| network(text)).collect())
 }
 
 /// One table, or one for each certificate.

@@ -7,12 +7,13 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::config::Context;
+use crate::config::address::networks;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::route::{field, not_of_server};
 use crate::message::location::LocationTemplate;
 use crate::middleware::{
-    BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules, LimitKey, Middleware, Origins,
-    PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
+    Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules, LimitKey, Middleware,
+    Origins, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
 };
 
 /// Clients that a limit keeps apart by default.
@@ -34,6 +35,7 @@ pub(super) fn compile(
     let response_headers = layer("response_headers");
     let security = layer("security_headers");
     let cors_value = layer("cors");
+    let addresses_value = layer("addresses");
     let limit = layer("rate_limit");
     let auth = layer("basic_auth");
     let request_headers = layer("request_headers");
@@ -50,6 +52,7 @@ pub(super) fn compile(
             .map(security_headers)
             .map(Arc::new),
         cors: cors_value.and_then(cors).map(Arc::new),
+        addresses: addresses_value.and_then(addresses).map(Arc::new),
         rate_limit: limit.and_then(|value| rate_limit(value, context, place, identity)),
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
@@ -256,6 +259,22 @@ fn cors(value: Value<'_>) -> Option<Cors> {
         credentials,
         max_age: max_age.map(|age| age.as_secs()),
     })
+}
+
+/// Networks that are let in or kept out; one list is needed.
+fn addresses(value: Value<'_>) -> Option<Addresses> {
+    let mut table = value.table()?;
+    let (allow, deny) = (table.take("allow"), table.take("deny"));
+    if allow.is_none() && deny.is_none() {
+        table.missing(
+            "allow",
+            "such as allow = [\"10.0.0.0/8\"], or deny = [\"192.0.2.7\"]",
+        );
+    }
+    table.finish();
+    let list = |value: Option<Value<'_>>| value.map_or(Some(Vec::new()), networks);
+    let (allow, deny) = (list(allow), list(deny));
+    Some(Addresses::new(&allow?, &deny?))
 }
 
 /// The limit that was there before, if it says the same.

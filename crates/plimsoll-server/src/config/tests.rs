@@ -88,6 +88,7 @@ fn everything_that_can_be_written_is_in_the_schema() {
         response_headers = { remove = ["server", "x-a"], set = { x-b = "c" }, add = { x-d = "e" } }
         request_headers = { remove = "x-f" }
         cors = { origins = ["https://a.example"], methods = "PUT", headers = ["x-g"], expose = "x-h", credentials = true, max_age = "1h" }
+        addresses = { allow = ["10.0.0.0/8", "::1"], deny = "10.1.0.0/16" }
         rate_limit = { requests = 5, per = "1m", burst = 6, key = "header:x-i", clients = 7 }
         basic_auth = { realm = "r", users = { alice = "$2y$04$abcdefghijklmnopqrstuuKKLzYHSLZiYDFhqk2TWOXkYgGqlqGYm" } }
         compress = { codings = ["br", "zstd"], types = "text/*", least = "2KiB" }
@@ -230,6 +231,7 @@ echo = {}
 [[route]]
 basic_auth = { file = "none" }
 rate_limit = { requests = 0 }
+addresses = { deny = ["10.0.0.0/33"], alow = "::1" }
 echo = {}
 "#;
     assert_eq!(
@@ -250,7 +252,9 @@ echo = {}
          12:8: route[1].cors: `origins` is missing (such as origins = [\"https://example.org\"], or \"*\")\n\
          12:20: route[1].cors.methods: `put` is not a method, such as PUT\n\
          15:23: route[2].basic_auth.file: cannot read /nonexistent/none: No such file or directory (os error 2)\n\
-         16:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n"
+         16:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n\
+         17:23: route[2].addresses.deny: `10.0.0.0/33` is not a network, such as 10.0.0.0/8\n\
+         17:39: route[2].addresses.alow: unknown key (did you mean `allow`?)\n"
     );
 }
 

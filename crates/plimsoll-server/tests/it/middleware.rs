@@ -215,6 +215,27 @@ fn browsers_learn_who_may_read() {
 }
 
 #[test]
+fn clients_are_let_in_by_their_addresses() {
+    for (addresses, is_let_in) in [
+        ("allow = [\"127.0.0.0/8\"]", true),
+        ("allow = [\"127.0.0.0/8\"], deny = \"127.0.0.1\"", false),
+        ("allow = [\"10.0.0.0/8\"]", false),
+        ("deny = [\"10.0.0.0/8\"]", true),
+        ("allow = [\"127.0.0.1\"], deny = \"0.0.0.0/0\"", true),
+    ] {
+        let layer = format!("addresses = {{ {addresses} }}");
+        for server in [serving(&layer, ""), serving("", &layer)] {
+            let answer = ask(&server, "GET /", "");
+            let status = if is_let_in { "200 OK" } else { "403 Forbidden" };
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}\r\n")),
+                "{addresses}: {answer}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_client_over_its_rate_learns_when_to_come_back() {
     let server = serving(
         "rate_limit = { requests = 2, per = \"1h\", key = \"header:x-key\" }",
