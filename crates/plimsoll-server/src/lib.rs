@@ -68,9 +68,9 @@ pub use crate::message::request::{
 };
 pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
-    BasicAuth, Coding, Compress, Cors, FieldRewrite, HashError, HeaderRules, LimitKey, Middleware,
-    Origins, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace, compress, compress_well,
-    preferred_coding,
+    Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, HashError, HeaderRules, LimitKey,
+    Middleware, Origins, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace, compress,
+    compress_well, preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{
