@@ -12,7 +12,7 @@ use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, 
 use plimsoll_wire::SystemClock;
 
 use super::Forwarding;
-use super::body::Upload;
+use super::body::{Upload, UploadProgress};
 use super::fields::Outgoing;
 use super::tunnel::Handshake;
 use crate::deadline::{Deadline, Deadlines};
@@ -99,7 +99,7 @@ pub(super) struct Attempt<'a> {
 impl Attempt<'_> {
     /// - `is_retry`: it goes by a connection that the server cannot be closing.
     pub(super) async fn run(
-        self,
+        mut self,
         server: Rc<Server>,
         upload: Upload,
         is_retry: bool,
@@ -118,12 +118,13 @@ impl Attempt<'_> {
         };
         let protocol = lease.protocol();
         let connect = opening(lease.phases());
+        let progress = upload.progress();
         let begun = self.begin(lease, upload);
         let mut exchange = match begun {
             Ok(exchange) => exchange,
             Err(failure) => return Err((server, failure)),
         };
-        match self.final_head(&mut exchange).await {
+        match self.final_head(&mut exchange, progress).await {
             Ok(head) => {
                 let at = exchange
                     .first_byte_at()
@@ -209,13 +210,35 @@ impl Attempt<'_> {
         lease.begin(&head, upload)
     }
 
+    /// Gives the server its whole time again.
+    fn restart(&mut self) {
+        let deadlines = &self.forwarding.upstream.response_deadlines;
+        self.deadline = deadlines.begin(SystemClock.now());
+    }
+
     /// The final head; interim responses before it are sent to the client.
-    async fn final_head(&self, exchange: &mut Exchange<Upload>) -> Result<ResponseHead, Failure> {
+    ///
+    /// The time for it begins anew with every piece of content that the server takes, and stands still while the client
+    /// has to send more: a slow upload is not the server's fault, and the engine has its own limits for it.
+    async fn final_head(
+        &mut self,
+        exchange: &mut Exchange<Upload>,
+        mut progress: Option<UploadProgress>,
+    ) -> Result<ResponseHead, Failure> {
         poll_fn(|context| {
             loop {
                 let Poll::Ready(polled) = exchange.poll_head(context) else {
-                    let over = self.deadline.poll_over(context);
-                    return over.map(|()| Err(late(Phase::Wait, self.deadline.limit())));
+                    if progress.as_mut().is_some_and(UploadProgress::has_moved) {
+                        self.restart();
+                    }
+                    if self.deadline.poll_over(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    if progress.as_ref().is_some_and(UploadProgress::awaits_client) {
+                        self.restart();
+                        continue;
+                    }
+                    return Poll::Ready(Err(late(Phase::Wait, self.deadline.limit())));
                 };
                 let head = polled.map_err(|incomplete| incomplete.failure)?;
                 if !head.is_interim() {

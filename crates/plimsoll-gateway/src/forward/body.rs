@@ -51,6 +51,10 @@ pub(super) enum Unread {
 pub(super) struct Shared {
     body: RefCell<RequestBody>,
     is_touched: Cell<bool>,
+    /// Whether the server's side wants content that the client has not sent yet.
+    is_awaited: Cell<bool>,
+    /// Frames that went on to the server, modulo 2³².
+    taken: Cell<u32>,
     /// Bytes that may still come.
     left: Cell<u64>,
     is_too_long: Cell<bool>,
@@ -68,6 +72,8 @@ impl Upload {
         Self::Stream(Rc::new(Shared {
             body: RefCell::new(body),
             is_touched: Cell::new(false),
+            is_awaited: Cell::new(false),
+            taken: Cell::new(0),
             left: Cell::new(limit.unwrap_or(u64::MAX)),
             is_too_long: Cell::new(false),
             copy: RefCell::new(copy),
@@ -82,6 +88,17 @@ impl Upload {
         }
     }
 
+    /// How far it is, for content that the client may still be sending.
+    pub(super) fn progress(&self) -> Option<UploadProgress> {
+        match self {
+            Self::Empty | Self::Whole(_) => None,
+            Self::Stream(shared) => Some(UploadProgress {
+                content: Rc::clone(shared),
+                seen: 0,
+            }),
+        }
+    }
+
     /// Whether there is none.
     pub(super) const fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
@@ -93,6 +110,25 @@ impl Upload {
             Self::Empty | Self::Whole(_) => false,
             Self::Stream(shared) => shared.is_touched.get(),
         }
+    }
+}
+
+/// What has become of content that a client sends.
+pub(super) struct UploadProgress {
+    content: Rc<Shared>,
+    seen: u32,
+}
+
+impl UploadProgress {
+    /// Whether a piece went on to the server, or the content ended, since this was asked last.
+    pub(super) fn has_moved(&mut self) -> bool {
+        let taken = self.content.taken.get();
+        std::mem::replace(&mut self.seen, taken) != taken
+    }
+
+    /// Whether the server waits for the client and not the client for the server.
+    pub(super) fn awaits_client(&self) -> bool {
+        self.content.is_awaited.get()
     }
 }
 
@@ -147,7 +183,10 @@ impl Body for Upload {
         };
         let polled = Pin::new(&mut *shared.body.borrow_mut()).poll_frame(context);
         match &polled {
-            Poll::Pending => return Poll::Pending,
+            Poll::Pending => {
+                shared.is_awaited.set(true);
+                return Poll::Pending;
+            }
             Poll::Ready(Some(Ok(frame))) => {
                 if !shared.take(frame) {
                     return Poll::Ready(Some(Err(BodyError::Refused)));
@@ -157,6 +196,8 @@ impl Body for Upload {
             Poll::Ready(Some(Err(_))) => drop(shared.copy.take()),
         }
         shared.is_touched.set(true);
+        shared.is_awaited.set(false);
+        shared.taken.set(shared.taken.get().wrapping_add(1));
         polled
     }
 

@@ -90,7 +90,7 @@ impl ServerPlan {
 pub(crate) struct Timeouts {
     /// To accept a connection and finish the handshake of TLS. 5 s: a lost SYN is sent again after 1 and 3 s.
     pub(crate) connect: Duration,
-    /// From the start of the exchange to the head of the response. 60 s, as nginx has it.
+    /// To send the head of the response, counted from the last piece of the request that was taken. 60 s, as nginx has it.
     pub(crate) response: Duration,
     /// Between two pieces of the response. 60 s, as nginx has it.
     pub(crate) idle: Duration,

@@ -2,9 +2,10 @@
 //! cancelled.
 
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
@@ -111,6 +112,100 @@ fn a_response_that_does_not_begin_gets_a_504_and_counts_by_its_limit() {
         assert_eq!(get(gateway.address(), "/").status, 504, "{limit}");
         assert_eq!(timed_out(&gateway, limit), 1, "{limit}");
     }
+}
+
+/// The head of a request with ten bytes of content.
+const HEAD: &[u8] =
+    b"POST /up HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 10\r\n\r\n";
+
+/// Reads a request with ten bytes of content to its end.
+fn read_request(stream: &mut TcpStream) {
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while !request.ends_with(b"\r\n\r\n0123456789") && stream.read(&mut byte).is_ok_and(|it| it > 0)
+    {
+        request.extend_from_slice(&byte);
+    }
+}
+
+#[test]
+fn a_slow_upload_is_not_a_late_response() {
+    let whole = server(|mut stream| {
+        read_request(&mut stream);
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .ok();
+    });
+    let silent = Origin::silent();
+    let gateway = Served::routes(&format!(
+        "[[route]]\npath = \"/silent\"\nproxy = {{ to = \"{}\", response_timeout = \"100ms\", retry = false }}\n\
+        [[route]]\nproxy = {{ to = \"http://{whole}\", response_timeout = \"100ms\", retry = false }}\n",
+        silent.url("").trim_end_matches('/'),
+    ));
+    let mut stream = connect(gateway.address());
+    stream.write_all(HEAD).unwrap();
+    for piece in [b"01234".as_slice(), b"567", b"89"] {
+        stream.write_all(piece).unwrap();
+        // These begin later and have the same limit, so that much has passed by then, twice.
+        for _ in 0..2 {
+            assert_eq!(get(gateway.address(), "/silent").status, 504);
+        }
+    }
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+}
+
+#[test]
+fn a_server_that_took_the_whole_upload_has_its_time_for_the_response() {
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let server = server(move |mut stream| {
+        read_request(&mut stream);
+        held.lock().unwrap().recv().ok();
+    });
+    let gateway = gateway(server, "response_timeout = \"100ms\"\nretry = false");
+    let mut stream = connect(gateway.address());
+    stream.write_all(HEAD).unwrap();
+    stream.write_all(b"0123456789").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
+    assert_eq!(timed_out(&gateway, "response"), 1);
+    drop(release);
+}
+
+#[test]
+fn a_server_that_stops_reading_the_upload_is_late() {
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let server = server(move |stream| {
+        held.lock().unwrap().recv().ok();
+        drop(stream);
+    });
+    let gateway = gateway(
+        server,
+        "response_timeout = \"100ms\"\nretry = false\n[limits]\nbody = \"2GiB\"",
+    );
+    let mut stream = connect(gateway.address());
+    let mut writer = stream.try_clone().unwrap();
+    let writing = thread::spawn(move || {
+        // More than all buffers on the way hold.
+        let head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1073741824\r\n\r\n";
+        let mut sent = writer.write_all(head);
+        for _ in 0..1024 {
+            sent = sent.and_then(|()| writer.write_all(&[b'x'; 1 << 20]));
+        }
+        sent
+    });
+    let mut status = [0; 13];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 504 ");
+    assert_eq!(timed_out(&gateway, "response"), 1);
+    drop(stream);
+    gateway.end();
+    assert!(writing.join().unwrap().is_err(), "nobody took a gigabyte");
+    drop(release);
 }
 
 #[test]
