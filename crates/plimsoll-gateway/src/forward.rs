@@ -64,20 +64,20 @@ pub(crate) use self::authorize::AuthorizePlan;
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages, ErrorStatus};
 pub(crate) use self::fault::Fault;
 pub(crate) use self::frames::FrameLimits;
-pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, WebSockets};
+pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, WebSockets};
 pub(crate) use self::target::Rewrite;
 pub(crate) use self::template::Template;
 pub(crate) use self::tunnel::WebSocketPlan;
 
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
-use self::body::{Download, Unread, Upload};
+use self::body::{Download, DownloadLimits, Unread, Upload};
 use self::fields::Outgoing;
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
 use self::split::{Choice, Split};
 use self::tunnel::Handshake;
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, Deadlines};
 use crate::traces::{ActiveSpan, Exporter};
 use crate::upstream::{self, Durations, Event, Permit, Server, ServerUse, Timeout, Upstream};
 
@@ -92,8 +92,27 @@ struct Forwarder {
     exporter: Option<Rc<Exporter>>,
     drain: DrainSignal,
     durations: Arc<Durations>,
+    deadlines: RouteDeadlines,
     /// Memory for the fields that are added to a request while its head is written.
     text: RefCell<String>,
+}
+
+/// Deadlines of a route that has other time limits than its upstream.
+#[derive(Default)]
+struct RouteDeadlines {
+    response: Option<Rc<Deadlines>>,
+    idle: Option<Rc<Deadlines>>,
+    total: Option<Rc<Deadlines>>,
+}
+
+impl RouteDeadlines {
+    fn start(timeouts: RouteTimeouts) -> Self {
+        Self {
+            response: timeouts.response.map(Deadlines::start),
+            idle: timeouts.idle.map(Deadlines::start),
+            total: timeouts.total.map(Deadlines::start),
+        }
+    }
 }
 
 /// The upstreams that a route uses, on a worker.
@@ -126,6 +145,7 @@ impl Forward {
             exporter: upstreams.exporter,
             drain: upstreams.drain,
             durations: upstreams.durations,
+            deadlines: RouteDeadlines::start(plan.timeouts),
             plan,
             text: RefCell::default(),
         }))
@@ -158,7 +178,8 @@ impl Action for Forward {
             total: None,
             request: request.into_owned(),
         };
-        let total = forwarding.upstream.total_deadlines.as_ref();
+        let total = self.0.deadlines.total.as_ref();
+        let total = total.or(forwarding.upstream.total_deadlines.as_ref());
         forwarding.total = total.map(|total| Rc::new(total.begin(SystemClock.now())));
         if forwarding.total.is_none() && forwarding.call_ends.is_none() {
             // The futures of a request borrow it: it is large, and by value each of them would copy it.
@@ -216,11 +237,20 @@ impl Forwarding {
             };
             deadline.poll_over(context).map(|()| {
                 upstream.count_timeout(Timeout::Total);
+                if is_call {
+                    return respond(grpc::late());
+                }
                 let late = late(Phase::Wait, deadline.limit());
-                forwarder.failed(failure::response(&late), is_call)
+                forwarder.failed(failure::response(&late), false)
             })
         })
         .await
+    }
+
+    /// For the head of a response.
+    fn response_deadlines(&self) -> &Rc<Deadlines> {
+        let of_route = self.forwarder.deadlines.response.as_ref();
+        of_route.unwrap_or(&self.upstream.response_deadlines)
     }
 
     /// The response to a request that is not forwarded.
@@ -324,7 +354,7 @@ impl Forwarding {
                 forwarding: self,
                 target: &target,
                 handshake: handshake.as_ref(),
-                deadline: upstream.response_deadlines.begin(now),
+                deadline: self.response_deadlines().begin(now),
             };
             let outcome = match &upstream.hedge_deadlines {
                 Some(hedge) if is_hedged && !is_retry => {
@@ -488,8 +518,16 @@ impl Forwarding {
         }
         let in_flight = (server, permit, self.span.take());
         let total = self.total.take();
-        let mut download = Download::new(exchange, in_flight, &self.upstream, total, limit);
-        download.end_at(self.call_ends);
+        let idle = forwarder.deadlines.idle.as_ref();
+        let limits = DownloadLimits {
+            total,
+            idle: Rc::clone(idle.unwrap_or(&self.upstream.idle_deadlines)),
+            bytes: limit,
+        };
+        let mut download = Download::new(exchange, in_flight, &self.upstream, limits);
+        if self.is_call {
+            download.is_call(self.call_ends);
+        }
         let body = match download.take_ready().await {
             // The whole content is here: it leaves with the head in one write.
             Ok(Some(content)) if has_content && !content.is_empty() => ResponseBody::Bytes(content),

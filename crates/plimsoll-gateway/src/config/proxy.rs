@@ -12,7 +12,7 @@ use super::traces::Traces;
 use super::{Upstreams, cache, rules, upstream};
 use crate::cache::{CachePlan, Cached};
 use crate::figures::GatewayFigures;
-use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, Template};
+use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, Template};
 use crate::traces::{Exporter, TracesPlan};
 use crate::upstream::{
     Discovery, Durations, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan,
@@ -126,6 +126,13 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         base: base_of(&target),
         ..ForwardPlan::default()
     };
+    if !is_url(&target) {
+        plan.timeouts = RouteTimeouts {
+            response: table.duration("response_timeout"),
+            idle: table.duration("idle_timeout"),
+            total: table.duration("timeout"),
+        };
+    }
     let mut is_whole = request(&mut table, mounted, &mut plan);
     is_whole &= rules::compile(&mut table, mounted, &mut plan);
     let split = rules::split(&mut table, mounted);

@@ -212,7 +212,7 @@ impl Attempt<'_> {
 
     /// Gives the server its whole time again.
     fn restart(&mut self) {
-        let deadlines = &self.forwarding.upstream.response_deadlines;
+        let deadlines = self.forwarding.response_deadlines();
         self.deadline = deadlines.begin(SystemClock.now());
     }
 

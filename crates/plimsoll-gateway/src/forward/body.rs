@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 
 use super::grpc;
 use super::mirror::CopySender;
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, Deadlines};
 use crate::traces::ActiveSpan;
 use crate::upstream::{Permit, ServerUse, Timeout, Upstream};
 
@@ -256,6 +256,15 @@ const READY_BYTES: usize = 64 * 1024;
 /// A request counts as in flight as long as these exist.
 pub(super) type InFlight = (ServerUse, Option<Permit>, Option<ActiveSpan>);
 
+/// What the content of a response is held to.
+pub(super) struct DownloadLimits {
+    /// When the whole exchange has to be over.
+    pub(super) total: Option<Rc<Deadline>>,
+    /// Between two pieces.
+    pub(super) idle: Rc<Deadlines>,
+    pub(super) bytes: Option<u64>,
+}
+
 /// The content of a response. Dropping it cancels the exchange.
 pub(super) struct Download {
     exchange: Exchange<Upload>,
@@ -266,11 +275,12 @@ pub(super) struct Download {
     /// Counts as in flight until the end.
     _in_flight: InFlight,
     upstream: Rc<Upstream>,
-    /// When the whole exchange has to be over.
-    total: Option<Rc<Deadline>>,
+    limits: DownloadLimits,
     /// Bytes that may still come.
     left: u64,
-    /// The deadline of a call of gRPC.
+    /// It is the response to a call of gRPC, which ends with a status.
+    is_call: bool,
+    /// The deadline of the call.
     call_ends: Option<Pin<Box<Sleep>>>,
     /// Begun only while the server is silent.
     silence: Option<Deadline>,
@@ -281,8 +291,7 @@ impl Download {
         exchange: Exchange<Upload>,
         in_flight: InFlight,
         upstream: &Rc<Upstream>,
-        total: Option<Rc<Deadline>>,
-        limit: Option<u64>,
+        limits: DownloadLimits,
     ) -> Self {
         Self {
             exchange,
@@ -290,15 +299,19 @@ impl Download {
             is_done: false,
             _in_flight: in_flight,
             upstream: Rc::clone(upstream),
-            total,
-            left: limit.unwrap_or(u64::MAX),
+            left: limits.bytes.unwrap_or(u64::MAX),
+            limits,
+            is_call: false,
             call_ends: None,
             silence: None,
         }
     }
 
-    /// Ends the response of a call of gRPC with a status once its time is over.
-    pub(super) fn end_at(&mut self, call_ends: Option<Instant>) {
+    /// Has the response end with a status of gRPC once its time is over.
+    ///
+    /// - `call_ends`: the deadline of the call itself.
+    pub(super) fn is_call(&mut self, call_ends: Option<Instant>) {
+        self.is_call = true;
         self.call_ends = call_ends.map(|end| Box::pin(tokio::time::sleep_until(end.into())));
     }
 
@@ -357,7 +370,13 @@ impl Download {
         Some(whole.freeze())
     }
 
-    /// Whether the time of the call is over.
+    /// The end of a call whose time is over.
+    fn end_call(&mut self) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        self.is_done = true;
+        Poll::Ready(Some(Ok(Frame::trailers(grpc::late_trailers()))))
+    }
+
+    /// Whether the time of the call is over. Checked before every piece, as `is_over` is.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         let call_ends = self.call_ends.as_mut();
         call_ends.is_some_and(|end| end.as_mut().poll(context).is_ready())
@@ -366,14 +385,14 @@ impl Download {
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let silence = self
             .silence
-            .get_or_insert_with(|| self.upstream.idle_deadlines.begin(SystemClock.now()));
+            .get_or_insert_with(|| self.limits.idle.begin(SystemClock.now()));
         silence.poll_over(context)
     }
 
     /// Whether the exchange has taken too long as a whole. Checked before every piece: a server that always has one ready
     /// would never be late otherwise.
     fn is_over(&self, context: &mut Context<'_>) -> bool {
-        let total = self.total.as_ref();
+        let total = self.limits.total.as_ref();
         total.is_some_and(|total| total.poll_over(context).is_ready())
     }
 
@@ -400,9 +419,16 @@ impl Body for Download {
             return Poll::Ready(None);
         }
         if download.is_over(context) {
+            if download.is_call {
+                download.upstream.count_timeout(Timeout::Total);
+                return download.end_call();
+            }
             return Poll::Ready(Some(
                 download.cut(Timeout::Total, "the exchange took too long"),
             ));
+        }
+        if download.is_late(context) {
+            return download.end_call();
         }
         match download.exchange.poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -418,10 +444,6 @@ impl Body for Download {
             Poll::Ready(None) => {
                 download.is_done = true;
                 Poll::Ready(None)
-            }
-            Poll::Pending if download.is_late(context) => {
-                download.is_done = true;
-                Poll::Ready(Some(Ok(Frame::trailers(grpc::late_trailers()))))
             }
             Poll::Pending => match download.poll_silence(context) {
                 Poll::Ready(()) => {

@@ -46,6 +46,15 @@ pub(crate) struct ForwardPlan {
     /// The longest deadline of a call of gRPC; those that wish for more, or for none, get this one.
     pub(crate) grpc_timeout: Option<Duration>,
     pub(crate) websocket: WebSockets,
+    pub(crate) timeouts: RouteTimeouts,
+}
+
+/// Time limits of a route, each in place of that of its upstream ([`Timeouts`](crate::upstream::Timeouts)).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RouteTimeouts {
+    pub(crate) response: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) total: Option<Duration>,
 }
 
 /// Whether WebSockets are forwarded, and within which limits.

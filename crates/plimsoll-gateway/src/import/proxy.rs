@@ -43,6 +43,7 @@ pub(super) fn proxy(
         return;
     }
     let mut connection = connection(scope, notes);
+    let timeouts = timeouts(scope);
     if directive.name == "grpc_pass" {
         connection.text("protocol", "http2");
     }
@@ -53,6 +54,7 @@ pub(super) fn proxy(
     }
     if upstreams.has(authority) {
         keys.text("to", authority);
+        keys.inherit(&timeouts);
         upstreams.used(authority, scheme, &connection, directive, notes);
     } else {
         keys.text("to", &format!("{scheme}://{authority}"));
@@ -80,6 +82,7 @@ pub(super) fn proxy(
     }
     if !upstreams.has(authority) {
         keys.inherit(&connection);
+        keys.inherit(&timeouts);
     }
     route.set("proxy", keys.inline());
 }
@@ -190,19 +193,25 @@ fn braced(text: &str) -> String {
     braced
 }
 
-/// Timeouts, retries and TLS, which belong to the upstream.
+/// The timeouts of a location, which a route may have of its own.
+fn timeouts(scope: &Scope<'_>) -> Keys {
+    let mut keys = Keys::default();
+    for name in ["proxy_read_timeout", "grpc_read_timeout"] {
+        if let Some(time) = scope.last(name).and_then(|it| duration(it.argument(0))) {
+            keys.text("response_timeout", &time);
+            keys.text("idle_timeout", &time);
+        }
+    }
+    keys
+}
+
+/// The time to connect, retries and TLS, which belong to the upstream.
 fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     let mut keys = Keys::default();
-    let mut time = |key: &str, name: &str| {
-        if let Some(time) = scope.last(name).and_then(|it| duration(it.argument(0))) {
-            keys.text(key, &time);
-        }
-    };
-    time("connect_timeout", "proxy_connect_timeout");
-    time("response_timeout", "proxy_read_timeout");
-    time("idle_timeout", "proxy_read_timeout");
-    time("response_timeout", "grpc_read_timeout");
-    time("idle_timeout", "grpc_read_timeout");
+    let connect = scope.last("proxy_connect_timeout");
+    if let Some(time) = connect.and_then(|it| duration(it.argument(0))) {
+        keys.text("connect_timeout", &time);
+    }
     if let Some(directive) = scope.last("proxy_next_upstream") {
         let conditions = directive
             .arguments

@@ -54,12 +54,11 @@ fn an_upstream_a_server_and_its_locations() {
         &[
             "[[listen]]\naddress = \":80\"\n",
             "host = \"example.org\"\nprefix = \"/api/\"\nproxy = { to = \"http://127.0.0.1:9000\", strip = true, path = \"/v1\", host = \"127.0.0.1:9000\", forwarded = \"none\", max_request = \"1MiB\" }",
-            "host = \"example.org\"\nprefix = \"/\"\nproxy = { to = \"app\", host = \"{host}\", forwarded = \"x\", max_request = \"10MiB\" }",
+            "host = \"example.org\"\nprefix = \"/\"\nproxy = { to = \"app\", response_timeout = \"90s\", idle_timeout = \"90s\", host = \"{host}\", forwarded = \"x\", max_request = \"10MiB\" }",
             "host = \"www.example.org\"",
             "[[route]]\nprefix = \"/api/\"",
             "[upstream.app]\nservers = [{ url = \"http://10.0.0.1:8080\", weight = 2 }, \"http://10.0.0.2:8080\"]\n",
             "balance = \"least_requests\"\neject = true\nkeep = 16\n",
-            "response_timeout = \"90s\"\nidle_timeout = \"90s\"\n",
         ],
         &[],
     );

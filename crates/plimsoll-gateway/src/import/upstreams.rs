@@ -66,7 +66,7 @@ impl Upstreams {
             notes.add(
                 at,
                 format!(
-                    "timeouts and retries of `{name}` are those of the location that uses it first"
+                    "`connect_timeout`, `retry` and `tls` of `{name}` are those of the location that uses it first"
                 ),
             );
         }

@@ -142,7 +142,7 @@ panic_threshold = 50
 address = "127.0.0.1:0"
 [[route]]
 prefix = "/a"
-proxy = {{ to = "all", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }}, rewrite = {{ from = "^/a", to = "/b" }}, max_request = "1MiB", max_response = "1MiB", error_pages = {{ 502 = {{ body = "b", type = "text/plain", status = 503 }}, 5xx = {{ file = "Cargo.toml" }} }}, intercept_errors = true, grpc_health = true, split = {{ least = 5, "http://10.0.0.8" = 1 }}, split_cookie = "variant", mirror = {{ to = "least", share = 5 }}, fault = {{ delay = "1ms", delay_share = 1, abort = 503, abort_share = 1 }}, auth = {{ to = "http://10.0.0.7/check", path = "/x", copy = ["x-user"] }} }}
+proxy = {{ to = "all", response_timeout = "2s", idle_timeout = "3s", timeout = "4s", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }}, rewrite = {{ from = "^/a", to = "/b" }}, max_request = "1MiB", max_response = "1MiB", error_pages = {{ 502 = {{ body = "b", type = "text/plain", status = 503 }}, 5xx = {{ file = "Cargo.toml" }} }}, intercept_errors = true, grpc_health = true, split = {{ least = 5, "http://10.0.0.8" = 1 }}, split_cookie = "variant", mirror = {{ to = "least", share = 5 }}, fault = {{ delay = "1ms", delay_share = 1, abort = 503, abort_share = 1 }}, auth = {{ to = "http://10.0.0.7/check", path = "/x", copy = ["x-user"] }} }}
 [[route]]
 prefix = "/c"
 proxy = {{ to = "all", rewrite = [{{ from = "a", to = "/b" }}], mirror = "least", cache = true }}

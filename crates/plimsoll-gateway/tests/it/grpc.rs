@@ -118,6 +118,23 @@ fn a_call_ends_at_its_deadline_before_a_response_and_within_one() {
 }
 
 #[test]
+fn the_total_time_ends_a_call_with_a_status_before_a_response_and_within_one() {
+    let silent = origin(Http2Answer::Hold);
+    let late = gateway(&silent.url(""), ", timeout = \"50ms\"");
+    let answer = call(&late, "/shop.Cart/Get", "20S");
+    assert_eq!((answer.http_status, answer.status.as_str()), (200, "4"));
+    let message = grpc::frame(&[b"first"]).unwrap();
+    let streaming = origin(Http2Answer::Stream {
+        content_type: "application/grpc",
+        content: message.clone(),
+        ends: false,
+    });
+    let late = gateway(&streaming.url(""), ", timeout = \"100ms\"");
+    let answer = call(&late, "/shop.Cart/Watch", "20S");
+    assert_eq!((answer.status.as_str(), answer.content), ("4", message));
+}
+
+#[test]
 fn failures_are_statuses_of_grpc() {
     let down = gateway(&format!("http://{}", refused_address()), "");
     let answer = call(&down, "/shop.Cart/Get", "20S");

@@ -191,10 +191,11 @@ fn a_server_that_stops_reading_the_upload_is_late() {
     let mut writer = stream.try_clone().unwrap();
     let writing = thread::spawn(move || {
         // More than all buffers on the way hold.
-        let head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1073741824\r\n\r\n";
-        let mut sent = writer.write_all(head);
+        let request = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1073741824\r\n\r\n";
+        let mut sent = writer.write_all(request);
+        let piece = vec![b'x'; 1 << 20];
         for _ in 0..1024 {
-            sent = sent.and_then(|()| writer.write_all(&[b'x'; 1 << 20]));
+            sent = sent.and_then(|()| writer.write_all(&piece));
         }
         sent
     });
@@ -206,6 +207,27 @@ fn a_server_that_stops_reading_the_upload_is_late() {
     gateway.end();
     assert!(writing.join().unwrap().is_err(), "nobody took a gigabyte");
     drop(release);
+}
+
+#[test]
+fn a_route_has_other_limits_than_its_upstream() {
+    let silent = Origin::silent();
+    let (endless, _) = chunks(false);
+    let gateway = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+        [[route]]\npath = \"/response\"\nproxy = {{ to = \"silent\", response_timeout = \"50ms\" }}\n\
+        [[route]]\npath = \"/total\"\nproxy = {{ to = \"silent\", timeout = \"50ms\" }}\n\
+        [[route]]\npath = \"/idle\"\nproxy = {{ to = \"all\", idle_timeout = \"50ms\" }}\n\
+        [upstream.silent]\nservers = \"{}\"\nretry = false\nresponse_timeout = \"1h\"\ntimeout = \"1h\"\n\
+        [upstream.all]\nservers = \"http://{endless}\"\nidle_timeout = \"1h\"\n",
+        silent.url("").trim_end_matches('/')
+    ));
+    assert_eq!(get(gateway.address(), "/response").status, 504);
+    assert_eq!(get(gateway.address(), "/total").status, 504);
+    let url = format!("http://{}/idle", gateway.address());
+    let (status, bytes, failure) = read_until_cut(Speaks::Http1, &url);
+    assert_eq!((status, bytes), (200, 5));
+    assert!(failure.is_some(), "it looks complete");
 }
 
 #[test]
