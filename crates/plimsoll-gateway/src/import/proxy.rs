@@ -80,6 +80,14 @@ pub(super) fn proxy(
     if let Some(limit) = limit {
         keys.text("max_request", &limit);
     }
+    // What nginx does by default is not what somebody asked for.
+    let buffering = scope.last("proxy_request_buffering");
+    if let Some(directive) = buffering.filter(|it| it.argument(0) == "on") {
+        notes.add(
+            directive,
+            "left out: content is forwarded as it comes; `buffer_request = \"1MiB\"` reads up to that much first",
+        );
+    }
     if !upstreams.has(authority) {
         keys.inherit(&connection);
         keys.inherit(&timeouts);

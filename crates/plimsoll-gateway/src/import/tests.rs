@@ -373,7 +373,7 @@ fn rules_on_addresses_keep_their_order_of_precedence() {
         r"
         server {
             listen 80;
-            location /office/ { allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:1; }
+            location /office/ { allow 10.0.0.0/8; deny all; proxy_request_buffering on; proxy_pass http://127.0.0.1:1; }
             location /blocked/ { deny 192.0.2.1; proxy_pass http://127.0.0.1:2; }
             location /inner/ {
                 allow 10.1.0.0/16; deny 10.1.2.0/24; deny 10.0.0.0/8; allow 2001:db8::1;
@@ -392,7 +392,10 @@ fn rules_on_addresses_keep_their_order_of_precedence() {
             "prefix = \"/wrong/\"\nrespond = { status = 403",
             "prefix = \"/open/\"\nproxy",
         ],
-        &["deny: responds with 403 to every client: the rule names no network"],
+        &[
+            "proxy_request_buffering: left out: content is forwarded as it comes",
+            "deny: responds with 403 to every client: the rule names no network",
+        ],
     );
 }
 
