@@ -44,7 +44,7 @@ use tokio_rustls::TlsConnector;
 use tokio_socks::TargetAddr;
 use url::Host;
 
-use crate::connect::endpoint::Endpoint;
+use crate::connect::endpoint::{Endpoint, Pin};
 use crate::connect::plan::{ConnectPlan, ProxyHeader};
 use crate::connect::proxy::{Proxy, ProxyScheme};
 use crate::connect::race::{interleave, race};
@@ -235,7 +235,7 @@ impl Connector {
         endpoint: &Endpoint,
         progress: &mut Progress<'_, impl Clock>,
     ) -> Result<Established, Failure> {
-        let transport = match &self.plan.options.unix_socket {
+        let transport = match self.plan.unix_socket(endpoint) {
             Some(path) => {
                 progress.enter(Phase::Connect);
                 let stream = UnixStream::connect(path).await.map_err(|error| {
@@ -371,7 +371,7 @@ impl Connector {
         progress: &mut Progress<'_, impl Clock>,
     ) -> Result<Vec<SocketAddr>, Failure> {
         let (host, port) = (endpoint.host(), endpoint.port());
-        let Some(pinned) = endpoint.pinned() else {
+        let Some(pinned) = endpoint.pinned().and_then(Pin::address) else {
             return self.resolve(&host, port, progress).await;
         };
         let addresses = vec![SocketAddr::new(pinned, port)];

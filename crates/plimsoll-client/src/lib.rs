@@ -32,7 +32,7 @@ pub mod grpc;
 
 pub use crate::connect::address_filter::AddressFilter;
 pub use crate::connect::credentials::basic_authorization;
-pub use crate::connect::endpoint::{Endpoint, EndpointError, Scheme};
+pub use crate::connect::endpoint::{Endpoint, EndpointError, Pin, Scheme};
 pub use crate::connect::no_proxy::{NoProxy, NoProxyError};
 pub use crate::connect::plan::{
     ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use plimsoll_model::Secret;
@@ -18,8 +19,36 @@ pub struct Endpoint {
     authority: String,
     path_and_query: String,
     credentials: Option<(String, Secret)>,
-    /// Address to connect to, without a lookup of the host.
-    pinned: Option<IpAddr>,
+    pinned: Option<Pin>,
+}
+
+/// Where connections lead, in place of the addresses that the host is looked up for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pin {
+    /// An address of the host.
+    Address(IpAddr),
+    /// A Unix socket; the host is for requests alone.
+    UnixSocket(PathBuf),
+}
+
+impl Pin {
+    /// The address, if it is one.
+    pub const fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::UnixSocket(_) => None,
+        }
+    }
+}
+
+/// An address, or `unix:` with a path.
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::UnixSocket(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// The schemes that plimsoll speaks.
@@ -96,14 +125,36 @@ impl Endpoint {
     #[must_use]
     pub fn at(self, address: IpAddr) -> Self {
         Self {
-            pinned: Some(address),
+            pinned: Some(Pin::Address(address)),
             ..self
         }
     }
 
-    /// The address that connections lead to, if it is not to be looked up.
-    pub const fn pinned(&self) -> Option<IpAddr> {
-        self.pinned
+    /// The server at a Unix socket, without TLS; requests name the host `localhost`.
+    pub fn unix_socket(path: PathBuf) -> Self {
+        let scheme = Scheme::Http;
+        Self {
+            scheme,
+            host: Host::Domain("localhost".to_owned()),
+            port: scheme.default_port(),
+            authority: "localhost".to_owned(),
+            path_and_query: "/".to_owned(),
+            credentials: None,
+            pinned: Some(Pin::UnixSocket(path)),
+        }
+    }
+
+    /// Where connections lead, if the host is not to be looked up.
+    pub const fn pinned(&self) -> Option<&Pin> {
+        self.pinned.as_ref()
+    }
+
+    /// The Unix socket that connections lead to.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        match &self.pinned {
+            Some(Pin::UnixSocket(path)) => Some(path),
+            Some(Pin::Address(_)) | None => None,
+        }
     }
 
     /// The scheme.

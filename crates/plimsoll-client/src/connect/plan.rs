@@ -1,7 +1,7 @@
 //! Connection settings: the user's, validated.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,9 +128,14 @@ impl ConnectPlan {
         }
     }
 
+    /// The Unix socket by which `endpoint` is reached, if it is.
+    pub(crate) fn unix_socket<'a>(&'a self, endpoint: &'a Endpoint) -> Option<&'a Path> {
+        endpoint.socket().or(self.options.unix_socket.as_deref())
+    }
+
     /// The proxy between us and `endpoint`, if there is one.
     pub(crate) fn proxy(&self, endpoint: &Endpoint) -> Option<&Proxy> {
-        match self.options.unix_socket {
+        match self.unix_socket(endpoint) {
             Some(_) => None,
             None => self.options.proxies.select(endpoint),
         }

@@ -198,9 +198,9 @@ impl Pool {
     /// The destination for requests to `endpoint`; its path and credentials do not matter.
     pub fn destination(&self, endpoint: &Endpoint) -> Rc<Destination> {
         let mut key = format!("{}://{}", endpoint.scheme(), endpoint.authority());
-        if let Some(address) = endpoint.pinned() {
+        if let Some(pin) = endpoint.pinned() {
             // A blank is in no authority.
-            key = format!("{key} {address}");
+            key = format!("{key} {pin}");
         }
         let mut destinations = self.destinations.borrow_mut();
         let destination = destinations

@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
-use plimsoll_client::Endpoint;
 use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
 use plimsoll_server::{Action, MakeAction, WorkerContext};
 
@@ -272,15 +271,16 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValu
 /// The path of a URL, which comes before those of requests.
 pub(super) fn base_of(target: &str) -> String {
     let endpoint = is_url(target)
-        .then(|| Endpoint::parse(target).ok())
+        .then(|| upstream::http_endpoint(target).ok())
         .flatten();
     endpoint.map_or(String::new(), |endpoint| {
         endpoint.path_and_query().trim_end_matches('/').to_owned()
     })
 }
 
+/// Whether a target is a server rather than the name of an upstream.
 fn is_url(target: &str) -> bool {
-    target.contains("://")
+    target.contains("://") || target.starts_with(upstream::UNIX_SOCKET)
 }
 
 /// The upstream of that name, or one of its own for a URL.
@@ -313,7 +313,7 @@ pub(super) fn upstream_of(
         };
         return value.wrong_with(format!("there is no upstream `{target}`"), Some(hint));
     }
-    let endpoint = value.check(Endpoint::parse(target))?;
+    let endpoint = value.check(upstream::http_endpoint(target))?;
     if endpoint.path_and_query().contains('?') {
         return value.wrong("has a query; that of each request is forwarded");
     }
@@ -336,13 +336,12 @@ pub(super) fn upstream_of(
         }
         None => UpstreamOptions::default(),
     };
-    let name = format!("{}://{}", endpoint.scheme(), endpoint.authority());
     let server = ServerPlan {
         endpoint,
         transport: Transport::Http,
         weight: 1,
         zone: None,
     };
-    let plan = value.check(UpstreamPlan::new(&name, vec![server], options))?;
+    let plan = value.check(UpstreamPlan::new(&server.name(), vec![server], options))?;
     Some(Arc::new(plan))
 }

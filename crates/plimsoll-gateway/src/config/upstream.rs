@@ -83,6 +83,9 @@ pub(super) fn compile(
     }
 }
 
+/// What the address of a server at a Unix socket begins with, as that of a listener does.
+pub(super) const UNIX_SOCKET: &str = "unix:";
+
 /// Keys that mean something for HTTP alone.
 const OF_REQUESTS: [&str; 15] = [
     "sticky",
@@ -203,12 +206,25 @@ pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), S
     ))
 }
 
+/// A URL, or `unix:` with the path of a socket.
+pub(super) fn http_endpoint(text: &str) -> Result<Endpoint, String> {
+    let Some(path) = text.strip_prefix(UNIX_SOCKET) else {
+        return Endpoint::parse(text).map_err(|error| error.to_string());
+    };
+    if !path.starts_with('/') {
+        return Err(format!(
+            "`{text}` needs a whole path, such as unix:/run/app.sock"
+        ));
+    }
+    Ok(Endpoint::unix_socket(path.into()))
+}
+
 /// The origin of a server.
 fn endpoint(value: &Value<'_>, known: &mut HashSet<String>) -> Option<(Transport, Endpoint)> {
     let text = as_text(value)?;
     let (transport, endpoint) = match raw_endpoint(text) {
         Some(raw) => value.check(raw)?,
-        None => (Transport::Http, value.check(Endpoint::parse(text))?),
+        None => (Transport::Http, value.check(http_endpoint(text))?),
     };
     if endpoint.path_and_query() != "/" {
         return value.wrong_with(
@@ -222,19 +238,19 @@ fn endpoint(value: &Value<'_>, known: &mut HashSet<String>) -> Option<(Transport
             Some("set the field in the route: proxy = { to = NAME, headers = { authorization = … } }".into()),
         );
     }
-    let origin = format!(
-        "{:?} {}://{}",
+    let origin = ServerPlan {
+        endpoint,
         transport,
-        endpoint.scheme(),
-        endpoint.authority()
-    );
-    if !known.insert(origin) {
+        weight: 1,
+        zone: None,
+    };
+    if !known.insert(origin.name()) {
         return value.wrong_with(
             "the server is given twice",
             Some("give it a weight: { url = …, weight = 2 }".into()),
         );
     }
-    Some((transport, endpoint))
+    Some((transport, origin.endpoint))
 }
 
 /// Datagrams of one client belong together.

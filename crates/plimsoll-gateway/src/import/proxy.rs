@@ -28,11 +28,9 @@ pub(super) fn proxy(
         Some((_, rest)) => ("http", rest),
         None => ("http", url),
     };
-    let (authority, uri) = match rest.find('/') {
-        Some(at) => (rest.get(..at).unwrap_or_default(), rest.get(at..)),
-        None => (rest, None),
-    };
-    if url.contains('$') || authority.is_empty() || authority.starts_with("unix:") {
+    let (authority, uri) = authority_and_uri(rest);
+    let is_socket = authority.starts_with("unix:");
+    if url.contains('$') || authority.is_empty() || (is_socket && scheme == "https") {
         notes.add(
             directive,
             format!(
@@ -56,9 +54,13 @@ pub(super) fn proxy(
         keys.text("to", authority);
         keys.inherit(&timeouts);
         upstreams.used(authority, scheme, &connection, directive, notes);
+    } else if is_socket {
+        keys.text("to", authority);
     } else {
         keys.text("to", &format!("{scheme}://{authority}"));
     }
+    // The host that nginx itself names for a socket.
+    let authority = if is_socket { "localhost" } else { authority };
     if let Some(uri) = uri {
         replace_path(directive, condition, uri, &mut keys, notes);
     }
@@ -93,6 +95,18 @@ pub(super) fn proxy(
         keys.inherit(&timeouts);
     }
     route.set("proxy", keys.inline());
+}
+
+/// The server of a URL, or the socket (`unix:/run/app.sock:/uri`), and what the location is replaced by.
+fn authority_and_uri(rest: &str) -> (&str, Option<&str>) {
+    let end = match rest.strip_prefix("unix:") {
+        Some(path) => path.find(':').map(|at| at + "unix:".len()),
+        None => rest.find('/'),
+    };
+    match end.and_then(|at| rest.split_at_checked(at)) {
+        Some((authority, uri)) => (authority, Some(uri.strip_prefix(':').unwrap_or(uri))),
+        None => (rest, None),
+    }
 }
 
 /// The part of the path that the location matched is replaced by the URI of `proxy_pass`.

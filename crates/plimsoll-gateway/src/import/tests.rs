@@ -157,7 +157,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
         r"
         http {
             lua_shared_dict x 1m;
-            upstream u { server unix:/run/x.sock; server 10.0.0.1; sticky cookie id; }
+            upstream u { server unix:/run/x.sock weight=2; server 10.0.0.1; sticky cookie id; }
             server {
                 location / {
                     proxy_pass http://u;
@@ -176,11 +176,10 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
             "status = 501",
             "status = 502",
             "request_id = { field = \"x-request-id\" }",
-            "[upstream.u]\nservers = [\"http://10.0.0.1\"]",
+            "[upstream.u]\nservers = [{ url = \"unix:/run/x.sock\", weight = 2 }, \"http://10.0.0.1\"]",
         ],
         &[
             "nginx.conf:3: lua_shared_dict: left out",
-            "nginx.conf:4: server: left out: servers at Unix sockets",
             "nginx.conf:4: sticky: left out",
             "nginx.conf:8: proxy_set_header: `X-Id` is left out: `$connection` has a variable",
             "nginx.conf:10: proxy_cache: left out",
@@ -379,7 +378,8 @@ fn rules_on_addresses_keep_their_order_of_precedence() {
                 allow 10.1.0.0/16; deny 10.1.2.0/24; deny 10.0.0.0/8; allow 2001:db8::1;
                 proxy_pass http://127.0.0.1:3;
             }
-            location /open/ { allow 10.0.0.0/8; proxy_pass http://127.0.0.1:4; }
+            location /open/ { allow 10.0.0.0/8; proxy_pass http://unix:/run/app.sock; }
+            location /moved/ { proxy_pass http://unix:/run/app.sock:/new/; }
             location /never/ { deny 10.0.0.0/8; allow 10.1.0.0/16; deny all; proxy_pass http://127.0.0.1:5; }
             location /wrong/ { allow office; deny all; proxy_pass http://127.0.0.1:6; }
         }
@@ -388,9 +388,10 @@ fn rules_on_addresses_keep_their_order_of_precedence() {
             "prefix = \"/blocked/\"\naddresses = { deny = [\"192.0.2.1/32\"] }\nproxy",
             "prefix = \"/office/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nproxy",
             "prefix = \"/inner/\"\naddresses = { allow = [\"10.1.0.0/16\", \"2001:db8::1/128\", \"0.0.0.0/0\", \"::/0\"], deny = [\"10.0.0.0/8\"] }\nproxy",
+            "prefix = \"/moved/\"\nproxy = { to = \"unix:/run/app.sock\", strip = true, path = \"/new\", host = \"localhost\"",
             "prefix = \"/never/\"\nrespond = { status = 403",
             "prefix = \"/wrong/\"\nrespond = { status = 403",
-            "prefix = \"/open/\"\nproxy",
+            "prefix = \"/open/\"\nproxy = { to = \"unix:/run/app.sock\", host = \"localhost\"",
         ],
         &[
             "proxy_request_buffering: left out: content is forwarded as it comes",

@@ -80,7 +80,11 @@ impl Upstreams {
             writeln!(out, "\n[upstream.{}]", key_text(name)).ok();
             let scheme = upstream.scheme.unwrap_or("http");
             let servers = upstream.servers.iter().map(|server| {
-                let url = quoted(&format!("{scheme}://{}", server.address));
+                let url = if server.address.starts_with("unix:") {
+                    quoted(&server.address)
+                } else {
+                    quoted(&format!("{scheme}://{}", server.address))
+                };
                 if server.weight == 1 {
                     url
                 } else {
@@ -142,13 +146,6 @@ fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
 
 fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
     let address = directive.argument(0).to_owned();
-    if address.starts_with("unix:") {
-        notes.add(
-            directive,
-            "left out: servers at Unix sockets are not reached",
-        );
-        return;
-    }
     let mut weight = 1;
     for argument in directive.arguments.iter().skip(1) {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));

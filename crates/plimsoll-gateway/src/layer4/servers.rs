@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use plimsoll_client::Pin;
+
 use crate::upstream::Server;
 
 /// Servers that have flows.
@@ -51,6 +53,7 @@ impl FlowServers {
 /// Address for datagrams to a server; `None` until its name has been resolved.
 pub(super) fn address_of(server: &Server) -> Option<SocketAddr> {
     let endpoint = server.destination().endpoint();
-    let address = endpoint.pinned().or(endpoint.address())?;
+    let address = endpoint.pinned().and_then(Pin::address);
+    let address = address.or(endpoint.address())?;
     Some(SocketAddr::new(address, endpoint.port()))
 }

@@ -62,6 +62,9 @@ async fn follow_names(upstream: Weak<Upstream>) {
 /// One server for each address of a name, in their order; and when to look again.
 async fn look_up(connector: &Connector, server: &ServerPlan) -> (Option<Vec<ServerPlan>>, Instant) {
     let now = SystemClock.now();
+    if server.endpoint.pinned().is_some() {
+        return (Some(vec![server.clone()]), now + LATEST);
+    }
     match connector.look_up(&server.endpoint).await {
         Ok(resolved) => {
             let mut addresses = resolved.addresses;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_client::forward::{PoolOptions, Speaks};
 use plimsoll_client::{
-    ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, QuicError, QuicOptions,
+    ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, Pin, QuicError, QuicOptions,
 };
 use plimsoll_server::Notices;
 use plimsoll_wire::tls::{IdentityFiles, TlsError, TlsSettings, Trust};
@@ -71,7 +71,7 @@ pub(crate) enum Discovery {
 }
 
 impl ServerPlan {
-    /// Scheme, host and port, with the address if it is one of several.
+    /// Scheme, host and port, with the address if it is one of several; or its socket.
     pub(crate) fn name(&self) -> String {
         let endpoint = &self.endpoint;
         let name = match self.transport.scheme() {
@@ -80,7 +80,8 @@ impl ServerPlan {
         };
         match endpoint.pinned() {
             None => name,
-            Some(address) => format!("{name} ({address})"),
+            Some(Pin::Address(address)) => format!("{name} ({address})"),
+            Some(socket @ Pin::UnixSocket(_)) => socket.to_string(),
         }
     }
 }

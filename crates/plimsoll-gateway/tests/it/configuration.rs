@@ -33,7 +33,7 @@ path = "/f"
 proxy = { to = "http://10.0.0.1", cache = true, split = { "http://10.0.0.9" = 10 } }
 
 [upstream.api]
-servers = ["http://10.0.0.1:80", { url = "http://10.0.0.1", weight = 2 }, "http://10.0.0.2/path"]
+servers = ["http://10.0.0.1:80", { url = "http://10.0.0.1", weight = 2 }, "http://10.0.0.2/path", "unix:run/app.sock"]
 balance = "fastest"
 retry = { on = ["sometimes"] }
 
@@ -97,6 +97,7 @@ balance = "maglev"
         "upstream.both.health: only checks over HTTP have `path`",
         "upstream.both.health: `service` names a service of gRPC",
         "upstream.zero.concurrency: is a number of requests",
+        "needs a whole path, such as unix:/run/app.sock",
         "upstream.limits.concurrency: a limit is fixed or adaptive",
         "upstream.keyed: `balance = \"maglev\"` chooses by a key",
     ] {

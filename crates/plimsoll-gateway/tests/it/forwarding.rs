@@ -42,6 +42,46 @@ fn a_request_is_forwarded_with_the_fields_of_proxies_and_without_those_of_its_co
 }
 
 #[test]
+fn servers_are_reached_by_sockets_in_the_file_system() {
+    let files = tempfile::tempdir().unwrap();
+    let [one, other] = ["one.sock", "other.sock"].map(|name| files.path().join(name));
+    let [first, second] = [&one, &other].map(|path| Origin::builder().unix(path).start());
+    let gateway = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+        [[route]]\npath = \"/one\"\nproxy = \"unix:{}\"\n\
+        [[route]]\npath = \"/server\"\nproxy = {{ to = \"unix:{}\", host = \"server\" }}\n\
+        [[route]]\nproxy = \"both\"\n\
+        [upstream.both]\nservers = [\"unix:{}\", \"unix:{}\"]\ndns = true\nhealth = true\n",
+        one.display(),
+        one.display(),
+        one.display(),
+        other.display()
+    ));
+    assert_eq!(get_with(gateway.address(), "/one", "").status, 200);
+    assert!(first.heads()[0].contains("host: localhost"));
+    assert_eq!(get(gateway.address(), "/server").status, 200);
+    for _ in 0..4 {
+        assert_eq!(get(gateway.address(), "/both").status, 200);
+    }
+    let forwarded = |origin: &Origin| {
+        let heads = origin.heads();
+        heads
+            .iter()
+            .filter(|it| it.starts_with("GET /both "))
+            .count()
+    };
+    assert_eq!((forwarded(&first), forwarded(&second)), (2, 2));
+    let metrics = get(gateway.addresses[1], "/metrics").text();
+    assert!(
+        metrics.contains(&format!("server=\"unix:{}\"", other.display())),
+        "{metrics}"
+    );
+    // A server that is gone is as one that refuses connections.
+    drop((first, second));
+    assert_eq!(get(gateway.address(), "/one").status, 502);
+}
+
+#[test]
 fn a_trusted_proxy_is_believed() {
     let origin = Origin::hello();
     let gateway = to(&origin, "trust = [\"127.0.0.0/8\"], forwarded = \"both\"");

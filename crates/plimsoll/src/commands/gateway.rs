@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<GatewayCommand>,
 
-    /// Forward to this server: `http://10.0.0.1:8080`, `https://…`, `tcp://…` with --tcp, `udp://…` with --udp and --quic; repeatable
+    /// Forward to this server: `http://10.0.0.1:8080`, `https://…`, `unix:/run/app.sock`, `tcp://…` with --tcp, `udp://…` with --udp and --quic; repeatable
     #[arg(long, value_name = "URL", required = true)]
     to: Vec<String>,
 
