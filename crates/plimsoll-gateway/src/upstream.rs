@@ -89,6 +89,8 @@ pub(crate) struct Upstream {
 struct ServerSet {
     version: u64,
     servers: Vec<Rc<Server>>,
+    /// Which of them are backups; empty without any.
+    backups: Vec<bool>,
     balancer: RefCell<Box<dyn Balancer>>,
 }
 
@@ -138,6 +140,7 @@ impl Upstream {
             set: RefCell::new(Rc::new(ServerSet {
                 version: 0,
                 servers: Vec::new(),
+                backups: Vec::new(),
                 balancer: RefCell::new(plan.options.balance.make(&[], 0)),
             })),
             is_first: context.worker() == 0,
@@ -220,11 +223,20 @@ impl Upstream {
         let names: Vec<_> = roster.servers.iter().map(|(plan, _)| plan.name()).collect();
         let weights = roster.servers.iter().map(|(plan, _)| plan.weight);
         let weighted: Vec<_> = names.iter().map(String::as_str).zip(weights).collect();
+        let mut backups: Vec<_> = roster
+            .servers
+            .iter()
+            .map(|(plan, _)| plan.is_backup)
+            .collect();
+        if !backups.contains(&true) {
+            backups.clear();
+        }
         // Workers with one seed would choose the same servers at the same time.
         let balancer = options.balance.make(&weighted, fastrand::u64(..));
         let set = Rc::new(ServerSet {
             version: roster.version,
             servers,
+            backups,
             balancer: RefCell::new(balancer),
         });
         *self.set.borrow_mut() = Rc::clone(&set);
@@ -254,6 +266,7 @@ impl Upstream {
             now,
             is_panicking: Cell::new(None),
             is_local_enough: Cell::new(None),
+            has_primary: Cell::new(None),
         };
         if let Some(named) = sticky {
             let mut servers = set.servers.iter().enumerate();
@@ -265,7 +278,11 @@ impl Upstream {
         }
         let mut balancer = set.balancer.borrow_mut();
         let chosen = balancer.choose(&all, key).or_else(|| {
-            let again = Available { tried: &[], ..all };
+            let again = Available {
+                tried: &[],
+                has_primary: Cell::new(None),
+                ..all
+            };
             balancer.choose(&again, key)
         });
         chosen.map(|number| Rc::clone(&set.servers[number]))
@@ -365,6 +382,8 @@ struct Available<'a> {
     is_panicking: Cell<Option<bool>>,
     /// Whether the servers of the gateway's zone are enough; computed once.
     is_local_enough: Cell<Option<bool>>,
+    /// Whether a server that is no backup can be chosen; computed once.
+    has_primary: Cell<Option<bool>>,
 }
 
 /// The share of the local servers that have to be available for requests to stay in the zone.
@@ -389,9 +408,30 @@ impl Available<'_> {
         if let Some(known) = self.is_panicking.get() {
             return known;
         }
-        let is_panicking = self.available_share(|_| true) < self.options.panic_threshold;
+        // Backups are there so that nobody has to send requests to servers that fail.
+        let is_panicking = self.set.backups.is_empty()
+            && self.available_share(|_| true) < self.options.panic_threshold;
         self.is_panicking.set(Some(is_panicking));
         is_panicking
+    }
+
+    /// Whether a server is left out because it is a backup, and others are there.
+    fn is_spare(&self, number: usize) -> bool {
+        let is_backup = |number: usize| self.set.backups.get(number) == Some(&true);
+        if !is_backup(number) {
+            return false;
+        }
+        if let Some(known) = self.has_primary.get() {
+            return known;
+        }
+        let mut servers = self.set.servers.iter().enumerate();
+        let has_primary = servers.any(|(number, server)| {
+            !is_backup(number)
+                && !self.tried.contains(&server.id())
+                && server.state().weight(self.now, Duration::ZERO) > 0.0
+        });
+        self.has_primary.set(Some(has_primary));
+        has_primary
     }
 
     /// Whether a server is left out because it is in another zone.
@@ -413,9 +453,9 @@ impl Servers for Available<'_> {
         self.set.servers.len()
     }
 
-    fn weight(&self, server: usize) -> f64 {
-        let server = &self.set.servers[server];
-        if self.tried.contains(&server.id()) || self.is_too_far(server) {
+    fn weight(&self, number: usize) -> f64 {
+        let server = &self.set.servers[number];
+        if self.tried.contains(&server.id()) || self.is_too_far(server) || self.is_spare(number) {
             return 0.0;
         }
         let state = server.state();

@@ -466,6 +466,7 @@ fn target(
             transport,
             weight: 1,
             zone: None,
+            is_backup: false,
         };
         let plan = value.check(UpstreamPlan::new(text, vec![server], options))?;
         return Some(Arc::new(plan));

@@ -341,6 +341,7 @@ pub(super) fn upstream_of(
         transport: Transport::Http,
         weight: 1,
         zone: None,
+        is_backup: false,
     };
     let plan = value.check(UpstreamPlan::new(&server.name(), vec![server], options))?;
     Some(Arc::new(plan))

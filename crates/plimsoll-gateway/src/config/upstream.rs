@@ -69,6 +69,10 @@ pub(super) fn compile(
     }
     let (servers, mut options) = (servers?, options?);
     options.discovery = discovery;
+    if !servers.is_empty() && servers.iter().all(|server| server.is_backup) {
+        let hint = "leave `backup` out, or add the servers that they stand in for";
+        table.wrong("all servers are backups", Some(hint.to_owned()));
+    }
     let plan = UpstreamPlan::new(name, servers, options);
     match plan {
         Ok(plan) => {
@@ -161,6 +165,7 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
             transport,
             weight: 1,
             zone: None,
+            is_backup: false,
         });
     }
     let mut table = value.table()?;
@@ -172,6 +177,7 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
     // 0 drains a server: it is kept, checked and shown, and gets no requests.
     let weight = table.count("weight", 0..=1000);
     let zone = table.text("zone");
+    let is_backup = table.boolean("backup").unwrap_or(false);
     table.finish();
     let (transport, endpoint) = endpoint?;
     Some(ServerPlan {
@@ -179,6 +185,7 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
         transport,
         weight: weight.map_or(1, |weight| u32::try_from(weight).unwrap_or(1)),
         zone,
+        is_backup,
     })
 }
 
@@ -243,6 +250,7 @@ fn endpoint(value: &Value<'_>, known: &mut HashSet<String>) -> Option<(Transport
         transport,
         weight: 1,
         zone: None,
+        is_backup: false,
     };
     if !known.insert(origin.name()) {
         return value.wrong_with(

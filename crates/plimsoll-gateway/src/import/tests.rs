@@ -36,7 +36,7 @@ fn an_upstream_a_server_and_its_locations() {
         user www-data;
         events { worker_connections 1024; }
         http {
-            upstream app { least_conn; server 10.0.0.1:8080 weight=2; server 10.0.0.2:8080 max_fails=3; keepalive 16; }
+            upstream app { least_conn; server 10.0.0.1:8080 weight=2; server 10.0.0.2:8080 max_fails=3; server 10.0.0.3 backup; keepalive 16; }
             server {
                 listen 80;
                 server_name example.org www.example.org;
@@ -57,7 +57,7 @@ fn an_upstream_a_server_and_its_locations() {
             "host = \"example.org\"\nprefix = \"/\"\nproxy = { to = \"app\", response_timeout = \"90s\", idle_timeout = \"90s\", host = \"{host}\", forwarded = \"x\", max_request = \"10MiB\" }",
             "host = \"www.example.org\"",
             "[[route]]\nprefix = \"/api/\"",
-            "[upstream.app]\nservers = [{ url = \"http://10.0.0.1:8080\", weight = 2 }, \"http://10.0.0.2:8080\"]\n",
+            "[upstream.app]\nservers = [{ url = \"http://10.0.0.1:8080\", weight = 2 }, \"http://10.0.0.2:8080\", { url = \"http://10.0.0.3\", backup = true }]\n",
             "balance = \"least_requests\"\neject = true\nkeep = 16\n",
         ],
         &[],

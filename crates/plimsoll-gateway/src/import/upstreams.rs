@@ -23,6 +23,7 @@ struct Upstream {
 struct Server {
     address: String,
     weight: u32,
+    is_backup: bool,
 }
 
 impl Upstreams {
@@ -85,11 +86,20 @@ impl Upstreams {
                 } else {
                     quoted(&format!("{scheme}://{}", server.address))
                 };
-                if server.weight == 1 {
-                    url
-                } else {
-                    format!("{{ url = {url}, weight = {} }}", server.weight)
+                let mut keys = Keys::default();
+                if server.weight != 1 {
+                    keys.set("weight", server.weight.to_string());
                 }
+                if server.is_backup {
+                    keys.set("backup", "true");
+                }
+                if keys.is_empty() {
+                    return url;
+                }
+                let mut table = Keys::default();
+                table.set("url", url);
+                table.inherit(&keys);
+                table.inline()
             });
             let servers: Vec<_> = servers.collect();
             writeln!(out, "servers = [{}]", servers.join(", ")).ok();
@@ -146,16 +156,13 @@ fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
 
 fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
     let address = directive.argument(0).to_owned();
-    let mut weight = 1;
+    let (mut weight, mut is_backup) = (1, false);
     for argument in directive.arguments.iter().skip(1) {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
         match name {
             "weight" => weight = value.parse().unwrap_or(1),
             "down" => weight = 0,
-            "backup" => {
-                weight = 0;
-                notes.add(directive, format!("`{address}` gets weight 0: there are no backup servers; set a weight when it is needed"));
-            }
+            "backup" => is_backup = true,
             "max_fails" | "fail_timeout" => {
                 if name == "max_fails" && value == "0" {
                     continue;
@@ -171,7 +178,11 @@ fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes
             ),
         }
     }
-    upstream.servers.push(Server { address, weight });
+    upstream.servers.push(Server {
+        address,
+        weight,
+        is_backup,
+    });
 }
 
 /// The key of `ring_hash` for a variable.

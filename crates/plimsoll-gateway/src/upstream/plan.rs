@@ -56,6 +56,8 @@ pub(crate) struct ServerPlan {
     /// 0 drains it.
     pub(crate) weight: u32,
     pub(crate) zone: Option<String>,
+    /// It gets requests only while no other is available.
+    pub(crate) is_backup: bool,
 }
 
 /// Source of an upstream's servers.

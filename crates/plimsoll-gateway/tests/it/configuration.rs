@@ -57,6 +57,9 @@ concurrency = 0
 [upstream.empty]
 servers = []
 
+[upstream.spare]
+servers = { url = "http://10.0.0.1", backup = true }
+
 [upstream.keyed]
 servers = ["http://10.0.0.1"]
 balance = "maglev"
@@ -68,7 +71,7 @@ balance = "maglev"
         .collect();
     let shown = shown.join("\n");
     for part in [
-        "route[1].proxy: there is no upstream `shop` Some(\"there are api, both, empty, file, keyed, limits, zero\")",
+        "route[1].proxy: there is no upstream `shop` Some(\"there are api, both, empty, file, keyed, limits, spare, zero\")",
         "route[2].proxy.forwarded: is \"x\", \"rfc7239\", \"both\" or \"none\"",
         "`10.0.0.0/99` is not a network",
         "route[2].proxy.headers.host: is set by the gateway",
@@ -97,6 +100,7 @@ balance = "maglev"
         "upstream.both.health: only checks over HTTP have `path`",
         "upstream.both.health: `service` names a service of gRPC",
         "upstream.zero.concurrency: is a number of requests",
+        "upstream.spare: all servers are backups",
         "needs a whole path, such as unix:/run/app.sock",
         "upstream.limits.concurrency: a limit is fixed or adaptive",
         "upstream.keyed: `balance = \"maglev\"` chooses by a key",
@@ -157,7 +161,7 @@ proxy = {{ to = "all", cache = {{ size = "1MiB", max_object = "1KiB", stale_whil
 prefix = "/b"
 proxy = {{ to = "https://10.0.0.9", {inline} }}
 [upstream.all]
-servers = ["http://10.0.0.1", {{ url = "http://10.0.0.2:8080", weight = 3, zone = "a" }}]
+servers = ["http://10.0.0.1", {{ url = "http://10.0.0.2:8080", weight = 3, zone = "a", backup = true }}]
 {upstream}
 [upstream.least]
 servers = "http://10.0.0.1"

@@ -121,6 +121,42 @@ fn requests_stay_in_the_zone_as_long_as_its_servers_are_there() {
 }
 
 #[test]
+fn a_backup_gets_requests_while_no_other_server_is_available() {
+    let names = |names: &[&str]| {
+        names
+            .iter()
+            .map(|&it| it.to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    let (one, two, spare) = (named("one"), named("two"), named("spare"));
+    let gateway = gateway(&format!(
+        "servers = [\"{}\", \"{}\", {{ url = \"{}\", backup = true }}]\nsticky = \"server\"\npanic_threshold = 50\n\
+        health = {{ kind = \"tcp\", interval = \"20ms\", unhealthy = 1 }}",
+        one.url(),
+        two.url(),
+        spare.url()
+    ));
+    assert_eq!(responses(&gateway, 8), names(&["one", "two"]));
+    one.end();
+    eventually(|| servers(&gateway)[0].1 == "unhealthy");
+    assert_eq!(responses(&gateway, 8), names(&["two"]));
+    two.end();
+    eventually(|| servers(&gateway)[1].1 == "unhealthy");
+    assert_eq!(responses(&gateway, 8), names(&["spare"]));
+}
+
+#[test]
+fn a_request_that_all_others_failed_is_sent_to_the_backup() {
+    let spare = named("spare");
+    let gateway = gateway(&format!(
+        "servers = [\"http://{}\", {{ url = \"{}\", backup = true }}]\n",
+        refused_address(),
+        spare.url()
+    ));
+    assert_eq!(responses(&gateway, 3), BTreeSet::from(["spare".to_owned()]));
+}
+
+#[test]
 fn the_health_service_of_grpc_is_asked() {
     let health = |content: &str| {
         Served::routes(&format!(
