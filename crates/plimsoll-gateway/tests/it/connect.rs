@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
-use plimsoll_testkit::refused_address;
+use plimsoll_testkit::{Leaf, MaterialFiles, refused_address};
 
 use crate::client::{connect, exchange};
+use crate::quic::client_of;
 use crate::server::{Served, compiled};
 use crate::tcp::metric;
 
@@ -127,6 +128,92 @@ fn a_tunnel_is_a_stream_of_http2() {
         String::from_utf8(received).unwrap()
     });
     assert_eq!(text, "hello");
+}
+
+/// The head of a request by CONNECT (RFC 9114, section 4.4): `:method` by the table of QPACK, `:authority` as it is, and `more`.
+fn http3_head(target: SocketAddr, more: &[u8]) -> Vec<u8> {
+    let target = target.to_string();
+    let mut block = vec![0, 0, 0xcf, 0x50, u8::try_from(target.len()).unwrap()];
+    block.extend_from_slice(target.as_bytes());
+    block.extend_from_slice(more);
+    // HEADERS.
+    frame(1, &block)
+}
+
+fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
+    // Below 64, a number of QUIC is one byte.
+    let length = u8::try_from(content.len()).ok().filter(|it| *it < 64);
+    let mut frame = vec![kind, length.unwrap()];
+    frame.extend_from_slice(content);
+    frame
+}
+
+/// Takes a number of QUIC off the front (RFC 9000, section 16).
+fn number(bytes: &[u8]) -> (usize, &[u8]) {
+    let (number, rest) = bytes.split_at(1 << (bytes[0] >> 6));
+    let first = usize::from(number[0] & 0x3f);
+    let number = number[1..].iter();
+    (
+        number.fold(first, |sum, byte| sum << 8 | usize::from(*byte)),
+        rest,
+    )
+}
+
+/// The first field of a response's head, as it is encoded, and the content of its DATA frames.
+fn response(mut bytes: &[u8]) -> (u8, Vec<u8>) {
+    let (mut status, mut data) = (0, Vec::new());
+    while !bytes.is_empty() {
+        let (kind, rest) = number(bytes);
+        let (length, rest) = number(rest);
+        let (content, rest) = rest.split_at(length);
+        match kind {
+            0 => data.extend_from_slice(content),
+            // The prefix has two bytes.
+            1 => status = content[2],
+            _ => {}
+        }
+        bytes = rest;
+    }
+    (status, data)
+}
+
+#[test]
+fn a_tunnel_is_a_stream_of_http3() {
+    let (target, other) = (echo(), refused_address());
+    let (leaf, files) = (Leaf::self_signed(&["localhost"]), MaterialFiles::new());
+    let gateway = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ cert = \"{}\", key = \"{}\" }}\nhttp3 = true\n\
+        [[route]]\nmethod = \"CONNECT\"\nconnect = \"{target}\"\n",
+        files.write("cert.pem", leaf.pem()).display(),
+        files.write("key.pem", leaf.key_pem()).display(),
+    ));
+    let at = gateway.address();
+    let (granted, refused, malformed) = crate::client::run_local(async move {
+        let client = client_of(leaf.der(), b"h3");
+        let connection = client.connect(at, "localhost").unwrap().await.unwrap();
+        let mut control = connection.open_uni().await.unwrap();
+        // A control stream with empty SETTINGS.
+        control.write_all(&[0, 4, 0]).await.unwrap();
+        let exchange = async |head: Vec<u8>| {
+            let (mut send, mut receive) = connection.open_bi().await.unwrap();
+            send.write_all(&head).await.unwrap();
+            send.write_all(&frame(0, b"hello")).await.unwrap();
+            // A stream that was refused may be stopped before this.
+            send.finish().ok();
+            receive.read_to_end(1 << 16).await
+        };
+        let granted = exchange(http3_head(target, &[])).await.unwrap();
+        let refused = exchange(http3_head(other, &[])).await.unwrap();
+        // `:path: /`, which such a request has not.
+        let malformed = exchange(http3_head(target, &[0xc1])).await;
+        (granted, refused, malformed)
+    });
+    // `:status: 200` is the field 25 of the table.
+    assert_eq!(response(&granted), (0xd9, b"hello".to_vec()));
+    let (status, content) = response(&refused);
+    assert_ne!(status, 0xd9);
+    assert_eq!(content, b"no tunnel may lead there\n");
+    assert!(malformed.is_err(), "{malformed:?}");
 }
 
 #[test]

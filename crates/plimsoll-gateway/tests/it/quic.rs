@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plimsoll_testkit::{Leaf, eventually, until};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::pki_types::CertificateDer;
 use tokio::task::{JoinSet, block_in_place};
 
 use crate::server::{Served, compiled};
@@ -74,15 +75,20 @@ impl Drop for Backend {
 
 /// A client of quinn, which trusts `leaf` alone.
 fn client(leaf: &Leaf) -> quinn::Endpoint {
+    client_of(leaf.der(), b"echo")
+}
+
+/// A client of quinn that trusts one certificate and speaks one protocol.
+pub(crate) fn client_of(root: CertificateDer<'static>, protocol: &[u8]) -> quinn::Endpoint {
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(leaf.der()).unwrap();
+    roots.add(root).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    tls.alpn_protocols = vec![b"echo".to_vec()];
+    tls.alpn_protocols = vec![protocol.to_vec()];
     let config = QuicClientConfig::try_from(tls).unwrap();
     let mut config = quinn::ClientConfig::new(Arc::new(config));
     let mut transport = quinn::TransportConfig::default();

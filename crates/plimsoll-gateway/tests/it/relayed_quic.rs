@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use plimsoll_testkit::{Authority, MaterialFiles, until};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Connection, ConnectionError, ReadError, WriteError};
 use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 
-use crate::quic::{Gateway, run};
+use crate::quic::{Gateway, client_of, run};
 use crate::server::{Served, compiled};
 use crate::tcp::metric;
 
@@ -44,19 +44,7 @@ impl Backend {
 }
 
 fn client(authority: &Authority) -> quinn::Endpoint {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(authority.der()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"echo".to_vec()];
-    let crypto = QuicClientConfig::try_from(tls).unwrap();
-    let mut endpoint = quinn::Endpoint::client(ANY.into()).unwrap();
-    endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(crypto)));
-    endpoint
+    client_of(authority.der(), b"echo")
 }
 
 fn gateway(

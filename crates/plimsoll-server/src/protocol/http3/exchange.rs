@@ -72,13 +72,17 @@ impl Exchange {
         let (parts, ()) = request.into_parts();
         let (mut sending, receiving) = stream.split();
         let announced = match head::announced(&parts.headers) {
-            Ok(announced) if !has_connection_fields(&parts.headers) => announced,
-            // RFC 9114, sections 4.1.2 and 4.2.
+            Ok(announced)
+                if !has_connection_fields(&parts.headers) && !is_malformed_connect(&parts) =>
+            {
+                announced
+            }
+            // RFC 9114, sections 4.1.2, 4.2 and 4.4.
             _ => return sending.stop_stream(Code::H3_MESSAGE_ERROR),
         };
         let clock = self.place.worker.clock;
         let mut reading = Reading::new(receiving, announced, &self.limits, clock);
-        // Bytes behind an extended CONNECT are the tunnel's, not content.
+        // Bytes behind a CONNECT are the tunnel's, not content.
         let is_tunnel = self.is_tunnel(&parts);
         let content = if !is_tunnel && poll_fn(|cx| Poll::Ready(reading.has_content(cx))).await {
             Content::unread(announced)
@@ -108,8 +112,13 @@ impl Exchange {
     }
 
     /// Whether the request is an extended CONNECT for a WebSocket; with another method `:protocol` means nothing.
-    fn is_tunnel(&self, parts: &Parts) -> bool {
+    fn is_websocket(&self, parts: &Parts) -> bool {
         self.stream.is_websocket() && parts.method == Method::CONNECT
+    }
+
+    /// Whether the request is to make the stream one of bytes: a CONNECT, extended or not.
+    fn is_tunnel(&self, parts: &Parts) -> bool {
+        self.is_websocket(parts) || is_connect(parts)
     }
 
     /// Runs until the client takes the stream back.
@@ -173,7 +182,8 @@ impl Exchange {
             }
         };
         let is_tunnel = self.is_tunnel(parts);
-        if parts.extensions.get::<Protocol>().is_some() && !is_tunnel {
+        let is_websocket = self.is_websocket(parts);
+        if parts.extensions.get::<Protocol>().is_some() && !is_websocket {
             // RFC 9220, section 3.
             let text = "of the protocols for extended CONNECT only websocket is supported\n";
             let response = Response::text(StatusCode::NOT_IMPLEMENTED, text);
@@ -187,7 +197,7 @@ impl Exchange {
             path: parts.uri.path(),
             query: parts.uri.query(),
             version: Version::Http3,
-            upgrade: is_tunnel.then_some(b"websocket"),
+            upgrade: is_websocket.then_some(b"websocket"),
             fields: Fields::Map(&parts.headers),
         };
         let answer = self
@@ -488,6 +498,16 @@ impl Exchange {
         let longest = self.limits.write_timeout.max(self.limits.body_timeout) * 2;
         timeout(longest, both).await.ok();
     }
+}
+
+/// Whether the request is a CONNECT to a host and port (RFC 9114, section 4.4).
+fn is_connect(parts: &Parts) -> bool {
+    parts.method == Method::CONNECT && parts.extensions.get::<Protocol>().is_none()
+}
+
+/// Whether a CONNECT has `:scheme` or `:path`, which only an extended one has (RFC 9114, section 4.4).
+fn is_malformed_connect(parts: &Parts) -> bool {
+    is_connect(parts) && (parts.uri.scheme().is_some() || parts.uri.path_and_query().is_some())
 }
 
 /// Whether there are fields that only a connection of HTTP/1 has (RFC 9114, section 4.2).
