@@ -14,6 +14,10 @@ mod proxy;
 
 mod redirects;
 
+mod responses;
+
+mod scope;
+
 mod servers;
 
 mod upstreams;

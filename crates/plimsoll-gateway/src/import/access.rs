@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::Notes;
-use super::locations::Scope;
 use super::nginx::Directive;
+use super::scope::Scope;
 use super::toml::{Keys, quoted};
 use super::upstreams::Upstreams;
 

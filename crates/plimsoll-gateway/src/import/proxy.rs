@@ -2,9 +2,10 @@
 
 use super::Notes;
 use super::access;
-use super::locations::{Condition, Scope};
+use super::locations::Condition;
 use super::nginx::Directive;
 use super::redirects::{is_redirecting, proxy_redirects};
+use super::scope::Scope;
 use super::toml::{Keys, quoted};
 use super::upstreams::{Upstreams, duration, size};
 

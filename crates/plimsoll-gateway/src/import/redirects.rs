@@ -1,9 +1,11 @@
 //! Redirects: the URL of `return`, `rewrite … redirect` and `permanent`, and `proxy_redirect`.
 
 use super::Notes;
-use super::locations::{Condition, REWRITES, Scope};
+use super::locations::Condition;
 use super::nginx::Directive;
 use super::proxy::prefix_expression;
+use super::responses::REWRITES;
+use super::scope::Scope;
 use super::toml::{Keys, quoted};
 
 /// Variables of nginx and their places in targets, longer ones before their beginnings.

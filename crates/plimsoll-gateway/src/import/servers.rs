@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Notes;
-use super::locations::{self, Scope};
+use super::locations;
 use super::nginx::Directive;
+use super::responses;
+use super::scope::{Scope, is_read};
 use super::toml::{Keys, quoted};
 use super::upstreams::Upstreams;
 use super::variants::{host_of, is_for_plain, is_of_listener};
@@ -76,7 +78,7 @@ pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut 
         }
     }
     for directive in outer {
-        if !is_known(directive) && !locations::is_read(&directive.name) {
+        if !is_known(directive) && !is_read(&directive.name) {
             notes.left_out(directive);
         }
     }
@@ -310,7 +312,7 @@ fn write_routes(
             "ssl_certificate_key",
         ]
         .contains(&name);
-        if !is_of_listener && !is_known(directive) && !locations::is_read(name) {
+        if !is_of_listener && !is_known(directive) && !is_read(name) {
             notes.left_out(directive);
         }
     }
@@ -327,7 +329,7 @@ fn write_routes(
         let mut keys = Keys::default();
         keys.text("host", host);
         keys.text("prefix", "/");
-        locations::returned(returned, None, &mut keys, notes);
+        responses::returned(returned, None, &mut keys, notes);
         out.push_str("\n[[route]]\n");
         keys.lines(out);
     }
