@@ -22,6 +22,8 @@ mod security;
 
 mod trace;
 
+mod trusted_proxies;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub use crate::middleware::rate_limit::{LimitKey, RateLimit};
 pub use crate::middleware::request_id::RequestIds;
 pub use crate::middleware::security::SecurityHeaders;
 pub use crate::middleware::trace::Trace;
+pub(crate) use crate::middleware::trusted_proxies::BehindProxies;
+pub use crate::middleware::trusted_proxies::TrustedProxies;
 
 /// The layers of one listener or one route, each if it is wanted; shared by all workers.
 #[derive(Debug, Clone, Default)]

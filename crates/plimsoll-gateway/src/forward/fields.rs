@@ -55,7 +55,14 @@ impl<'a> Outgoing<'a> {
         text: &'a mut String,
     ) -> Self {
         let plan = &*forwarding.forwarder.plan;
-        let peer = request.peer.ip().to_canonical();
+        // The proxy in front that is believed, whoever it names as the client.
+        let proxy = request.connection().peer.ip().to_canonical();
+        let is_trusted = plan.trusted.iter().any(|network| network.contains(&proxy));
+        let peer = if is_trusted {
+            proxy
+        } else {
+            request.peer.ip().to_canonical()
+        };
         text.clear();
         let mut outgoing = Self {
             plan,
@@ -63,7 +70,7 @@ impl<'a> Outgoing<'a> {
             request,
             handshake,
             is_http1: protocol == Protocol::Http1,
-            is_trusted: plan.trusted.iter().any(|network| network.contains(&peer)),
+            is_trusted,
             has_connection: false,
             text,
             added: [("", 0); MOST_ADDED],

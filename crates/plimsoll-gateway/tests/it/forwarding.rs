@@ -42,6 +42,44 @@ fn a_request_is_forwarded_with_the_fields_of_proxies_and_without_those_of_its_co
 }
 
 #[test]
+fn the_client_that_a_trusted_proxy_names_is_forwarded() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let url = url.trim_end_matches('/');
+    let gateway = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = \"127.0.0.0/8\"\n\
+        [[route]]\npath = \"/alone\"\nproxy = {{ to = \"{url}\", headers = {{ x-real-ip = \"{{client}}\" }} }}\n\
+        [[route]]\npath = \"/chain\"\nproxy = {{ to = \"{url}\", trust = [\"127.0.0.0/8\"] }}\n"
+    ));
+    let fields = "X-Forwarded-For: 6.6.6.6, 192.0.2.7\r\nX-Forwarded-Proto: https\r\n";
+    for (path, lines) in [
+        (
+            "/alone",
+            [
+                "x-forwarded-for: 192.0.2.7\r",
+                "x-real-ip: 192.0.2.7\r",
+                "x-forwarded-proto: http\r",
+            ],
+        ),
+        // A proxy whose fields are kept stands in the chain itself.
+        (
+            "/chain",
+            [
+                "x-forwarded-for: 6.6.6.6, 192.0.2.7, 127.0.0.1\r",
+                "X-Forwarded-Proto: https\r",
+                "x-forwarded-host: ",
+            ],
+        ),
+    ] {
+        get_with(gateway.address(), path, fields);
+        let head = origin.heads().pop().unwrap();
+        for line in lines {
+            assert!(head.contains(line), "{line}: {head}");
+        }
+    }
+}
+
+#[test]
 fn servers_are_reached_by_sockets_in_the_file_system() {
     let files = tempfile::tempdir().unwrap();
     let [one, other] = ["one.sock", "other.sock"].map(|name| files.path().join(name));

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use http::header::HeaderName;
 use plimsoll_wire::tls::{
     AwaitedCertificate, CertificateFiles, ClientCertificates, OnDemandCertificates, SelfSigned,
     ServerCertificate, server_config,
@@ -19,7 +20,7 @@ use crate::config::document::{Table, Value, as_text, with_causes};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
-use crate::middleware::Middleware;
+use crate::middleware::{BehindProxies, Middleware, TrustedProxies};
 use crate::observe::access_log::AccessLog;
 use crate::observe::counters::Counters;
 use crate::worker::context::WorkerContext;
@@ -106,6 +107,7 @@ pub(super) fn compile(
             continue;
         }
         let proxied_by = table.take("proxied_by").and_then(networks);
+        let proxies = table.take("trusted_proxies").and_then(trusted_proxies);
         if secured.asks_in_clear && !has_clear {
             table.wrong(
                 "http-01 is answered in the clear, and every listener is encrypted",
@@ -144,6 +146,7 @@ pub(super) fn compile(
                         challenges
                             .map(|it| (it.http.clone(), Arc::clone(&context.compiler.counters))),
                         log.cloned(),
+                        proxies.map(Arc::new),
                     ),
                     tls,
                     http2,
@@ -255,12 +258,41 @@ fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
 /// The port that a URL need not name.
 const HTTPS: usize = 443;
 
-/// The routes of a listener with their layers; the log is the outermost.
+/// Networks, or a table with `networks` and `header`.
+fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
+    let default = HeaderName::from_static("x-forwarded-for");
+    if !value.is_table() {
+        return networks(value).map(|networks| TrustedProxies {
+            networks,
+            header: default,
+        });
+    }
+    let mut table = value.table()?;
+    let list = table.take("networks");
+    if list.is_none() {
+        table.missing("networks", "such as networks = [\"10.0.0.0/8\"]");
+    }
+    let header = match table.take("header") {
+        None => Some(default),
+        Some(value) => as_text(&value).and_then(|text| {
+            let name = HeaderName::from_bytes(text.as_bytes());
+            value.check(name.map_err(|_| format!("`{text}` is not the name of a header field")))
+        }),
+    };
+    table.finish();
+    Some(TrustedProxies {
+        networks: list.and_then(networks)?,
+        header: header?,
+    })
+}
+
+/// The routes of a listener with their layers; the log is outside of them, and behind the proxies.
 fn layered(
     routes: Arc<MakeAction>,
     middleware: Middleware,
     challenges: Option<(HttpChallenges, Arc<Counters>)>,
     log: Option<AccessLog>,
+    proxies: Option<Arc<TrustedProxies>>,
 ) -> Arc<MakeAction> {
     Arc::new(move |context: &WorkerContext| {
         let mut action = middleware.over(routes(context));
@@ -271,8 +303,11 @@ fn layered(
                 inner: action,
             });
         }
-        match &log {
-            Some(log) => log.over(action),
+        if let Some(log) = &log {
+            action = log.over(action);
+        }
+        match &proxies {
+            Some(proxies) => Rc::new(BehindProxies::new(Arc::clone(proxies), action)),
             None => action,
         }
     })

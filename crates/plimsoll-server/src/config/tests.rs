@@ -81,6 +81,7 @@ fn everything_that_can_be_written_is_in_the_schema() {
         address = "[::1]:0"
         share_port = true
         proxied_by = ["10.0.0.0/8", "::1"]
+        trusted_proxies = { networks = ["10.0.0.0/8"], header = "x-real-ip" }
         http2 = false
         http3 = false
         request_id = { field = "x-id", accept = true }
@@ -96,6 +97,7 @@ fn everything_that_can_be_written_is_in_the_schema() {
         [[listen]]
         address = "[::1]:0"
         redirect_https = { port = 8443, status = 301 }
+        trusted_proxies = "10.0.0.0/8"
         security_headers = true
         [[route]]
         name = "all"

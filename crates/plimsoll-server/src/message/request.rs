@@ -35,7 +35,7 @@ pub struct Request<'a> {
     pub query: Option<&'a str>,
     /// The version of HTTP.
     pub version: Version,
-    /// The client: that of [`connection`](Self::connection).
+    /// The client: that of [`connection`](Self::connection), or the one that a trusted proxy names.
     pub peer: SocketAddr,
     /// The protocol that the client asks to switch to: over HTTP/1.1 by `upgrade`, over HTTP/2 by the protocol of an
     /// extended CONNECT (RFC 8441).
@@ -212,6 +212,7 @@ pub struct OwnedRequest {
     version: Version,
     upgrade: Option<Box<[u8]>>,
     fields: OwnedFields,
+    peer: SocketAddr,
     connection: Rc<ConnectionInfo>,
     content: Rc<Content>,
 }
@@ -254,7 +255,7 @@ impl OwnedRequest {
             path: text(authority, path),
             query: text(path, self.text.len()).strip_prefix('?'),
             version: self.version,
-            peer: self.connection.peer,
+            peer: self.peer,
             upgrade: self.upgrade.as_deref(),
             fields: EditedFields::new(match &self.fields {
                 OwnedFields::Map(map) => Fields::Map(map),
@@ -418,6 +419,7 @@ impl<'a> Request<'a> {
                 Some(map) => OwnedFields::Map(map.clone()),
                 None => OwnedFields::List(self.field_list()),
             },
+            peer: self.peer,
             connection: Rc::clone(self.connection),
             content,
         }

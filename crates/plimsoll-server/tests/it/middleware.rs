@@ -236,6 +236,64 @@ fn clients_are_let_in_by_their_addresses() {
 }
 
 #[test]
+fn trusted_proxies_name_the_client() {
+    let allows = "addresses = { allow = \"192.0.2.7\" }";
+    let of = |networks: &str| format!("trusted_proxies = [\"{networks}\", \"10.0.0.0/8\"]\n");
+    let field = |name: &str, value: &str| format!("{name}: {value}\r\n");
+    for (proxies, fields, is_let_in) in [
+        ("127.0.0.0/8", field("x-forwarded-for", "192.0.2.7"), true),
+        (
+            "127.0.0.0/8",
+            field("X-Forwarded-For", "6.6.6.6, 192.0.2.7:4711"),
+            true,
+        ),
+        // Proxies behind one another.
+        (
+            "127.0.0.0/8",
+            field("x-forwarded-for", "192.0.2.7, 10.0.0.9"),
+            true,
+        ),
+        (
+            "127.0.0.0/8",
+            field("x-forwarded-for", "6.6.6.6") + &field("x-forwarded-for", "192.0.2.7"),
+            true,
+        ),
+        // A client may have written what stands before its own address.
+        (
+            "127.0.0.0/8",
+            field("x-forwarded-for", "192.0.2.7, 6.6.6.6"),
+            false,
+        ),
+        (
+            "127.0.0.0/8",
+            field("x-forwarded-for", "192.0.2.7, unknown"),
+            false,
+        ),
+        ("127.0.0.0/8", String::new(), false),
+        ("127.0.0.0/8", field("x-real-ip", "192.0.2.7"), false),
+        ("192.0.2.0/24", field("x-forwarded-for", "192.0.2.7"), false),
+    ] {
+        let server = serving(&(of(proxies) + allows), "");
+        let answer = ask(&server, "GET /", &fields);
+        assert_eq!(
+            answer.starts_with("HTTP/1.1 200 "),
+            is_let_in,
+            "{fields}: {answer}"
+        );
+    }
+    for (header, value) in [
+        ("x-real-ip", "192.0.2.7"),
+        ("forwarded", "for=6.6.6.6, for=\"192.0.2.7:80\";proto=https"),
+    ] {
+        let proxies =
+            format!("trusted_proxies = {{ networks = \"127.0.0.1\", header = \"{header}\" }}\n");
+        let server = serving(&(proxies + allows), "");
+        let answer = ask(&server, "GET /", &field(header, value));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{header}: {answer}");
+    }
+}
+
+#[test]
 fn a_client_over_its_rate_learns_when_to_come_back() {
     let server = serving(
         "rate_limit = { requests = 2, per = \"1h\", key = \"header:x-key\" }",

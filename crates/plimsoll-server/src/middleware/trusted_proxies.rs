@@ -1,0 +1,143 @@
+//! The client behind proxies, as a header field names it.
+//!
+//! Each proxy appends the address that it was connected from (RFC 7239, section 4), so the field is read from its end: the first
+//! address that is no trusted proxy's is that of the client. What stands before it a client may have made up.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::HeaderName;
+use ipnet::IpNet;
+
+use crate::action::{Action, Answer, Refusal};
+use crate::message::request::Request;
+
+/// Proxies that are believed, and the field in which they name their clients.
+#[derive(Debug, Clone)]
+pub struct TrustedProxies {
+    /// Networks of the proxies.
+    pub networks: Vec<IpNet>,
+    /// `x-forwarded-for`, `forwarded` (RFC 7239), or one with an address, such as `x-real-ip`.
+    pub header: HeaderName,
+}
+
+impl TrustedProxies {
+    fn trusts(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.networks
+            .iter()
+            .any(|network| network.contains(&address))
+    }
+
+    /// The client of a request; its port is 0 if no proxy names it.
+    pub fn client(&self, request: &Request<'_>) -> SocketAddr {
+        let mut client = request.peer;
+        if !self.trusts(client.ip()) {
+            return client;
+        }
+        let name = self.header.as_str();
+        let of_name = request
+            .headers()
+            .filter(|(it, _)| it.eq_ignore_ascii_case(name));
+        let values: Vec<_> = of_name.map(|(_, value)| value).collect();
+        let elements = values.iter().rev().flat_map(|value| {
+            // A comma within quotes is in no address, so what it divides is none either.
+            value.rsplit(|byte| *byte == b',')
+        });
+        for element in elements {
+            let text = std::str::from_utf8(element).ok();
+            let text = text.and_then(|text| match name {
+                "forwarded" => forwarded_for(text),
+                _ => Some(text),
+            });
+            // Where it is not known who sent it, whoever sent it on is as far as trust goes.
+            let Some(address) = text.and_then(address) else {
+                break;
+            };
+            client = address;
+            if !self.trusts(client.ip()) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+/// The value of `for` in an element of `forwarded`.
+fn forwarded_for(element: &str) -> Option<&str> {
+    let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
+    Some(value.trim().trim_matches('"'))
+}
+
+/// An address with or without a port; one of IPv6 may be in brackets.
+fn address(text: &str) -> Option<SocketAddr> {
+    let text = text.trim();
+    let with_port = |address: IpAddr| SocketAddr::new(address, 0);
+    let bracketed = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let whole = bracketed.unwrap_or(text).parse().map(with_port);
+    whole.ok().or_else(|| text.parse().ok())
+}
+
+/// Has another action see the client in place of the proxy.
+pub(crate) struct BehindProxies {
+    proxies: Arc<TrustedProxies>,
+    inner: Rc<dyn Action>,
+}
+
+impl BehindProxies {
+    pub(crate) fn new(proxies: Arc<TrustedProxies>, inner: Rc<dyn Action>) -> Self {
+        Self { proxies, inner }
+    }
+}
+
+impl Action for BehindProxies {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let mut request = *request;
+        request.peer = self.proxies.client(&request);
+        self.inner.handle(&request)
+    }
+
+    fn refused(&self, refusal: &Refusal) {
+        self.inner.refused(refusal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_ports_and_brackets_or_not() {
+        for (text, expected) in [
+            ("192.0.2.1", Some("192.0.2.1:0")),
+            (" 192.0.2.1:80 ", Some("192.0.2.1:80")),
+            ("2001:db8::1", Some("[2001:db8::1]:0")),
+            ("[2001:db8::1]", Some("[2001:db8::1]:0")),
+            ("[2001:db8::1]:80", Some("[2001:db8::1]:80")),
+            ("unknown", None),
+            ("_hidden", None),
+            ("", None),
+            ("[192.0.2.1", None),
+        ] {
+            let expected = expected.map(|it| it.parse().unwrap());
+            assert_eq!(address(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_standard_field_has_pairs() {
+        for (element, expected) in [
+            ("for=192.0.2.1;proto=http", Some("192.0.2.1")),
+            (
+                " proto=http; For=\"[2001:db8::1]:80\" ",
+                Some("[2001:db8::1]:80"),
+            ),
+            ("by=192.0.2.1", None),
+            ("192.0.2.1", None),
+        ] {
+            assert_eq!(forwarded_for(element), expected, "{element}");
+        }
+    }
+}
