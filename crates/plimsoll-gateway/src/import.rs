@@ -12,6 +12,8 @@ mod access;
 
 mod proxy;
 
+mod real_ip;
+
 mod redirects;
 
 mod responses;

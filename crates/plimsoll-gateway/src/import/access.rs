@@ -8,6 +8,7 @@ use ipnet::IpNet;
 
 use super::Notes;
 use super::nginx::Directive;
+use super::real_ip::is_of_place;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
 use super::upstreams::Upstreams;
@@ -111,13 +112,9 @@ fn clients(scope: &Scope<'_>) -> Clients {
         (true, false, false) => allow.extend(["0.0.0.0/0", "::/0"].map(quoted)),
         (true, true, false) | (false, false, _) => {}
     }
-    let is_named_by_header = scope.last("set_real_ip_from").is_some()
-        && scope
-            .last("real_ip_header")
-            .is_none_or(|it| it.argument(0) != "proxy_protocol");
-    if is_named_by_header {
+    if is_of_place(scope) {
         return Clients::Unknown(
-            "a route knows the address of the connection, not that of `real_ip_header`",
+            "`set_real_ip_from` is translated for all servers alike, not for one",
         );
     }
     let mut keys = Keys::default();

@@ -4,6 +4,7 @@ use super::Notes;
 use super::access;
 use super::locations::Condition;
 use super::nginx::Directive;
+use super::real_ip::is_of_place;
 use super::redirects::{is_redirecting, proxy_redirects};
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
@@ -404,10 +405,12 @@ fn trust(scope: &Scope<'_>, is_forwarded: bool, keys: &mut Keys, notes: &mut Not
     let header = scope.last("real_ip_header");
     let is_read = header.is_some_and(|it| it.argument(0).eq_ignore_ascii_case("x-forwarded-for"));
     if !is_read || !is_forwarded {
-        notes.add(
-            first,
-            "left out: `trust` goes with `X-Forwarded-For`, which servers get",
-        );
+        if is_of_place(scope) {
+            notes.add(
+                first,
+                "left out: `trust` goes with `X-Forwarded-For`, which servers get",
+            );
+        }
         return;
     }
     let networks = networks.iter().map(|it| it.argument(0));

@@ -38,6 +38,11 @@ impl<'a> Scope<'a> {
         levels.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
+    /// The scope around all servers.
+    pub(super) fn outermost(&self) -> Self {
+        Self(self.0.iter().take(1).copied().collect())
+    }
+
     /// The directives of the server.
     pub(super) fn server(&self) -> &'a [Directive] {
         self.0.get(1).copied().unwrap_or_default()

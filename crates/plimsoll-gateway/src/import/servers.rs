@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::Notes;
 use super::locations;
 use super::nginx::Directive;
+use super::real_ip::RealIp;
 use super::responses;
 use super::scope::{Scope, is_read};
 use super::toml::{Keys, quoted};
@@ -49,6 +50,7 @@ const READ: [&str; 4] = ["http", "server", "upstream", "location"];
 struct Listener {
     is_tls: bool,
     has_http3: bool,
+    has_proxy_protocol: bool,
     /// Files of certificates with those of their keys.
     certificates: Vec<(String, String)>,
     /// Servers on it that only lead to `https`, and others.
@@ -82,10 +84,12 @@ pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut 
             notes.left_out(directive);
         }
     }
+    let real_ip = RealIp::of(outer);
     let mut upstreams = Upstreams::read(outer, notes);
     let mut listeners = BTreeMap::new();
     let blocks = outer.iter().filter(|it| it.name == "server");
-    let servers: Vec<_> = blocks.map(|it| server(it, &mut listeners, notes)).collect();
+    let servers = blocks.map(|it| server(it, real_ip.as_ref(), &mut listeners, notes));
+    let servers: Vec<_> = servers.collect();
     let mut routes = String::new();
     for server in &servers {
         let is_alone = server
@@ -105,7 +109,7 @@ pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut 
         write_routes(server, outer, &mut upstreams, &mut routes, notes);
     }
     warn_of_shared_names(&servers, notes);
-    write_listeners(&listeners, out);
+    write_listeners(&listeners, real_ip.as_ref(), out);
     out.push_str(&routes);
     upstreams.write(out);
 }
@@ -121,6 +125,7 @@ fn is_known(directive: &Directive) -> bool {
 
 fn server<'a>(
     directive: &'a Directive,
+    real_ip: Option<&RealIp>,
     listeners: &mut BTreeMap<String, Listener>,
     notes: &mut Notes,
 ) -> Server<'a> {
@@ -172,10 +177,15 @@ fn server<'a>(
                     listener.has_http3 = true;
                 }
                 "default_server" | "default" => is_default = true,
-                "proxy_protocol" => notes.add(
-                    listen,
-                    "`proxy_protocol` needs the networks of the proxies: set `proxied_by`",
-                ),
+                "proxy_protocol" => {
+                    listener.has_proxy_protocol = true;
+                    if real_ip.is_none_or(|it| it.proxied_by().is_none()) {
+                        notes.add(
+                            listen,
+                            "`proxy_protocol` needs the networks of the proxies: set `proxied_by`",
+                        );
+                    }
+                }
                 // Both versions of HTTP are always served, on a socket for each worker.
                 _ => {}
             }
@@ -273,9 +283,20 @@ fn address(text: &str) -> Option<String> {
     }
 }
 
-fn write_listeners(listeners: &BTreeMap<String, Listener>, out: &mut String) {
+fn write_listeners(
+    listeners: &BTreeMap<String, Listener>,
+    real_ip: Option<&RealIp>,
+    out: &mut String,
+) {
     for (address, listener) in listeners {
         writeln!(out, "\n[[listen]]\naddress = {}", quoted(address)).ok();
+        let proxied_by = real_ip.and_then(RealIp::proxied_by);
+        if let Some(networks) = proxied_by.filter(|_| listener.has_proxy_protocol) {
+            writeln!(out, "proxied_by = {networks}").ok();
+        }
+        if let Some(proxies) = real_ip.and_then(RealIp::trusted_proxies) {
+            writeln!(out, "trusted_proxies = {proxies}").ok();
+        }
         if listener.is_tls {
             let pairs = listener
                 .certificates

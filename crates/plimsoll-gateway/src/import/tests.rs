@@ -357,13 +357,38 @@ fn what_is_closed_stays_closed() {
             "auth_request: the service gets the fields of the request",
             "auth_request: responds with 403: `/nowhere` does not forward",
             "auth_request: responds with 403: a service authorizes requests that are forwarded",
-            "deny: responds with 403 to every client: a route knows the address of the connection",
-            "deny: responds with 403 to every client: a route knows the address of the connection",
+            "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
+            "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
             "deny: every client needs the password",
             "auth_basic_user_file: passwords have to be hashed",
             "set_real_ip_from: left out: `trust` goes with",
         ],
     );
+}
+
+#[test]
+fn proxies_in_front_of_all_servers_are_keys_of_the_listeners() {
+    let servers = "server {
+        listen 80;
+        location / { allow 192.0.2.0/24; deny all; proxy_pass http://127.0.0.1:1; }
+    }";
+    let of = |real_ip: &str| format!("http {{ {real_ip} {servers} }}");
+    let allow = "[[route]]\nprefix = \"/\"\naddresses = { allow = [\"192.0.2.0/24\"] }\n";
+    for (real_ip, key) in [
+        (
+            "set_real_ip_from 10.0.0.0/8; set_real_ip_from unix:; real_ip_header X-Forwarded-For;",
+            "trusted_proxies = [\"10.0.0.0/8\"]\n",
+        ),
+        (
+            "set_real_ip_from 10.0.0.0/8;",
+            "trusted_proxies = { networks = [\"10.0.0.0/8\"], header = \"x-real-ip\" }\n",
+        ),
+    ] {
+        check(&of(real_ip), &["address = \":80\"\n", key, allow], &[]);
+    }
+    let with_header = of("set_real_ip_from 10.0.0.1; real_ip_header proxy_protocol;");
+    let with_header = with_header.replace("listen 80", "listen 80 proxy_protocol");
+    check(&with_header, &["proxied_by = [\"10.0.0.1\"]\n", allow], &[]);
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! `set_real_ip_from` and `real_ip_header`: whom the proxies in front name as the client.
+//!
+//! Those of `http` become keys of every listener. A server or location with its own shares its listener with others, so they are
+//! not translated there.
+
+use super::nginx::Directive;
+use super::scope::Scope;
+use super::toml::{Keys, quoted};
+
+/// The proxies of all servers.
+pub(super) struct RealIp {
+    networks: String,
+    /// In lower case; `proxy_protocol` if it is no field.
+    header: String,
+}
+
+impl RealIp {
+    pub(super) fn of(outer: &[Directive]) -> Option<Self> {
+        let scope = Scope::new(outer);
+        let networks = scope.all("set_real_ip_from");
+        let networks = networks.iter().map(|it| it.argument(0));
+        let networks = networks.filter(|it| !it.starts_with("unix:"));
+        let networks: Vec<_> = networks.map(quoted).collect();
+        let header = scope.last("real_ip_header").map(|it| it.argument(0));
+        let header = header.unwrap_or("X-Real-IP").to_ascii_lowercase();
+        (!networks.is_empty()).then(|| Self {
+            networks: format!("[{}]", networks.join(", ")),
+            header,
+        })
+    }
+
+    /// The networks whose connections begin with a PROXY header.
+    pub(super) fn proxied_by(&self) -> Option<&str> {
+        (self.header == PROXY_PROTOCOL).then_some(self.networks.as_str())
+    }
+
+    /// The value of `trusted_proxies`.
+    pub(super) fn trusted_proxies(&self) -> Option<String> {
+        if self.header == PROXY_PROTOCOL {
+            return None;
+        }
+        let mut keys = Keys::default();
+        keys.set("networks", self.networks.clone());
+        if self.header == "x-forwarded-for" {
+            return Some(self.networks.clone());
+        }
+        keys.text("header", &self.header);
+        Some(keys.inline())
+    }
+}
+
+/// Whether the client at a place is not whom a listener knows as such.
+pub(super) fn is_of_place(scope: &Scope<'_>) -> bool {
+    named(scope).is_some_and(|here| Some(here) != named(&scope.outermost()))
+}
+
+/// Networks of proxies, and the field in which they name clients.
+fn named<'a>(scope: &Scope<'a>) -> Option<(Vec<&'a str>, Option<&'a str>)> {
+    let header = scope.last("real_ip_header").map(|it| it.argument(0));
+    let networks = scope.all("set_real_ip_from").into_iter();
+    let networks: Vec<_> = networks.map(|it| it.argument(0)).collect();
+    let is_any = header != Some(PROXY_PROTOCOL) && !networks.is_empty();
+    is_any.then_some((networks, header))
+}
+
+const PROXY_PROTOCOL: &str = "proxy_protocol";
