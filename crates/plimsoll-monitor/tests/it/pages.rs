@@ -533,7 +533,7 @@ fn maintenance_that_is_over_is_completed_in_json_and_history() {
     // Each occurrence has its page, also one that the snapshot no longer has.
     let long_ago = "2025-01-31T23:30:00Z".parse::<jiff::Timestamp>().unwrap();
     let long_ago = format!("/maintenance/w{}-long-ago", millis(long_ago));
-    let path_of = |one: &Value| {
+    let path_of = |one: &serde_json::Value| {
         let link = one["shortlink"].as_str().unwrap();
         link[link.find("/maintenance/").unwrap()..].to_owned()
     };
