@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use askama::Template;
 
 use crate::page::calendar;
-use crate::page::html::{Frame, escaped, phase_text, segment};
+use crate::page::html::{Frame, escaped, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot};
 use crate::store::timestamp::Timestamp;
 
@@ -128,7 +128,7 @@ pub(crate) fn calendar(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
             to: one.to,
             summary: one.name.clone(),
             description: Some(f.t.with("affects", "names", &names.join(", "))),
-            url: Some(format!("{url}/maintenance/{}", segment(&one.id))),
+            url: Some(format!("{url}/")),
         }
     });
     calendar::text(&f.plan.title, events)

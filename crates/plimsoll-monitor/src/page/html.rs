@@ -234,8 +234,6 @@ impl<'a> Frame<'a> {
             MaintenancePhase::Completed => ("operational", "maintenance_completed"),
         };
         MaintenanceCard {
-            path: segment(&one.id),
-            id: one.id.clone(),
             class,
             name: one.name.clone(),
             phase: t.text(phase),
@@ -260,7 +258,7 @@ impl<'a> Frame<'a> {
             .as_ref()
             .map(|value| self.t.with("latency", "value", value));
         Row {
-            path: segment(&component.key),
+            path: utf8_percent_encode(&component.key, NON_ALPHANUMERIC).to_string(),
             key: component.key.clone(),
             name: component.name.clone(),
             about: component.about.clone(),
@@ -323,11 +321,6 @@ impl<'a> Frame<'a> {
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
-/// Text as a segment of a path.
-pub(crate) fn segment(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
 /// Text within markup or an attribute.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
@@ -371,9 +364,6 @@ struct CardUpdate {
 }
 
 struct MaintenanceCard {
-    id: String,
-    /// The ID as a segment of a path.
-    path: String,
     class: &'static str,
     name: String,
     phase: &'static str,
@@ -492,30 +482,6 @@ struct IncidentPage<'a> {
 pub(crate) fn incident_page(f: Frame<'_>, incident: &PublicIncident) -> String {
     rendered(&IncidentPage {
         one: f.card(incident),
-        f,
-    })
-}
-
-#[derive(Template)]
-#[template(path = "maintenance.html")]
-struct MaintenancePage<'a> {
-    f: Frame<'a>,
-    one: MaintenanceCard,
-    /// The next occurrences of the same window.
-    later: Vec<MaintenanceCard>,
-}
-
-/// The page of one occurrence of a maintenance window.
-pub(crate) fn maintenance_page(
-    f: Frame<'_>,
-    one: &PublicMaintenance,
-    snapshot: &Snapshot,
-) -> String {
-    let later = snapshot.maintenance.iter();
-    let later = later.filter(|it| it.name == one.name && it.from > one.from);
-    rendered(&MaintenancePage {
-        one: f.maintenance(one),
-        later: later.take(PLANNED).map(|it| f.maintenance(it)).collect(),
         f,
     })
 }

@@ -18,7 +18,7 @@ use crate::store::{
 };
 
 pub(crate) use crate::page::snapshot::maintenance::{
-    Completed, MaintenancePhase, PublicMaintenance, beginning, completed,
+    Completed, MaintenancePhase, PublicMaintenance, completed,
 };
 
 /// Days of a strip, the present one included.

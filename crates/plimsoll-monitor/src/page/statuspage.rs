@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::page::html::{Frame, segment};
+use crate::page::html::Frame;
 use crate::page::snapshot::{
     Component, Group, MaintenancePhase, PublicIncident, PublicMaintenance, Snapshot, State,
 };
@@ -277,7 +277,7 @@ impl Api<'_> {
             "monitoring_at": null,
             "resolved_at": resolved,
             "impact": "maintenance",
-            "shortlink": format!("{}/maintenance/{}", self.url, segment(&one.id)),
+            "shortlink": format!("{}/", self.url),
             "started_at": from,
             "page_id": self.page_id(),
             "incident_updates": [],

@@ -143,16 +143,6 @@ fn maintenance_names_its_day_once_and_the_calendar_has_all_of_it() {
     assert!(count("/", "data-from=") >= 3);
     // One more begins or is under way on the day of the test, depending on its time.
     assert!((14..=15).contains(&count("/calendar.ics", "BEGIN:VEVENT")));
-    let page = running.get("/").1;
-    let (_, planned) = page.split_once("id=\"planned\"").unwrap();
-    let (_, link) = planned.split_once("href=\"/maintenance/").unwrap();
-    let (id, _) = link.split_once('"').unwrap();
-    // The page of one occurrence names those that follow.
-    let of_one = format!("/maintenance/{id}");
-    assert_eq!(count(&of_one, "Planned maintenance"), 1);
-    assert_eq!(count(&of_one, ">Scheduled</span>"), 4);
-    let calendar = running.get("/calendar.ics").1.replace("\r\n ", "");
-    assert!(calendar.contains(&of_one), "{calendar}");
 }
 
 #[test]
@@ -514,8 +504,7 @@ fn maintenance_that_is_over_is_completed_in_json_and_history() {
     };
     let path = "scheduled-maintenances.json";
     let [under_way, over, old, recurring] = all(path);
-    let under_way = under_way.unwrap();
-    assert_eq!(under_way["status"], "in_progress");
+    assert_eq!(under_way.unwrap()["status"], "in_progress");
     let over = over.unwrap();
     assert_eq!(over["status"], "completed");
     let moment = |field: &str| over[field].as_str().unwrap().parse::<jiff::Timestamp>();
@@ -530,32 +519,6 @@ fn maintenance_that_is_over_is_completed_in_json_and_history() {
         assert_eq!(millis(moment(field).unwrap()), millis(ended), "{field}");
     }
     assert_eq!(over["components"][0]["name"], "m");
-    // Each occurrence has its page, also one that the snapshot no longer has.
-    let long_ago = "2025-01-31T23:30:00Z".parse::<jiff::Timestamp>().unwrap();
-    let long_ago = format!("/maintenance/w{}-long-ago", millis(long_ago));
-    let path_of = |one: &serde_json::Value| {
-        let link = one["shortlink"].as_str().unwrap();
-        link[link.find("/maintenance/").unwrap()..].to_owned()
-    };
-    for (path, name, phase) in [
-        (path_of(&under_way), "now", "In progress"),
-        (path_of(&over), "move", "Completed"),
-        (long_ago.clone(), "long ago", "Completed"),
-    ] {
-        let (status, page) = running.get(&path);
-        assert_eq!(status, StatusCode::OK, "{path}");
-        assert!(page.contains(&format!(">{name}</a></h2>")), "{page}");
-        assert!(page.contains(&format!(">{phase}</span>")), "{page}");
-        assert!(!page.contains("Planned maintenance"), "{page}");
-    }
-    for path in [
-        long_ago.replace("long", "short"),
-        long_ago.replace("/w", "/w9"),
-        "/maintenance/w-".to_owned(),
-        "/maintenance/never-before".to_owned(),
-    ] {
-        assert_eq!(running.get(&path).0, StatusCode::NOT_FOUND, "{path}");
-    }
     assert_eq!(old, None, "only of the last ninety days");
     // No result says that it took place.
     assert_ne!(recurring.unwrap()["status"], "completed");
@@ -567,11 +530,11 @@ fn maintenance_that_is_over_is_completed_in_json_and_history() {
     assert!(!summary.contains("completed"), "{summary}");
     let month = began.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m");
     let page = running.get(&format!("/history/{month}")).1;
-    assert_eq!(page.matches(">move</a></h3>").count(), 1, "{page}");
-    assert!(!page.contains(">now</a></h3>"), "it is not over: {page}");
+    assert_eq!(page.matches("<h3>move</h3>").count(), 1, "{page}");
+    assert!(!page.contains("<h3>now</h3>"), "it is not over: {page}");
     let page = running.get("/history/2025-01").1;
-    assert!(page.contains(">long ago</a></h3>"), "{page}");
+    assert!(page.contains("<h3>long ago</h3>"), "{page}");
     assert!(page.contains(">Completed</span>"), "{page}");
     let page = running.get("/history/2025-02").1;
-    assert!(!page.contains(">long ago</a></h3>"), "{page}");
+    assert!(!page.contains("<h3>long ago</h3>"), "{page}");
 }

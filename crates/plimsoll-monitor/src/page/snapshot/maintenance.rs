@@ -55,7 +55,8 @@ impl Occurrences {
         phase: MaintenancePhase,
         component: (String, String),
     ) {
-        let id = id(name, from);
+        let slug = name.to_lowercase().replace(' ', "-");
+        let id = format!("w{from}-{slug}", from = from.0);
         let one = self
             .0
             .entry((from, id.clone()))
@@ -72,19 +73,6 @@ impl Occurrences {
             one.components.push(component);
         }
     }
-}
-
-/// When the maintenance of an ID began; it is a part of it.
-pub(crate) fn beginning(id: &str) -> Option<Timestamp> {
-    let (from, _) = id.strip_prefix('w')?.split_once('-')?;
-    from.parse().ok().map(Timestamp)
-}
-
-/// Unlike the name it has nothing that would divide a path.
-fn id(name: &str, from: Timestamp) -> String {
-    let slug = name.to_lowercase();
-    let slug = slug.replace(|character: char| !character.is_alphanumeric(), "-");
-    format!("w{from}-{slug}", from = from.0)
 }
 
 /// Windows of the page's monitors that are under way or begin soon, in order.
@@ -183,11 +171,11 @@ pub(crate) fn completed(
 fn past(window: &Window, (from, to): Span, now: Timestamp) -> Vec<Span> {
     // What is under way is not over, however long it has been.
     let until = window.occurrence(now).map_or(now, |(start, _)| start);
-    let mut spans = window.spans(from, until.min(to));
-    let whole = |span: &mut Span| *span = window.occurrence(span.0).unwrap_or(*span);
-    // The first one may have begun before, and the last one goes on behind.
-    spans.first_mut().map(whole);
-    spans.last_mut().map(whole);
+    let mut spans = window.spans(from, until);
+    // The first one may have begun before.
+    if let Some(first) = spans.first_mut() {
+        *first = window.occurrence(first.0).unwrap_or(*first);
+    }
     spans.retain(|span| span.0 >= from && span.0 < to);
     spans
 }
