@@ -128,7 +128,7 @@ pub(crate) fn calendar(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
             to: one.to,
             summary: one.name.clone(),
             description: Some(f.t.with("affects", "names", &names.join(", "))),
-            url: Some(format!("{url}/")),
+            url: Some(format!("{url}{}", one.path())),
         }
     });
     calendar::text(&f.plan.title, events)

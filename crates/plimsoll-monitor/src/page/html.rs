@@ -37,8 +37,8 @@ pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
 /// Days of the phone's strip; the style sheet hides the others.
 const NEAR: usize = 45;
 
-/// Planned occurrences of one maintenance window on the page.
-const PLANNED: usize = 3;
+/// Planned occurrences of one maintenance window on a page.
+pub(crate) const PLANNED: usize = 3;
 
 /// Past incidents of the page are from so many days.
 pub(crate) const PAST_DAYS: u64 = 14;
@@ -186,7 +186,8 @@ impl<'a> Frame<'a> {
         });
         let is_named = matches!(incident.title, Title::MonitorDown(_)) || names.is_empty();
         Card {
-            id: incident.id.clone(),
+            path: format!("/incidents/{}", incident.id),
+            id: Some(incident.id.clone()),
             class: match incident.impact {
                 _ if incident.is_over() => "operational",
                 crate::store::Impact::None => "unknown",
@@ -196,7 +197,7 @@ impl<'a> Frame<'a> {
             },
             title: self.title(incident),
             phase: self.t.text(phase_key(incident.phase)),
-            started: self.time(incident.started),
+            when: self.time(incident.started),
             lasted,
             affects: (!is_named).then(|| self.t.with("affects", "names", &names.join(", "))),
             updates: incident
@@ -221,7 +222,7 @@ impl<'a> Frame<'a> {
         card
     }
 
-    fn maintenance(&self, one: &PublicMaintenance) -> MaintenanceCard {
+    fn maintenance(&self, one: &PublicMaintenance) -> Card {
         let t = self.t;
         let names: Vec<_> = one
             .components
@@ -233,13 +234,17 @@ impl<'a> Frame<'a> {
             MaintenancePhase::InProgress => ("maintenance", "maintenance_active"),
             MaintenancePhase::Completed => ("operational", "maintenance_completed"),
         };
-        MaintenanceCard {
+        let until = t.with("until", "time", &self.end(one.to, one.from));
+        Card {
+            path: one.path(),
+            id: None,
             class,
-            name: one.name.clone(),
+            title: one.name.clone(),
             phase: t.text(phase),
-            from: self.time(one.from),
-            until: t.with("until", "time", &self.end(one.to, one.from)),
-            affects: t.with("affects", "names", &names.join(", ")),
+            when: format!("{} {until}", self.time(one.from)),
+            lasted: None,
+            affects: Some(t.with("affects", "names", &names.join(", "))),
+            updates: Vec::new(),
         }
     }
 
@@ -258,7 +263,7 @@ impl<'a> Frame<'a> {
             .as_ref()
             .map(|value| self.t.with("latency", "value", value));
         Row {
-            path: utf8_percent_encode(&component.key, NON_ALPHANUMERIC).to_string(),
+            path: segment(&component.key),
             key: component.key.clone(),
             name: component.name.clone(),
             about: component.about.clone(),
@@ -345,13 +350,16 @@ pub(crate) fn phase_text(t: Language, phase: PublicPhase) -> &'static str {
     t.text(phase_key(phase))
 }
 
-/// An incident with its updates.
+/// An incident with its updates, or an occurrence of maintenance.
 struct Card {
-    id: String,
+    /// Of its own page, below that of the status page.
+    path: String,
+    /// Its anchor.
+    id: Option<String>,
     class: &'static str,
     title: String,
     phase: &'static str,
-    started: String,
+    when: String,
     lasted: Option<String>,
     affects: Option<String>,
     updates: Vec<CardUpdate>,
@@ -361,15 +369,6 @@ struct CardUpdate {
     phase: &'static str,
     at: String,
     body: String,
-}
-
-struct MaintenanceCard {
-    class: &'static str,
-    name: String,
-    phase: &'static str,
-    from: String,
-    until: String,
-    affects: String,
 }
 
 struct Row {
@@ -406,9 +405,9 @@ struct StatusPage<'a> {
     stale: Option<String>,
     active: Vec<Card>,
     /// Under way.
-    maintenance: Vec<MaintenanceCard>,
+    maintenance: Vec<Card>,
     /// To come.
-    planned: Vec<MaintenanceCard>,
+    planned: Vec<Card>,
     groups: Vec<GroupRows>,
     past: Vec<Card>,
     no_incidents: String,
@@ -472,18 +471,51 @@ fn last_date(snapshot: &Snapshot) -> String {
 }
 
 #[derive(Template)]
-#[template(path = "incident.html")]
-struct IncidentPage<'a> {
+#[template(path = "event.html")]
+struct EventPage<'a> {
     f: Frame<'a>,
     one: Card,
+    /// Paths of the affected components' pages, as segments, and their names.
+    components: Vec<(String, String)>,
+    /// Other occurrences of the same maintenance.
+    others: Vec<Card>,
 }
 
 /// The page of one incident.
 pub(crate) fn incident_page(f: Frame<'_>, incident: &PublicIncident) -> String {
-    rendered(&IncidentPage {
+    rendered(&EventPage {
         one: f.card(incident),
+        components: Vec::new(),
+        others: Vec::new(),
         f,
     })
+}
+
+/// The page of one occurrence of maintenance.
+///
+/// - `others`: occurrences of the same window to be linked, in order.
+pub(crate) fn maintenance_page<'o>(
+    f: Frame<'_>,
+    one: &PublicMaintenance,
+    others: impl Iterator<Item = &'o PublicMaintenance>,
+) -> String {
+    let components = one.components.iter();
+    // The components are listed with links instead.
+    let mut card = f.maintenance(one);
+    card.affects = None;
+    rendered(&EventPage {
+        one: card,
+        components: components
+            .map(|(key, name)| (segment(key), name.clone()))
+            .collect(),
+        others: others.map(|other| f.maintenance(other)).collect(),
+        f,
+    })
+}
+
+/// A text as a segment of a path.
+fn segment(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 #[derive(Template)]
@@ -495,15 +527,9 @@ struct HistoryPage<'a> {
     next: Option<String>,
     has_incidents: bool,
     /// The newest first.
-    entries: Vec<Entry>,
+    entries: Vec<Card>,
     /// For windows with more occurrences.
     omitted: Vec<String>,
-}
-
-/// Something that happened in a month.
-enum Entry {
-    Incident(Card),
-    Maintenance(MaintenanceCard),
 }
 
 /// The incidents and maintenance that began in a month.
@@ -523,10 +549,10 @@ pub(crate) fn history_page(
     let of_month = incidents
         .iter()
         .filter(|one| f.date(one.started).first_of_month() == first);
-    let of_month = of_month.map(|one| (one.started, Entry::Incident(f.brief(one))));
+    let mut entries: Vec<_> = of_month.map(|one| (one.started, f.brief(one))).collect();
+    let has_incidents = !entries.is_empty();
     let maintained = completed.all.iter();
-    let maintained = maintained.map(|one| (one.from, Entry::Maintenance(f.maintenance(one))));
-    let mut entries: Vec<_> = of_month.chain(maintained).collect();
+    entries.extend(maintained.map(|one| (one.from, f.maintenance(one))));
     entries.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let omitted = completed.omitted.iter().map(|(name, count)| {
         let text = f.t.with("maintenance_more", "name", name);
@@ -536,9 +562,7 @@ pub(crate) fn history_page(
         month: f.t.month(first),
         previous: month(moved(-1).unwrap_or(first)),
         next: moved(1).filter(|next| *next <= this_month).map(month),
-        has_incidents: entries
-            .iter()
-            .any(|(_, entry)| matches!(entry, Entry::Incident(_))),
+        has_incidents,
         entries: entries.into_iter().map(|(_, entry)| entry).collect(),
         omitted: omitted.collect(),
         f,

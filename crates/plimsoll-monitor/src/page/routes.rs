@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::admin::is_tls;
 use crate::api::badge::{self, Badge, Look};
 use crate::api::{Api, not_found};
-use crate::detect::uptime::uptime;
+use crate::detect::uptime::{Span, uptime};
 use crate::engine::View;
 use crate::page::PagePlan;
 use crate::page::cache::{Current, Rendered};
@@ -28,8 +28,8 @@ use crate::page::html::{self, Frame, WINDOWS, Window};
 use crate::page::language::Language;
 use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::snapshot::{
-    Completed, PublicIncident, Rows, Snapshot, State as Shown, completed, days_until,
-    declared_downtime, excluded, incidents_of,
+    Completed, PublicIncident, PublicMaintenance, Rows, Snapshot, State as Shown, completed,
+    days_until, declared_downtime, excluded, incidents_of,
 };
 use crate::page::{feed, live, statuspage};
 use crate::store::timestamp::Timestamp;
@@ -41,6 +41,9 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// Incidents of a month that are read.
 const MOST_INCIDENTS: usize = 5_000;
+
+/// Maintenance lasts so long at most, unless its occurrences meet.
+const LONGEST: Duration = Duration::from_hours(30 * 24);
 
 /// Occurrences of one maintenance window in the history of a month: enough for a daily one.
 const MOST_OF_MONTH: usize = 31;
@@ -327,6 +330,7 @@ impl Visit<'_> {
             ["history"] => page(self.history(f, snapshot, None).await?),
             ["history", month] => page(self.history(f, snapshot, Some(month)).await?),
             ["incidents", id] => page(self.incident(f, snapshot, id).await?),
+            ["maintenance", id @ ..] => page(self.maintenance(f, snapshot, &id.join("/")).await?),
             ["components", key] => page(self.component(f, snapshot, key, window).await?),
             ["components", key, "shields.json"] => {
                 let one = snapshot.components().find(|one| one.key == *key)?;
@@ -415,15 +419,50 @@ impl Visit<'_> {
                 .ok()?,
             ..Rows::default()
         };
-        let monitors: Vec<_> = snapshot.components().map(|one| one.id).collect();
-        let histories = store.histories(org, monitors.clone(), start, month.1, month.1);
-        let histories = monitors.into_iter().zip(histories.await.ok()?);
-        let known = histories
-            .filter_map(|(monitor, history)| Some((monitor, history.health.first()?.at)))
-            .collect();
+        let known = self.known(snapshot, month).await?;
         let incidents = incidents_of(self.plan, &views, &rows, now);
         let completed = completed(&known);
         Some(html::history_page(f, &incidents, &completed, first, now))
+    }
+
+    /// From when on the health of each component's monitor is known, within a period that the snapshot lacks.
+    async fn known(
+        &self,
+        snapshot: &Snapshot,
+        (from, to): Span,
+    ) -> Option<HashMap<MonitorId, Timestamp>> {
+        let handle = &self.api.handle;
+        let monitors: Vec<_> = snapshot.components().map(|one| one.id).collect();
+        let histories = handle
+            .store
+            .histories(handle.org, monitors.clone(), from, to, to);
+        let histories = monitors.into_iter().zip(histories.await.ok()?);
+        let known =
+            histories.filter_map(|(monitor, history)| Some((monitor, history.health.first()?.at)));
+        Some(known.collect())
+    }
+
+    /// One occurrence of maintenance, which may be older than those of the snapshot, with links to the last one and the
+    /// next ones of its window.
+    async fn maintenance(&self, f: Frame<'_>, snapshot: &Snapshot, id: &str) -> Option<String> {
+        let now = snapshot.built;
+        let recent = self.completed(snapshot).all;
+        let announced = || snapshot.maintenance.iter();
+        let mut found = announced().chain(&recent).find(|one| one.id == id).cloned();
+        if found.is_none() {
+            let from = PublicMaintenance::start_of(id).filter(|from| *from < now)?;
+            let moment = (from, Timestamp(from.0 + 1));
+            // Its monitors may have begun while it was under way.
+            let known = self.known(snapshot, (from, from.plus(LONGEST))).await?;
+            let all = completed(self.plan, &self.views(), &known, moment, now, 1).all;
+            found = all.into_iter().find(|one| one.id == id);
+        }
+        let found = found?;
+        let is_other = |one: &&PublicMaintenance| one.name == found.name && one.id != found.id;
+        let last = recent.iter().find(is_other);
+        let next = announced().filter(is_other).take(html::PLANNED);
+        let others = last.into_iter().chain(next);
+        Some(html::maintenance_page(f, &found, others))
     }
 
     fn views(&self) -> BTreeMap<String, View> {
@@ -515,11 +554,12 @@ impl Visit<'_> {
 
 /// Whether a page may have a path, so that others need no snapshot.
 fn is_known(path: &str) -> bool {
-    const FIRST: [&str; 12] = [
+    const FIRST: [&str; 13] = [
         "",
         "embed",
         "history",
         "incidents",
+        "maintenance",
         "components",
         "shields.json",
         "badge.svg",

@@ -277,7 +277,7 @@ impl Api<'_> {
             "monitoring_at": null,
             "resolved_at": resolved,
             "impact": "maintenance",
-            "shortlink": format!("{}/", self.url),
+            "shortlink": format!("{}{}", self.url, one.path()),
             "started_at": from,
             "page_id": self.page_id(),
             "incident_updates": [],

@@ -530,11 +530,127 @@ fn maintenance_that_is_over_is_completed_in_json_and_history() {
     assert!(!summary.contains("completed"), "{summary}");
     let month = began.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m");
     let page = running.get(&format!("/history/{month}")).1;
-    assert_eq!(page.matches("<h3>move</h3>").count(), 1, "{page}");
-    assert!(!page.contains("<h3>now</h3>"), "it is not over: {page}");
+    assert_eq!(page.matches(">move</a></h3>").count(), 1, "{page}");
+    assert!(!page.contains(">now</a></h3>"), "it is not over: {page}");
     let page = running.get("/history/2025-01").1;
-    assert!(page.contains("<h3>long ago</h3>"), "{page}");
+    assert!(page.contains(">long ago</a></h3>"), "{page}");
     assert!(page.contains(">Completed</span>"), "{page}");
     let page = running.get("/history/2025-02").1;
-    assert!(!page.contains("<h3>long ago</h3>"), "{page}");
+    assert!(!page.contains(">long ago</a></h3>"), "{page}");
+}
+
+#[test]
+fn each_maintenance_has_a_page() {
+    let folder = TempDir::new().unwrap();
+    let now = jiff::Timestamp::now();
+    let began = now - jiff::SignedDuration::from_hours(3);
+    let text = format!(
+        r#"
+        store = "memory"
+        [[monitor]]
+        name = "Search"
+        manual = true
+        [[monitor]]
+        name = "Mail"
+        manual = true
+        [[page]]
+        slug = "p"
+        title = "P"
+        [[maintenance]]
+        name = "Move <1>/2 ü"
+        once = "{began}"
+        duration = "1h"
+        monitors = ["Search"]
+        [[maintenance]]
+        name = "long ago"
+        once = "2025-01-31T23:30:00Z"
+        duration = "1h"
+        [[maintenance]]
+        name = "now"
+        once = "{began}"
+        duration = "9h"
+        [[maintenance]]
+        name = "patches"
+        cron = "0 3 * * *"
+        duration = "1h"
+        "#
+    );
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    eventually(|| running.get("/").1.contains("In progress"));
+    let answer = running.json("/api/v2/scheduled-maintenances.json");
+    let all = answer["scheduled_maintenances"].as_array().unwrap();
+    let paths = |name: &str| -> Vec<String> {
+        let found = all.iter().filter(|one| one["name"] == name);
+        let links = found.map(|one| one["shortlink"].as_str().unwrap());
+        links
+            .map(|link| link.strip_prefix("http://localhost").unwrap().to_owned())
+            .collect()
+    };
+    let shown = |path: &str| {
+        let (status, page) = running.get(path);
+        assert_eq!(status, StatusCode::OK, "{path}");
+        page
+    };
+    let over = &paths("Move <1>/2 ü")[0];
+    let page = shown(over);
+    for expected in [
+        "<title>Move &#60;1&#62;/2 ü – P</title>",
+        ">Completed</span>",
+        "<time datetime=",
+        "/components/%5Fsearch\">Search</a>",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert!(!page.contains("Mail"), "it is not affected: {page}");
+    assert!(!page.contains("Other dates"), "it took place once: {page}");
+    let month = began.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m");
+    assert!(shown(&format!("/history/{month}")).contains(over.as_str()));
+    let under_way = &paths("now")[0];
+    assert!(shown(under_way).contains(">In progress</span>"));
+    // The page and the calendar link the occurrences; each has links to others.
+    let coming = paths("patches");
+    let calendar = shown("/calendar.ics").replace("\r\n ", "");
+    for path in [under_way, &coming[1], &coming[2]] {
+        assert!(shown("/").contains(&format!("href=\"{path}\"")), "{path}");
+        let url = format!("URL:http://localhost{path}\r\n");
+        assert!(calendar.contains(&url), "{url}: {calendar}");
+    }
+    let page = shown(&coming[1]);
+    assert!(page.contains("Other dates") && page.contains(&format!("href=\"{}\"", coming[2])));
+    assert_eq!(page.matches(&coming[1]).count(), 1, "{page}");
+    let below = shown(&format!("/status/p{}", coming[1]));
+    assert!(below.contains(&format!("href=\"/status/p{}\"", coming[2])));
+    for (language, expected) in [
+        ("de", "Weitere Termine"),
+        ("fr", "Autres dates"),
+        ("es", "Otras fechas"),
+        ("ja", "ほかの日程"),
+    ] {
+        let page = running.response(
+            Method::GET,
+            &coming[1],
+            &[("accept-language", language)],
+            "",
+        );
+        assert!(page.body().contains(expected), "{language}");
+    }
+    // Older than the snapshot.
+    let old = shown("/history/2025-01");
+    let old = old.split("href=\"").find(|part| part.contains("long-ago"));
+    let old = old.unwrap().split('"').next().unwrap();
+    assert!(shown(old).contains(">long ago</a></h2>"), "{old}");
+    for missing in [
+        "/maintenance",
+        "/maintenance/x",
+        "/maintenance/w-1-patches",
+        "/maintenance/w99999999999999999999-patches",
+        "/maintenance/w9223372036854775807-patches",
+        // The monitor had no result then, and the page does not announce so much ahead.
+        "/maintenance/w1738292400000-patches",
+        "/maintenance/w4102455600000-patches",
+        "/maintenance/w1738366200000-short-ago",
+    ] {
+        let (status, _) = running.get(missing);
+        assert_eq!(status, StatusCode::NOT_FOUND, "{missing}");
+    }
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::detect::uptime::Span;
 use crate::detect::window::{Starts, Window};
 use crate::engine::View;
@@ -25,13 +27,30 @@ pub(crate) enum MaintenancePhase {
 /// An occurrence of a maintenance window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PublicMaintenance {
-    /// In feeds and JSON; the same for the same window at the same time.
+    /// In paths, feeds and JSON; the same for the same window at the same time.
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
     pub(crate) phase: MaintenancePhase,
     pub(crate) components: Vec<(String, String)>,
+}
+
+impl PublicMaintenance {
+    /// The path of its own page, below that of the status page.
+    pub(crate) fn path(&self) -> String {
+        /// Ids are readable in paths.
+        const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
+
+        format!("/maintenance/{}", utf8_percent_encode(&self.id, ESCAPED))
+    }
+
+    /// The start of the occurrence that has an id; `None` if no occurrence has it.
+    pub(crate) fn start_of(id: &str) -> Option<Timestamp> {
+        let (millis, _) = id.strip_prefix('w')?.split_once('-')?;
+        let millis = millis.parse().ok().filter(|millis| *millis >= 0)?;
+        Some(Timestamp(millis))
+    }
 }
 
 /// Maintenance that is over.
@@ -171,10 +190,12 @@ pub(crate) fn completed(
 fn past(window: &Window, (from, to): Span, now: Timestamp) -> Vec<Span> {
     // What is under way is not over, however long it has been.
     let until = window.occurrence(now).map_or(now, |(start, _)| start);
-    let mut spans = window.spans(from, until);
-    // The first one may have begun before.
-    if let Some(first) = spans.first_mut() {
-        *first = window.occurrence(first.0).unwrap_or(*first);
+    let mut spans = window.spans(from, until.min(to));
+    // The first one may have begun before, and the last one may go on behind what was looked at.
+    for span in [0, spans.len().saturating_sub(1)] {
+        if let Some(span) = spans.get_mut(span) {
+            *span = window.occurrence(span.0).unwrap_or(*span);
+        }
     }
     spans.retain(|span| span.0 >= from && span.0 < to);
     spans
