@@ -25,6 +25,8 @@ const RIGHT: f64 = 32.0;
 const TOP: f64 = 10.0;
 // Ticks, and below them what the axis counts.
 const BOTTOM: f64 = 40.0;
+// Ticks alone.
+const BOTTOM_UNNAMED: f64 = 24.0;
 
 /// Lines over a common pair of axes.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ pub struct Plot {
     pub title: String,
     /// Scale of the first of a point's two values.
     pub x: Axis,
-    /// The name of the x axis.
+    /// The name of the x axis; empty if it needs none.
     pub across: &'static str,
     /// Scale of the second value.
     pub y: Axis,
@@ -79,9 +81,10 @@ impl Plot {
             }),
             (LEFT, WIDTH - RIGHT),
         );
-        let y = self.y.map(self.values(), (HEIGHT - BOTTOM, TOP));
+        let bottom = bottom(self.across);
+        let y = self.y.map(self.values(), (bottom, TOP));
         let mut svg = opening(&self.title);
-        shade(&mut svg, &self.shaded, &x);
+        shade(&mut svg, &self.shaded, &x, bottom);
         grid(&mut svg, &x, self.across, &y);
         for (number, line) in self.lines.iter().enumerate() {
             if line.is_dots {
@@ -141,7 +144,17 @@ fn opening(title: &str) -> String {
     )
 }
 
-fn shade(svg: &mut String, stretches: &[(f64, f64)], x: &Mapped) {
+/// The place of the x axis.
+fn bottom(across: &str) -> f64 {
+    let room = if across.is_empty() {
+        BOTTOM_UNNAMED
+    } else {
+        BOTTOM
+    };
+    HEIGHT - room
+}
+
+fn shade(svg: &mut String, stretches: &[(f64, f64)], x: &Mapped, bottom: f64) {
     for (from, to) in stretches {
         let (from, to) = (x.place(*from).max(LEFT), x.place(*to).min(WIDTH - RIGHT));
         if to > from {
@@ -150,7 +163,7 @@ fn shade(svg: &mut String, stretches: &[(f64, f64)], x: &Mapped) {
                 "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" \
                  height=\"{:.1}\"/>",
                 to - from,
-                HEIGHT - TOP - BOTTOM
+                bottom - TOP
             )
             .expect(IN_MEMORY);
         }
@@ -158,7 +171,7 @@ fn shade(svg: &mut String, stretches: &[(f64, f64)], x: &Mapped) {
 }
 
 fn grid(svg: &mut String, x: &Mapped, across: &str, y: &Mapped) {
-    let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    let (bottom, right) = (bottom(across), WIDTH - RIGHT);
     for (value, label) in y.ticks() {
         let at = y.place(*value);
         write!(
@@ -183,14 +196,16 @@ fn grid(svg: &mut String, x: &Mapped, across: &str, y: &Mapped) {
         )
         .expect(IN_MEMORY);
     }
-    write!(
-        svg,
-        "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-        f64::midpoint(LEFT, right),
-        bottom + 33.0,
-        escaped(across)
-    )
-    .expect(IN_MEMORY);
+    if !across.is_empty() {
+        write!(
+            svg,
+            "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            f64::midpoint(LEFT, right),
+            bottom + 33.0,
+            escaped(across)
+        )
+        .expect(IN_MEMORY);
+    }
     write!(
         svg,
         "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>"

@@ -62,7 +62,7 @@ impl HeatMap {
             .expect(IN_MEMORY);
         }
         let mut svg = opening(&self.title);
-        shade(&mut svg, &self.shaded, &x);
+        shade(&mut svg, &self.shaded, &x, HEIGHT - BOTTOM);
         grid(&mut svg, &x, TIME, &y);
         for (level, path) in levels {
             write!(svg, "<path class=\"heat h{level}\" d=\"{path}\"/>").expect(IN_MEMORY);

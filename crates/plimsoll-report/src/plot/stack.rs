@@ -53,7 +53,7 @@ impl Stack {
             .y
             .map(edges.iter().flatten().copied(), (HEIGHT - BOTTOM, TOP));
         let mut svg = opening(&self.title);
-        shade(&mut svg, &self.shaded, &x);
+        shade(&mut svg, &self.shaded, &x, HEIGHT - BOTTOM);
         let stretches = self.stretches(positions.len());
         for ((colour, _), pair) in self.lines.iter().zip(edges.windows(2)) {
             let mut path = String::new();

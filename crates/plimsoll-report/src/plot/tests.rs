@@ -35,6 +35,28 @@ fn a_line_has_axes_with_round_numbers_and_gaps() {
 }
 
 #[test]
+fn an_axis_without_a_name_leaves_no_room_for_it() {
+    let points = vec![(1.0, Some(3.0)), (4.0, Some(12.0))];
+    let named = plot(points.clone(), Axis::Time(number), Axis::Linear(number));
+    let unnamed = Plot {
+        across: "",
+        ..plot(points, Axis::Time(number), Axis::Linear(number))
+    };
+    let axis = |plot: &Plot| {
+        let svg = plot.svg();
+        let axis = svg.split("class=\"axis\"").nth(1).unwrap();
+        let y = axis.split("y1=\"").nth(1).unwrap();
+        y.split('"').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!((axis(&unnamed) - axis(&named) - (BOTTOM - BOTTOM_UNNAMED)).abs() < 1e-9);
+    let svg = unnamed.svg();
+    assert!(!svg.contains("></text>"), "{svg}");
+    // Shaded stretches reach the axis.
+    let height = HEIGHT - BOTTOM_UNNAMED - TOP;
+    assert!(svg.contains(&format!("height=\"{height:.1}\"")), "{svg}");
+}
+
+#[test]
 fn quantiles_and_powers_of_ten() {
     let points = [0.0, 0.5, 0.9, 0.99, 0.999]
         .map(|quantile| (quantile, Some(100.0 / (1.0 - quantile))))

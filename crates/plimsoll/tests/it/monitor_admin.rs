@@ -221,6 +221,8 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         ("24-audit", "/admin/audit"),
         ("25-monitors", "/admin/monitors"),
         ("26-new-monitor", "/admin/new-monitor"),
+        ("28-page-of-incident", "/status/p/incidents/d1"),
+        ("29-new-channel", "/admin/new-channel"),
     ] {
         browser.open(&format!("{url}{path}"));
         until(
@@ -229,6 +231,25 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         );
         pictures.take(&mut browser, name);
     }
+
+    // Maintenance has a page of its own, which the status page links.
+    browser.open(&format!("{url}/admin/maintenance"));
+    shows(&mut browser, "Add a window");
+    let window = [
+        ("name", "Database upgrade"),
+        ("when", "cron"),
+        ("at", "0 3 * * *"),
+        ("duration", "2h"),
+    ];
+    submit(&mut browser, &window, "form.editor button.main");
+    shows(&mut browser, "The next 60 days");
+    browser.open(&format!("{url}/status/p/"));
+    until(
+        &mut browser,
+        "((link) => link !== null && setTimeout(() => link.click()) > 0)(document.querySelector('a[href^=\"/status/p/maintenance/\"]'))",
+    );
+    shows(&mut browser, "Other dates");
+    pictures.take(&mut browser, "30-page-of-maintenance");
 
     // Of sessions, the browser is named; and a preview follows its form.
     browser.open(&format!("{url}/admin/account"));
