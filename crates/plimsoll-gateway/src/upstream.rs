@@ -341,6 +341,15 @@ impl Upstream {
         self.status.permit(now)
     }
 
+    /// Notes that a server broke a response off behind its head.
+    pub(crate) fn broke_off(&self, using: &ServerUse, now: Instant) {
+        using.failed();
+        if self.plan.options.ejection.is_some() {
+            using.server().state().take_back();
+        }
+        self.observe(using.server(), true, now);
+    }
+
     /// Notes a response or a failure of a server: it may be ejected, or be trusted again, and the circuit breaker may open.
     pub(crate) fn observe(&self, server: &Server, is_failure: bool, now: Instant) {
         self.status.note(is_failure, now);

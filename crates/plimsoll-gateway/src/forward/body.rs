@@ -273,7 +273,7 @@ pub(super) struct Download {
     /// Nothing follows those.
     is_done: bool,
     /// Counts as in flight until the end.
-    _in_flight: InFlight,
+    in_flight: InFlight,
     upstream: Rc<Upstream>,
     limits: DownloadLimits,
     /// Bytes that may still come.
@@ -297,7 +297,7 @@ impl Download {
             exchange,
             first: SmallVec::new(),
             is_done: false,
-            _in_flight: in_flight,
+            in_flight,
             upstream: Rc::clone(upstream),
             left: limits.bytes.unwrap_or(u64::MAX),
             limits,
@@ -332,7 +332,9 @@ impl Download {
                     }
                     self.first.push(frame);
                 }
-                Poll::Ready(Some(Err(incomplete))) => return Err(incomplete.failure),
+                Poll::Ready(Some(Err(incomplete))) => {
+                    return Err(self.broken_off(incomplete.failure));
+                }
                 Poll::Ready(None) => {
                     self.is_done = true;
                     return Ok(self.whole());
@@ -340,6 +342,19 @@ impl Download {
             }
         }
         Ok(None)
+    }
+
+    /// The failure that ended the response, which is noted of the server unless it was the client's.
+    fn broken_off(&self, failure: Failure) -> Failure {
+        if failure.side != Side::Ours {
+            self.server_failed();
+        }
+        failure
+    }
+
+    fn server_failed(&self) {
+        self.upstream
+            .broke_off(&self.in_flight.0, SystemClock.now());
     }
 
     /// Whether the frame is within the limit.
@@ -439,7 +454,8 @@ impl Body for Download {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(incomplete))) => {
-                Poll::Ready(Some(Err(Box::new(incomplete.failure))))
+                let failure = download.broken_off(incomplete.failure);
+                Poll::Ready(Some(Err(Box::new(failure))))
             }
             Poll::Ready(None) => {
                 download.is_done = true;
@@ -447,6 +463,7 @@ impl Body for Download {
             }
             Poll::Pending => match download.poll_silence(context) {
                 Poll::Ready(()) => {
+                    download.server_failed();
                     let reason = "the server was silent for too long";
                     Poll::Ready(Some(download.cut(Timeout::Idle, reason)))
                 }

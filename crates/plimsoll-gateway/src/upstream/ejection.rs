@@ -5,7 +5,8 @@ use std::time::Duration;
 /// When a server is ejected.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ejection {
-    /// Failures in a row: connections that cannot be opened, responses that do not come, statuses 502, 503 and 504.
+    /// Failures in a row: connections that cannot be opened, responses that do not come or break off, statuses 502, 503 and
+    /// 504.
     pub(crate) failures: u32,
     /// For how long, multiplied by how often in a row it was ejected, up to ten times.
     pub(crate) time: Duration,
@@ -29,6 +30,8 @@ impl Default for Ejection {
 pub(super) struct Record {
     in_a_row: u32,
     ejections: u32,
+    /// Both before the last success, for a response that breaks off behind its head.
+    before: (u32, u32),
 }
 
 impl Record {
@@ -42,6 +45,7 @@ impl Record {
         ejection: &Ejection,
     ) -> Option<Duration> {
         if !is_failure {
+            self.before = (self.in_a_row, self.ejections);
             self.in_a_row = 0;
             self.ejections = 0;
             return None;
@@ -53,6 +57,14 @@ impl Record {
         self.in_a_row = 0;
         self.ejections = (self.ejections + 1).min(10);
         Some(ejection.time * self.ejections)
+    }
+
+    /// A response broke off whose head was noted as a success: that one is taken back, so that a server that never
+    /// completes a response is ejected. With other successes in between the count may be too high.
+    pub(super) fn take_back(&mut self) {
+        let (in_a_row, ejections) = std::mem::take(&mut self.before);
+        self.in_a_row = self.in_a_row.max(in_a_row);
+        self.ejections = self.ejections.max(ejections);
     }
 }
 
@@ -77,6 +89,28 @@ mod tests {
         assert_eq!(note(false), None);
         let next: Vec<_> = (0..3).map(|_| note(true)).collect();
         assert_eq!(next[2], Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn responses_that_break_off_count_although_their_heads_were_fine() {
+        let ejection = Ejection {
+            failures: 3,
+            ..Ejection::default()
+        };
+        let mut record = Record::default();
+        let mut cut = |is_cut: bool| {
+            assert_eq!(record.note(false, true, &ejection), None);
+            if !is_cut {
+                return None;
+            }
+            record.take_back();
+            record.note(true, true, &ejection)
+        };
+        assert_eq!([cut(true), cut(true), cut(false)], [None; 3]);
+        assert_eq!([cut(true), cut(true)], [None; 2]);
+        assert_eq!(cut(true), Some(Duration::from_secs(30)));
+        let next: Vec<_> = (0..3).map(|_| cut(true)).collect();
+        assert_eq!(next, [None, None, Some(Duration::from_mins(1))]);
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl ServerUse {
         self.server.observe(took, now);
     }
 
-    /// There was no response.
+    /// There was no response, or it broke off.
     pub(crate) fn failed(&self) {
         self.server.counts.count_failure();
     }

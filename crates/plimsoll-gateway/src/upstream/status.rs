@@ -449,6 +449,11 @@ impl ServerState {
         }
     }
 
+    /// A success that was noted was none after all: the response broke off.
+    pub(super) fn take_back(&self) {
+        lock(&self.record).take_back();
+    }
+
     /// The counts of one more worker.
     pub(super) fn worker(&self) -> Arc<Counts> {
         let counts = Arc::<Counts>::default();

@@ -1,10 +1,14 @@
 //! Several servers: who gets a request, and what happens when one fails.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_client::forward::Speaks;
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 
-use crate::client::{exchange, get, get_with};
+use crate::client::{exchange, get, get_with, read_until_cut};
 use crate::server::{Served, configuration, gateway, named};
 
 fn counts(address: std::net::SocketAddr, requests: usize) -> BTreeMap<String, usize> {
@@ -32,6 +36,42 @@ fn a_server_that_refuses_connections_costs_no_request() {
     let gateway = gateway(&[&a.url(), &refused, &b.url()], "eject = { failures = 2 }");
     let counts = counts(gateway.address(), 30);
     assert_eq!(counts.values().sum::<usize>(), 30);
+}
+
+/// Its heads are fine, so that only their content says that the server fails.
+#[test]
+fn a_server_that_breaks_responses_off_is_ejected_and_counted() {
+    let heads = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&heads);
+    let broken = crate::hostile::server(move |mut stream| {
+        let mut byte = [0];
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|it| it > 0) {
+            head.extend_from_slice(&byte);
+        }
+        if head.is_empty() {
+            return;
+        }
+        counted.fetch_add(1, Ordering::Relaxed);
+        let part = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart";
+        stream.write_all(part).ok();
+    });
+    let fine = named("fine");
+    let gateway = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[[route]]\nproxy = \"all\"\n\
+        [upstream.all]\nservers = [\"http://{broken}\", \"{}\"]\nretry = false\n\
+        eject = {{ failures = 2, time = \"1h\" }}\n",
+        fine.url()
+    ));
+    let url = format!("http://{}/", gateway.addresses[0]);
+    let complete = (0..20)
+        .filter(|_| {
+            let (status, bytes, cut) = read_until_cut(Speaks::Http1, &url);
+            (status, bytes, cut.is_none()) == (200, 4, true)
+        })
+        .count();
+    assert_eq!((complete, heads.load(Ordering::Relaxed)), (18, 2));
+    assert_eq!(crate::hostile::failures(&gateway), 2);
 }
 
 #[test]
