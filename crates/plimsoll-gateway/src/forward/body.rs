@@ -347,14 +347,10 @@ impl Download {
     /// The failure that ended the response, which is noted of the server unless it was the client's.
     fn broken_off(&self, failure: Failure) -> Failure {
         if failure.side != Side::Ours {
-            self.server_failed();
+            self.upstream
+                .broke_off(&self.in_flight.0, SystemClock.now());
         }
         failure
-    }
-
-    fn server_failed(&self) {
-        self.upstream
-            .broke_off(&self.in_flight.0, SystemClock.now());
     }
 
     /// Whether the frame is within the limit.
@@ -463,7 +459,7 @@ impl Body for Download {
             }
             Poll::Pending => match download.poll_silence(context) {
                 Poll::Ready(()) => {
-                    download.server_failed();
+                    // Not noted of the server: an event stream may have nothing to say.
                     let reason = "the server was silent for too long";
                     Poll::Ready(Some(download.cut(Timeout::Idle, reason)))
                 }
