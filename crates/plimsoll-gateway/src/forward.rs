@@ -331,7 +331,11 @@ impl Forwarding {
         let permit = match &upstream.concurrency {
             None => None,
             Some(concurrency) => match Box::pin(concurrency.acquire(now)).await {
-                Ok(permit) => Some(permit),
+                Ok(permit) => {
+                    // The time in the queue is not the server's.
+                    now = permit.begun();
+                    Some(permit)
+                }
                 Err(_full) => {
                     upstream.count(Event::Limited);
                     return self.failed(failure::overloaded());

@@ -400,11 +400,11 @@ const LOCAL_SHARE: f64 = 0.5;
 
 impl Available<'_> {
     /// The share of servers that are available, of those with a weight.
-    fn available_share(&self, is_meant: impl Fn(&Server) -> bool) -> f64 {
+    fn available_share(&self, is_meant: impl Fn(usize, &Server) -> bool) -> f64 {
         let (mut all, mut available) = (0_u32, 0_u32);
-        for server in &self.set.servers {
+        for (number, server) in self.set.servers.iter().enumerate() {
             let state = server.state();
-            if !is_meant(server) || state.configured_weight() == 0 {
+            if !is_meant(number, server) || state.configured_weight() == 0 {
                 continue;
             }
             all += 1;
@@ -419,15 +419,18 @@ impl Available<'_> {
         }
         // Backups are there so that nobody has to send requests to servers that fail.
         let is_panicking = self.set.backups.is_empty()
-            && self.available_share(|_| true) < self.options.panic_threshold;
+            && self.available_share(|_, _| true) < self.options.panic_threshold;
         self.is_panicking.set(Some(is_panicking));
         is_panicking
     }
 
+    fn is_backup(&self, number: usize) -> bool {
+        self.set.backups.get(number) == Some(&true)
+    }
+
     /// Whether a server is left out because it is a backup, and others are there.
     fn is_spare(&self, number: usize) -> bool {
-        let is_backup = |number: usize| self.set.backups.get(number) == Some(&true);
-        if !is_backup(number) {
+        if !self.is_backup(number) {
             return false;
         }
         if let Some(known) = self.has_primary.get() {
@@ -435,7 +438,7 @@ impl Available<'_> {
         }
         let mut servers = self.set.servers.iter().enumerate();
         let has_primary = servers.any(|(number, server)| {
-            !is_backup(number)
+            !self.is_backup(number)
                 && !self.tried.contains(&server.id())
                 && server.state().weight(self.now, Duration::ZERO) > 0.0
         });
@@ -451,7 +454,9 @@ impl Available<'_> {
         if let Some(known) = self.is_local_enough.get() {
             return known;
         }
-        let is_enough = self.available_share(Server::is_local) >= LOCAL_SHARE;
+        // A local backup does not hold requests back from servers that it stands in for.
+        let is_meant = |number, server: &Server| server.is_local() && !self.is_backup(number);
+        let is_enough = self.available_share(is_meant) >= LOCAL_SHARE;
         self.is_local_enough.set(Some(is_enough));
         is_enough
     }

@@ -179,6 +179,11 @@ impl Drop for Waiting {
 }
 
 impl Permit {
+    /// When the request could go on.
+    pub(crate) const fn begun(&self) -> Instant {
+        self.begun
+    }
+
     /// The head of the response came.
     pub(crate) fn responded(&self, now: Instant) {
         let took = now.saturating_duration_since(self.begun);

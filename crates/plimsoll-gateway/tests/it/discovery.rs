@@ -146,6 +146,21 @@ fn a_backup_gets_requests_while_no_other_server_is_available() {
 }
 
 #[test]
+fn a_backup_in_the_zone_stands_in_for_servers_of_other_zones() {
+    let (far, spare) = (named("far"), named("spare"));
+    let gateway = gateway(&format!(
+        "zone = \"a\"\nservers = [{{ url = \"{}\", zone = \"b\" }}, {{ url = \"{}\", zone = \"a\", backup = true }}]\n\
+        health = {{ kind = \"tcp\", interval = \"20ms\", unhealthy = 1 }}",
+        far.url(),
+        spare.url()
+    ));
+    assert_eq!(responses(&gateway, 4), BTreeSet::from(["far".to_owned()]));
+    far.end();
+    eventually(|| servers(&gateway)[0].1 == "unhealthy");
+    assert_eq!(responses(&gateway, 4), BTreeSet::from(["spare".to_owned()]));
+}
+
+#[test]
 fn a_request_that_all_others_failed_is_sent_to_the_backup() {
     let spare = named("spare");
     let gateway = gateway(&format!(

@@ -41,10 +41,8 @@ impl TrustedProxies {
             .headers()
             .filter(|(it, _)| it.eq_ignore_ascii_case(name));
         let values: Vec<_> = of_name.map(|(_, value)| value).collect();
-        let elements = values.iter().rev().flat_map(|value| {
-            // A comma within quotes is in no address, so what it divides is none either.
-            value.rsplit(|byte| *byte == b',')
-        });
+        let elements = values.iter().rev();
+        let elements = elements.flat_map(|value| split_from_end(value, b','));
         for element in elements {
             let text = std::str::from_utf8(element).ok();
             let text = text.and_then(|text| match name {
@@ -64,11 +62,39 @@ impl TrustedProxies {
     }
 }
 
+/// The parts of a value, the last one first, at each separator outside quotes (RFC 9110, section 5.6.4).
+///
+/// A client chooses text that a proxy quotes, such as the host, so a separator in it begins no part. Quotes are matched from
+/// the end: a quote that the client left open cannot hide the part that the proxy appended.
+fn split_from_end(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let value = rest?;
+        let mut is_quoted = false;
+        let at = (0..value.len()).rev().find(|&at| {
+            if value[at] == b'"' {
+                let before = value[..at].iter().rev();
+                let backslashes = before.take_while(|it| **it == b'\\').count();
+                is_quoted = !is_quoted || backslashes % 2 == 1;
+            }
+            value[at] == separator && !is_quoted
+        });
+        let Some(at) = at else {
+            return rest.take();
+        };
+        rest = Some(&value[..at]);
+        Some(&value[at + 1..])
+    })
+}
+
 /// The value of `for` in an element of `forwarded`.
 fn forwarded_for(element: &str) -> Option<&str> {
-    let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
-    Some(value.trim().trim_matches('"'))
+    let pairs = split_from_end(element.as_bytes(), b';');
+    let pairs = pairs.filter_map(|pair| std::str::from_utf8(pair).ok()?.split_once('='));
+    let mut named = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
+    let value = named.next()?.1.trim();
+    let quoted = value.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    Some(quoted.unwrap_or(value))
 }
 
 /// An address with or without a port; one of IPv6 may be in brackets.
@@ -136,8 +162,28 @@ mod tests {
             ),
             ("by=192.0.2.1", None),
             ("192.0.2.1", None),
+            ("host=\"a;for=6.6.6.6\";for=192.0.2.1", Some("192.0.2.1")),
+            ("for=192.0.2.1;host=\"a;for=6.6.6.6\"", Some("192.0.2.1")),
+            ("host=\"a\\\";for=6.6.6.6\"", None),
         ] {
             assert_eq!(forwarded_for(element), expected, "{element}");
+        }
+    }
+
+    #[test]
+    fn separators_within_quotes_divide_nothing() {
+        for (value, expected) in [
+            ("", vec![""]),
+            ("a,b, c", vec![" c", "b", "a"]),
+            ("a;h=\"x,y\",b", vec!["b", "a;h=\"x,y\""]),
+            ("h=\"x\\\",y\",b", vec!["b", "h=\"x\\\",y\""]),
+            ("h=\"x\\\\\",b", vec!["b", "h=\"x\\\\\""]),
+            // A client leaves quotes open; the proxy appends its element.
+            ("for=\", for=b", vec![" for=b", "for=\""]),
+        ] {
+            let parts = split_from_end(value.as_bytes(), b',');
+            let parts: Vec<_> = parts.map(|it| std::str::from_utf8(it).unwrap()).collect();
+            assert_eq!(parts, expected, "{value}");
         }
     }
 }

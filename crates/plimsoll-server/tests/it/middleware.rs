@@ -281,15 +281,28 @@ fn trusted_proxies_name_the_client() {
             "{fields}: {answer}"
         );
     }
-    for (header, value) in [
-        ("x-real-ip", "192.0.2.7"),
-        ("forwarded", "for=6.6.6.6, for=\"192.0.2.7:80\";proto=https"),
+    for (header, value, is_let_in) in [
+        ("x-real-ip", "192.0.2.7", true),
+        (
+            "forwarded",
+            "for=6.6.6.6, for=\"192.0.2.7:80\";proto=https",
+            true,
+        ),
+        // A client may choose the host that its proxy names.
+        ("forwarded", "for=6.6.6.6;host=\"a,for=192.0.2.7\"", false),
+        ("forwarded", "host=\"a;for=192.0.2.7\";for=6.6.6.6", false),
+        // Or leave quotes open before what the proxy appends.
+        ("forwarded", "for=192.0.2.7;host=\", for=6.6.6.6", false),
     ] {
         let proxies =
             format!("trusted_proxies = {{ networks = \"127.0.0.1\", header = \"{header}\" }}\n");
         let server = serving(&(proxies + allows), "");
         let answer = ask(&server, "GET /", &field(header, value));
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{header}: {answer}");
+        assert_eq!(
+            answer.starts_with("HTTP/1.1 200 "),
+            is_let_in,
+            "{header}: {value}: {answer}"
+        );
     }
 }
 
