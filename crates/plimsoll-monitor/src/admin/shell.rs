@@ -66,7 +66,7 @@ const DONE: [(&str, &str); 26] = [
     ),
     (
         "must-change",
-        "Choose your own password first: another person has seen the present one.",
+        "Choose your own password first: another person has seen the current one.",
     ),
     ("totp-on", "One-time codes are required from now on."),
     (

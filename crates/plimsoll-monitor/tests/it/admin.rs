@@ -410,7 +410,7 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
     assert!(text.contains("The monitor is added."));
     assert!(text.contains("met: <code>status == 200</code>"), "{text}");
     let shown = || owner.get_as(&admin, "/admin/monitors/_shop").1;
-    eventually(|| !shown().contains("There is no result yet."));
+    eventually(|| !shown().contains("No results yet."));
     eventually(|| shown().contains("Response times in UTC: p50, p95 and p99"));
 
     // The edit form has what was typed, and a second edit of the same version is refused.
@@ -614,7 +614,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, _) = owner.post(&admin, "/admin/pages/new/edit", &[("action", "delete")]);
     assert_eq!(status, StatusCode::SEE_OTHER);
     let (_, list) = owner.get_as(&admin, "/admin/pages");
-    assert!(list.contains("There is no status page yet."), "{list}");
+    assert!(list.contains("No status pages yet."), "{list}");
 
     let window = [
         ("name", "patches"),

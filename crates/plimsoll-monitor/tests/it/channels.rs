@@ -77,7 +77,7 @@ fn a_channel_of_the_store_receives_what_opens_until_it_is_removed() {
     let edit = "/admin/channels/operators/edit";
     assert_eq!(owner.post(&admin, edit, &delete).0, StatusCode::SEE_OTHER);
     let list = owner.get(&admin, "/admin/notices");
-    assert!(list.contains("There is no channel yet."), "{list}");
+    assert!(list.contains("No channels yet."), "{list}");
     let log = owner.get(&admin, "/admin/audit");
     for action in ["notify.create", "notify.update", "notify.delete"] {
         assert!(log.contains(action), "{action}: {log}");
