@@ -132,6 +132,8 @@ impl Action for BehindProxies {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -184,6 +186,24 @@ mod tests {
             let parts = split_from_end(value.as_bytes(), b',');
             let parts: Vec<_> = parts.map(|it| std::str::from_utf8(it).unwrap()).collect();
             assert_eq!(parts, expected, "{value}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a client sends, what its proxy appends is read alone.
+        #[test]
+        fn what_a_client_sends_does_not_reach_into_what_its_proxy_appends(
+            sent in prop::collection::vec(prop::sample::select(b"\"\\,;=for192.".to_vec()), 0..40),
+            appended in prop::sample::select(vec![
+                "for=192.0.2.1",
+                "for=\"[2001:db8::1]:80\";proto=https",
+                "for=192.0.2.1;host=\"a,b;for=c\\\"d\"",
+            ]),
+        ) {
+            let value = [&sent, b",".as_slice(), appended.as_bytes()].concat();
+            prop_assert_eq!(split_from_end(&value, b',').next(), Some(appended.as_bytes()));
+            let named = forwarded_for(appended).and_then(address);
+            prop_assert!(named.is_some_and(|it| ["192.0.2.1", "2001:db8::1"].contains(&&*it.ip().to_string())));
         }
     }
 }
