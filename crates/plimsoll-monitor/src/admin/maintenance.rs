@@ -11,6 +11,7 @@ use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, html, redirect};
 use crate::api::{Api, ApiError};
+use crate::config::maintenance::MOST_ABOUT;
 use crate::config::overlay::PlacedWindow;
 use crate::store::DefinitionKind;
 use crate::store::manage::{ChangeError, Put};
@@ -24,6 +25,7 @@ const MOST: usize = 100;
 #[derive(Debug)]
 struct Row {
     name: String,
+    about: Option<String>,
     next: Option<When>,
     is_active: bool,
     lasts: String,
@@ -51,6 +53,8 @@ struct CalendarPage {
     at: String,
     lasts: String,
     zone: String,
+    about: String,
+    most_about: usize,
     is_open: bool,
 }
 
@@ -71,6 +75,7 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
     let windows = handle.board.windows();
     let row = |placed: &PlacedWindow| Row {
         name: placed.window.name.clone(),
+        about: placed.window.about.clone(),
         next: placed.window.next_start(me.now).map(When::of),
         is_active: placed.window.is_active(me.now),
         lasts: duration(placed.window.duration),
@@ -120,6 +125,8 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
         at: form.get("at").to_owned(),
         lasts: form.get("duration").to_owned(),
         zone: form.get("zone").to_owned(),
+        about: form.text("about"),
+        most_about: MOST_ABOUT,
         s: shell,
     };
     Ok(html(&page, status))
@@ -135,6 +142,7 @@ fn table(me: &Me) -> toml::Table {
         }
     };
     put("name", form.get("name"));
+    put("about", form.text("about").trim());
     put("duration", form.get("duration"));
     put("zone", form.get("zone"));
     let at = form.get("at");

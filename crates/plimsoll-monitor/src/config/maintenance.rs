@@ -11,11 +11,15 @@ use crate::store::timestamp::Timestamp;
 
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 
+/// Characters of a text about a window.
+pub(crate) const MOST_ABOUT: usize = 2_000;
+
 /// A window, and the monitors or groups that it is for; none for all.
 pub(super) fn compile(mut table: Table<'_>) -> Option<(Window, Vec<Value<'_>>)> {
     let name = table
         .text("name")
         .unwrap_or_else(|| "maintenance".to_owned());
+    let about = table.take("about").and_then(|value| about(&value));
     let zone = match table.take("zone") {
         None => Some(TimeZone::UTC),
         Some(value) => zone(&value),
@@ -41,11 +45,20 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<(Window, Vec<Value<'_>>)> 
     table.finish();
     let window = Window {
         name,
+        about,
         starts: starts?,
         duration: duration?,
         zone: zone?,
     };
     Some((window, only))
+}
+
+fn about(value: &Value<'_>) -> Option<String> {
+    let text = as_text(value)?.trim();
+    if text.chars().count() > MOST_ABOUT {
+        return value.wrong(format!("must have at most {MOST_ABOUT} characters"));
+    }
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn starts(table: &mut Table<'_>) -> Option<Starts> {

@@ -14,10 +14,12 @@ use crate::store::timestamp::Timestamp;
 pub use crate::detect::window::cron::{Cron, CronError};
 
 /// A time in which notices are held back and downtime does not count.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// For people.
+    /// For people; several windows may have the same name.
     pub name: String,
+    /// What is done, for readers of status pages.
+    pub about: Option<String>,
     /// When it begins.
     pub starts: Starts,
     /// How long it takes; above zero.
@@ -27,7 +29,7 @@ pub struct Window {
 }
 
 /// When a window begins.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Starts {
     /// At one moment.
     Once(Timestamp),

@@ -317,6 +317,7 @@ pub(super) fn window(block: &Block) -> Option<Window> {
     block.finish();
     Some(Window {
         name: "maintenance".to_owned(),
+        about: None,
         starts: Starts::Weekly { days, time: time? },
         duration,
         zone: zone?,

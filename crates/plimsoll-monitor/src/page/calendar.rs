@@ -51,7 +51,8 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace(';', "\\;")
         .replace(',', "\\,")
-        .replace(['\r', '\n'], " ")
+        .replace("\r\n", "\\n")
+        .replace(['\r', '\n'], "\\n")
 }
 
 /// A line of at most 75 bytes, continued on others (section 3.1).
@@ -83,7 +84,7 @@ mod tests {
             text.replace("\r\n ", ""),
             format!("SUMMARY:{}\r\n", "ü".repeat(60))
         );
-        assert_eq!(quoted("a, b; c\\d\n"), "a\\, b\\; c\\\\d ");
+        assert_eq!(quoted("a, b; c\\d\n"), "a\\, b\\; c\\\\d\\n");
     }
 
     #[test]

@@ -122,12 +122,16 @@ pub(crate) fn calendar(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
             .iter()
             .map(|(_, name)| name.as_str())
             .collect();
+        let affects = f.t.with("affects", "names", &names.join(", "));
         calendar::Event {
             uid: format!("{}@{}", one.id, f.plan.slug),
             from: one.from,
             to: one.to,
             summary: one.name.clone(),
-            description: Some(f.t.with("affects", "names", &names.join(", "))),
+            description: Some(match one.about() {
+                Some(about) => format!("{about}\n{affects}"),
+                None => affects,
+            }),
             url: Some(format!("{url}{}", one.path())),
         }
     });

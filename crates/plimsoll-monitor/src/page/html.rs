@@ -6,9 +6,9 @@ mod draw;
 
 mod forms;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use askama::Template;
@@ -17,6 +17,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
+use crate::detect::window::Window as MaintenanceWindow;
 use crate::page::PagePlan;
 use crate::page::html::draw::{icon, sparkline};
 use crate::page::language::Language;
@@ -199,6 +200,7 @@ impl<'a> Frame<'a> {
             phase: self.t.text(phase_key(incident.phase)),
             when: self.time(incident.started),
             lasted,
+            about: None,
             affects: (!is_named).then(|| self.t.with("affects", "names", &names.join(", "))),
             updates: incident
                 .updates
@@ -243,9 +245,26 @@ impl<'a> Frame<'a> {
             phase: t.text(phase),
             when: format!("{} {until}", self.time(one.from)),
             lasted: None,
+            about: one.about().map(str::to_owned),
             affects: Some(t.with("affects", "names", &names.join(", "))),
             updates: Vec::new(),
         }
+    }
+
+    /// Cards among others: only the first one of a text has it, as the occurrences of a window share theirs.
+    fn described_once<'o>(
+        &self,
+        all: impl Iterator<Item = &'o PublicMaintenance>,
+    ) -> impl Iterator<Item = Card> {
+        let mut described = HashSet::new();
+        all.map(move |one| {
+            let mut card = self.maintenance(one);
+            card.about = card.about.filter(|about| {
+                let key = (one.name.clone(), about.clone());
+                described.insert(key)
+            });
+            card
+        })
     }
 
     fn row(&self, component: &Component) -> Row {
@@ -361,6 +380,8 @@ struct Card {
     phase: &'static str,
     when: String,
     lasted: Option<String>,
+    /// What is done.
+    about: Option<String>,
     affects: Option<String>,
     updates: Vec<CardUpdate>,
 }
@@ -425,9 +446,10 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
         .iter()
         .partition(|one| one.phase == MaintenancePhase::InProgress);
     // The calendar has the others.
-    let mut shown: HashMap<&str, usize> = HashMap::new();
+    let mut shown: HashMap<Option<*const MaintenanceWindow>, usize> = HashMap::new();
     planned.retain(|one| {
-        let count = shown.entry(&one.name).or_default();
+        let window = one.windows.first().map(Arc::as_ptr);
+        let count = shown.entry(window).or_default();
         *count += 1;
         *count <= PLANNED
     });
@@ -445,7 +467,7 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
         stale: is_stale.then(|| t.with("stale", "time", &f.time(snapshot.built))),
         active: snapshot.active().map(|one| f.card(one)).collect(),
         maintenance: active.into_iter().map(|one| f.maintenance(one)).collect(),
-        planned: planned.into_iter().map(|one| f.maintenance(one)).collect(),
+        planned: f.described_once(planned.into_iter()).collect(),
         groups: groups.collect(),
         past: snapshot.past(since).map(|one| f.brief(one)).collect(),
         no_incidents: t.with("no_incidents", "n", &PAST_DAYS.to_string()),
@@ -552,7 +574,8 @@ pub(crate) fn history_page(
     let mut entries: Vec<_> = of_month.map(|one| (one.started, f.brief(one))).collect();
     let has_incidents = !entries.is_empty();
     let maintained = completed.all.iter();
-    entries.extend(maintained.map(|one| (one.from, f.maintenance(one))));
+    let starts = maintained.clone().map(|one| one.from);
+    entries.extend(starts.zip(f.described_once(maintained)));
     entries.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let omitted = completed.omitted.iter().map(|(name, count)| {
         let text = f.t.with("maintenance_more", "name", name);

@@ -220,19 +220,10 @@ impl Api<'_> {
             .enumerate()
             .map(|(index, update)| {
                 let number = one.updates.len() - index;
-                json!({
-                    "id": id("update", &format!("{}/{number}", one.id)),
-                    "status": update.phase.name(),
-                    "body": self.f.body(one, update.phase, &update.body),
-                    "incident_id": incident_id,
-                    "created_at": update.at.to_string(),
-                    "updated_at": update.at.to_string(),
-                    "display_at": update.at.to_string(),
-                    "affected_components": null,
-                    "deliver_notifications": true,
-                    "custom_tweet": null,
-                    "tweet_id": null,
-                })
+                let id = id("update", &format!("{}/{number}", one.id));
+                let body = self.f.body(one, update.phase, &update.body);
+                let at = update.at.to_string();
+                update_of(&incident_id, &id, update.phase.name(), &body, &at)
             })
             .collect();
         json!({
@@ -268,8 +259,13 @@ impl Api<'_> {
             MaintenancePhase::InProgress => ("in_progress", None),
             MaintenancePhase::Completed => ("completed", Some(one.to.to_string())),
         };
+        let maintenance_id = id("maintenance", &one.id);
+        let about = one.about().map(|about| {
+            let id = id("update", &one.id);
+            update_of(&maintenance_id, &id, status, about, &from)
+        });
         json!({
-            "id": id("maintenance", &one.id),
+            "id": maintenance_id,
             "name": one.name,
             "status": status,
             "created_at": from,
@@ -280,12 +276,29 @@ impl Api<'_> {
             "shortlink": format!("{}{}", self.url, one.path()),
             "started_at": from,
             "page_id": self.page_id(),
-            "incident_updates": [],
+            "incident_updates": Vec::from_iter(about),
             "components": self.affected(&one.components),
             "scheduled_for": from,
             "scheduled_until": one.to.to_string(),
         })
     }
+}
+
+/// An update of an incident or a maintenance.
+fn update_of(event_id: &str, id: &str, status: &str, body: &str, at: &str) -> Value {
+    json!({
+        "id": id,
+        "status": status,
+        "body": body,
+        "incident_id": event_id,
+        "created_at": at,
+        "updated_at": at,
+        "display_at": at,
+        "affected_components": null,
+        "deliver_notifications": true,
+        "custom_tweet": null,
+        "tweet_id": null,
+    })
 }
 
 fn component_status(state: State) -> &'static str {

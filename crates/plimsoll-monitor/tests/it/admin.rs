@@ -631,6 +631,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
         ("duration", "2h"),
         ("zone", "Europe/Berlin"),
         ("monitor", "_m"),
+        ("about", " The <b>database</b>\r\nis moved.\r\n"),
     ];
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &weekly);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
@@ -651,6 +652,23 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
         calendar.contains("patches") && calendar.contains("<b>weekly</b>"),
         "{calendar}"
     );
+    let about = "The &#60;b&#62;database&#60;/b&#62;\nis moved.</small>";
+    assert!(calendar.contains(about), "{calendar}");
+    let long = "x".repeat(2_001);
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/maintenance/add",
+        &[
+            ("name", "long"),
+            ("when", "cron"),
+            ("at", "0 3 * * *"),
+            ("duration", "2h"),
+            ("about", &long),
+        ],
+    );
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text.contains("must have at most 2000 characters"), "{text}");
+    assert!(text.contains(&format!(">{long}</textarea>")), "it is kept");
     let (status, _) = owner.post(&admin, "/admin/maintenance/remove", &[("name", "patches")]);
     assert_eq!(status, StatusCode::SEE_OTHER);
     // A window that is under way holds its monitor.

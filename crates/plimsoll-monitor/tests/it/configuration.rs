@@ -145,6 +145,7 @@ fn the_schema_takes_what_the_program_takes_and_refuses_other_keys() {
         "manual = true\ndepends_on = [\"b\"]",
         "manual = true\n[[page]]\nslug = \"a\"\ntitle = \"A\"\n[[page.group]]\nname = \"g\"\nmonitors = [{ monitor = \"a\", about = \"x\" }]",
         "manual = true\n[[notify]]\nname = \"a\"\nslack = { url = { env = \"URL\" } }\non = \"opened\"\nafter = \"5m\"",
+        "manual = true\n[[maintenance]]\nabout = \"x\"\ncron = \"0 3 * * *\"\nduration = \"1h\"",
     ] {
         assert!(
             validator.is_valid(&document(&format!("{monitor}{valid}"))),

@@ -569,10 +569,22 @@ fn each_maintenance_has_a_page() {
         name = "now"
         once = "{began}"
         duration = "9h"
+        about = "A new <switch>, in two steps.\nMail may be late; nothing is lost."
         [[maintenance]]
         name = "patches"
         cron = "0 3 * * *"
         duration = "1h"
+        about = "Security updates"
+        [[maintenance]]
+        name = "backup"
+        cron = "0 4 * * *"
+        duration = "10m"
+        monitors = ["Search"]
+        [[maintenance]]
+        name = "backup"
+        cron = "30 16 * * *"
+        duration = "10m"
+        monitors = ["Mail"]
         "#
     );
     let running = Running::new(folder.path(), "monitor.toml", &text);
@@ -618,6 +630,46 @@ fn each_maintenance_has_a_page() {
     let page = shown(&coming[1]);
     assert!(page.contains("Other dates") && page.contains(&format!("href=\"{}\"", coming[2])));
     assert_eq!(page.matches(&coming[1]).count(), 1, "{page}");
+    // Windows of one name have dates of their own.
+    let backups = all.iter().filter(|one| one["name"] == "backup");
+    let backups: Vec<_> = backups
+        .map(|one| {
+            let start = one["scheduled_for"].as_str().unwrap();
+            let link = one["shortlink"].as_str().unwrap();
+            (start.contains("T04:00"), link.rsplit('/').next().unwrap())
+        })
+        .collect();
+    let (_, first) = backups.iter().find(|(is_early, _)| *is_early).unwrap();
+    let page = shown(&format!("/maintenance/{first}"));
+    let linked = |wanted: bool| {
+        let ids = backups.iter().filter(|(is_early, _)| *is_early == wanted);
+        ids.filter(|(_, id)| page.contains(&format!("/{id}\"")))
+            .count()
+    };
+    assert!(linked(true) > 1, "{page}");
+    assert_eq!(linked(false), 0, "{page}");
+    assert_eq!(
+        shown("/").matches(">backup</a>").count(),
+        6,
+        "three of each"
+    );
+    // Its text is everywhere; occurrences of one window share it.
+    let text = "A new &#60;switch&#62;, in two steps.\nMail may be late; nothing is lost.</div>";
+    assert!(shown("/").contains(text) && shown(under_way).contains(text));
+    let of_calendar = "DESCRIPTION:A new <switch>\\, in two steps.\\nMail may be late\\; nothing is lost.\\nAffects Search\\, Mail\r\n";
+    assert!(calendar.contains(of_calendar), "{calendar}");
+    let now = all.iter().find(|one| one["name"] == "now").unwrap();
+    let update = &now["incident_updates"][0];
+    assert_eq!(
+        update["body"],
+        "A new <switch>, in two steps.\nMail may be late; nothing is lost."
+    );
+    assert_eq!(update["status"], "in_progress");
+    assert_eq!(update["incident_id"], now["id"]);
+    let backup = all.iter().find(|one| one["name"] == "backup").unwrap();
+    assert_eq!(backup["incident_updates"], serde_json::json!([]));
+    assert_eq!(shown("/").matches("Security updates").count(), 1);
+    assert!(shown(&coming[1]).contains("Security updates"));
     let below = shown(&format!("/status/p{}", coming[1]));
     assert!(below.contains(&format!("href=\"/status/p{}\"", coming[2])));
     for (language, expected) in [

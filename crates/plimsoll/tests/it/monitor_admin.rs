@@ -205,6 +205,11 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         "document.querySelector('section[aria-labelledby=outages]')?.innerText.includes('Resolved') || (window.again || (window.again = true, location.reload()), false)",
     );
     pictures.take(&mut browser, "11-incidents");
+    browser.open(&format!("{url}/status/p/"));
+    until(
+        &mut browser,
+        "document.querySelector('.banner.operational') !== null || (window.again || (window.again = true, location.reload()), false)",
+    );
     for (name, path) in [
         ("12-page-resolved", "/status/p/"),
         ("13-component", "/status/p/components/_shop"),
@@ -240,11 +245,18 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         ("when", "cron"),
         ("at", "0 3 * * *"),
         ("duration", "2h"),
+        (
+            "about",
+            "The database moves to a new server. Orders are accepted throughout; search may be slow.",
+        ),
     ];
     submit(&mut browser, &window, "form.editor button.main");
     // Of the table: the value of a field is no text.
     shows(&mut browser, "Database upgrade");
+    pictures.take(&mut browser, "31-window");
     browser.open(&format!("{url}/status/p/"));
+    shows(&mut browser, "Planned maintenance");
+    pictures.take(&mut browser, "32-page-planned");
     until(
         &mut browser,
         "((link) => link !== null && setTimeout(() => link.click()) > 0)(document.querySelector('a[href^=\"/status/p/maintenance/\"]'))",

@@ -14,6 +14,7 @@ fn zone(name: &str) -> TimeZone {
 fn window(starts: Starts, minutes: u64, zone_name: &str) -> Window {
     Window {
         name: "upkeep".to_owned(),
+        about: None,
         starts,
         duration: Duration::from_secs(minutes * 60),
         zone: zone(zone_name),

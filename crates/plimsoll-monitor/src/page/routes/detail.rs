@@ -121,7 +121,7 @@ impl Visit<'_> {
             found = all.into_iter().find(|one| one.id == id);
         }
         let found = found?;
-        let is_other = |one: &&PublicMaintenance| one.name == found.name && one.id != found.id;
+        let is_other = |one: &&PublicMaintenance| one.recurs_as(&found) && one.id != found.id;
         let last = recent.iter().find(is_other);
         let next = announced().filter(is_other).take(html::PLANNED);
         let others = last.into_iter().chain(next);

@@ -33,6 +33,8 @@ pub(crate) struct PublicMaintenance {
     pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
     pub(crate) phase: MaintenancePhase,
+    /// At least one; windows of the same name that begin at the same time are one to readers.
+    pub(crate) windows: Vec<Arc<Window>>,
     pub(crate) components: Vec<(String, String)>,
 }
 
@@ -43,6 +45,21 @@ impl PublicMaintenance {
         const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
 
         format!("/maintenance/{}", utf8_percent_encode(&self.id, ESCAPED))
+    }
+
+    /// What is done.
+    pub(crate) fn about(&self) -> Option<&str> {
+        self.windows
+            .iter()
+            .find_map(|window| window.about.as_deref())
+    }
+
+    /// Whether both are occurrences of one window, which is more than its name.
+    pub(crate) fn recurs_as(&self, other: &Self) -> bool {
+        // Compared by content: windows may have been loaded again in between.
+        self.windows
+            .iter()
+            .any(|window| other.windows.contains(window))
     }
 
     /// The start of the occurrence that has an id; `None` if no occurrence has it.
@@ -69,25 +86,29 @@ struct Occurrences(BTreeMap<(Timestamp, String), PublicMaintenance>);
 impl Occurrences {
     fn add(
         &mut self,
-        name: &str,
+        window: &Arc<Window>,
         (from, to): Span,
         phase: MaintenancePhase,
         component: (String, String),
     ) {
-        let slug = name.to_lowercase().replace(' ', "-");
+        let slug = window.name.to_lowercase().replace(' ', "-");
         let id = format!("w{from}-{slug}", from = from.0);
         let one = self
             .0
             .entry((from, id.clone()))
             .or_insert_with(|| PublicMaintenance {
                 id,
-                name: name.to_owned(),
+                name: window.name.clone(),
                 from,
                 to,
                 phase,
+                windows: Vec::new(),
                 components: Vec::new(),
             });
         one.to = one.to.max(to);
+        if !one.windows.iter().any(|known| Arc::ptr_eq(known, window)) {
+            one.windows.push(Arc::clone(window));
+        }
         if one.components.last() != Some(&component) {
             one.components.push(component);
         }
@@ -120,7 +141,7 @@ pub(super) fn coming(
                     MaintenancePhase::Scheduled
                 };
                 let component = (component.key.clone(), component.name.clone());
-                all.add(&window.name, span, phase, component);
+                all.add(window, span, phase, component);
             }
         }
     }
@@ -154,7 +175,7 @@ pub(crate) fn completed(
     most: usize,
 ) -> Completed {
     let mut all = Occurrences::default();
-    let mut omitted: BTreeMap<String, usize> = BTreeMap::new();
+    let mut older: HashMap<*const Window, (&str, usize)> = HashMap::new();
     let mut ended: HashMap<*const Window, Vec<Span>> = HashMap::new();
     for component in plan.components() {
         let Some(view) = views.get(&component.key) else {
@@ -169,16 +190,21 @@ pub(crate) fn completed(
                 (_, Some(first)) => &spans[spans.partition_point(|span| span.1 <= *first)..],
                 (_, None) => &[],
             };
-            let older = spans.len().saturating_sub(most);
-            if older > 0 {
-                let count = omitted.entry(window.name.clone()).or_default();
-                *count = older.max(*count);
+            let omitted = spans.len().saturating_sub(most);
+            if omitted > 0 {
+                let entry = older.entry(Arc::as_ptr(window));
+                let (_, count) = entry.or_insert((&window.name, 0));
+                *count = omitted.max(*count);
             }
-            for span in spans[older..].iter().copied() {
+            for span in spans[omitted..].iter().copied() {
                 let component = (component.key.clone(), component.name.clone());
-                all.add(&window.name, span, MaintenancePhase::Completed, component);
+                all.add(window, span, MaintenancePhase::Completed, component);
             }
         }
+    }
+    let mut omitted: BTreeMap<String, usize> = BTreeMap::new();
+    for (name, count) in older.into_values() {
+        *omitted.entry(name.to_owned()).or_default() += count;
     }
     Completed {
         all: all.0.into_values().rev().collect(),
