@@ -197,24 +197,33 @@ impl Fetching {
         if self.lookup.is_head || self.lookup.fields.contains_key(RANGE) {
             return self.send(&FieldEdits::new()).await;
         }
-        match store.turn(&self.lookup.key) {
-            Turn::Fetch(flight) => self.fetch_first(Some(flight)).await,
-            Turn::Wait(mut waiting) => {
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        loop {
+            let mut waiting = match store.turn(&self.lookup.key) {
+                Turn::Fetch(flight) => return self.fetch_first(Some(flight)).await,
+                Turn::Wait(waiting) => waiting,
+            };
+            let is_late = tokio::select! {
                 // An error is the end of the other request, which drops the sender.
-                tokio::time::timeout(PATIENCE, waiting.changed()).await.ok();
-                let now = SystemClock.wall();
-                let found = store.find(&self.lookup.key, &self.lookup.fields, now);
-                if let Found::Entry(entry) = found {
+                _ = waiting.changed() => false,
+                () = &mut patience => true,
+            };
+            let now = SystemClock.wall();
+            match store.find(&self.lookup.key, &self.lookup.fields, now) {
+                Found::Entry(entry) => {
                     let staleness = self.layer.plan.staleness;
-                    let usage = entry.usage(&self.lookup.directives, staleness, now);
-                    if usage != Use::Validate {
+                    if entry.usage(&self.lookup.directives, staleness, now) != Use::Validate {
                         Counts::count(&store.counts.hits);
                         let response = self.lookup.response(&entry, now, "hit; collapsed");
                         return Outcome::Respond(response);
                     }
                 }
-                self.fetch_first(None).await
+                // The other request broke off, for example because its client left: one of those that waited is the next.
+                Found::Nothing if !is_late => continue,
+                Found::Nothing | Found::OtherVariants | Found::NotStored => {}
             }
+            return self.fetch_first(None).await;
         }
     }
 

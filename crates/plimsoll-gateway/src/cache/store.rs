@@ -81,6 +81,8 @@ pub(super) enum Found {
     Entry(Arc<Entry>),
     /// Responses are not stored.
     NotStored,
+    /// Responses to requests with other fields are stored.
+    OtherVariants,
     Nothing,
 }
 
@@ -152,7 +154,9 @@ impl Store {
             Some(Slot::Entries(entries)) => {
                 let mut entries = entries.iter().rev();
                 let found = entries.find(|entry| entry.is_selected_by(request));
-                found.map_or(Found::Nothing, |entry| Found::Entry(Arc::clone(entry)))
+                found.map_or(Found::OtherVariants, |entry| {
+                    Found::Entry(Arc::clone(entry))
+                })
             }
             Some(Slot::NotStored { until }) if *until > now => Found::NotStored,
             Some(Slot::NotStored { .. }) | None => Found::Nothing,

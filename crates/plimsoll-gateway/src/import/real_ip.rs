@@ -12,6 +12,8 @@ pub(super) struct RealIp {
     networks: String,
     /// In lower case; `proxy_protocol` if it is no field.
     header: String,
+    /// Addresses of trusted proxies in the field are skipped.
+    recursive: bool,
 }
 
 impl RealIp {
@@ -23,9 +25,11 @@ impl RealIp {
         let networks: Vec<_> = networks.map(quoted).collect();
         let header = scope.last("real_ip_header").map(|it| it.argument(0));
         let header = header.unwrap_or("X-Real-IP").to_ascii_lowercase();
+        let recursive = scope.last("real_ip_recursive");
         (!networks.is_empty()).then(|| Self {
             networks: format!("[{}]", networks.join(", ")),
             header,
+            recursive: recursive.is_some_and(|it| it.argument(0) == "on"),
         })
     }
 
@@ -41,10 +45,13 @@ impl RealIp {
         }
         let mut keys = Keys::default();
         keys.set("networks", self.networks.clone());
-        if self.header == "x-forwarded-for" {
-            return Some(self.networks.clone());
+        match (self.header.as_str(), self.recursive) {
+            (FORWARDED_FOR, true) => return Some(self.networks.clone()),
+            // A client within the networks must not name another one.
+            (FORWARDED_FOR, false) => keys.set("recursive", "false"),
+            // Other fields have one address.
+            (header, _) => keys.text("header", header),
         }
-        keys.text("header", &self.header);
         Some(keys.inline())
     }
 }
@@ -64,3 +71,5 @@ fn named<'a>(scope: &Scope<'a>) -> Option<(Vec<&'a str>, Option<&'a str>)> {
 }
 
 const PROXY_PROTOCOL: &str = "proxy_protocol";
+
+const FORWARDED_FOR: &str = "x-forwarded-for";

@@ -376,8 +376,12 @@ fn proxies_in_front_of_all_servers_are_keys_of_the_listeners() {
     let allow = "[[route]]\nprefix = \"/\"\naddresses = { allow = [\"192.0.2.0/24\"] }\n";
     for (real_ip, key) in [
         (
-            "set_real_ip_from 10.0.0.0/8; set_real_ip_from unix:; real_ip_header X-Forwarded-For;",
+            "set_real_ip_from 10.0.0.0/8; set_real_ip_from unix:; real_ip_header X-Forwarded-For; real_ip_recursive on;",
             "trusted_proxies = [\"10.0.0.0/8\"]\n",
+        ),
+        (
+            "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For;",
+            "trusted_proxies = { networks = [\"10.0.0.0/8\"], recursive = false }\n",
         ),
         (
             "set_real_ip_from 10.0.0.0/8;",

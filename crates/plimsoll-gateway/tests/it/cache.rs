@@ -247,6 +247,64 @@ fn requests_for_one_missing_response_become_one() {
 }
 
 #[test]
+fn one_of_the_requests_that_wait_goes_on_when_the_client_of_the_first_leaves() {
+    let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello";
+    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
+    let origin = Origin::scripted(script.then(Step::Write(answer.into())));
+    let url = origin.url("");
+    let gateway = Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"{}\", cache = true }}\n",
+        url.trim_end_matches('/')
+    ));
+    let address = gateway.address();
+    let mut first = connect(address);
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    first.write_all(request).unwrap();
+    eventually(|| origin.requests() == 1);
+    let clients: Vec<_> = (0..10)
+        .map(|_| thread::spawn(move || get(address, "/")))
+        .collect();
+    eventually(|| gateway.open_connections() == 11);
+    drop(first);
+    eventually(|| origin.requests() == 2);
+    origin.release();
+    for client in clients {
+        assert_eq!(client.join().unwrap().text(), "hello");
+    }
+    assert_eq!(origin.requests(), 2);
+}
+
+#[test]
+fn many_stale_responses_cost_one_validation() {
+    let stale = "HTTP/1.1 200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"\r\nContent-Length: 5\r\n\r\nhello";
+    let numbers = AtomicU64::new(0);
+    let origin = Origin::builder()
+        .script(move |_| {
+            let script = Script::new().then(Step::ReadHead);
+            // The validations are held.
+            let script = match numbers.fetch_add(1, Ordering::Relaxed) {
+                0 => script,
+                _ => script.then(Step::Hold),
+            };
+            script.then(Step::Write(stale.into()))
+        })
+        .start();
+    let url = origin.url("");
+    let gateway = Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"{}\", cache = {{ stale_while_revalidate = \"1h\" }} }}\n",
+        url.trim_end_matches('/')
+    ));
+    for _ in 0..6 {
+        let received = get(gateway.address(), "/");
+        assert_eq!((received.status, received.text().as_str()), (200, "hello"));
+    }
+    eventually(|| origin.requests() == 2);
+    assert_eq!(get(gateway.address(), "/").text(), "hello");
+    assert_eq!(origin.requests(), 2);
+    origin.release();
+}
+
+#[test]
 fn a_response_that_breaks_off_is_not_stored() {
     let half = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100000\r\n\r\nhalf";
     let origin = Origin::scripted(Script::answer_once(half));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use plimsoll_client::forward::{Head, Pool, PoolOptions, Speaks};
+use plimsoll_client::forward::{Head, Pool, PoolOptions, Speaks, Upgraded};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, QuicOptions};
 use plimsoll_model::Failure;
 use plimsoll_wire::tls::{TlsSettings, Trust};
@@ -68,7 +68,7 @@ pub(crate) fn get_with(address: SocketAddr, path: &str, fields: &str) -> Receive
 }
 
 /// Connections of one version of HTTP, to servers with any certificate.
-fn pool(speaks: Speaks) -> Pool {
+pub(crate) fn pool(speaks: Speaks) -> Pool {
     let alpn: &[&[u8]] = match speaks {
         Speaks::Http1 => &[b"http/1.1"],
         Speaks::Http3 => &[b"h3"],
@@ -138,31 +138,36 @@ pub(crate) fn open_websocket(
     expected: usize,
 ) -> (u16, Vec<u8>) {
     run_local(async {
-        let endpoint = Endpoint::parse(url).unwrap();
-        let lease = pool(speaks).acquire(&endpoint).await.unwrap();
-        lease.settled().await;
-        let fields = [
-            ("sec-websocket-version", "13"),
-            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-        ];
-        // Over HTTP/2 and HTTP/3 there is no key (RFC 8441, section 5).
-        let (method, fields) = match speaks {
-            Speaks::Http1 => ("GET", fields.to_vec()),
-            _ => ("CONNECT", fields[..1].to_vec()),
-        };
-        let head = Head {
-            upgrade: Some("websocket"),
-            ..Head::new(method, "/", &fields)
-        };
-        let mut exchange = lease.begin(&head, Full::<Bytes>::default()).unwrap();
-        let head = exchange.final_head().await.unwrap();
-        let mut stream = exchange.upgrade().unwrap();
+        let (status, mut stream) = websocket(&pool(speaks), speaks, url).await;
         stream.write_all(bytes).await.unwrap();
         stream.flush().await.unwrap();
         let mut echoed = vec![0; expected];
         stream.read_exact(&mut echoed).await.unwrap();
-        (head.status.as_u16(), echoed)
+        (status, echoed)
     })
+}
+
+/// Opens a WebSocket; returns the status too.
+pub(crate) async fn websocket(pool: &Pool, speaks: Speaks, url: &str) -> (u16, Upgraded) {
+    let endpoint = Endpoint::parse(url).unwrap();
+    let lease = pool.acquire(&endpoint).await.unwrap();
+    lease.settled().await;
+    let fields = [
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    // Over HTTP/2 and HTTP/3 there is no key (RFC 8441, section 5).
+    let (method, fields) = match speaks {
+        Speaks::Http1 => ("GET", fields.to_vec()),
+        _ => ("CONNECT", fields[..1].to_vec()),
+    };
+    let head = Head {
+        upgrade: Some("websocket"),
+        ..Head::new(method, "/", &fields)
+    };
+    let mut exchange = lease.begin(&head, Full::<Bytes>::default()).unwrap();
+    let head = exchange.final_head().await.unwrap();
+    (head.status.as_u16(), exchange.upgrade().unwrap())
 }
 
 /// Runs a future that spawns local tasks.

@@ -156,6 +156,35 @@ fn a_share_of_clients_gets_another_upstream_and_keeps_it() {
 }
 
 #[test]
+fn an_upstream_without_a_share_takes_no_client_any_more() {
+    let (stable, canary) = (named("stable"), named("canary"));
+    let text = |share: u32| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+            [[route]]\nproxy = {{ to = \"stable\", split = {{ canary = {share} }}, split_cookie = \"variant\" }}\n\
+            [upstream.stable]\nservers = \"{}\"\n[upstream.canary]\nservers = \"{}\"\n",
+            stable.url(),
+            canary.url()
+        )
+    };
+    let mut gateway = Served::new(&text(100));
+    let first = get(gateway.address(), "/");
+    assert_eq!(first.text(), "canary");
+    let mut lines = first.head.lines();
+    let cookie = lines.find_map(|line| line.strip_prefix("set-cookie: "));
+    let cookie = cookie.unwrap().split(';').next().unwrap();
+    let fields = format!("Cookie: {cookie}\r\n");
+    gateway.reload(&text(50));
+    for _ in 0..20 {
+        assert_eq!(get_with(gateway.address(), "/", &fields).text(), "canary");
+    }
+    gateway.reload(&text(0));
+    let moved = get_with(gateway.address(), "/", &fields);
+    assert_eq!(moved.text(), "stable");
+    assert!(moved.head.contains("set-cookie: variant="), "{moved:?}");
+}
+
+#[test]
 fn requests_are_copied_and_the_copy_changes_nothing() {
     let origin = Origin::hello();
     let shadow = TcpListener::bind("127.0.0.1:0").unwrap();

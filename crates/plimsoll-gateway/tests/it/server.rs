@@ -22,6 +22,8 @@ fn compiler() -> Compiler {
     compiler.actions.push(plimsoll_gateway::CONNECT);
     compiler.actions.push(crate::allocations::COUNT);
     compiler.actions.push(crate::allocations::PEAK);
+    compiler.actions.push(crate::pairs::WATCH);
+    compiler.actions.push(crate::pairs::FLOOD);
     compiler.sections.push(plimsoll_gateway::UPSTREAMS);
     compiler.sections.push(plimsoll_gateway::TRACES);
     compiler.listens.extend(plimsoll_gateway::LISTENS);

@@ -1,11 +1,16 @@
 //! WebSockets through the gateway.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
 use plimsoll_client::forward::Speaks;
+use tokio::io::AsyncWriteExt as _;
 
-use crate::client::{connect, exchange, open_websocket};
+use crate::client::{connect, exchange, open_websocket, pool, run_local, websocket};
+use crate::hostile::{MOST_HELD, peak, server};
+use crate::pairs::{MOST_TAKEN, until_still};
 use crate::server::{Served, gateway};
 
 #[test]
@@ -100,6 +105,54 @@ fn websockets_pass_between_versions_of_http() {
     }
     // A connection that a client leaves ends all the way.
     eventually(|| origin.open_connections() == 0);
+}
+
+#[test]
+fn a_server_that_does_not_read_holds_its_client_back() {
+    const TLS: &str =
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = { self_signed = true }\nhttp3 = true\n";
+    let unread = server(|stream| {
+        let _socket = tungstenite::accept(stream).unwrap();
+        // Until the test ends.
+        std::thread::park();
+    });
+    let behind = Served::new(&format!("{TLS}[[route]]\nproxy = \"http://{unread}\"\n"));
+    let tls = behind.address();
+    // A message that goes on for ever: a frame of a gigabyte, masked with zeros.
+    let mut frame = vec![0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0];
+    frame.resize(64 << 10, b'x');
+    for (url, protocol) in [
+        (format!("http://{unread}"), "http1"),
+        (format!("https://{tls}"), "http2"),
+        (format!("https://{tls}"), "http3"),
+    ] {
+        let front = Served::new(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n{TLS}[[route]]\npath = \"/peak\"\npeak = {{}}\n[[route]]\nproxy = \"all\"\n\
+             [upstream.all]\nservers = [\"{url}\"]\nprotocol = \"{protocol}\"\ntls = {{ insecure = true }}\n"
+        ));
+        for speaks in [Speaks::Http1, Speaks::Http2, Speaks::Http3] {
+            let name = format!("{speaks:?} to {protocol}");
+            let sent = AtomicU64::new(0);
+            run_local(async {
+                let pool = pool(speaks);
+                let url = format!("https://{}/", front.addresses[1]);
+                let (_, mut stream) = websocket(&pool, speaks, &url).await;
+                peak(&front);
+                let sending = async {
+                    while stream.write_all(&frame).await.is_ok() {
+                        sent.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                    }
+                };
+                let taken = tokio::select! {
+                    () = sending => panic!("{name}: it broke off"),
+                    taken = until_still(&sent, 0, &front) => taken,
+                };
+                assert!(taken < MOST_TAKEN, "{name}: {taken}");
+                let held = peak(&front);
+                assert!(held < MOST_HELD, "{name}: {held}");
+            });
+        }
+    }
 }
 
 /// A gateway to a server that echoes, with this `websocket`.

@@ -258,13 +258,14 @@ fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
 /// The port that a URL need not name.
 const HTTPS: usize = 443;
 
-/// Networks, or a table with `networks` and `header`.
+/// Networks, or a table with `networks`, `header` and `recursive`.
 fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
     let default = HeaderName::from_static("x-forwarded-for");
     if !value.is_table() {
         return networks(value).map(|networks| TrustedProxies {
             networks,
             header: default,
+            recursive: true,
         });
     }
     let mut table = value.table()?;
@@ -279,10 +280,12 @@ fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
             value.check(name.map_err(|_| format!("`{text}` is not the name of a header field")))
         }),
     };
+    let recursive = table.boolean("recursive").unwrap_or(true);
     table.finish();
     Some(TrustedProxies {
         networks: list.and_then(networks)?,
         header: header?,
+        recursive,
     })
 }
 

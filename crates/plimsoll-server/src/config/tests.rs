@@ -81,7 +81,7 @@ fn everything_that_can_be_written_is_in_the_schema() {
         address = "[::1]:0"
         share_port = true
         proxied_by = ["10.0.0.0/8", "::1"]
-        trusted_proxies = { networks = ["10.0.0.0/8"], header = "x-real-ip" }
+        trusted_proxies = { networks = ["10.0.0.0/8"], header = "x-real-ip", recursive = false }
         http2 = false
         http3 = false
         request_id = { field = "x-id", accept = true }

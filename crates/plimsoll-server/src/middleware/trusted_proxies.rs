@@ -20,6 +20,8 @@ pub struct TrustedProxies {
     pub networks: Vec<IpNet>,
     /// `x-forwarded-for`, `forwarded` (RFC 7239), or one with an address, such as `x-real-ip`.
     pub header: HeaderName,
+    /// Whether addresses that are trusted proxies' are skipped; otherwise the last address is that of the client.
+    pub recursive: bool,
 }
 
 impl TrustedProxies {
@@ -54,7 +56,7 @@ impl TrustedProxies {
                 break;
             };
             client = address;
-            if !self.trusts(client.ip()) {
+            if !self.recursive || !self.trusts(client.ip()) {
                 break;
             }
         }

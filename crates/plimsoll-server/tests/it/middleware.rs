@@ -281,6 +281,18 @@ fn trusted_proxies_name_the_client() {
             "{fields}: {answer}"
         );
     }
+    // The last address is a trusted proxy's own, or a client's in its network.
+    let once =
+        "trusted_proxies = { networks = [\"127.0.0.1\", \"10.0.0.0/8\"], recursive = false }\n";
+    let server = serving(&(once.to_owned() + allows), "");
+    for (value, is_let_in) in [("6.6.6.6, 192.0.2.7", true), ("192.0.2.7, 10.0.0.9", false)] {
+        let answer = ask(&server, "GET /", &field("x-forwarded-for", value));
+        assert_eq!(
+            answer.starts_with("HTTP/1.1 200 "),
+            is_let_in,
+            "{value}: {answer}"
+        );
+    }
     for (header, value, is_let_in) in [
         ("x-real-ip", "192.0.2.7", true),
         (

@@ -30,7 +30,7 @@ fn entry(request: &HeaderMap, content: &str) -> Entry {
 fn content(store: &Store, key: &str, request: &HeaderMap) -> Option<Bytes> {
     match store.find(key, request, now()) {
         Found::Entry(entry) => Some(entry.content.clone()),
-        Found::NotStored | Found::Nothing => None,
+        Found::NotStored | Found::OtherVariants | Found::Nothing => None,
     }
 }
 
