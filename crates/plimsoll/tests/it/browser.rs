@@ -98,12 +98,24 @@ impl Browser {
         );
     }
 
-    /// A picture of the whole page in PNG, as it is on a screen of that width.
-    fn picture(&mut self, width: u32, is_phone: bool) -> Vec<u8> {
+    /// What an expression comes to on a phone.
+    pub(crate) fn evaluate_on_phone(&mut self, expression: &str) -> Value {
+        self.screen(PHONE, true);
+        let value = self.evaluate(expression);
+        self.call("Emulation.clearDeviceMetricsOverride", &json!({}));
+        value
+    }
+
+    fn screen(&mut self, width: u32, is_phone: bool) {
         let metrics = json!({
             "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": is_phone,
         });
         self.call("Emulation.setDeviceMetricsOverride", &metrics);
+    }
+
+    /// A picture of the whole page in PNG, as it is on a screen of that width.
+    fn picture(&mut self, width: u32, is_phone: bool) -> Vec<u8> {
+        self.screen(width, is_phone);
         let parameters = json!({ "format": "png", "captureBeyondViewport": true });
         let picture = self.call("Page.captureScreenshot", &parameters);
         self.call("Emulation.clearDeviceMetricsOverride", &json!({}));
@@ -158,6 +170,9 @@ impl Drop for Browser {
     }
 }
 
+/// Width of a phone's screen.
+const PHONE: u32 = 390;
+
 /// Pictures of pages for people to look at, in the folder that `PLIMSOLL_PICTURES` names; without it there are none.
 pub(crate) struct Pictures(Option<PathBuf>);
 
@@ -177,7 +192,7 @@ impl Pictures {
         };
         for scheme in ["light", "dark"] {
             browser.color_scheme(scheme);
-            for (device, width, is_phone) in [("desktop", 1280, false), ("phone", 390, true)] {
+            for (device, width, is_phone) in [("desktop", 1280, false), ("phone", PHONE, true)] {
                 let file = folder.join(format!("{name}-{device}-{scheme}.png"));
                 fs::write(file, browser.picture(width, is_phone)).unwrap();
             }

@@ -235,6 +235,11 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
             &format!("location.pathname === {path:?} && document.readyState === 'complete'"),
         );
         pictures.take(&mut browser, name);
+        // Nothing is cut off on a phone.
+        let wide = browser.evaluate_on_phone(
+            "Array.from(document.querySelectorAll('html, main .scroll')).filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.textContent.trim().slice(0, 80)).join('; ')",
+        );
+        assert_eq!(wide, "", "{path}");
     }
 
     // Maintenance has a page of its own, which the status page links.
@@ -286,6 +291,15 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     );
     until(&mut browser, "location.pathname === '/admin/new-page'");
     pictures.take(&mut browser, "27-preview");
+
+    // Buttons for several monitors appear with a selection.
+    browser.open(&format!("{url}/admin/monitors"));
+    shows(&mut browser, "1 of 1");
+    let buttons =
+        "getComputedStyle(document.querySelector('.bulk button[value=pause]')).visibility";
+    assert_eq!(browser.evaluate(buttons), "hidden");
+    browser.evaluate("document.querySelector('[data-all]').click()");
+    assert_eq!(browser.evaluate(buttons), "visible");
 
     // Shortcuts, and filters without a request.
     browser.open(&format!("{url}/admin/monitors"));
