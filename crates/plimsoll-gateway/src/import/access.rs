@@ -88,8 +88,7 @@ fn clients(scope: &Scope<'_>) -> Clients {
         if text == "unix:" {
             continue;
         }
-        let address = text.parse::<IpAddr>().map(IpNet::from);
-        let Some(network) = text.parse::<IpNet>().ok().or(address.ok()) else {
+        let Some(network) = network(text) else {
             return Clients::Unknown("the rule names no network");
         };
         let network = network.trunc();
@@ -124,6 +123,12 @@ fn clients(scope: &Scope<'_>) -> Clients {
         }
     }
     Clients::At(keys)
+}
+
+/// A network, of which a single address is one.
+pub(super) fn network(text: &str) -> Option<IpNet> {
+    let address = text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().ok().or(address.ok())
 }
 
 /// The key `auth` of a location with `auth_request`; false if it cannot be translated.

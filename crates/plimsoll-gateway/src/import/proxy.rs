@@ -4,7 +4,7 @@ use super::Notes;
 use super::access;
 use super::locations::Condition;
 use super::nginx::Directive;
-use super::real_ip::is_of_place;
+use super::real_ip::{is_of_place, networks};
 use super::redirects::{is_redirecting, proxy_redirects};
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
@@ -398,8 +398,8 @@ fn headers(
 
 /// `set_real_ip_from` as the networks whose `X-Forwarded-For` is believed.
 fn trust(scope: &Scope<'_>, is_forwarded: bool, keys: &mut Keys, notes: &mut Notes) {
-    let networks = scope.all("set_real_ip_from");
-    let Some(first) = networks.first() else {
+    let given = scope.all("set_real_ip_from");
+    let Some(first) = given.first() else {
         return;
     };
     let header = scope.last("real_ip_header");
@@ -413,8 +413,8 @@ fn trust(scope: &Scope<'_>, is_forwarded: bool, keys: &mut Keys, notes: &mut Not
         }
         return;
     }
-    let networks = networks.iter().map(|it| it.argument(0));
-    let networks = networks.filter(|it| !it.starts_with("unix:"));
-    let networks: Vec<_> = networks.map(quoted).collect();
-    keys.set("trust", format!("[{}]", networks.join(", ")));
+    let networks = networks(&given);
+    if !networks.is_empty() {
+        keys.set("trust", format!("[{}]", networks.join(", ")));
+    }
 }

@@ -3,6 +3,8 @@
 //! Those of `http` become keys of every listener. A server or location with its own shares its listener with others, so they are
 //! not translated there.
 
+use super::Notes;
+use super::access::network;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
@@ -17,12 +19,16 @@ pub(super) struct RealIp {
 }
 
 impl RealIp {
-    pub(super) fn of(outer: &[Directive]) -> Option<Self> {
+    pub(super) fn of(outer: &[Directive], notes: &mut Notes) -> Option<Self> {
         let scope = Scope::new(outer);
-        let networks = scope.all("set_real_ip_from");
-        let networks = networks.iter().map(|it| it.argument(0));
-        let networks = networks.filter(|it| !it.starts_with("unix:"));
-        let networks: Vec<_> = networks.map(quoted).collect();
+        let given = scope.all("set_real_ip_from");
+        for directive in &given {
+            // Proxies at sockets in the file system have no addresses.
+            if network(directive.argument(0)).is_none() && directive.argument(0) != "unix:" {
+                notes.add(directive, "left out: it is not a network");
+            }
+        }
+        let networks = networks(&given);
         let header = scope.last("real_ip_header").map(|it| it.argument(0));
         let header = header.unwrap_or("X-Real-IP").to_ascii_lowercase();
         let recursive = scope.last("real_ip_recursive");
@@ -54,6 +60,15 @@ impl RealIp {
         }
         Some(keys.inline())
     }
+}
+
+/// Those of the directives that are networks, as values of TOML.
+pub(super) fn networks(given: &[&Directive]) -> Vec<String> {
+    let given = given.iter().map(|it| it.argument(0));
+    given
+        .filter(|it| network(it).is_some())
+        .map(quoted)
+        .collect()
 }
 
 /// Whether the client at a place is not whom a listener knows as such.

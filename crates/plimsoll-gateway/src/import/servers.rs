@@ -84,7 +84,7 @@ pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut 
             notes.left_out(directive);
         }
     }
-    let real_ip = RealIp::of(outer);
+    let real_ip = RealIp::of(outer, notes);
     let mut upstreams = Upstreams::read(outer, notes);
     let mut listeners = BTreeMap::new();
     let blocks = outer.iter().filter(|it| it.name == "server");

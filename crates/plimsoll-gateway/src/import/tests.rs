@@ -390,6 +390,13 @@ fn proxies_in_front_of_all_servers_are_keys_of_the_listeners() {
     ] {
         check(&of(real_ip), &["address = \":80\"\n", key, allow], &[]);
     }
+    let named = of("set_real_ip_from proxy.example; set_real_ip_from 10.0.0.1;");
+    let key = "trusted_proxies = { networks = [\"10.0.0.1\"], header = \"x-real-ip\" }\n";
+    check(
+        &named,
+        &[key],
+        &["set_real_ip_from: left out: it is not a network"],
+    );
     let with_header = of("set_real_ip_from 10.0.0.1; real_ip_header proxy_protocol;");
     let with_header = with_header.replace("listen 80", "listen 80 proxy_protocol");
     check(&with_header, &["proxied_by = [\"10.0.0.1\"]\n", allow], &[]);

@@ -80,6 +80,56 @@ fn an_adaptive_limit_lets_requests_through() {
 }
 
 #[test]
+fn an_adaptive_limit_never_lets_more_through_than_its_maximum() {
+    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
+    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let keys = "concurrency = { adaptive = true, min = 1, max = 2, queue = 1, wait = \"1h\" }";
+    let gateway = gateway(&[&origin], keys);
+    let address = gateway.address();
+    // Two at the server and one in the queue; whoever comes next sees that by a 503.
+    let held = [(); 3].map(|()| thread::spawn(move || get(address, "/").status));
+    eventually(|| gateway.open_connections() >= 3);
+    eventually(|| get(address, "/").status == 503);
+    assert!(
+        (1..=2).contains(&origin.requests()),
+        "{}",
+        origin.requests()
+    );
+    origin.release();
+    for one in held {
+        assert!([200, 503].contains(&one.join().unwrap()));
+    }
+}
+
+#[test]
+fn the_time_in_the_queue_is_not_that_of_the_server() {
+    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
+    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let silent = Origin::silent();
+    let served = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+        [[route]]\npath = \"/patient\"\nproxy = {{ to = \"all\", response_timeout = \"1h\" }}\n\
+        [[route]]\npath = \"/queued\"\nproxy = {{ to = \"all\", response_timeout = \"100ms\" }}\n\
+        [[route]]\npath = \"/silent\"\nproxy = {{ to = \"{}\", response_timeout = \"100ms\", retry = false }}\n\
+        [upstream.all]\nservers = \"{}\"\nretry = false\nconcurrency = {{ requests = 1, queue = 1, wait = \"1h\" }}\n",
+        silent.url("").trim_end_matches('/'),
+        origin.url("").trim_end_matches('/'),
+    ));
+    let address = served.address();
+    let first = thread::spawn(move || get(address, "/patient").status);
+    eventually(|| origin.requests() == 1);
+    let second = thread::spawn(move || get(address, "/queued").status);
+    eventually(|| served.open_connections() == 2);
+    // Whether it waits by now is seen by the next one alone.
+    eventually(|| get(address, "/patient").status == 503);
+    // These begin later and have the same limit, so that much has passed by then.
+    assert_eq!(get(address, "/silent").status, 504);
+    origin.release();
+    assert_eq!(first.join().unwrap(), 200);
+    assert_eq!(second.join().unwrap(), 200);
+}
+
+#[test]
 fn a_breaker_opens_after_failures_and_closes_once_the_server_recovers() {
     let is_down = Arc::new(AtomicBool::new(true));
     let state = Arc::clone(&is_down);
