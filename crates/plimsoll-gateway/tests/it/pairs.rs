@@ -414,8 +414,8 @@ fn every_pair_holds_back_a_side_whose_other_one_does_not_read() {
             assert_eq!(exchange.final_head().await.unwrap().status, 200, "{name}");
             let taken = until_still(&FLOODED, before, gateway).await;
             assert!(taken < MOST_TAKEN, "{name}: {taken}");
-            let held = peak(gateway);
-            assert!(held < MOST_HELD, "{name}: {held}");
+            let before = peak(gateway);
+            assert!(before < MOST_HELD, "{name}: {before}");
             drop(exchange);
             // A server that does not read.
             peak(gateway);
@@ -429,8 +429,8 @@ fn every_pair_holds_back_a_side_whose_other_one_does_not_read() {
                 taken = until_still(&UPLOADED, before, gateway) => taken,
             };
             assert!(taken < MOST_TAKEN, "{name}: {taken}");
-            let held = peak(gateway);
-            assert!(held < MOST_HELD, "{name}: {held}");
+            let before = peak(gateway);
+            assert!(before < MOST_HELD, "{name}: {before}");
         });
     }
 }
