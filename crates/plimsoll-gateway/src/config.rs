@@ -10,6 +10,8 @@ mod proxy;
 
 mod rules;
 
+mod servers;
+
 mod traces;
 
 mod upstream;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use plimsoll_server::config::{ActionKind, SectionContext, SectionKind, Value};
 
 pub use self::layer4::LISTENS;
-pub(crate) use self::upstream::read_servers;
+pub(crate) use self::servers::read as read_servers;
 
 use crate::admin;
 use crate::figures::GatewayFigures;

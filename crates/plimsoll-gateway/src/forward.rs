@@ -98,7 +98,6 @@ struct Forwarder {
 }
 
 /// Deadlines of a route that has other time limits than its upstream.
-#[derive(Default)]
 struct RouteDeadlines {
     response: Option<Rc<Deadlines>>,
     idle: Option<Rc<Deadlines>>,

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use plimsoll_server::StreamError;
 
-/// A response whose content passes to the client; what was kept is handed over at its end.
+/// A response whose content passes to the client; what was kept of it is handed over at its end.
 pub(super) struct Kept {
     inner: Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
     /// Absent once it is handed over or given up.
@@ -18,16 +18,17 @@ struct Keeping {
     content: BytesMut,
     /// Bytes that may be kept.
     limit: usize,
-    store: Box<dyn FnOnce(Bytes)>,
+    store: Box<dyn FnOnce(Option<Bytes>)>,
 }
 
 impl Kept {
     /// - `limit`: bytes beyond which the content is not kept.
-    /// - `store`: gets all of it once it has passed.
+    /// - `store`: gets all of it once it has passed, or nothing as soon as it is known that it cannot be kept. Not called if it
+    ///   breaks off.
     pub(super) fn new(
         inner: Pin<Box<dyn Body<Data = Bytes, Error = StreamError>>>,
         limit: usize,
-        store: impl FnOnce(Bytes) + 'static,
+        store: impl FnOnce(Option<Bytes>) + 'static,
     ) -> Self {
         Self {
             inner,
@@ -52,13 +53,17 @@ impl Kept {
                 }
             }
             // Too long, or trailers, which would be lost.
-            _ => self.keeping = None,
+            _ => {
+                if let Some(keeping) = self.keeping.take() {
+                    (keeping.store)(None);
+                }
+            }
         }
     }
 
     fn finish(&mut self) {
         if let Some(keeping) = self.keeping.take() {
-            (keeping.store)(keeping.content.freeze());
+            (keeping.store)(Some(keeping.content.freeze()));
         }
     }
 }
@@ -88,5 +93,57 @@ impl Body for Kept {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+    use std::rc::Rc;
+
+    use http::HeaderMap;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    struct Frames(VecDeque<Result<Frame<Bytes>, StreamError>>);
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = StreamError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+            Poll::Ready(self.0.pop_front())
+        }
+    }
+
+    /// What becomes of content of these frames, of which five bytes may be kept: nothing if it is not handed over.
+    fn kept(frames: Vec<Result<Frame<Bytes>, StreamError>>) -> Option<Option<Bytes>> {
+        let seen = Rc::new(RefCell::new(None));
+        let noted = Rc::clone(&seen);
+        let mut kept = Kept::new(Box::pin(Frames(frames.into())), 5, move |content| {
+            assert_eq!(noted.replace(Some(content)), None, "once");
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async { while let Some(Ok(_)) = kept.frame().await {} });
+        seen.take()
+    }
+
+    #[test]
+    fn content_is_handed_over_whole_or_given_up_at_once() {
+        let data = |text: &'static str| Ok(Frame::data(Bytes::from_static(text.as_bytes())));
+        let trailers = || Ok(Frame::trailers(HeaderMap::new()));
+        let whole = |text: &'static str| Some(Some(Bytes::from_static(text.as_bytes())));
+        assert_eq!(kept(vec![]), whole(""));
+        assert_eq!(kept(vec![data("ab"), data("cde")]), whole("abcde"));
+        assert_eq!(kept(vec![data("ab"), data("cdef"), data("g")]), Some(None));
+        assert_eq!(kept(vec![data("ab"), trailers()]), Some(None));
+        assert_eq!(kept(vec![data("ab"), Err("cut".into())]), None);
     }
 }

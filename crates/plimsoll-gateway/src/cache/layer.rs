@@ -329,26 +329,30 @@ impl Fetching {
             );
         }
         let (store, key, request) = (Arc::clone(&plan.store), Arc::clone(key), fields.clone());
-        let put = move |content| {
-            if let Some(entry) = make(content) {
-                store.insert(&key, &request, entry);
+        let received = times.received;
+        let put = move |content: Option<Bytes>| {
+            match content.map(make) {
+                Some(Some(entry)) => store.insert(&key, &request, entry),
+                Some(None) => {}
+                // Those that wait for it need not do so again.
+                None => store.note_not_stored(&key, received),
             }
             drop(flight);
         };
         let body = match response.take_body() {
             ResponseBody::Stream(body) if body.is_end_stream() => {
-                put(Bytes::new());
+                put(Some(Bytes::new()));
                 ResponseBody::Stream(body)
             }
             ResponseBody::Stream(body) => {
                 ResponseBody::Stream(Box::pin(Kept::new(body, plan.most_content, put)))
             }
             ResponseBody::Bytes(content) => {
-                put(content.clone());
+                put(Some(content.clone()));
                 ResponseBody::Bytes(content)
             }
             body @ (ResponseBody::Empty | ResponseBody::Announced(_)) => {
-                put(Bytes::new());
+                put(Some(Bytes::new()));
                 body
             }
             body @ ResponseBody::File(_) => body,

@@ -10,7 +10,7 @@ use plimsoll_server::{DatagramHandler, QuicPlan, Serves, StreamHandler, WorkerCo
 use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};
 use plimsoll_wire::{ProxyProtocol, RetryKey};
 
-use super::{Upstreams, upstream};
+use super::{Upstreams, servers, upstream};
 use crate::figures::GatewayFigures;
 use crate::layer4::{
     DatagramPlan, FlowLimits, QuicHandler, RelayedQuicHandler, RelayedQuicPlan, ServerIds,
@@ -448,7 +448,7 @@ fn target(
     let text = as_text(value)?;
     let scheme = transport.scheme().unwrap_or_default();
     if text.contains("://") {
-        let Some(raw) = upstream::raw_endpoint(text) else {
+        let Some(raw) = servers::raw_endpoint(text) else {
             return value.wrong(format!("`{text}` is not a URL of {scheme}://"));
         };
         let (given, endpoint) = value.check(raw)?;
@@ -461,13 +461,7 @@ fn target(
             notices: listened.notices.clone(),
             ..UpstreamOptions::default()
         };
-        let server = ServerPlan {
-            endpoint,
-            transport,
-            weight: 1,
-            zone: None,
-            is_backup: false,
-        };
+        let server = ServerPlan::new(transport, endpoint);
         let plan = value.check(UpstreamPlan::new(text, vec![server], options))?;
         return Some(Arc::new(plan));
     }

@@ -8,7 +8,7 @@ use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
 use plimsoll_server::{Action, MakeAction, WorkerContext};
 
 use super::traces::Traces;
-use super::{Upstreams, cache, rules, upstream};
+use super::{Upstreams, cache, rules, servers, upstream};
 use crate::cache::{CachePlan, Cached};
 use crate::figures::GatewayFigures;
 use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, Template};
@@ -271,7 +271,7 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValu
 /// The path of a URL, which comes before those of requests.
 pub(super) fn base_of(target: &str) -> String {
     let endpoint = is_url(target)
-        .then(|| upstream::http_endpoint(target).ok())
+        .then(|| servers::http_endpoint(target).ok())
         .flatten();
     endpoint.map_or(String::new(), |endpoint| {
         endpoint.path_and_query().trim_end_matches('/').to_owned()
@@ -280,7 +280,7 @@ pub(super) fn base_of(target: &str) -> String {
 
 /// Whether a target is a server rather than the name of an upstream.
 fn is_url(target: &str) -> bool {
-    target.contains("://") || target.starts_with(upstream::UNIX_SOCKET)
+    target.contains("://") || target.starts_with(servers::UNIX_SOCKET)
 }
 
 /// The upstream of that name, or one of its own for a URL.
@@ -313,7 +313,7 @@ pub(super) fn upstream_of(
         };
         return value.wrong_with(format!("there is no upstream `{target}`"), Some(hint));
     }
-    let endpoint = value.check(upstream::http_endpoint(target))?;
+    let endpoint = value.check(servers::http_endpoint(target))?;
     if endpoint.path_and_query().contains('?') {
         return value.wrong("has a query; that of each request is forwarded");
     }
@@ -336,13 +336,7 @@ pub(super) fn upstream_of(
         }
         None => UpstreamOptions::default(),
     };
-    let server = ServerPlan {
-        endpoint,
-        transport: Transport::Http,
-        weight: 1,
-        zone: None,
-        is_backup: false,
-    };
+    let server = ServerPlan::new(Transport::Http, endpoint);
     let plan = value.check(UpstreamPlan::new(&server.name(), vec![server], options))?;
     Some(Arc::new(plan))
 }

@@ -1,24 +1,20 @@
 //! One `[upstream.NAME]`.
 
-use std::collections::HashSet;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use http::{HeaderName, StatusCode};
-use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{PoolOptions, Speaks};
-use plimsoll_model::document::Document;
 use plimsoll_server::Notices;
 use plimsoll_server::config::{ConfigProblem, SectionContext, Table, Value, as_text};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
+use super::servers;
 use crate::balance::Balance;
 use crate::upstream::{
     Bounds, BreakerPlan, ConcurrencyPlan, Discovery, Ejection, HealthCheck, HealthKind, KeySource,
-    Limit, RetryCondition, RetryPolicy, ServerPlan, Timeouts, Transport, UpstreamOptions,
-    UpstreamPlan,
+    Limit, RetryCondition, RetryPolicy, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
 };
 
 /// The upstream; `None` if anything in its table is wrong.
@@ -32,10 +28,10 @@ pub(super) fn compile(
     let mut discovery = Discovery::Fixed;
     let servers = match (servers, file) {
         (Some(_), Some(file)) => file.wrong("`servers` are given too"),
-        (Some(servers), None) => self::servers(servers),
+        (Some(servers), None) => servers::compile(servers),
         (None, Some(file)) => as_text(&file).and_then(|file_name| {
             let path = context.directory.join(file_name);
-            let read = read_servers(&path).map_err(|problems| first(&path, &problems));
+            let read = servers::read(&path).map_err(|problems| first(&path, &problems));
             discovery = Discovery::File(path);
             file.check(read)
         }),
@@ -87,9 +83,6 @@ pub(super) fn compile(
     }
 }
 
-/// What the address of a server at a Unix socket begins with, as that of a listener does.
-pub(super) const UNIX_SOCKET: &str = "unix:";
-
 /// Keys that mean something for HTTP alone.
 const OF_REQUESTS: [&str; 15] = [
     "sticky",
@@ -109,156 +102,10 @@ const OF_REQUESTS: [&str; 15] = [
     "breaker",
 ];
 
-/// The servers of a file: `servers = […]`, as in the configuration.
-pub(crate) fn read_servers(path: &Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>> {
-    let whole = |message: String| {
-        vec![ConfigProblem {
-            line: 1,
-            column: 1,
-            key: String::new(),
-            message,
-            hint: None,
-        }]
-    };
-    let text =
-        fs::read_to_string(path).map_err(|error| whole(format!("cannot read it: {error}")))?;
-    let mut document = Document::parse(&text);
-    let mut root = document.root();
-    let servers = root.take("servers");
-    if servers.is_none() {
-        root.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
-    }
-    let servers = servers.and_then(self::servers);
-    root.finish();
-    let problems = document.into_problems();
-    match servers {
-        Some(servers) if problems.is_empty() && !servers.is_empty() => Ok(servers),
-        _ if problems.is_empty() => Err(whole("there is no server".to_owned())),
-        _ => Err(problems),
-    }
-}
-
 fn first(path: &Path, problems: &[ConfigProblem]) -> String {
     let first = problems.first();
     let (line, problem) = first.map_or((1, String::new()), |it| (it.line, it.to_string()));
     format!("{}:{line}: {problem}", path.display())
-}
-
-/// URLs, or tables with `url` and `weight`.
-fn servers(value: Value<'_>) -> Option<Vec<ServerPlan>> {
-    let mut known = HashSet::new();
-    let mut is_whole = true;
-    let mut servers = Vec::new();
-    let elements = value.elements();
-    for element in elements {
-        let server = server(element, &mut known);
-        is_whole &= server.is_some();
-        servers.extend(server);
-    }
-    is_whole.then_some(servers)
-}
-
-fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
-    if !value.is_table() {
-        return endpoint(&value, known).map(|(transport, endpoint)| ServerPlan {
-            endpoint,
-            transport,
-            weight: 1,
-            zone: None,
-            is_backup: false,
-        });
-    }
-    let mut table = value.table()?;
-    let url = table.take("url");
-    if url.is_none() {
-        table.missing("url", "such as url = \"http://10.0.0.1:8080\"");
-    }
-    let endpoint = url.and_then(|url| endpoint(&url, known));
-    // 0 drains a server: it is kept, checked and shown, and gets no requests.
-    let weight = table.count("weight", 0..=1000);
-    let zone = table.text("zone");
-    let is_backup = table.boolean("backup").unwrap_or(false);
-    table.finish();
-    let (transport, endpoint) = endpoint?;
-    Some(ServerPlan {
-        endpoint,
-        transport,
-        weight: weight.map_or(1, |weight| u32::try_from(weight).unwrap_or(1)),
-        zone,
-        is_backup,
-    })
-}
-
-/// Address of a `tcp://` or `udp://` target; HTTP has URLs.
-pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), String>> {
-    let (transport, rest) = if let Some(rest) = text.strip_prefix("tcp://") {
-        (Transport::Tcp, rest)
-    } else {
-        (Transport::Udp, text.strip_prefix("udp://")?)
-    };
-    let port = rest
-        .rsplit_once(':')
-        .map(|(_, port)| port.trim_end_matches('/'));
-    let has_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    if !has_port {
-        let scheme = transport.scheme().unwrap_or_default();
-        return Some(Err(format!(
-            "`{text}` needs a port, such as {scheme}://10.0.0.1:5432"
-        )));
-    }
-    let endpoint = Endpoint::parse(&format!("http://{rest}"));
-    Some(endpoint.map_or_else(
-        |error| Err(error.to_string()),
-        |endpoint| Ok((transport, endpoint)),
-    ))
-}
-
-/// A URL, or `unix:` with the path of a socket.
-pub(super) fn http_endpoint(text: &str) -> Result<Endpoint, String> {
-    let Some(path) = text.strip_prefix(UNIX_SOCKET) else {
-        return Endpoint::parse(text).map_err(|error| error.to_string());
-    };
-    if !path.starts_with('/') {
-        return Err(format!(
-            "`{text}` needs a whole path, such as unix:/run/app.sock"
-        ));
-    }
-    Ok(Endpoint::unix_socket(path.into()))
-}
-
-/// The origin of a server.
-fn endpoint(value: &Value<'_>, known: &mut HashSet<String>) -> Option<(Transport, Endpoint)> {
-    let text = as_text(value)?;
-    let (transport, endpoint) = match raw_endpoint(text) {
-        Some(raw) => value.check(raw)?,
-        None => (Transport::Http, value.check(http_endpoint(text))?),
-    };
-    if endpoint.path_and_query() != "/" {
-        return value.wrong_with(
-            "a server is a scheme, a host and a port, without a path",
-            Some("change paths in the route: proxy = { to = NAME, path = \"/prefix\" }".into()),
-        );
-    }
-    if endpoint.credentials().is_some() {
-        return value.wrong_with(
-            "the URL has a user, who would be lost",
-            Some("set the field in the route: proxy = { to = NAME, headers = { authorization = … } }".into()),
-        );
-    }
-    let origin = ServerPlan {
-        endpoint,
-        transport,
-        weight: 1,
-        zone: None,
-        is_backup: false,
-    };
-    if !known.insert(origin.name()) {
-        return value.wrong_with(
-            "the server is given twice",
-            Some("give it a weight: { url = …, weight = 2 }".into()),
-        );
-    }
-    Some((transport, origin.endpoint))
 }
 
 /// Datagrams of one client belong together.

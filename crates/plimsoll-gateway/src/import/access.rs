@@ -2,9 +2,8 @@
 //!
 //! A rule that cannot be translated denies access.
 
-use std::net::IpAddr;
-
 use ipnet::IpNet;
+use plimsoll_server::config::network;
 
 use super::Notes;
 use super::nginx::Directive;
@@ -123,12 +122,6 @@ fn clients(scope: &Scope<'_>) -> Clients {
         }
     }
     Clients::At(keys)
-}
-
-/// A network, of which a single address is one.
-pub(super) fn network(text: &str) -> Option<IpNet> {
-    let address = text.parse::<IpAddr>().map(IpNet::from);
-    text.parse().ok().or(address.ok())
 }
 
 /// The key `auth` of a location with `auth_request`; false if it cannot be translated.

@@ -3,8 +3,9 @@
 //! Those of `http` become keys of every listener. A server or location with its own shares its listener with others, so they are
 //! not translated there.
 
+use plimsoll_server::config::network;
+
 use super::Notes;
-use super::access::network;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
@@ -23,8 +24,7 @@ impl RealIp {
         let scope = Scope::new(outer);
         let given = scope.all("set_real_ip_from");
         for directive in &given {
-            // Proxies at sockets in the file system have no addresses.
-            if network(directive.argument(0)).is_none() && directive.argument(0) != "unix:" {
+            if network(directive.argument(0)).is_none() {
                 notes.add(directive, "left out: it is not a network");
             }
         }

@@ -73,6 +73,17 @@ pub(crate) enum Discovery {
 }
 
 impl ServerPlan {
+    /// One with a share like others'.
+    pub(crate) const fn new(transport: Transport, endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            transport,
+            weight: 1,
+            zone: None,
+            is_backup: false,
+        }
+    }
+
     /// Scheme, host and port, with the address if it is one of several; or its socket.
     pub(crate) fn name(&self) -> String {
         let endpoint = &self.endpoint;

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -18,7 +17,7 @@ use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Speaks};
 use plimsoll_server::config::ActionKind;
 use plimsoll_server::{Action, Answer, Request, Response, ResponseBody, WorkerContext};
-use plimsoll_testkit::{Origin, Script};
+use plimsoll_testkit::{Origin, Script, until};
 
 use crate::client::{get, pool, post, run_local};
 use crate::hostile::{MOST_HELD, peak};
@@ -278,13 +277,6 @@ impl Action for Watch {
                 .fetch_add(u64::from(has_content), Ordering::SeqCst);
             pending().await
         })
-    }
-}
-
-/// Waits until it is so, while the tasks of the client go on.
-async fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 use crate::config::document::{Table, Value, as_text};
 use crate::engine::address::Address;
@@ -19,12 +19,24 @@ pub(super) fn address(table: &mut Table<'_>) -> Option<Address> {
     value.check(as_text(&value)?.parse::<Address>())
 }
 
-/// A list of networks, of which a single address is one.
-pub fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
-    let network = |text: &str| {
-        let address = text.parse::<IpAddr>().map(IpNet::from);
-        text.parse::<IpNet>().ok().or(address.ok())
+/// A network such as `10.0.0.0/8`, of which a single address is one. Addresses of clients are compared in their own form, so an
+/// IPv4 network in IPv6's form is the IPv4 network.
+pub fn network(text: &str) -> Option<IpNet> {
+    let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
+    let network = text.parse().ok().or_else(address)?;
+    let IpNet::V6(wide) = network else {
+        return Some(network);
     };
+    let length = wide.prefix_len().checked_sub(96);
+    let mapped = length.zip(wide.addr().to_ipv4_mapped());
+    match mapped {
+        Some((length, address)) => Ipv4Net::new(address, length).ok().map(IpNet::V4),
+        None => Some(network),
+    }
+}
+
+/// A list of [networks](network).
+pub fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
     let texts = value.texts_with(|text| {
         let is_network = network(text).is_some();
         (!is_network).then(|| format!("`{text}` is not a network, such as 10.0.0.0/8"))
@@ -55,6 +67,12 @@ pub(super) fn check_http(
     for (key, is_wrong, reason) in [
         ("tls", is_unix, "it does not leave the machine"),
         ("proxied_by", is_unix, "clients have no addresses there"),
+        (
+            "trusted_proxies",
+            is_unix,
+            "clients have no addresses there",
+        ),
+        ("addresses", is_unix, "clients have no addresses there"),
         (
             "http3",
             has_http3 && address.port().is_none(),
@@ -105,5 +123,29 @@ fn check_others(
             format!("{address} is listened on already"),
             Some("each address is listened on once".to_owned()),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_written_in_several_ways() {
+        for (text, expected) in [
+            ("10.0.0.0/8", Some("10.0.0.0/8")),
+            ("10.0.0.1", Some("10.0.0.1/32")),
+            ("::1", Some("::1/128")),
+            ("::ffff:10.0.0.0/104", Some("10.0.0.0/8")),
+            ("::ffff:10.0.0.1", Some("10.0.0.1/32")),
+            ("::/0", Some("::/0")),
+            ("::ffff:10.0.0.0/95", Some("::ffff:10.0.0.0/95")),
+            ("10.0.0.0/33", None),
+            ("example.org", None),
+            ("", None),
+        ] {
+            let expected = expected.map(|it| it.parse().unwrap());
+            assert_eq!(network(text), expected, "{text}");
+        }
     }
 }

@@ -271,9 +271,19 @@ fn addresses(value: Value<'_>) -> Option<Addresses> {
             "such as allow = [\"10.0.0.0/8\"], or deny = [\"192.0.2.7\"]",
         );
     }
+    let mut list = |key: &str, value: Option<Value<'_>>| {
+        let Some(value) = value else {
+            return Some(Vec::new());
+        };
+        let networks = networks(value)?;
+        if networks.is_empty() {
+            // Without networks everybody would be let in.
+            table.wrong(format!("`{key}` names no network"), None);
+        }
+        Some(networks)
+    };
+    let (allow, deny) = (list("allow", allow), list("deny", deny));
     table.finish();
-    let list = |value: Option<Value<'_>>| value.map_or(Some(Vec::new()), networks);
-    let (allow, deny) = (list(allow), list(deny));
     Some(Addresses::new(&allow?, &deny?))
 }
 

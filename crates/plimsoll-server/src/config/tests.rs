@@ -233,7 +233,7 @@ echo = {}
 [[route]]
 basic_auth = { file = "none" }
 rate_limit = { requests = 0 }
-addresses = { deny = ["10.0.0.0/33"], alow = "::1" }
+addresses = { deny = ["10.0.0.0/33"], alow = "::1", allow = [] }
 echo = {}
 "#;
     assert_eq!(
@@ -255,6 +255,7 @@ echo = {}
          12:20: route[1].cors.methods: `put` is not a method, such as PUT\n\
          15:23: route[2].basic_auth.file: cannot read /nonexistent/none: No such file or directory (os error 2)\n\
          16:27: route[2].rate_limit.requests: must be a whole number from 1 to 10000000\n\
+         17:13: route[2].addresses: `allow` names no network\n\
          17:23: route[2].addresses.deny: `10.0.0.0/33` is not a network, such as 10.0.0.0/8\n\
          17:39: route[2].addresses.alow: unknown key (did you mean `allow`?)\n"
     );
