@@ -1,0 +1,139 @@
+//! Who may use a location: rules on addresses, proxies in front, authorization.
+
+use super::check;
+
+#[test]
+fn what_is_closed_stays_closed() {
+    check(
+        r"
+        upstream sso { server 10.0.0.9:9091; }
+        server {
+            listen 80;
+            set_real_ip_from 10.0.0.0/8;
+            set_real_ip_from unix:;
+            real_ip_header X-Forwarded-For;
+            location = /check { internal; proxy_pass http://sso/api/verify; }
+            location = /plain-check { proxy_pass http://10.0.0.8; }
+            location /app/ {
+                auth_request /check;
+                auth_request_set $user $upstream_http_remote_user;
+                proxy_set_header Remote-User $user;
+                proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+                proxy_pass http://127.0.0.1:1;
+            }
+            location /other/ { auth_request /plain-check; proxy_pass http://127.0.0.1:2; }
+            location /lost/ { auth_request /nowhere; proxy_pass http://127.0.0.1:3; }
+            location /files/ { auth_request /check; alias /srv/; }
+            location /office/ { allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:4; }
+            location /blocked/ { deny 192.0.2.1; proxy_pass http://127.0.0.1:5; }
+            location /either/ {
+                satisfy any; allow 10.0.0.0/8; deny all;
+                auth_basic x; auth_basic_user_file /etc/htpasswd;
+                proxy_pass http://127.0.0.1:6;
+            }
+            location /read/ { limit_except GET HEAD { deny all; } proxy_pass http://127.0.0.1:7; }
+        }
+        ",
+        &[
+            "path = \"/check\"\nrespond = { status = 404",
+            "prefix = \"/blocked/\"\nrespond = { status = 403",
+            "prefix = \"/office/\"\nrespond = { status = 403",
+            "prefix = \"/either/\"\nproxy = { to = \"http://127.0.0.1:6\"",
+            "basic_auth",
+            "prefix = \"/other/\"\nproxy = { auth = { to = \"http://10.0.0.8/plain-check\" }",
+            "prefix = \"/files/\"\nrespond = { status = 403",
+            "prefix = \"/lost/\"\nrespond = { status = 403",
+            "prefix = \"/read/\"\nmethod = [\"GET\", \"HEAD\"]\nproxy",
+            "prefix = \"/read/\"\nrespond = { status = 403",
+            "prefix = \"/app/\"\nproxy = { auth = { to = \"sso\", path = \"/api/verify\", copy = [\"remote-user\"] }",
+            "forwarded = \"x\", trust = [\"10.0.0.0/8\"]",
+        ],
+        &[
+            "auth_request: the service gets the fields of the request",
+            "auth_request: the service gets the fields of the request",
+            "auth_request: responds with 403: `/nowhere` does not forward",
+            "auth_request: responds with 403: a service authorizes requests that are forwarded",
+            "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
+            "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
+            "deny: every client needs the password",
+            "auth_basic_user_file: passwords have to be hashed",
+            "set_real_ip_from: left out: `trust` goes with",
+        ],
+    );
+}
+
+#[test]
+fn proxies_in_front_of_all_servers_are_keys_of_the_listeners() {
+    let servers = "server {
+        listen 80;
+        location / { allow 192.0.2.0/24; deny all; proxy_pass http://127.0.0.1:1; }
+    }";
+    let of = |real_ip: &str| format!("http {{ {real_ip} {servers} }}");
+    let allow = "[[route]]\nprefix = \"/\"\naddresses = { allow = [\"192.0.2.0/24\"] }\n";
+    for (real_ip, key) in [
+        (
+            "set_real_ip_from 10.0.0.0/8; set_real_ip_from unix:; real_ip_header X-Forwarded-For; real_ip_recursive on;",
+            "trusted_proxies = [\"10.0.0.0/8\"]\n",
+        ),
+        (
+            "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For;",
+            "trusted_proxies = { networks = [\"10.0.0.0/8\"], recursive = false }\n",
+        ),
+        (
+            "set_real_ip_from 10.0.0.0/8;",
+            "trusted_proxies = { networks = [\"10.0.0.0/8\"], header = \"x-real-ip\" }\n",
+        ),
+    ] {
+        let is_socket = real_ip.contains("unix:");
+        let notes: &[&str] = if is_socket {
+            &["set_real_ip_from: left out: it is not a network"]
+        } else {
+            &[]
+        };
+        check(&of(real_ip), &["address = \":80\"\n", key, allow], notes);
+    }
+    let named = of("set_real_ip_from proxy.example; set_real_ip_from 10.0.0.1;");
+    let key = "trusted_proxies = { networks = [\"10.0.0.1\"], header = \"x-real-ip\" }\n";
+    check(
+        &named,
+        &[key],
+        &["set_real_ip_from: left out: it is not a network"],
+    );
+    let with_header = of("set_real_ip_from 10.0.0.1; real_ip_header proxy_protocol;");
+    let with_header = with_header.replace("listen 80", "listen 80 proxy_protocol");
+    check(&with_header, &["proxied_by = [\"10.0.0.1\"]\n", allow], &[]);
+}
+
+#[test]
+fn rules_on_addresses_keep_their_order_of_precedence() {
+    check(
+        r"
+        server {
+            listen 80;
+            location /office/ { allow 10.0.0.0/8; deny all; proxy_request_buffering on; proxy_pass http://127.0.0.1:1; }
+            location /blocked/ { deny 192.0.2.1; proxy_pass http://127.0.0.1:2; }
+            location /inner/ {
+                allow 10.1.0.0/16; deny 10.1.2.0/24; deny 10.0.0.0/8; allow 2001:db8::1;
+                proxy_pass http://127.0.0.1:3;
+            }
+            location /open/ { allow 10.0.0.0/8; proxy_pass http://unix:/run/app.sock; }
+            location /moved/ { proxy_pass http://unix:/run/app.sock:/new/; }
+            location /never/ { deny 10.0.0.0/8; allow 10.1.0.0/16; deny all; proxy_pass http://127.0.0.1:5; }
+            location /wrong/ { allow office; deny all; proxy_pass http://127.0.0.1:6; }
+        }
+        ",
+        &[
+            "prefix = \"/blocked/\"\naddresses = { deny = [\"192.0.2.1/32\"] }\nproxy",
+            "prefix = \"/office/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nproxy",
+            "prefix = \"/inner/\"\naddresses = { allow = [\"10.1.0.0/16\", \"2001:db8::1/128\", \"0.0.0.0/0\", \"::/0\"], deny = [\"10.0.0.0/8\"] }\nproxy",
+            "prefix = \"/moved/\"\nproxy = { to = \"unix:/run/app.sock\", strip = true, path = \"/new\", host = \"localhost\"",
+            "prefix = \"/never/\"\nrespond = { status = 403",
+            "prefix = \"/wrong/\"\nrespond = { status = 403",
+            "prefix = \"/open/\"\nproxy = { to = \"unix:/run/app.sock\", host = \"localhost\"",
+        ],
+        &[
+            "proxy_request_buffering: left out: content is forwarded as it comes",
+            "deny: responds with 403 to every client: the rule names no network",
+        ],
+    );
+}
