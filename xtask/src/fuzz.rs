@@ -1,7 +1,9 @@
 //! `cargo xtask fuzz`: run all fuzz targets, each as long as it still grows coverage, until a number of executions is reached.
 //!
 //! A run can stop at any time and be resumed: corpora lie under `fuzz/corpus`, and the executions so far in `fuzz/executions.json`.
-//! At the end each corpus is minimised and stored under `fuzz/seeds`, so a later run starts from it on any machine.
+//! With `--write` each corpus is minimised and packed, so a later run starts from it on any machine.
+
+mod corpora;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
-    /// Minimise the corpora into fuzz/seeds and write the counts into docs/conformance.md
+    /// Minimise the corpora, pack them into fuzz/corpus/TARGET.tar.zst and write the counts into docs/conformance.md
     #[arg(long)]
     write: bool,
 }
@@ -79,11 +81,15 @@ const END: &str = "<!-- fuzz: end -->";
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let folder = root.join("fuzz");
     install(root)?;
+    corpora::install(root)?;
     step::run(
         &folder,
         &mut cargo(&["fuzz", "build", "--sanitizer", "none"]),
     )?;
     let targets = targets(&folder, &arguments.only)?;
+    for target in &targets {
+        corpora::unpack(&folder, target)?;
+    }
     let state = folder.join("executions.json");
     let mut tallies = read(&state)?;
     let jobs = arguments
@@ -220,16 +226,10 @@ fn all(
 
 /// Runs one target.
 fn one(folder: &Path, target: &str, length: Duration) -> Result<Slice, Failure> {
-    let corpus = folder.join("corpus").join(target);
     let artifacts = folder.join("artifacts").join(target);
-    for made in [&corpus, &artifacts] {
-        fs::create_dir_all(made).map_err(|error| error.to_string())?;
-    }
-    // A new target has no seeds yet, and libFuzzer fails if a folder does not exist.
-    let seeds = folder.join("seeds").join(target);
+    fs::create_dir_all(&artifacts).map_err(|error| error.to_string())?;
     let output = program(folder, target)
-        .arg(&corpus)
-        .args(seeds.is_dir().then_some(&seeds))
+        .args(inputs(folder, target))
         .arg(format!("-max_total_time={}", length.as_secs()))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(["-print_final_stats=1", "-timeout=10", "-rss_limit_mb=2048"])
@@ -262,27 +262,31 @@ fn slice(text: &str) -> Option<Slice> {
     })
 }
 
-/// Replaces the seeds of a target by the smallest set of inputs that has the coverage of corpus and seeds.
+/// Replaces the corpus of a target by the smallest set of inputs that has the coverage of corpus and seeds, and packs it.
 fn minimise(folder: &Path, target: &str) -> Outcome {
-    let (seeds, corpus) = (
-        folder.join("seeds").join(target),
-        folder.join("corpus").join(target),
-    );
-    if !corpus.is_dir() {
-        return Ok(());
-    }
-    fs::create_dir_all(&seeds).map_err(|error| error.to_string())?;
-    // Named seeds stay: each is a case that somebody had a reason for. What else covers something is added.
+    let minimised = folder.join("corpus").join(format!("{target}.minimised"));
+    // What a run that was interrupted left covers less.
+    fs::remove_dir_all(&minimised).ok();
+    fs::create_dir_all(&minimised).map_err(|error| error.to_string())?;
     let output = program(folder, target)
         .args(["-merge=1", "-timeout=10", "-rss_limit_mb=2048"])
-        .args([&seeds, &corpus])
+        .arg(&minimised)
+        .args(inputs(folder, target))
         .output()
         .map_err(|error| format!("cannot run `{target}`: {error}"))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(format!("the corpus of {target} could not be minimised").into())
+    if !output.status.success() {
+        return Err(format!("the corpus of {target} could not be minimised").into());
     }
+    corpora::replace(folder, target, &minimised)
+}
+
+/// The folders whose inputs a target starts from; libFuzzer writes new ones into the first.
+fn inputs(folder: &Path, target: &str) -> Vec<PathBuf> {
+    let seeds = folder.join("seeds").join(target);
+    let mut folders = vec![corpora::folder(folder, target)];
+    // A new target has no seeds yet, and libFuzzer fails if a folder does not exist.
+    folders.extend(seeds.is_dir().then_some(seeds));
+    folders
 }
 
 fn program(folder: &Path, target: &str) -> Command {

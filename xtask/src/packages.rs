@@ -83,6 +83,12 @@ pub(crate) const PYTHON: Package = Package {
     name: "python3-minimal",
 };
 
+/// What fuzzing found is packed by it.
+pub(crate) const ZSTD: Package = Package {
+    program: "zstd",
+    name: "zstd",
+};
+
 pub(crate) const NPM: Package = Package {
     program: "npm",
     name: "npm",

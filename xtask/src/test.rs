@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 /// Programs that tests run against.
-const NEEDED: [Package; 11] = [
+const NEEDED: [Package; 12] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
@@ -33,6 +33,7 @@ const NEEDED: [Package; 11] = [
     packages::NGTCP2,
     packages::OPENSSL,
     packages::STRACE,
+    packages::ZSTD,
 ];
 
 /// Runs the task.
