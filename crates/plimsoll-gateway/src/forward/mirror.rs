@@ -73,12 +73,16 @@ impl Mirror {
             ..Channel::default()
         }));
         let body = CopiedBody(Rc::clone(&channel));
+        let progress = Progress {
+            channel: Rc::clone(&channel),
+            seen: 0,
+        };
         self.active.set(self.active.get() + 1);
         let active = Active(Rc::clone(&self.active));
         let upstream = Rc::clone(&self.upstream);
         tokio::task::spawn_local(async move {
             let _active = active;
-            if exchange(&upstream, &head, body).await.is_none() {
+            if exchange(&upstream, &head, body, progress).await.is_none() {
                 upstream.count(Event::DroppedCopy);
             }
         });
@@ -96,13 +100,18 @@ impl Drop for Active {
 }
 
 /// Sends the copy and reads the response to its end; nothing if that fails or takes too long.
-async fn exchange(upstream: &Upstream, head: &CopiedHead, body: CopiedBody) -> Option<()> {
+async fn exchange(
+    upstream: &Upstream,
+    head: &CopiedHead,
+    body: CopiedBody,
+    mut progress: Progress,
+) -> Option<()> {
     let now = SystemClock.now();
     let server = upstream.choose(0, None, &[], now)?;
     let timeouts = &upstream.plan.options.timeouts;
     let destination = Rc::clone(server.destination());
     let using = server.begin(now);
-    let responded = tokio::time::timeout(timeouts.response, async {
+    let mut responded = Box::pin(async {
         let lease = destination.acquire().await.ok()?;
         let fields = Listed(&head.fields);
         let head = Head {
@@ -113,8 +122,18 @@ async fn exchange(upstream: &Upstream, head: &CopiedHead, body: CopiedBody) -> O
         let head = exchange.final_head().await.ok()?;
         Some((exchange, head.status))
     });
-    let Ok(Some((mut exchange, status))) = responded.await else {
-        using.failed();
+    // A slow upload is not the server's fault: while content goes on, or is waited for, the time begins anew.
+    let responded = loop {
+        match tokio::time::timeout(timeouts.response, &mut responded).await {
+            Ok(responded) => break responded,
+            Err(_) if progress.goes_on() => {}
+            Err(_) => break None,
+        }
+    };
+    let Some((mut exchange, status)) = responded else {
+        if !progress.is_left() {
+            using.failed();
+        }
         return None;
     };
     using.responded(status.as_u16(), SystemClock.now());
@@ -144,10 +163,35 @@ struct Channel {
     bytes: usize,
     /// Bytes that are still to be read, if they are known.
     left: Option<u64>,
+    /// Pieces that went on to the server.
+    taken: u64,
     is_ended: bool,
-    /// The content broke off, or came faster than it was taken.
-    is_broken: bool,
+    /// The content came faster than it was taken.
+    is_overrun: bool,
+    /// The client broke its content off.
+    is_left: bool,
     reader: Option<Waker>,
+}
+
+/// What has become of the content of a copy.
+struct Progress {
+    channel: Rc<RefCell<Channel>>,
+    seen: u64,
+}
+
+impl Progress {
+    /// Whether the server took something since this was asked last, or waits for the client.
+    fn goes_on(&mut self) -> bool {
+        let channel = self.channel.borrow();
+        let has_moved = std::mem::replace(&mut self.seen, channel.taken) != channel.taken;
+        let awaits_client = channel.reader.is_some() && !channel.is_ended;
+        has_moved || awaits_client
+    }
+
+    /// Whether the client broke its content off, which is no failure of the server.
+    fn is_left(&self) -> bool {
+        self.channel.borrow().is_left
+    }
 }
 
 /// Takes the content of a request for its copy. Dropped before the end it breaks the copy off.
@@ -158,11 +202,11 @@ impl CopySender {
     /// Gives a piece of content.
     pub(super) fn push(&self, piece: &Bytes) {
         let mut channel = self.0.borrow_mut();
-        if channel.is_broken {
+        if channel.is_overrun {
             return;
         }
         if channel.bytes + piece.len() > MOST_BYTES {
-            channel.is_broken = true;
+            channel.is_overrun = true;
             channel.pieces.clear();
         } else {
             channel.bytes += piece.len();
@@ -182,12 +226,16 @@ impl CopySender {
 impl Drop for CopySender {
     fn drop(&mut self) {
         let mut channel = self.0.borrow_mut();
-        channel.is_broken |= !channel.is_ended;
+        channel.is_left |= !channel.is_ended;
         channel.wake();
     }
 }
 
 impl Channel {
+    const fn is_broken(&self) -> bool {
+        self.is_overrun || self.is_left
+    }
+
     fn wake(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.wake();
@@ -207,11 +255,12 @@ impl Body for CopiedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let mut channel = self.0.borrow_mut();
-        if channel.is_broken {
+        if channel.is_broken() {
             return Poll::Ready(Some(Err(BodyError::Closed)));
         }
         if let Some(piece) = channel.pieces.pop_front() {
             channel.bytes -= piece.len();
+            channel.taken += 1;
             channel.left = channel.left.map(|left| left - piece.len() as u64);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
@@ -224,7 +273,7 @@ impl Body for CopiedBody {
 
     fn is_end_stream(&self) -> bool {
         let channel = self.0.borrow();
-        channel.is_ended && channel.pieces.is_empty() && !channel.is_broken
+        channel.is_ended && channel.pieces.is_empty() && !channel.is_broken()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -171,6 +171,47 @@ fn unhealthy_servers_are_left_out_and_come_back() {
 }
 
 #[test]
+fn a_server_that_comes_back_grows_to_its_share() {
+    let a = named("a");
+    let failing = "[[route]]\npath = \"/health\"\nrespond = { status = 500 }\n";
+    let named_b = "[[route]]\nrespond = { body = \"b\" }\n";
+    let mut b = Served::routes(&format!("{failing}{named_b}"));
+    let health = "health = { path = \"/health\", interval = \"20ms\", unhealthy = 1, healthy = 1 }\n\
+        slow_start = \"1h\"";
+    let gateway = gateway(&[&a.url(), &b.url()], health);
+    eventually(|| counts(gateway.address(), 4).len() == 1);
+    b.reload(&format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{named_b}"));
+    eventually(|| counts(gateway.address(), 100).len() == 2);
+    // In an hour it has a half.
+    let share = counts(gateway.address(), 200)["b"];
+    assert!((1..50).contains(&share), "{share}");
+}
+
+#[test]
+fn with_too_few_healthy_servers_all_are_used() {
+    let a = named("a");
+    let failing = "[[route]]\npath = \"/health\"\nrespond = { status = 500 }\n";
+    let others = ["b", "c"].map(|name| {
+        Served::routes(&format!(
+            "{failing}[[route]]\nrespond = {{ body = \"{name}\" }}\n"
+        ))
+    });
+    let urls = [&*a.url(), &*others[0].url(), &*others[1].url()];
+    let health = "health = { path = \"/health\", interval = \"20ms\", unhealthy = 1 }";
+    let few = gateway(&urls, health);
+    eventually(|| counts(few.address(), 6).len() == 1);
+    let all = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n{}",
+        configuration(&urls, &format!("{health}\npanic_threshold = 50"))
+    ));
+    eventually(|| {
+        let shown = get_with(all.addresses[1], "/upstreams", "").text();
+        shown.matches("\"unhealthy\"").count() == 2
+    });
+    assert_eq!(counts(all.address(), 6).len(), 3);
+}
+
+#[test]
 fn weights_are_set_at_run_time_and_survive_a_reload() {
     let (a, b) = (named("a"), named("b"));
     let urls = [&*a.url(), &*b.url()];

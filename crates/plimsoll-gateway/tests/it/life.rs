@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_testkit::{WebSocketOrigin, eventually};
+use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
 use crate::client::{connect, get};
@@ -82,6 +82,33 @@ fn a_reload_costs_no_request_and_keeps_websockets() {
     load.more(40);
     assert_eq!(load.end(), Vec::<u16>::new());
     assert_eq!(get(gateway.address(), "/").text(), "a");
+}
+
+#[test]
+fn a_reload_keeps_connections_to_servers_that_did_not_change() {
+    let (kept, changed) = (Origin::hello(), Origin::hello());
+    let text = |timeout: &str| {
+        let url = |origin: &Origin| origin.url("").trim_end_matches('/').to_owned();
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+             [[route]]\npath = \"/kept\"\nproxy = \"kept\"\n[[route]]\npath = \"/changed\"\nproxy = \"changed\"\n\
+             [upstream.kept]\nservers = \"{}\"\n\
+             [upstream.changed]\nservers = \"{}\"\nconnect_timeout = \"{timeout}\"\n",
+            url(&kept),
+            url(&changed),
+        )
+    };
+    let mut gateway = Served::new(&text("1s"));
+    for timeout in ["2s", "3s"] {
+        for path in ["/kept", "/changed"] {
+            assert_eq!(get(gateway.address(), path).text(), "hello");
+        }
+        gateway.reload(&text(timeout));
+    }
+    assert_eq!(get(gateway.address(), "/kept").text(), "hello");
+    assert_eq!(kept.connections(), 1);
+    // What waits idle for a configuration that is gone is closed.
+    eventually(|| changed.open_connections() == 0);
 }
 
 #[test]

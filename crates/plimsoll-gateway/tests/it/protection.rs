@@ -170,6 +170,25 @@ fn a_slow_server_costs_no_more_than_the_time_to_the_second_attempt() {
 }
 
 #[test]
+fn second_attempts_stop_with_the_budget() {
+    let (silent, fast) = (Origin::silent(), Origin::hello());
+    // Three a second are always there, and requests add nothing worth counting.
+    let keys = "hedge = \"5ms\"\nresponse_timeout = \"1s\"\nretry = { budget = 1 }";
+    let gateway = gateway(&[&silent, &fast], keys);
+    let mut statuses = Vec::new();
+    eventually(|| {
+        statuses.push(get(gateway.address(), "/").status);
+        statuses.contains(&504)
+    });
+    // The first requests were rescued.
+    assert_eq!(statuses[..4], [200; 4]);
+    // Each that the slow server got came by a connection of its own.
+    let slow = silent.connections();
+    let hedges = counted(&gateway, "hedges_total");
+    assert!((2..slow).contains(&hedges), "{hedges} of {slow}");
+}
+
+#[test]
 fn a_request_that_may_be_processed_once_is_not_hedged() {
     let silent = Origin::silent();
     let fast = Origin::hello();

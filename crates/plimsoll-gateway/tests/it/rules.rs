@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use plimsoll_testkit::{Origin, Script, Step};
+use plimsoll_testkit::{HELLO, Origin, Script, Step, eventually};
 
 use crate::client::{Received, connect, exchange, get, get_with};
 use crate::server::{Served, named};
@@ -218,6 +218,86 @@ fn requests_are_copied_and_the_copy_changes_nothing() {
     let copying = gateway(&origin.url(""), &never);
     assert_eq!(get(copying.address(), "/").text(), "hello");
     assert_eq!(shadow.requests(), 0);
+}
+
+#[test]
+fn a_copy_that_is_not_taken_ends_beside_a_large_upload() {
+    const LENGTH: usize = 8 << 20;
+    let script = Script::new()
+        .then(Step::ReadHead)
+        .then(Step::ReadBody(LENGTH));
+    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let shadow = TcpListener::bind("127.0.0.1:0").unwrap();
+    let copying = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[route]]\nproxy = {{ to = \"{}\", mirror = \"shadow\" }}\n\
+         [upstream.shadow]\nservers = \"http://{}\"\nresponse_timeout = \"200ms\"\n",
+        origin.url("").trim_end_matches('/'),
+        shadow.local_addr().unwrap()
+    ));
+    assert_eq!(post(&copying, "/", &"x".repeat(LENGTH)).text(), "hello");
+    eventually(|| {
+        let metrics = get(copying.addresses[1], "/metrics").text();
+        metrics.contains("plimsoll_gateway_copies_dropped_total{upstream=\"shadow\"} 1\n")
+    });
+    let (mut copied, _) = shadow.accept().unwrap();
+    let mut taken = Vec::new();
+    // By its end or by a reset.
+    let _ = copied.read_to_end(&mut taken);
+    assert!(taken.len() < LENGTH, "{}", taken.len());
+}
+
+#[test]
+fn a_slow_upload_is_no_failure_of_the_server_that_gets_its_copy() {
+    let (origin, shadow, silent) = (Origin::hello(), Origin::hello(), Origin::silent());
+    let url = |origin: &Origin| origin.url("").trim_end_matches('/').to_owned();
+    let copying = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[route]]\npath = \"/silent\"\nproxy = {{ to = \"{}\", response_timeout = \"50ms\", retry = false }}\n\
+         [[route]]\nproxy = {{ to = \"{}\", mirror = \"shadow\" }}\n\
+         [upstream.shadow]\nservers = \"{}\"\nresponse_timeout = \"50ms\"\n",
+        url(&silent),
+        url(&origin),
+        url(&shadow),
+    ));
+    let metric = |name: &str| {
+        let metrics = get(copying.addresses[1], "/metrics").text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name}: {metrics}"))
+            .trim()
+            .parse::<u64>()
+            .unwrap()
+    };
+    let failed = || {
+        metric(&format!(
+            "plimsoll_gateway_failures_total{{upstream=\"shadow\",server=\"{}\"}}",
+            url(&shadow)
+        ))
+    };
+    let dropped = || metric("plimsoll_gateway_copies_dropped_total{upstream=\"shadow\"}");
+    let begin = |content: &str| {
+        let mut stream = connect(copying.address());
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 4\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(content.as_bytes()).unwrap();
+        stream
+    };
+    let mut slow = begin("ab");
+    // These begin later and have the same limit, so that much has passed by then, several times.
+    for _ in 0..4 {
+        assert_eq!(get(copying.address(), "/silent").status, 504);
+    }
+    slow.write_all(b"cd").unwrap();
+    let mut response = String::new();
+    slow.read_to_string(&mut response).unwrap();
+    assert!(response.ends_with("hello"), "{response}");
+    eventually(|| shadow.requests() == 1);
+    assert_eq!((dropped(), failed()), (0, 0));
+    let gone = begin("a");
+    eventually(|| shadow.open_connections() == 1);
+    drop(gone);
+    eventually(|| dropped() == 1);
+    assert_eq!(failed(), 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
 use plimsoll_client::forward::Speaks;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::client::{connect, exchange, open_websocket, pool, run_local, websocket};
 use crate::hostile::{MOST_HELD, peak, server};
@@ -193,6 +193,39 @@ fn messages_and_pings_beyond_the_limits_close_the_websocket() {
         socket.send(Message::Ping(b"x".to_vec().into())).unwrap();
     }
     assert_eq!(closed_with(&mut socket), 1008);
+    eventually(|| origin.open_connections() == 0);
+}
+
+#[test]
+fn limits_hold_on_streams_of_http2_and_http3() {
+    let origin = WebSocketOrigin::echo();
+    let front = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ self_signed = true }}\nhttp3 = true\n\
+         [[route]]\nproxy = {{ to = \"http://{}\", websocket = {{ max_message = \"2B\", pings = 1, idle_timeout = \"1s\" }} }}\n",
+        origin.address()
+    ));
+    let url = format!("https://{}", front.address());
+    // A text of three bytes, and two pings (RFC 6455, section 5.5.2).
+    let long = [0x81, 0x83, 0, 0, 0, 0, b'a', b'b', b'c'];
+    let pings = [[0x89, 0x80, 0, 0, 0, 0]; 2].concat();
+    for speaks in [Speaks::Http1, Speaks::Http2, Speaks::Http3] {
+        for (bytes, code) in [(&long[..], 1009), (&pings, 1008), (&[], 1001)] {
+            let closed = run_local(async {
+                let (_, mut stream) = websocket(&pool(speaks), speaks, &url).await;
+                stream.write_all(bytes).await.unwrap();
+                stream.flush().await.unwrap();
+                let mut frame = [0; 2];
+                stream.read_exact(&mut frame).await.unwrap();
+                while frame == [0x8a, 0] {
+                    // A pong to the first ping.
+                    stream.read_exact(&mut frame).await.unwrap();
+                }
+                assert_eq!(frame[0], 0x88, "{speaks:?} {code}");
+                stream.read_u16().await.unwrap()
+            });
+            assert_eq!(closed, code, "{speaks:?}");
+        }
+    }
     eventually(|| origin.open_connections() == 0);
 }
 
