@@ -1,4 +1,7 @@
-//! Upstreams on the admin port: their state as JSON and as a page, and weights that are set at run time.
+//! Upstreams and caches on the admin port: their state as JSON and as a page, weights that are set at run time, and responses that
+//! caches forget.
+
+mod caches;
 
 mod page;
 
@@ -11,6 +14,7 @@ use plimsoll_server::{Answer, AnswerApi, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use serde::Serialize;
 
+pub(crate) use self::caches::answer as caches;
 pub(crate) use self::page::answer as page;
 
 use crate::figures::GatewayFigures;
@@ -61,10 +65,13 @@ fn list(figures: &GatewayFigures) -> Response {
         breaker: status.breaker(now),
         servers: status.servers(now),
     });
-    let document = Document {
+    json(&Document {
         upstreams: upstreams.collect(),
-    };
-    let text = serde_json::to_vec_pretty(&document).unwrap_or_default();
+    })
+}
+
+fn json(document: &impl Serialize) -> Response {
+    let text = serde_json::to_vec_pretty(document).unwrap_or_default();
     Response::new(StatusCode::OK)
         .with_field(CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .with_field(CACHE_CONTROL, HeaderValue::from_static("no-store"))

@@ -10,6 +10,8 @@ mod directives;
 
 mod freshness;
 
+mod lifetimes;
+
 mod entry;
 
 mod condition;
@@ -22,4 +24,5 @@ mod layer;
 
 pub(crate) use self::entry::Staleness;
 pub(crate) use self::layer::{CachePlan, Cached};
+pub(crate) use self::lifetimes::{LifetimeStatus, Lifetimes};
 pub(crate) use self::store::Store;

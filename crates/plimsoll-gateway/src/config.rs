@@ -65,6 +65,7 @@ fn compile_upstreams(
     if let Some(apis) = context.apis {
         figures.watch();
         apis.add("/upstreams", &[], admin::answer(Arc::clone(&figures)));
+        apis.add("/caches", &[], admin::caches(Arc::clone(&figures)));
         let counters = Arc::clone(context.counters);
         apis.add("/gateway", &[], admin::page(figures, counters));
     }

@@ -119,7 +119,7 @@ impl GatewayFigures {
     }
 
     /// Every cache in use, by its route.
-    fn stores(&self) -> Vec<(String, Arc<Store>)> {
+    pub(crate) fn stores(&self) -> Vec<(String, Arc<Store>)> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let stores = stores.iter();
         stores

@@ -182,14 +182,7 @@ impl<'i> Table<'i> {
 
     /// A text such as `500ms`.
     pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        let value = self.take(key)?;
-        match &value.content {
-            DeValue::String(text) => match parse_duration(text) {
-                Ok(duration) => Some(duration),
-                Err(error) => value.wrong(error),
-            },
-            _ => value.expected("a duration in quotes, such as \"10s\""),
-        }
+        self.take(key)?.duration()
     }
 
     /// A text such as `64KiB`.
@@ -313,6 +306,17 @@ impl<'i> Value<'i> {
         match self.content {
             DeValue::String(text) => Some(text.into_owned()),
             _ => self.expected_text(),
+        }
+    }
+
+    /// A text such as `500ms`.
+    pub fn duration(self) -> Option<Duration> {
+        match &self.content {
+            DeValue::String(text) => match parse_duration(text) {
+                Ok(duration) => Some(duration),
+                Err(error) => self.wrong(error),
+            },
+            _ => self.expected("a duration in quotes, such as \"10s\""),
         }
     }
 

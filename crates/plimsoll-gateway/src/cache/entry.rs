@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::directives::Directives;
 use super::freshness::{self, Times};
+use super::lifetimes::Lifetimes;
 
 /// A response that is kept for later requests.
 #[derive(Debug)]
@@ -46,29 +47,31 @@ impl Entry {
     /// The response as it is stored; `None` if it may not be.
     ///
     /// - `request`: the fields of the request.
+    /// - `defaults`: lifetimes of responses that give none.
     pub(super) fn new(
         request: &HeaderMap,
         status: StatusCode,
         fields: HeaderMap,
         content: Bytes,
         times: Times,
+        defaults: &Lifetimes,
     ) -> Option<Self> {
         let directives = Directives::of_response(&fields);
         if !may_store(request, status, &fields, &directives) {
             return None;
         }
-        let explicit = freshness::explicit_lifetime(&fields, &directives, times.received);
-        let lifetime = freshness::lifetime(status, &fields, &directives, times.received);
+        let received = times.received;
+        let given = freshness::given_lifetime(status, &fields, &directives, received, defaults);
         let has_validator = validators(&fields).next().is_some();
-        let lifetime = match (explicit, lifetime) {
+        let lifetime = match given {
             // A response that can neither be fresh nor be validated is useless.
-            (Some(explicit), _)
-                if explicit.is_zero() && !has_validator && !may_be_stale(&directives) =>
-            {
+            Some(given) if given.is_zero() && !has_validator && !may_be_stale(&directives) => {
                 return None;
             }
-            (None, None) if !has_validator => return None,
-            (_, lifetime) => lifetime.unwrap_or_default(),
+            Some(given) => given,
+            None if !has_validator => return None,
+            None => freshness::guessed_lifetime(status, &fields, &directives, received)
+                .unwrap_or_default(),
         };
         let selecting = selecting(request, &fields)?;
         Some(Self {
@@ -148,6 +151,7 @@ impl Entry {
         request: &HeaderMap,
         update: &HeaderMap,
         times: Times,
+        defaults: &Lifetimes,
     ) -> Option<Self> {
         let mut fields = self.fields.clone();
         for name in update.keys() {
@@ -161,7 +165,8 @@ impl Entry {
         if !update.contains_key(http::header::AGE) {
             fields.remove(http::header::AGE);
         }
-        Self::new(request, self.status, fields, self.content.clone(), times)
+        let content = self.content.clone();
+        Self::new(request, self.status, fields, content, times, defaults)
     }
 
     /// Bytes that it takes.
@@ -310,6 +315,7 @@ mod tests {
             fields(response),
             Bytes::new(),
             times,
+            &Lifetimes::default(),
         )
     }
 

@@ -6,6 +6,7 @@ use http::header::{AGE, DATE, EXPIRES, HeaderName, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 
 use super::directives::Directives;
+use super::lifetimes::Lifetimes;
 
 /// When a response was requested and when its head came, by the clock of the wall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +40,29 @@ fn age_value(fields: &HeaderMap) -> Duration {
     Duration::from_secs(seconds.unwrap_or_default().min(u64::from(u32::MAX)))
 }
 
-/// How long a response is fresh (section 4.2.1); `None` if nothing says so and it cannot be guessed.
+/// How long a response is fresh (section 4.2.1): as it says itself, or else as the configuration says for its status.
 ///
 /// - `received`: when its head came, which counts as its date if it has none.
-pub(super) fn lifetime(
+pub(super) fn given_lifetime(
+    status: StatusCode,
+    fields: &HeaderMap,
+    directives: &Directives,
+    received: SystemTime,
+    defaults: &Lifetimes,
+) -> Option<Duration> {
+    explicit_lifetime(fields, directives, received).or_else(|| defaults.of(status))
+}
+
+/// A guess at how long a response is fresh for which nothing is given (section 4.2.2): a tenth of the time since it was changed.
+pub(super) fn guessed_lifetime(
     status: StatusCode,
     fields: &HeaderMap,
     directives: &Directives,
     received: SystemTime,
 ) -> Option<Duration> {
-    if let Some(explicit) = explicit_lifetime(fields, directives, received) {
-        return Some(explicit);
-    }
     if !is_guessable(status) && !directives.flags.public {
         return None;
     }
-    // Section 4.2.2: a tenth of the time since it was changed.
     let date = date(fields, &DATE).unwrap_or(received);
     let modified = self::date(fields, &LAST_MODIFIED)?;
     let unchanged = date.duration_since(modified).unwrap_or_default();
@@ -62,7 +70,7 @@ pub(super) fn lifetime(
 }
 
 /// The lifetime that the response itself gives.
-pub(super) fn explicit_lifetime(
+fn explicit_lifetime(
     fields: &HeaderMap,
     directives: &Directives,
     received: SystemTime,
@@ -85,7 +93,7 @@ pub(super) fn explicit_lifetime(
 }
 
 /// Statuses whose lifetime may be guessed (RFC 9110, section 15.1).
-fn is_guessable(status: StatusCode) -> bool {
+pub(super) fn is_guessable(status: StatusCode) -> bool {
     [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].contains(&status.as_u16())
 }
 
@@ -120,7 +128,9 @@ mod tests {
         let fields = fields(pairs);
         let directives = Directives::of_response(&fields);
         let status = StatusCode::from_u16(status).unwrap();
-        let lifetime = lifetime(status, &fields, &directives, at(0));
+        let defaults = Lifetimes::default();
+        let lifetime = given_lifetime(status, &fields, &directives, at(0), &defaults)
+            .or_else(|| guessed_lifetime(status, &fields, &directives, at(0)));
         lifetime.map(|lifetime| lifetime.as_secs())
     }
 

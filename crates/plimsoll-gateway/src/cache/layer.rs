@@ -23,6 +23,7 @@ use super::condition::{self, Part};
 use super::directives::Directives;
 use super::entry::{self, Entry, Staleness, Use};
 use super::freshness::Times;
+use super::lifetimes::Lifetimes;
 use super::store::{Counts, Flight, Found, Key, Store, Turn};
 
 /// RFC 9211.
@@ -38,6 +39,8 @@ pub(crate) struct CachePlan {
     /// Bytes of content of one response.
     pub(crate) most_content: usize,
     pub(crate) staleness: Staleness,
+    /// Of responses that give none.
+    pub(crate) lifetimes: Arc<Lifetimes>,
 }
 
 /// Sends stored responses in place of an action; made for each worker, over a store that they share.
@@ -272,7 +275,7 @@ impl Fetching {
         Counts::count(&plan.store.counts.validated);
         let Lookup { key, fields, .. } = &self.lookup;
         let status = "hit; fwd=stale; fwd-status=304";
-        let fresh = entry.freshened(fields, response.fields(), times);
+        let fresh = entry.freshened(fields, response.fields(), times, &plan.lifetimes);
         let sent = self
             .lookup
             .response(fresh.as_ref().unwrap_or(entry), now, status);
@@ -314,7 +317,8 @@ impl Fetching {
         let status = response.status();
         let make = {
             let (request, response) = (fields.clone(), response.fields().clone());
-            move |content| Entry::new(&request, status, response, content, times)
+            let lifetimes = Arc::clone(&plan.lifetimes);
+            move |content| Entry::new(&request, status, response, content, times, &lifetimes)
         };
         let is_short = response
             .length()

@@ -212,6 +212,23 @@ impl Store {
         self.lock().take(key);
     }
 
+    /// Forgets the responses of a URL, or of all URLs that begin with it; returns of how many URLs something was kept.
+    ///
+    /// All workers wait meanwhile: microseconds for each thousand URLs.
+    pub(crate) fn purge(&self, url: &str, is_prefix: bool) -> usize {
+        let mut state = self.lock();
+        let keys: Vec<Key> = if is_prefix {
+            let keys = state.slots.iter().map(|(key, _)| key);
+            keys.filter(|key| key.starts_with(url)).cloned().collect()
+        } else {
+            vec![Key::from(url)]
+        };
+        let taken = keys.iter().filter_map(|key| state.take(key));
+        taken
+            .filter(|slot| matches!(slot, Slot::Entries(_)))
+            .count()
+    }
+
     fn put(&self, state: &mut State, key: &Key, slot: Slot) {
         state.bytes += slot.size() + key.len() + KEY_BYTES;
         state.slots.put(Arc::clone(key), slot);

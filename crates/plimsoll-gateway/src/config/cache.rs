@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_server::config::{Mounted, Table};
+use plimsoll_server::config::{Mounted, Table, Value};
 
-use crate::cache::{CachePlan, Staleness, Store};
+use crate::cache::{CachePlan, LifetimeStatus, Lifetimes, Staleness, Store};
 use crate::figures::GatewayFigures;
 
 /// Bytes of all responses of a route.
@@ -21,6 +21,7 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let most_content = table.bytes("max_object").unwrap_or(MOST_CONTENT);
     let while_revalidate = table.duration("stale_while_revalidate");
     let if_error = table.duration("stale_if_error");
+    let lifetimes = table.take("default_lifetime").map(lifetimes);
     table.finish();
     let bytes = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let store = mounted.states.state(identity, || Store::new(bytes(size)));
@@ -33,5 +34,22 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
             while_revalidate: while_revalidate.unwrap_or_default(),
             if_error: if_error.unwrap_or_default(),
         },
+        lifetimes: Arc::new(lifetimes.unwrap_or_default()),
     }
+}
+
+/// One duration, or one for each status: `{ 200 = "10m", 4xx = "1m" }`.
+fn lifetimes(value: Value<'_>) -> Lifetimes {
+    if !value.is_table() {
+        let lifetime = value.duration();
+        let only = lifetime.map(|lifetime| (LifetimeStatus::Guessable, lifetime));
+        return Lifetimes(only.into_iter().collect());
+    }
+    let statuses = value.table().into_iter().flat_map(|mut table| table.rest());
+    let lifetimes = statuses.filter_map(|(name, value)| {
+        let status = name.parse().map_err(|error| format!("`{name}` {error}"));
+        let status = value.check(status);
+        Some((status?, value.duration()?))
+    });
+    Lifetimes(lifetimes.collect())
 }

@@ -324,3 +324,69 @@ fn a_response_that_breaks_off_is_not_stored() {
         assert_eq!(origin.requests(), expected);
     }
 }
+
+#[test]
+fn lifetimes_of_the_configuration_are_for_responses_that_give_none() {
+    let bench = bench(
+        "{ default_lifetime = { 200 = \"1h\", 4xx = \"0s\" } }",
+        |number| match number {
+            1 => Reply::new(200, &[]),
+            2 => Reply::new(200, &[("cache-control", "no-store")]),
+            3 => Reply::new(200, &[("set-cookie", "a=b")]),
+            4 => Reply::new(404, &[]),
+            _ => Reply::new(200, &[("cache-control", "max-age=0")]),
+        },
+    );
+    let expected = [
+        ("/default", true),
+        ("/no-store", false),
+        ("/cookie", false),
+        ("/missing", false),
+        ("/own", false),
+    ];
+    for (path, _) in expected {
+        bench.get(path, "");
+    }
+    for (path, is_kept) in expected {
+        let status = bench.get(path, "");
+        let is_hit = field(&status, "cache-status") == Some("plimsoll; hit");
+        assert_eq!(is_hit, is_kept, "{path}: {}", status.head);
+    }
+}
+
+#[test]
+fn caches_are_shown_and_purged_at_run_time() {
+    let bench = bench("{ default_lifetime = \"1h\" }", |_| Reply::new(200, &[]));
+    let admin = bench.gateway.addresses[1];
+    let purge = |query: &str| {
+        let request = format!(
+            "DELETE /caches{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        );
+        let received = exchange(admin, request.as_bytes());
+        (received.status, received.text().replace([' ', '\n'], ""))
+    };
+    for path in ["/a", "/a/b?c", "/d"] {
+        bench.get(path, "");
+    }
+    let shown = get(admin, "/caches").text();
+    for part in ["\"entries\": 3", "\"stored\": 3", "\"miss\": 3"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(purge("").0, 400);
+    assert_eq!(purge("?uri=*").0, 400);
+    let url = "?url=http://localhost";
+    assert_eq!(
+        purge(&format!("{url}/a")),
+        (200, "{\"purged\":1}".to_owned())
+    );
+    bench.get("/a", "");
+    bench.get("/d", "");
+    assert_eq!(bench.origin.requests(), 4);
+    assert_eq!(
+        purge(&format!("{url}/a*")),
+        (200, "{\"purged\":2}".to_owned())
+    );
+    assert_eq!(purge("?url=*"), (200, "{\"purged\":1}".to_owned()));
+    bench.get("/d", "");
+    assert_eq!(bench.origin.requests(), 5);
+}

@@ -156,7 +156,7 @@ prefix = "/d"
 proxy = {{ to = "all", cache = false }}
 [[route]]
 prefix = "/e"
-proxy = {{ to = "all", cache = {{ size = "1MiB", max_object = "1KiB", stale_while_revalidate = "1s", stale_if_error = "1s" }} }}
+proxy = {{ to = "all", cache = {{ size = "1MiB", max_object = "1KiB", stale_while_revalidate = "1s", stale_if_error = "1s", default_lifetime = {{ 200 = "1m" }} }} }}
 [[route]]
 prefix = "/b"
 proxy = {{ to = "https://10.0.0.9", {inline} }}

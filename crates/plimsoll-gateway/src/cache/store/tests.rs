@@ -3,6 +3,7 @@ use http::StatusCode;
 use http::header::{ACCEPT, CACHE_CONTROL, HeaderValue, VARY};
 
 use super::*;
+use crate::cache::Lifetimes;
 use crate::cache::freshness::Times;
 
 fn now() -> SystemTime {
@@ -24,7 +25,8 @@ fn entry(request: &HeaderMap, content: &str) -> Entry {
         received: now(),
     };
     let content = Bytes::from(content.to_owned());
-    Entry::new(request, StatusCode::OK, fields, content, times).unwrap()
+    let defaults = Lifetimes::default();
+    Entry::new(request, StatusCode::OK, fields, content, times, &defaults).unwrap()
 }
 
 fn content(store: &Store, key: &str, request: &HeaderMap) -> Option<Bytes> {
@@ -113,4 +115,27 @@ fn one_request_fetches_and_others_wait_for_it() {
     drop(flight);
     assert!(waiting.has_changed().is_err());
     assert!(matches!(store.turn(&key), Turn::Fetch(_)));
+}
+
+#[test]
+fn what_is_purged_is_gone_and_the_rest_stays() {
+    let store = Store::new(1 << 20);
+    let html = request("text/html");
+    let fill = || {
+        for url in ["http://a/x", "http://a/x/y?z", "http://a/z", "http://b/x"] {
+            store.insert(&Key::from(url), &html, entry(&html, url));
+        }
+        store.note_not_stored(&Key::from("http://a/x/private"), now());
+    };
+    let kept = |url: &str| content(&store, url, &html).is_some();
+    fill();
+    assert_eq!(store.purge("http://a/x", false), 1);
+    assert!(!kept("http://a/x") && kept("http://a/x/y?z"));
+    assert_eq!(store.purge("http://a/x", false), 0);
+    fill();
+    assert_eq!(store.purge("http://a/x", true), 2);
+    assert!(!kept("http://a/x") && !kept("http://a/x/y?z"));
+    assert!(kept("http://a/z") && kept("http://b/x"));
+    assert_eq!(store.purge("", true), 2);
+    assert_eq!(store.size(), (0, 0));
 }
