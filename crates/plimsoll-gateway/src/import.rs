@@ -10,7 +10,11 @@ mod variants;
 
 mod access;
 
+mod cache;
+
 mod proxy;
+
+mod rate_limit;
 
 mod real_ip;
 

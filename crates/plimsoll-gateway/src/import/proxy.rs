@@ -2,6 +2,7 @@
 
 use super::Notes;
 use super::access;
+use super::cache::cache;
 use super::locations::Condition;
 use super::nginx::Directive;
 use super::real_ip::{is_of_place, networks};
@@ -84,6 +85,7 @@ pub(super) fn proxy(
     if let Some(limit) = limit {
         keys.text("max_request", &limit);
     }
+    cache(scope, &mut keys, notes);
     // What nginx does by default is not what somebody asked for.
     let buffering = scope.last("proxy_request_buffering");
     if let Some(directive) = buffering.filter(|it| it.argument(0) == "on") {

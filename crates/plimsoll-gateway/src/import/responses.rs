@@ -4,6 +4,7 @@ use super::Notes;
 use super::access;
 use super::locations::Condition;
 use super::nginx::Directive;
+use super::rate_limit::rate_limit;
 use super::redirects::redirect_target;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
@@ -182,6 +183,7 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     if !rules.is_empty() {
         keys.set("response_headers", rules.inline());
     }
+    rate_limit(scope, keys, notes);
     let realm = scope
         .last("auth_basic")
         .filter(|it| it.argument(0) != "off");

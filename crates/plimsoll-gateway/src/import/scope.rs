@@ -55,7 +55,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Directives that are read here, at any level.
-const READ: [&str; 52] = [
+const READ: [&str; 62] = [
     "expires",
     "location",
     "proxy_pass",
@@ -89,7 +89,14 @@ const READ: [&str; 52] = [
     "proxy_ssl_server_name",
     "proxy_ssl_name",
     "grpc_ssl_name",
+    "proxy_cache",
+    "proxy_cache_background_update",
     "proxy_cache_bypass",
+    "proxy_cache_key",
+    "proxy_cache_path",
+    "proxy_cache_use_stale",
+    "proxy_cache_valid",
+    "proxy_no_cache",
     "auth_basic",
     "auth_basic_user_file",
     "auth_request",
@@ -99,6 +106,9 @@ const READ: [&str; 52] = [
     "satisfy",
     "internal",
     "limit_except",
+    "limit_req",
+    "limit_req_status",
+    "limit_req_zone",
     "set",
     "if",
     "set_real_ip_from",
@@ -111,10 +121,14 @@ const READ: [&str; 52] = [
 ];
 
 /// Beginnings of names that only tune what plimsoll decides by itself: buffers, caches of sessions, compression.
-const TUNING: [&str; 8] = [
+const TUNING: [&str; 12] = [
     "gzip_",
     "ssl_session_",
     "proxy_buffer",
+    "proxy_cache_lock",
+    "proxy_cache_methods",
+    "proxy_cache_min_uses",
+    "proxy_cache_revalidate",
     "proxy_busy_buffers",
     "proxy_temp_",
     "client_body_",

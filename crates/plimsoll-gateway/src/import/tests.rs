@@ -2,6 +2,10 @@ use super::*;
 
 mod access;
 
+mod cache;
+
+mod rate_limit;
+
 fn imported(text: &str) -> Imported {
     let mut include = |_: &str| Err("there are no files here".to_owned());
     import_nginx("nginx.conf", text, &mut include).unwrap()
@@ -184,7 +188,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
             "nginx.conf:3: lua_shared_dict: left out",
             "nginx.conf:4: sticky: left out",
             "nginx.conf:8: proxy_set_header: `X-Id` is left out: `$connection` has a variable",
-            "nginx.conf:10: proxy_cache: left out",
+            "nginx.conf:10: proxy_cache: responses are kept in memory",
             "nginx.conf:12: fastcgi_pass: responds with 501",
             "nginx.conf:13: proxy_pass: responds with 502",
             "nginx.conf:14: location: left out: `(?=x)` is not a regular expression here",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::Notes;
 use super::nginx::Directive;
@@ -200,17 +201,40 @@ fn key_source(variable: &str) -> Option<String> {
     }
 }
 
-/// A time of nginx (`60`, `60s`, `1m`, `500ms`) as plimsoll writes it.
+/// A time of nginx (`60`, `60s`, `1h30m`, `30d`, `500ms`) as plimsoll writes it.
 pub(super) fn duration(text: &str) -> Option<String> {
-    let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
-    let unit = text.get(digits.len()..)?;
-    let number: u64 = digits.parse().ok()?;
-    match unit {
-        "" | "s" => Some(format!("{number}s")),
-        "ms" | "m" | "h" => Some(format!("{number}{unit}")),
-        "d" => Some(format!("{}h", number * 24)),
-        _ => None,
+    let mut rest = text.trim();
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let (digits, after) = split_while(rest, |it| it.is_ascii_digit());
+        let (unit, after) = split_while(after, |it| it.is_ascii_alphabetic());
+        let number: u64 = digits.parse().ok()?;
+        let (factor, unit) = match unit {
+            "" | "s" => (1, "s"),
+            "ms" | "m" | "h" => (1, unit),
+            "d" => (24, "h"),
+            "w" => (7 * 24, "h"),
+            "M" => (30 * 24, "h"),
+            "y" => (365 * 24, "h"),
+            _ => return None,
+        };
+        parts.push(format!("{}{unit}", number.checked_mul(factor)?));
+        rest = after.trim_start();
     }
+    if let [only] = parts.as_slice() {
+        return Some(only.clone());
+    }
+    let parts = parts
+        .iter()
+        .map(|part| plimsoll_model::parse_duration(part));
+    let sum = parts.sum::<Result<Duration, _>>().ok()?;
+    Some(format!("{}ms", sum.as_millis()))
+}
+
+/// The beginning of a text of characters of a kind, and the rest.
+fn split_while(text: &str, is_part: impl Fn(char) -> bool) -> (&str, &str) {
+    let end = text.find(|it| !is_part(it)).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
 }
 
 /// A size of nginx (`10m`, `512k`, `1g`) as plimsoll writes it; `None` for 0, which means no limit.
@@ -224,5 +248,31 @@ pub(super) fn size(text: &str) -> Option<String> {
         "m" => Some(format!("{number}MiB")),
         "g" => Some(format!("{number}GiB")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_nginx_reads_them() {
+        for (text, expected) in [
+            ("60", Some("60s")),
+            ("500ms", Some("500ms")),
+            ("10m", Some("10m")),
+            ("30d", Some("720h")),
+            ("1w", Some("168h")),
+            ("1M", Some("720h")),
+            ("1y", Some("8760h")),
+            ("1h30m", Some("5400000ms")),
+            ("1m 30s", Some("90000ms")),
+            ("1x", None),
+            ("m", None),
+            ("99999999999999999999", None),
+            ("999999999999999999y", None),
+        ] {
+            assert_eq!(duration(text).as_deref(), expected, "{text}");
+        }
     }
 }

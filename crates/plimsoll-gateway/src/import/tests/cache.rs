@@ -1,0 +1,69 @@
+//! `proxy_cache` and what decides who gets a response of it.
+
+use super::check;
+
+#[test]
+fn a_cache_keeps_its_lifetimes_and_stale_responses() {
+    check(
+        r"
+        http {
+            proxy_cache_path /var/cache keys_zone=assets:10m inactive=7d max_size=1g;
+            server {
+                listen 80;
+                proxy_cache_key $scheme$proxy_host$request_uri;
+                location /assets/ {
+                    proxy_pass http://127.0.0.1:1;
+                    proxy_cache assets;
+                    proxy_cache_valid 200 302 1h30m;
+                    proxy_cache_valid 404 1m;
+                    proxy_cache_valid any 10s;
+                    proxy_cache_valid 500 1h;
+                    proxy_cache_use_stale error timeout updating http_502;
+                    proxy_cache_background_update on;
+                    proxy_cache_lock on;
+                    proxy_cache_bypass $http_upgrade;
+                }
+                location /strict/ { proxy_cache other; proxy_pass http://127.0.0.1:2; }
+                location /usual/ { proxy_cache other; proxy_cache_valid 5m; proxy_pass http://127.0.0.1:3; }
+                location /off/ { proxy_cache off; proxy_cache_valid 5m; proxy_pass http://127.0.0.1:4; }
+            }
+        }
+        ",
+        &[
+            "cache = { stale_while_revalidate = \"168h\", stale_if_error = \"168h\", default_lifetime = { 200 = \"5400000ms\", 302 = \"5400000ms\", 404 = \"1m\", \
+             2xx = \"10s\", 3xx = \"10s\", 4xx = \"10s\", 5xx = \"10s\" } }",
+            "cache = { default_lifetime = \"0s\" }",
+            "cache = { default_lifetime = { 200 = \"5m\", 301 = \"5m\", 302 = \"5m\" } }",
+            "prefix = \"/off/\"\nproxy = { to = \"http://127.0.0.1:4\", host = \"127.0.0.1:4\", forwarded = \"none\", max_request = \"1MiB\" }",
+        ],
+        &[
+            "proxy_cache: responses are kept in memory",
+            "proxy_cache: responses are kept in memory",
+            "proxy_cache: responses are kept in memory",
+        ],
+    );
+}
+
+#[test]
+fn no_client_gets_what_another_one_was_sent() {
+    check(
+        r"
+        server {
+            listen 80;
+            location = /check { internal; proxy_pass http://10.0.0.9; }
+            location /a/ { proxy_cache z; proxy_no_cache $cookie_session; proxy_pass http://127.0.0.1:1; }
+            location /b/ { proxy_cache z; proxy_cache_bypass $http_authorization; proxy_pass http://127.0.0.1:1; }
+            location /c/ { proxy_cache z; proxy_cache_key $request_uri$cookie_user; proxy_pass http://127.0.0.1:1; }
+            location /d/ { proxy_cache z; auth_request /check; proxy_pass http://127.0.0.1:1; }
+        }
+        ",
+        &[],
+        &[
+            "nginx.conf:5: proxy_cache: left out: `proxy_no_cache $cookie_session` excepts",
+            "nginx.conf:6: proxy_cache: left out: `proxy_cache_bypass $http_authorization` excepts",
+            "nginx.conf:7: proxy_cache: left out: responses differ by `$cookie_user`",
+            "nginx.conf:8: proxy_cache: left out: responses would be sent",
+            "auth_request: the service gets the fields of the request",
+        ],
+    );
+}
