@@ -243,7 +243,7 @@ fn a_copy_that_is_not_taken_ends_beside_a_large_upload() {
     let (mut copied, _) = shadow.accept().unwrap();
     let mut taken = Vec::new();
     // By its end or by a reset.
-    let _ = copied.read_to_end(&mut taken);
+    copied.read_to_end(&mut taken).ok();
     assert!(taken.len() < LENGTH, "{}", taken.len());
 }
 
