@@ -1,15 +1,16 @@
 //! Connections of one worker, kept by where they lead.
 
+mod options;
+
+mod places;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Secret, Side};
-use plimsoll_wire::h1::Limits;
 use plimsoll_wire::{SystemClock, h2};
 
 use super::http1::Http1Connection;
@@ -20,92 +21,11 @@ use crate::{
     ConnectFailure, Connection, Connector, Endpoint, Http3Connection, ReadBuffer, RequestForm,
 };
 
-/// The version of HTTP that connections of a pool speak.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Speaks {
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2; without TLS by prior knowledge.
-    Http2,
-    /// The protocol that the server chooses by ALPN; HTTP/1.1 without TLS. The TLS settings have to offer both.
-    #[default]
-    Negotiated,
-    /// HTTP/3, which needs settings of QUIC in the plan of the connector; of upgrades, only to WebSockets.
-    Http3,
-}
+pub use self::options::{PoolOptions, Speaks};
 
-/// Bounds on the connections of a pool.
-#[derive(Debug, Clone, Copy)]
-pub struct PoolOptions {
-    /// The version of HTTP.
-    pub speaks: Speaks,
-    /// Connections to one destination, idle ones included; HTTP/2 connections that only end their last exchanges do
-    /// not count.
-    pub connections: usize,
-    /// Exchanges at a time on an HTTP/2 connection, whatever more the server allows.
-    pub streams: u32,
-    /// Callers that wait for a connection to one destination; one more fails with `resource-limit`.
-    pub waiting: usize,
-    /// Connections to one destination that are kept without an exchange.
-    pub idle: usize,
-    /// Idle timeout of a connection; should be less than the server's.
-    pub idle_timeout: Duration,
-    /// After how long without an exchange an HTTP/2 connection is probed by a PING before it is used again. A server may
-    /// have disappeared, or a router on the way have forgotten the connection, without either end being notified.
-    pub probe_after: Duration,
-    /// Timeout for the server's answer to a probe; then the connection is replaced.
-    pub probe_timeout: Duration,
-    /// Maximum age of a connection; then names are resolved again.
-    pub lifetime: Duration,
-    /// Whether a connection is used no longer than the TTL of its address allows, though for at least
-    /// [`SHORTEST_LIFETIME`](Self::SHORTEST_LIFETIME), so that servers that move by DNS are followed.
-    pub follows_ttl: bool,
-    /// Exchanges that a connection carries before it is replaced.
-    pub exchanges: u64,
-    /// Bytes of content that an HTTP/2 server may send ahead of the reader of one exchange.
-    pub stream_window: u32,
-    /// Bounds on responses.
-    pub limits: Limits,
-}
+pub(super) use self::places::ConnectionGuard;
 
-impl PoolOptions {
-    /// Names with a TTL of a few seconds are common for load balancing; a connection for each of these intervals would
-    /// cost servers more than it helps them.
-    pub const SHORTEST_LIFETIME: Duration = Duration::from_secs(30);
-
-    /// When a connection that was opened at `now` is old.
-    ///
-    /// - `valid_until`: until when its address is valid, if name servers gave it.
-    fn use_until(&self, now: Instant, valid_until: Option<Instant>) -> Instant {
-        let old = now + self.lifetime;
-        match valid_until.filter(|_| self.follows_ttl) {
-            Some(valid) => valid.max(now + Self::SHORTEST_LIFETIME).min(old),
-            None => old,
-        }
-    }
-}
-
-impl Default for PoolOptions {
-    fn default() -> Self {
-        Self {
-            speaks: Speaks::Negotiated,
-            connections: 256,
-            streams: 100,
-            waiting: 1024,
-            idle: 64,
-            idle_timeout: Duration::from_secs(15),
-            // A probe takes a round trip, so not between the requests of one page or one check.
-            probe_after: Duration::from_secs(5),
-            // More than a round trip with one retransmission anywhere, less than callers' timeouts.
-            probe_timeout: Duration::from_secs(2),
-            lifetime: Duration::from_mins(5),
-            follows_ttl: true,
-            exchanges: u64::MAX,
-            stream_window: 256 * 1024,
-            limits: Limits::default(),
-        }
-    }
-}
+use self::places::{Attempt, Waiter, WaiterGuard};
 
 /// The connections of one worker; clones share them.
 #[derive(Clone)]
@@ -153,12 +73,6 @@ pub struct PoolStatus {
     pub idle: usize,
     /// Callers that wait for a connection.
     pub waiting: usize,
-}
-
-#[derive(Default)]
-struct Waiter {
-    waker: RefCell<Option<Waker>>,
-    is_called: Cell<bool>,
 }
 
 impl Pool {
@@ -504,21 +418,7 @@ impl Destination {
         } else {
             self.waiters.borrow_mut().push_front(Rc::clone(&waiter));
         }
-        let mut waiting = WaiterGuard {
-            destination: self,
-            waiter,
-            is_done: false,
-        };
-        poll_fn(|context| {
-            let waiter = &waiting.waiter;
-            if waiter.is_called.get() {
-                return Poll::Ready(());
-            }
-            *waiter.waker.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-        waiting.is_done = true;
+        WaiterGuard::new(self, waiter).called().await;
         Ok(())
     }
 
@@ -564,11 +464,7 @@ impl Destination {
     }
 
     fn place(self: &Rc<Self>, connection: Box<Http1Connection>) -> ConnectionGuard {
-        ConnectionGuard {
-            destination: Rc::clone(self),
-            connection: Some(connection),
-            is_begun: false,
-        }
+        ConnectionGuard::new(Rc::clone(self), connection)
     }
 
     /// Closes connections that were idle for too long or that the server has closed.
@@ -674,122 +570,5 @@ impl Clock for SharedClock {
 
     fn wall(&self) -> std::time::SystemTime {
         self.0.wall()
-    }
-}
-
-impl Waiter {
-    fn call(&self) {
-        self.is_called.set(true);
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
-    }
-}
-
-/// A caller that waits; if it gives up, the next one is called in its place.
-struct WaiterGuard<'a> {
-    destination: &'a Destination,
-    waiter: Rc<Waiter>,
-    is_done: bool,
-}
-
-impl Drop for WaiterGuard<'_> {
-    fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        if self.waiter.is_called.get() {
-            self.destination.call();
-        } else {
-            let mut waiters = self.destination.waiters.borrow_mut();
-            waiters.retain(|other| !Rc::ptr_eq(other, &self.waiter));
-        }
-    }
-}
-
-/// A connection that is being opened; counted as open unless it fails.
-struct Attempt<'a> {
-    destination: &'a Destination,
-    is_open: bool,
-}
-
-impl<'a> Attempt<'a> {
-    fn begin(destination: &'a Destination) -> Self {
-        destination.open.set(destination.open.get() + 1);
-        destination.connecting.set(destination.connecting.get() + 1);
-        Self {
-            destination,
-            is_open: false,
-        }
-    }
-
-    fn succeed(mut self) {
-        self.is_open = true;
-    }
-}
-
-impl Drop for Attempt<'_> {
-    fn drop(&mut self) {
-        let connecting = &self.destination.connecting;
-        connecting.set(connecting.get() - 1);
-        if !self.is_open {
-            self.destination.leave();
-        }
-    }
-}
-
-/// An HTTP/1 connection in use, and its place among the connections of its destination.
-pub(super) struct ConnectionGuard {
-    destination: Rc<Destination>,
-    connection: Option<Box<Http1Connection>>,
-    /// An exchange has begun; before that the connection is as good as it was.
-    is_begun: bool,
-}
-
-impl ConnectionGuard {
-    pub(super) fn destination(&self) -> &Rc<Destination> {
-        &self.destination
-    }
-
-    pub(super) fn connection(&self) -> Option<&Http1Connection> {
-        self.connection.as_deref()
-    }
-
-    pub(super) fn parts(&mut self) -> (&Destination, &mut Http1Connection) {
-        let connection = self.connection.as_mut();
-        let connection = connection.expect("a place has its connection until it is given back");
-        (&self.destination, connection)
-    }
-
-    /// An exchange begins.
-    pub(super) fn begin(&mut self) {
-        self.is_begun = true;
-    }
-
-    /// The connection can carry another exchange.
-    pub(super) fn give_back(mut self, now: Instant) {
-        if let Some(connection) = &mut self.connection {
-            connection.idle_since = now;
-            self.is_begun = false;
-        }
-    }
-}
-
-/// A connection without an exchange goes back to the pool, any other is closed.
-impl Drop for ConnectionGuard {
-    fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else {
-            return;
-        };
-        let mut idle = self.destination.idle.borrow_mut();
-        if !self.is_begun && idle.len() < self.destination.core.options.idle {
-            idle.push(connection);
-            drop(idle);
-            self.destination.call();
-        } else {
-            drop(idle);
-            drop(connection);
-            self.destination.leave();
-        }
     }
 }

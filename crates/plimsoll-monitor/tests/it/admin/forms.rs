@@ -1,0 +1,153 @@
+//! Incidents, pages and maintenance by forms.
+
+use http::StatusCode;
+use plimsoll_testkit::eventually;
+
+use super::Admin;
+
+#[test]
+fn incidents_pages_and_maintenance_are_made_by_forms() {
+    let admin = Admin::new("[[monitor]]\nname = \"m\"\nmanual = true\n");
+    let owner = admin.owner();
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/new-incident",
+        &[
+            ("title", "Search is slow"),
+            ("phase", "investigating"),
+            ("impact", "major"),
+            ("body", "We look."),
+            ("monitor", "_m"),
+        ],
+    );
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/incidents/1/update",
+        &[
+            ("title", "Search is slow"),
+            ("phase", "postmortem"),
+            ("impact", "major"),
+            ("body", "It was the disk."),
+            ("version", "1"),
+        ],
+    );
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (_, shown) = owner.get_as(&admin, "/admin/incidents/1");
+    assert!(shown.contains("It was the disk.") && shown.contains("We look."));
+    let (status, _) = owner.post(
+        &admin,
+        "/admin/incidents/1/update",
+        &[("title", "x"), ("version", "1")],
+    );
+    assert_eq!(status, StatusCode::CONFLICT, "a stale version");
+
+    let page = [
+        ("title", "Our services"),
+        ("slug", "ours"),
+        ("monitor", "_m"),
+    ];
+    let mut preview = page.to_vec();
+    preview.push(("action", "preview"));
+    let (status, text) = owner.post(&admin, "/admin/new-page", &preview);
+    assert_eq!(status, StatusCode::OK);
+    assert!(text.contains("<h2 id=\"preview\">"), "{text}");
+    let (status, text) = owner.post(&admin, "/admin/new-page", &page);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (status, text) = admin.running.get("/status/ours/");
+    assert_eq!(status, StatusCode::OK);
+    assert!(text.contains("Our services"));
+    let renamed = [("title", "New"), ("slug", "new"), ("version", "1")];
+    for (logo, expected) in [
+        ("data:image/png;base64,bm90IGEgcGljdHVyZQ==", "is not a PNG"),
+        ("data:image/png;base64,?", "must be a `data:` URL in base64"),
+        ("logo.png", "names a file"),
+    ] {
+        let fields = [&renamed[..], &[("logo", logo)]].concat();
+        let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let logo = ("logo", "data:image/png;base64,iVBORw0KGgo=");
+    let fields = [&renamed[..], &[logo]].concat();
+    let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (_, text) = admin.running.get("/status/new/");
+    assert!(text.contains("src=\"/status/new/logo\""), "{text}");
+    assert_eq!(admin.running.get("/status/new/").0, StatusCode::OK);
+    let (status, _) = owner.post(&admin, "/admin/pages/new/edit", &[("action", "delete")]);
+    assert_eq!(status, StatusCode::SEE_OTHER);
+    let (_, list) = owner.get_as(&admin, "/admin/pages");
+    assert!(list.contains("No status pages yet."), "{list}");
+
+    let window = [
+        ("name", "patches"),
+        ("when", "once"),
+        ("at", "2001-01-01T00:00"),
+        ("duration", "2h"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/maintenance/add", &window);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let weekly = [
+        ("name", "weekly"),
+        ("when", "monday"),
+        ("at", "02:30"),
+        ("duration", "2h"),
+        ("zone", "Europe/Berlin"),
+        ("monitor", "_m"),
+        ("about", " The <b>database</b>\r\nis moved.\r\n"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/maintenance/add", &weekly);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/maintenance/add",
+        &[
+            ("name", "bad"),
+            ("when", "once"),
+            ("at", "soon"),
+            ("duration", "2h"),
+        ],
+    );
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text.contains("is not a date"), "{text}");
+    let (_, calendar) = owner.get_as(&admin, "/admin/maintenance");
+    assert!(
+        calendar.contains("patches") && calendar.contains("<b>weekly</b>"),
+        "{calendar}"
+    );
+    let about = "The &#60;b&#62;database&#60;/b&#62;\nis moved.</small>";
+    assert!(calendar.contains(about), "{calendar}");
+    let long = "x".repeat(2_001);
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/maintenance/add",
+        &[
+            ("name", "long"),
+            ("when", "cron"),
+            ("at", "0 3 * * *"),
+            ("duration", "2h"),
+            ("about", &long),
+        ],
+    );
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text.contains("must have at most 2000 characters"), "{text}");
+    assert!(text.contains(&format!(">{long}</textarea>")), "it is kept");
+    let (status, _) = owner.post(&admin, "/admin/maintenance/remove", &[("name", "patches")]);
+    assert_eq!(status, StatusCode::SEE_OTHER);
+    // A window that is under way holds its monitor.
+    let now = [
+        ("name", "now"),
+        ("when", "cron"),
+        ("at", "* * * * *"),
+        ("duration", "1h"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/maintenance/add", &now);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    eventually(|| {
+        owner
+            .get_as(&admin, "/admin/monitors/_m")
+            .1
+            .contains("Maintenance")
+    });
+}

@@ -1,0 +1,209 @@
+//! Monitors on the admin pages: added, listed, changed together, and their outages.
+
+use http::{Method, StatusCode};
+use plimsoll_testkit::{Origin, eventually, refused_address};
+
+use super::{Admin, between};
+
+#[test]
+fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
+    let admin = Admin::new("");
+    let owner = admin.owner();
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    let fields = [
+        ("name", "Shop"),
+        ("kind", "http"),
+        ("target", &url),
+        ("interval", "1h"),
+        ("tags", "eu, shop"),
+        ("expect", "status == 200\r\nbody contains 'hello'"),
+    ];
+    let mut trial = fields.to_vec();
+    trial.push(("action", "test"));
+    let (status, text) = owner.post(&admin, "/admin/new-monitor", &trial);
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        text.contains("Test:") && text.contains("operational") && text.contains("connect"),
+        "{text}"
+    );
+    assert!(text.contains("Nothing is saved yet."));
+    assert_eq!(
+        owner.get_as(&admin, "/admin/monitors/_shop").0,
+        StatusCode::NOT_FOUND
+    );
+
+    let mut save = fields.to_vec();
+    save.push(("action", "save"));
+    let (status, text) = owner.post(&admin, "/admin/new-monitor", &save);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    // The interval is an hour: the result is that of the check at once.
+    let (_, text) = owner.get_as(&admin, "/admin/monitors/_shop?done=added");
+    assert!(text.contains("The monitor is added."));
+    assert!(text.contains("met: <code>status == 200</code>"), "{text}");
+    let shown = || owner.get_as(&admin, "/admin/monitors/_shop").1;
+    eventually(|| !shown().contains("No results yet."));
+    eventually(|| shown().contains("Response times in UTC: p50, p95 and p99"));
+
+    // The edit form has what was typed, and a second edit of the same version is refused.
+    let (_, form) = owner.get_as(&admin, "/admin/monitors/_shop/edit");
+    assert!(
+        form.contains("value=\"eu, shop\"") && form.contains("body contains &#39;hello&#39;"),
+        "{form}"
+    );
+    let mut edit = save.clone();
+    edit[0].1 = "Shop 2";
+    edit.push(("version", "1"));
+    let (status, text) = owner.post(&admin, "/admin/monitors/_shop/edit", &edit);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (status, text) = owner.post(&admin, "/admin/monitors/_shop-2/edit", &edit);
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text.contains("changed meanwhile"), "{text}");
+
+    let wrong = [
+        ("name", "x"),
+        ("kind", "http"),
+        ("target", "ftp://x"),
+        ("interval", "soon"),
+        ("action", "save"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/new-monitor", &wrong);
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        text.contains("interval:") && text.contains("http:") && text.contains("value=\"ftp://x\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn many_monitors_are_paused_tagged_and_deleted_together() {
+    let admin = Admin::new("[[monitor]]\nname = \"of the file\"\nmanual = true\n");
+    let owner = admin.owner();
+    for name in ["a", "b", "c"] {
+        let (status, text) = owner.post(
+            &admin,
+            "/admin/new-monitor",
+            &[("name", name), ("kind", "manual"), ("action", "save")],
+        );
+        assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    }
+    let selected = [("key", "_a"), ("key", "_b"), ("key", "_of-the-file")];
+    let bulk = |action: &str, tags: &str| {
+        let mut pairs = vec![("action", action), ("tags", tags)];
+        pairs.extend(selected);
+        let (status, text) = owner.post(&admin, "/admin/monitors/bulk", &pairs);
+        assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    };
+    let list = |query: &str| owner.get_as(&admin, &format!("/admin/monitors{query}")).1;
+    bulk("pause", "");
+    assert_eq!(list("?health=paused").matches("<tr data-health").count(), 3);
+    bulk("resume", "");
+    assert_eq!(list("?health=paused").matches("<tr data-health").count(), 0);
+    bulk("tag", "blue green");
+    assert_eq!(
+        list("?tag=blue").matches("<tr data-health").count(),
+        2,
+        "the file's has no tags"
+    );
+    bulk("untag", "blue");
+    assert_eq!(list("?tag=blue").matches("<tr data-health").count(), 0);
+    assert_eq!(list("?q=GREEN").matches("<tr data-health").count(), 2);
+    bulk("delete", "");
+    let rest = list("");
+    assert_eq!(rest.matches("<tr data-health").count(), 2);
+    assert!(rest.contains("of the file"));
+    let (_, log) = owner.get_as(&admin, "/admin/audit");
+    for action in [
+        "monitor.create",
+        "monitor.pause",
+        "monitor.resume",
+        "monitor.update",
+        "monitor.delete",
+        "session.open",
+    ] {
+        assert!(log.contains(action), "{action}");
+    }
+}
+
+#[test]
+fn an_outage_is_shown_acknowledged_and_reported() {
+    let admin = Admin::new("");
+    let owner = admin.owner();
+    let target = format!("http://{}/", refused_address());
+    let fields = [
+        ("name", "Shop"),
+        ("kind", "http"),
+        ("target", target.as_str()),
+        ("interval", "100ms"),
+        ("confirm", "2"),
+        ("action", "save"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/new-monitor", &fields);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    eventually(|| {
+        owner
+            .get_as(&admin, "/admin")
+            .1
+            .contains("/admin/outages/1")
+    });
+    let (status, _) = owner.post(
+        &admin,
+        "/admin/monitors/_shop/act",
+        &[("action", "acknowledge")],
+    );
+    assert_eq!(status, StatusCode::SEE_OTHER);
+    eventually(|| {
+        owner
+            .get_as(&admin, "/admin/outages/1")
+            .1
+            .contains("by owner")
+    });
+    let (_, report) = owner.get_as(&admin, "/admin/reports?days=1");
+    assert!(
+        report.contains("Shop: 1 outage<") || report.contains("Shop: 1 outage"),
+        "{report}"
+    );
+    let (status, csv) = owner.get_as(&admin, "/admin/reports.csv?days=1");
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        csv.starts_with(
+            "key,name,group,uptime,down_s,incidents,mtta_s,mttr_s\r\n\"_shop\",\"Shop\",\"\","
+        ),
+        "{csv}"
+    );
+}
+
+#[test]
+fn a_thousand_monitors_are_listed_and_filtered() {
+    let admin = Admin::new("");
+    let owner = admin.owner();
+    let (_, text) = owner.post(
+        &admin,
+        "/admin/tokens/add",
+        &[("name", "ci"), ("scope", "write")],
+    );
+    let token = between(&text, "<code class=\"secret\">", "</code>");
+    let all: Vec<_> = (0..1_000)
+        .map(|number| serde_json::json!({ "name": format!("m{number}"), "manual": true, "tags": [format!("t{}", number % 10)] }))
+        .collect();
+    let body = serde_json::json!({ "put": all }).to_string();
+    let bearer = format!("Bearer {token}");
+    let (status, text) = admin.running.call(
+        Method::POST,
+        "/api/v1/monitors/bulk",
+        &[("authorization", &bearer)],
+        &body,
+    );
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let count = |query: &str| {
+        owner
+            .get_as(&admin, &format!("/admin/monitors{query}"))
+            .1
+            .matches("<tr data-health")
+            .count()
+    };
+    assert_eq!(count(""), 1_000);
+    assert_eq!(count("?tag=t3"), 100);
+    assert_eq!(count("?q=m99"), 11);
+    assert_eq!(count("?q=m99+t9"), 2, "m99 and m999");
+}
