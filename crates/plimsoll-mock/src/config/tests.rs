@@ -343,6 +343,31 @@ respond.file_path = "../apimock.toml"
 }
 
 #[test]
+fn an_empty_table_is_no_condition_anywhere() {
+    for place in [
+        "url_path",
+        "raw_path",
+        "url",
+        "headers.x",
+        "query.x",
+        "cookies.x",
+        "form.x",
+        "peer",
+        "body.text",
+        "body.json.a",
+        "body.jsonpath.'$.a'",
+        "body.jayway.'$.a'",
+        "body.xpath.'/a'",
+    ] {
+        let rules =
+            format!("[[rules]]\nwhen.request.{place} = {{}}\nrespond = {{ status = 200 }}\n");
+        let reported = problems(&rules);
+        let is_reported = |problem: &String| problem.contains("has neither `value` nor `op`");
+        assert!(reported.iter().any(is_reported), "{place}: {reported:?}");
+    }
+}
+
+#[test]
 fn scripts_and_missing_files_are_refused_by_name() {
     let root = "[service]\nrule_sets = [\"none.toml\"]\nmiddlewares = [\"mw.rhai\"]\nfallback_respond_dir = \"none\"\nx = 1\n";
     let folder = folder(root, "");

@@ -222,8 +222,12 @@ fn parts(value: Value<'_>) -> Option<Parts<'_>> {
 /// Value and operator of a table that may have more.
 fn parts_of<'i>(mut table: Table<'i>, take: &mut dyn FnMut(&mut Table<'i>)) -> Option<Parts<'i>> {
     let parts = (table.take("value"), table.take("op"));
-    if parts.0.is_none() && parts.1.is_none() && !table.is_empty() {
-        let hint = "a path with dots is one key, in quotes: \"user.name\" = { value = \"a\" }";
+    if parts.0.is_none() && parts.1.is_none() {
+        let hint = if table.is_empty() {
+            "such as { value = \"a\" } or { op = \"exists\" }"
+        } else {
+            "a path with dots is one key, in quotes: \"user.name\" = { value = \"a\" }"
+        };
         table.wrong("has neither `value` nor `op`", Some(hint.to_owned()));
         return None;
     }
