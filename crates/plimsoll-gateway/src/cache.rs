@@ -25,4 +25,4 @@ mod layer;
 pub(crate) use self::entry::Staleness;
 pub(crate) use self::layer::{CachePlan, Cached};
 pub(crate) use self::lifetimes::{LifetimeStatus, Lifetimes};
-pub(crate) use self::store::Store;
+pub(crate) use self::store::{Store, StoreState};

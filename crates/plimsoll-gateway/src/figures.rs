@@ -10,7 +10,7 @@ use plimsoll_model::Clock as _;
 use plimsoll_server::{Figures, MetricsText};
 use plimsoll_wire::SystemClock;
 
-use crate::cache::Store;
+use crate::cache::{Store, StoreState};
 use crate::forward::ForwardPlan;
 use crate::layer4::Layer4Figures;
 use crate::traces::SpanCounts;
@@ -23,8 +23,8 @@ use crate::upstream::{
 #[derive(Debug, Default)]
 pub(crate) struct GatewayFigures {
     upstreams: Mutex<BTreeMap<String, Weak<UpstreamStatus>>>,
-    /// Caches by their routes.
-    stores: Mutex<BTreeMap<String, Weak<Store>>>,
+    /// Caches and the names of their routes, by what makes those unique.
+    stores: Mutex<BTreeMap<String, (String, Weak<Store>)>>,
     spans: Arc<SpanCounts>,
     layer4: Layer4Figures,
     /// There is an admin port, where rates can be read.
@@ -112,19 +112,25 @@ impl GatewayFigures {
     }
 
     /// Shows the cache of a route as long as it is in use.
-    pub(crate) fn add_store(&self, route: &str, store: &Arc<Store>) {
+    ///
+    /// - `name`: of the route, which others may have too; `identity` is its own.
+    pub(crate) fn add_store(&self, name: &str, identity: &str, store: &Arc<Store>) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.retain(|_, store| store.strong_count() > 0);
-        stores.insert(route.to_owned(), Arc::downgrade(store));
+        stores.retain(|_, (_, store)| store.strong_count() > 0);
+        let shown = (name.to_owned(), Arc::downgrade(store));
+        stores.insert(identity.to_owned(), shown);
     }
 
-    /// Every cache in use, by its route.
-    pub(crate) fn stores(&self) -> Vec<(String, Arc<Store>)> {
+    /// The caches in use by the names of their routes.
+    pub(crate) fn stores(&self) -> BTreeMap<String, Vec<Arc<Store>>> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let stores = stores.iter();
-        stores
-            .filter_map(|(route, store)| Some((route.clone(), store.upgrade()?)))
-            .collect()
+        let mut named = BTreeMap::<String, Vec<_>>::new();
+        for (name, store) in stores.values() {
+            if let Some(store) = store.upgrade() {
+                named.entry(name.clone()).or_default().push(store);
+            }
+        }
+        named
     }
 
     /// Rates can be read from now on.
@@ -332,24 +338,30 @@ fn show_histogram(
 }
 
 /// The caches of routes.
-fn show_stores(stores: &[(String, Arc<Store>)], text: &mut MetricsText) {
-    type Read = fn(&Store) -> usize;
+fn show_stores(stores: &BTreeMap<String, Vec<Arc<Store>>>, text: &mut MetricsText) {
     if stores.is_empty() {
         return;
     }
+    let states: Vec<_> = stores
+        .iter()
+        .map(|(route, stores)| (route, StoreState::of(stores)))
+        .collect();
+    type Read = fn(&StoreState) -> usize;
     let gauges: [(&str, &str, Read); 2] = [
-        ("cache_entries", "URLs that something is kept of", |it| {
-            it.size().0
-        }),
+        (
+            "cache_entries",
+            "URLs of which responses are stored",
+            |it| it.entries,
+        ),
         ("cache_bytes", "Bytes that stored responses take", |it| {
-            it.size().1
+            it.bytes
         }),
     ];
     for (name, help, read) in gauges {
         let name = format!("{PREFIX}_{name}");
         text.family(&name, "gauge", help);
-        for (route, store) in stores {
-            text.sample(&name, &[("route", route)], read(store) as u64);
+        for (route, state) in &states {
+            text.sample(&name, &[("route", route)], read(state) as u64);
         }
     }
     let name = format!("{PREFIX}_cache_total");
@@ -358,9 +370,9 @@ fn show_stores(stores: &[(String, Arc<Store>)], text: &mut MetricsText) {
         "counter",
         "What the cache did with requests and responses",
     );
-    for (route, store) in stores {
-        for (event, count) in store.counted() {
-            text.sample(&name, &[("route", route), ("event", event)], count);
+    for (route, state) in &states {
+        for (event, count) in &state.events {
+            text.sample(&name, &[("route", route), ("event", event)], *count);
         }
     }
 }

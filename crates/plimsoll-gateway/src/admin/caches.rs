@@ -8,6 +8,7 @@ use plimsoll_server::{Answer, AnswerApi, Request, Response};
 use serde::Serialize;
 
 use super::json;
+use crate::cache::StoreState;
 use crate::figures::GatewayFigures;
 
 #[derive(Serialize)]
@@ -18,10 +19,10 @@ struct Document {
 #[derive(Serialize)]
 struct CacheDocument {
     route: String,
-    /// URLs that something is kept of.
+    /// URLs of which responses are stored.
     entries: usize,
     bytes: usize,
-    /// What became of requests and responses.
+    /// Counts of what became of requests and responses.
     events: BTreeMap<&'static str, u64>,
 }
 
@@ -31,7 +32,7 @@ struct Purged {
     purged: usize,
 }
 
-/// Answers `GET /caches`, and `DELETE /caches?url=URL`.
+/// Answers `GET /caches`, and `DELETE /caches?url=URL&route=NAME`.
 pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
     Arc::new(move |request, rest| {
         let response = match (request.method, rest.trim_matches('/')) {
@@ -39,7 +40,7 @@ pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
             ("DELETE", "") => purge(&figures, request),
             _ => Response::text(
                 StatusCode::NOT_FOUND,
-                "there are GET /caches and DELETE /caches?url=URL\n",
+                "there are GET /caches and DELETE /caches?url=URL&route=NAME\n",
             ),
         };
         Answer::now(response)
@@ -47,13 +48,13 @@ pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
 }
 
 fn list(figures: &GatewayFigures) -> Response {
-    let caches = figures.stores().into_iter().map(|(route, store)| {
-        let (entries, bytes) = store.size();
+    let caches = figures.stores().into_iter().map(|(route, stores)| {
+        let state = StoreState::of(&stores);
         CacheDocument {
             route,
-            entries,
-            bytes,
-            events: store.counted().into_iter().collect(),
+            entries: state.entries,
+            bytes: state.bytes,
+            events: state.events,
         }
     });
     json(&Document {
@@ -61,30 +62,39 @@ fn list(figures: &GatewayFigures) -> Response {
     })
 }
 
-/// Forgets a URL, or with `*` at its end all that begin with it.
+/// Forgets a URL, or with `*` at its end all that begin with it; of one route or of all.
 fn purge(figures: &GatewayFigures, request: &Request<'_>) -> Response {
-    let wrong = |text: String| Response::text(StatusCode::BAD_REQUEST, text);
-    let mut url = None;
+    let (mut url, mut route) = (None, None);
     let query = request.query.unwrap_or_default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        if key != "url" {
-            return wrong(format!("unknown parameter `{key}`; there is url\n"));
+        match &*key {
+            "url" => url = Some(value),
+            "route" => route = Some(value),
+            other => {
+                let text = format!("unknown parameter `{other}`; there are url and route\n");
+                return Response::text(StatusCode::BAD_REQUEST, text);
+            }
         }
-        url = Some(value.into_owned());
     }
     // Nothing is emptied because a parameter was forgotten.
     let Some(url) = url else {
-        return wrong(
-            "give ?url=http://HOST/PATH, with * at its end for all that begin with it; ?url=* is everything\n"
-                .to_owned(),
-        );
+        let text = "give ?url=http://HOST/PATH, with * at its end for all that begin with it; ?url=* is everything\n";
+        return Response::text(StatusCode::BAD_REQUEST, text);
     };
+    let mut stores = figures.stores();
+    if let Some(route) = route {
+        stores.retain(|name, _| *name == route);
+        if stores.is_empty() {
+            let text = format!("no route `{route}` has a cache\n");
+            return Response::text(StatusCode::NOT_FOUND, text);
+        }
+    }
     let (url, is_prefix) = match url.strip_suffix('*') {
         Some(prefix) => (prefix, true),
         None => (&*url, false),
     };
-    let stores = figures.stores();
-    let purged = stores.iter().map(|(_, store)| store.purge(url, is_prefix));
+    let stores = stores.values().flatten();
+    let purged = stores.map(|store| store.purge(url, is_prefix));
     json(&Purged {
         purged: purged.sum(),
     })

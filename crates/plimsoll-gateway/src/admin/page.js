@@ -1,5 +1,5 @@
 "use strict";
-// The server renders the page; the script keeps it current and sends weights.
+// The server renders the page; the script keeps it current, sends weights and empties caches.
 
 document.documentElement.classList.add("js");
 const main = document.getElementById("main");
@@ -48,20 +48,29 @@ events.onmessage = (event) => {
 };
 addEventListener("pagehide", () => events.close());
 
-async function setWeight(control, weight) {
-  const { upstream, server } = control.dataset;
-  const query = new URLSearchParams({ server, weight });
+async function change(method, path) {
   try {
-    const answer = await fetch(`../upstreams/${encodeURIComponent(upstream)}?${query}`, { method: "PUT" });
+    const answer = await fetch(path, { method });
     show(answer.ok ? "" : (await answer.text()).trim() || `The server responded with ${answer.status}.`);
   } catch {
     show("The server does not respond.");
   }
 }
 
+function setWeight(control, weight) {
+  const { upstream, server } = control.dataset;
+  const query = new URLSearchParams({ server, weight });
+  change("PUT", `../upstreams/${encodeURIComponent(upstream)}?${query}`);
+}
+
+function empty(route) {
+  change("DELETE", `../caches?${new URLSearchParams({ url: "*", route })}`);
+}
+
 main.addEventListener("click", (event) => {
-  const button = event.target.closest("button[data-weight]");
-  if (button) setWeight(button.closest(".control"), button.dataset.weight);
+  const button = event.target.closest("button");
+  if (button?.dataset.weight) setWeight(button.closest(".control"), button.dataset.weight);
+  if (button?.dataset.empty) empty(button.dataset.empty);
 });
 main.addEventListener("change", (event) => {
   const input = event.target.closest("input");

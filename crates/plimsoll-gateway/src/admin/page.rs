@@ -14,8 +14,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http_body::{Body, Frame};
-use plimsoll_model::Clock as _;
 use plimsoll_model::look::STYLE as LOOK;
+use plimsoll_model::{ByteSize, Clock as _};
 use plimsoll_server::{
     AdminPage, Answer, AnswerApi, Counters, Response, ResponseBody, StreamError,
 };
@@ -23,6 +23,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::MEDIA_TYPE;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use crate::cache::{Store, StoreState};
 use crate::figures::{GatewayFigures, RouteStatus};
 use crate::upstream::{Event, Recent, ServerStatus, UpstreamStatus};
 
@@ -61,6 +62,20 @@ struct Content {
     is_draining: bool,
     upstreams: Vec<UpstreamView>,
     routes: Vec<RouteView>,
+    caches: Vec<CacheView>,
+}
+
+struct CacheView {
+    route: String,
+    entries: usize,
+    size: String,
+    /// Share of the responses that did not wait for a server.
+    served: String,
+    hits: u64,
+    stale: u64,
+    misses: u64,
+    validated: u64,
+    evicted: u64,
 }
 
 struct UpstreamView {
@@ -239,6 +254,7 @@ fn content(figures: &GatewayFigures, counters: &Counters) -> String {
         is_draining: counters.is_draining(),
         upstreams,
         routes: routes.into_iter().map(route).collect(),
+        caches: figures.stores().into_iter().map(cache).collect(),
     };
     content.render().unwrap_or_default()
 }
@@ -298,6 +314,26 @@ fn route(status: RouteStatus) -> RouteView {
         broken: status.responses[4],
         recent: shown(&status.recent),
         name: status.name,
+    }
+}
+
+fn cache((route, stores): (String, Vec<Arc<Store>>)) -> CacheView {
+    let state = StoreState::of(&stores);
+    let [hits, stale, misses] = ["hit", "stale", "miss"].map(|event| state.counted(event));
+    let at_once = hits + stale;
+    CacheView {
+        route,
+        entries: state.entries,
+        size: ByteSize(state.bytes as u64).to_string(),
+        served: match at_once + misses {
+            0 => "–".to_owned(),
+            all => format!("{:.1} %", at_once as f64 / all as f64 * 100.0),
+        },
+        hits,
+        stale,
+        misses,
+        validated: state.counted("validated"),
+        evicted: state.counted("evicted"),
     }
 }
 
@@ -371,6 +407,7 @@ mod tests {
                 broken: 0,
                 recent: shown(&recent),
             }],
+            caches: Vec::new(),
         };
         let html = content.render().unwrap();
         assert!(

@@ -1,6 +1,6 @@
 //! Stored responses of all workers, within a bound on memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -35,6 +35,8 @@ pub(crate) struct Store {
 #[derive(Debug)]
 struct State {
     slots: LruCache<Key, Slot>,
+    /// Slots with responses; others only remember that those are not stored.
+    filled: usize,
     bytes: usize,
     /// Keys for which a request is under way, whose response others wait for.
     flights: HashMap<Key, watch::Receiver<()>>,
@@ -56,6 +58,11 @@ impl Slot {
             Self::NotStored { .. } => 0,
         }
     }
+
+    /// 1 if responses are in it.
+    fn filled(&self) -> usize {
+        usize::from(matches!(self, Self::Entries(_)))
+    }
 }
 
 /// Counts of a store.
@@ -72,6 +79,48 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    const fn named(&self) -> [(&'static str, &AtomicU64); 6] {
+        [
+            ("hit", &self.hits),
+            ("stale", &self.stale),
+            ("miss", &self.misses),
+            ("validated", &self.validated),
+            ("stored", &self.stored),
+            ("evicted", &self.evicted),
+        ]
+    }
+}
+
+/// What stores keep and have done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StoreState {
+    /// URLs of which responses are stored.
+    pub(crate) entries: usize,
+    /// Bytes that it takes.
+    pub(crate) bytes: usize,
+    /// Counts of what became of requests and responses.
+    pub(crate) events: BTreeMap<&'static str, u64>,
+}
+
+impl StoreState {
+    /// The sum of several stores.
+    pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
+        let mut sum = Self::default();
+        for state in stores.iter().map(|store| store.state()) {
+            sum.entries += state.entries;
+            sum.bytes += state.bytes;
+            for (event, count) in state.events {
+                *sum.events.entry(event).or_default() += count;
+            }
+        }
+        sum
+    }
+
+    /// The count of an event.
+    pub(crate) fn counted(&self, event: &str) -> u64 {
+        self.events.get(event).copied().unwrap_or_default()
     }
 }
 
@@ -115,6 +164,7 @@ impl Store {
         Self {
             state: Mutex::new(State {
                 slots: LruCache::unbounded(),
+                filled: 0,
                 bytes: 0,
                 flights: HashMap::new(),
             }),
@@ -127,24 +177,16 @@ impl Store {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Responses and bytes that are stored.
-    pub(crate) fn size(&self) -> (usize, usize) {
+    fn state(&self) -> StoreState {
+        let events = self.counts.named();
         let state = self.lock();
-        (state.slots.len(), state.bytes)
-    }
-
-    /// The counts, by name.
-    pub(crate) fn counted(&self) -> [(&'static str, u64); 6] {
-        let counts = &self.counts;
-        [
-            ("hit", &counts.hits),
-            ("stale", &counts.stale),
-            ("miss", &counts.misses),
-            ("validated", &counts.validated),
-            ("stored", &counts.stored),
-            ("evicted", &counts.evicted),
-        ]
-        .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+        StoreState {
+            entries: state.filled,
+            bytes: state.bytes,
+            events: events
+                .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+                .into(),
+        }
     }
 
     /// The response for a request with these fields; of several the one that was stored last.
@@ -224,19 +266,18 @@ impl Store {
             vec![Key::from(url)]
         };
         let taken = keys.iter().filter_map(|key| state.take(key));
-        taken
-            .filter(|slot| matches!(slot, Slot::Entries(_)))
-            .count()
+        taken.map(|slot| slot.filled()).sum()
     }
 
     fn put(&self, state: &mut State, key: &Key, slot: Slot) {
+        state.filled += slot.filled();
         state.bytes += slot.size() + key.len() + KEY_BYTES;
         state.slots.put(Arc::clone(key), slot);
         while state.bytes > self.limit {
             let Some((key, slot)) = state.slots.pop_lru() else {
                 break;
             };
-            state.bytes -= slot.size() + key.len() + KEY_BYTES;
+            state.left(&key, &slot);
             Counts::count(&self.counts.evicted);
         }
     }
@@ -245,8 +286,13 @@ impl Store {
 impl State {
     fn take(&mut self, key: &str) -> Option<Slot> {
         let slot = self.slots.pop(key)?;
-        self.bytes -= slot.size() + key.len() + KEY_BYTES;
+        self.left(key, &slot);
         Some(slot)
+    }
+
+    fn left(&mut self, key: &str, slot: &Slot) {
+        self.filled -= slot.filled();
+        self.bytes -= slot.size() + key.len() + KEY_BYTES;
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let bytes = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let store = mounted.states.state(identity, || Store::new(bytes(size)));
     let figures = mounted.counters.figures::<GatewayFigures>();
-    figures.add_store(mounted.identity, &store);
+    figures.add_store(mounted.name, mounted.identity, &store);
     CachePlan {
         store: Arc::clone(&store),
         most_content: bytes(most_content),

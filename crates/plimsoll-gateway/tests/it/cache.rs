@@ -80,7 +80,7 @@ fn a_fresh_response_is_sent_without_the_origin() {
     );
     assert_eq!(bench.origin.requests(), 2);
     let metrics = get(bench.gateway.addresses[1], "/metrics").text();
-    let hits = "plimsoll_gateway_cache_total{route=\"route / (1)\",event=\"hit\"} 5";
+    let hits = "plimsoll_gateway_cache_total{route=\"/\",event=\"hit\"} 5";
     assert!(metrics.contains(hits), "{metrics}");
 }
 
@@ -374,6 +374,10 @@ fn caches_are_shown_and_purged_at_run_time() {
     }
     assert_eq!(purge("").0, 400);
     assert_eq!(purge("?uri=*").0, 400);
+    assert_eq!(purge("?url=*&route=/other").0, 404);
+    let page = get(admin, "/gateway/").text();
+    assert!(page.contains("<button data-empty=\"/\">"), "{page}");
+    assert!(page.contains("data-label=\"URLs\">3</td>"), "{page}");
     let url = "?url=http://localhost";
     assert_eq!(
         purge(&format!("{url}/a")),
@@ -386,7 +390,7 @@ fn caches_are_shown_and_purged_at_run_time() {
         purge(&format!("{url}/a*")),
         (200, "{\"purged\":2}".to_owned())
     );
-    assert_eq!(purge("?url=*"), (200, "{\"purged\":1}".to_owned()));
+    assert_eq!(purge("?url=*&route=/"), (200, "{\"purged\":1}".to_owned()));
     bench.get("/d", "");
     assert_eq!(bench.origin.requests(), 5);
 }

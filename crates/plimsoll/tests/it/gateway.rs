@@ -11,7 +11,7 @@ use plimsoll_testkit::{Authority, MaterialFiles, WebSocketOrigin, eventually};
 use rustix::process::{Resource, Signal, getrlimit};
 use serde_json::Value;
 
-use crate::browser::{Browser, get};
+use crate::browser::{Browser, Pictures, get};
 use crate::plimsoll::command;
 use crate::served::Served;
 
@@ -300,4 +300,42 @@ fn a_browser_speaks_websocket_events_and_http3_through_the_gateway() {
     }
     eventually(|| sockets.open_connections() == 0);
     gateway.signal(Signal::TERM);
+}
+
+#[test]
+fn a_server_is_drained_and_a_cache_is_emptied_on_the_admin_page() {
+    let files = MaterialFiles::new();
+    let behind = files.write(
+        "behind.toml",
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = { body = \"hello\" }\n",
+    );
+    let behind = Served::start(&["up", &behind.to_string_lossy()]);
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         [[route]]\nname = \"pages\"\nproxy = {{ to = \"all\", cache = {{ default_lifetime = \"1h\" }} }}\n\
+         [upstream.all]\nservers = \"{}\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+        behind.url.trim_end_matches('/')
+    );
+    let file = files.write("gateway.toml", &text);
+    let (gateway, [admin]) = Served::with_more(&mut command(&["up", &file.to_string_lossy()]));
+    let address = gateway.url.trim_end_matches('/').replace("http://", "");
+    for path in ["/a", "/b", "/a"] {
+        assert_eq!(get(&address, path), "hello");
+    }
+    let mut browser = Browser::start();
+    browser.open(&format!("{admin}gateway/"));
+    let cell =
+        |label: &str| format!("document.querySelector('td[data-label=\"{label}\"]').innerText");
+    eventually(|| browser.evaluate(&cell("URLs")) == "2");
+    assert_eq!(browser.evaluate(&cell("hits")), "1");
+    assert_eq!(browser.evaluate(&cell("from the cache")), "33.3 %");
+    let pictures = Pictures::of_environment();
+    pictures.take(&mut browser, "gateway");
+    browser.evaluate("document.querySelector('button[data-empty]').click()");
+    eventually(|| browser.evaluate(&cell("URLs")) == "0");
+    browser.evaluate("document.querySelector('button[data-weight=\"0\"]').click()");
+    eventually(|| browser.evaluate(&cell("state")) == "drained");
+    browser.evaluate("document.querySelector('button[data-weight]').click()");
+    eventually(|| browser.evaluate(&cell("state")) == "healthy");
+    assert!(browser.complaints().is_empty());
 }

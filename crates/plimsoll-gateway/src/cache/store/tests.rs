@@ -49,7 +49,7 @@ fn variants_stand_beside_each_other_and_are_replaced_by_their_own() {
     assert_eq!(content(&store, &key, &request("*/*")), None);
     store.remove(&key);
     assert_eq!(content(&store, &key, &json), None);
-    assert_eq!(store.size(), (0, 0));
+    assert_eq!((store.state().entries, store.state().bytes), (0, 0));
 }
 
 #[test]
@@ -77,14 +77,14 @@ fn memory_is_bounded_and_what_was_used_last_stays() {
         store.insert(&key, &fields, entry(&fields, &text));
         assert!(content(&store, &key, &fields).is_some());
         assert!(content(&store, "http://a/0", &fields).is_some(), "{number}");
-        assert!(store.size().1 <= 40_000);
+        assert!(store.state().bytes <= 40_000);
     }
-    assert!(store.size().0 > 10);
+    assert!(store.state().entries > 10);
     assert_eq!(content(&store, "http://a/1", &fields), None);
     // One that is larger than everything leaves nothing behind.
     let key = Key::from("http://a/large");
     store.insert(&key, &fields, entry(&fields, &"x".repeat(100_000)));
-    assert_eq!(store.size(), (0, 0));
+    assert_eq!((store.state().entries, store.state().bytes), (0, 0));
 }
 
 #[test]
@@ -129,7 +129,9 @@ fn what_is_purged_is_gone_and_the_rest_stays() {
     };
     let kept = |url: &str| content(&store, url, &html).is_some();
     fill();
+    assert_eq!(store.state().entries, 4);
     assert_eq!(store.purge("http://a/x", false), 1);
+    assert_eq!(store.state().entries, 3);
     assert!(!kept("http://a/x") && kept("http://a/x/y?z"));
     assert_eq!(store.purge("http://a/x", false), 0);
     fill();
@@ -137,5 +139,5 @@ fn what_is_purged_is_gone_and_the_rest_stays() {
     assert!(!kept("http://a/x") && !kept("http://a/x/y?z"));
     assert!(kept("http://a/z") && kept("http://b/x"));
     assert_eq!(store.purge("", true), 2);
-    assert_eq!(store.size(), (0, 0));
+    assert_eq!((store.state().entries, store.state().bytes), (0, 0));
 }
