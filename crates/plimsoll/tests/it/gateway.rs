@@ -328,7 +328,7 @@ fn a_server_is_drained_and_a_cache_is_emptied_on_the_admin_page() {
         |label: &str| format!("document.querySelector('td[data-label=\"{label}\"]').innerText");
     eventually(|| browser.evaluate(&cell("URLs")) == "2");
     assert_eq!(browser.evaluate(&cell("hits")), "1");
-    assert_eq!(browser.evaluate(&cell("from the cache")), "33.3 %");
+    assert_eq!(browser.evaluate(&cell("hit rate")), "33.3 %");
     let pictures = Pictures::of_environment();
     pictures.take(&mut browser, "gateway");
     browser.evaluate("document.querySelector('button[data-empty]').click()");
