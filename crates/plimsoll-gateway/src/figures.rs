@@ -339,6 +339,7 @@ fn show_histogram(
 
 /// The caches of routes.
 fn show_stores(stores: &BTreeMap<String, Vec<Arc<Store>>>, text: &mut MetricsText) {
+    type Read = fn(&StoreState) -> usize;
     if stores.is_empty() {
         return;
     }
@@ -346,7 +347,6 @@ fn show_stores(stores: &BTreeMap<String, Vec<Arc<Store>>>, text: &mut MetricsTex
         .iter()
         .map(|(route, stores)| (route, StoreState::of(stores)))
         .collect();
-    type Read = fn(&StoreState) -> usize;
     let gauges: [(&str, &str, Read); 2] = [
         (
             "cache_entries",

@@ -318,13 +318,13 @@ fn route(status: RouteStatus) -> RouteView {
 }
 
 fn cache((route, stores): (String, Vec<Arc<Store>>)) -> CacheView {
-    let state = StoreState::of(&stores);
-    let [hits, stale, misses] = ["hit", "stale", "miss"].map(|event| state.counted(event));
+    let sum = StoreState::of(&stores);
+    let [hits, stale, misses] = ["hit", "stale", "miss"].map(|event| sum.counted(event));
     let at_once = hits + stale;
     CacheView {
         route,
-        entries: state.entries,
-        size: ByteSize(state.bytes as u64).to_string(),
+        entries: sum.entries,
+        size: ByteSize(sum.bytes as u64).to_string(),
         served: match at_once + misses {
             0 => "–".to_owned(),
             all => format!("{:.1} %", at_once as f64 / all as f64 * 100.0),
@@ -332,8 +332,8 @@ fn cache((route, stores): (String, Vec<Arc<Store>>)) -> CacheView {
         hits,
         stale,
         misses,
-        validated: state.counted("validated"),
-        evicted: state.counted("evicted"),
+        validated: sum.counted("validated"),
+        evicted: sum.counted("evicted"),
     }
 }
 
