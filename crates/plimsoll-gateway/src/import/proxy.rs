@@ -245,9 +245,7 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
             .filter_map(|it| match it.as_str() {
                 "error" => Some("\"connect\", \"reset\"".to_owned()),
                 "timeout" => Some("\"timeout\"".to_owned()),
-                it => it
-                    .strip_prefix("http_")
-                    .map(|status| format!("\"{status}\"")),
+                it => it.strip_prefix("http_").map(quoted),
             });
         let conditions: Vec<_> = conditions.collect();
         let tries = scope.last("proxy_next_upstream_tries");

@@ -199,6 +199,16 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
 }
 
 #[test]
+fn words_with_quotes_stay_texts() {
+    // What is not a status is told by `up`, with its place.
+    check(
+        "server { listen 80; location / { proxy_pass http://127.0.0.1:1; proxy_next_upstream http_5\"0]; } }",
+        &["retry = { retries = 1, on = [\"5\\\"0]\"] }"],
+        &[],
+    );
+}
+
+#[test]
 fn rewrites_headers_and_layers() {
     check(
         r#"
