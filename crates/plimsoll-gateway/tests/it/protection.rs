@@ -19,6 +19,13 @@ fn gateway(servers: &[&Origin], keys: &str) -> Served {
     ))
 }
 
+/// An origin that responds to the first request of each connection once it is released, and to further ones at once.
+fn held() -> Origin {
+    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
+    let script = script.then(Step::Write(HELLO.to_vec()));
+    Origin::scripted(script.then(Step::Serve(HELLO.to_vec())))
+}
+
 /// An event's count in the metrics.
 fn counted(gateway: &Served, name: &str) -> u64 {
     let metrics = get(gateway.addresses[1], "/metrics").text();
@@ -31,8 +38,7 @@ fn counted(gateway: &Served, name: &str) -> u64 {
 
 #[test]
 fn requests_beyond_the_limit_wait_and_those_beyond_the_queue_get_a_503() {
-    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
-    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let origin = held();
     let keys = "concurrency = { requests = 1, queue = 1, wait = \"1h\" }";
     let gateway = gateway(&[&origin], keys);
     let address = gateway.address();
@@ -51,8 +57,7 @@ fn requests_beyond_the_limit_wait_and_those_beyond_the_queue_get_a_503() {
 
 #[test]
 fn a_request_waits_for_so_long_and_its_place_goes_to_the_next() {
-    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
-    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let origin = held();
     let keys = "concurrency = { requests = 1, queue = 9, wait = \"30ms\" }";
     let gateway = gateway(&[&origin], keys);
     let address = gateway.address();
@@ -81,8 +86,7 @@ fn an_adaptive_limit_lets_requests_through() {
 
 #[test]
 fn an_adaptive_limit_never_lets_more_through_than_its_maximum() {
-    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
-    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let origin = held();
     let keys = "concurrency = { adaptive = true, min = 1, max = 2, queue = 1, wait = \"1h\" }";
     let gateway = gateway(&[&origin], keys);
     let address = gateway.address();
@@ -103,8 +107,7 @@ fn an_adaptive_limit_never_lets_more_through_than_its_maximum() {
 
 #[test]
 fn the_time_in_the_queue_is_not_that_of_the_server() {
-    let script = Script::new().then(Step::ReadHead).then(Step::Hold);
-    let origin = Origin::scripted(script.then(Step::Write(HELLO.to_vec())));
+    let origin = held();
     let silent = Origin::silent();
     let served = Served::new(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n\
