@@ -3,6 +3,7 @@
 //! - Every edge between two of its crates is in the table of ARCHITECTURE.md.
 //! - No two crates share a description.
 //! - Every subcommand that help shows has a page in docs/, and every page a line in its summary.
+//! - Every fuzz target is built, described in fuzz/README.md, and has seeds.
 //! - Every file that a recipe of CONTRIBUTING.md or the last column of docs/lexicon.md names exists.
 //! - No two crates export a type of one name, unless docs/lexicon.md says why.
 //!
@@ -24,6 +25,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     problems.extend(descriptions(&crates));
     problems.extend(pages(root)?);
     problems.extend(left_out(root)?);
+    problems.extend(fuzz_targets(&root.join("fuzz"))?);
     problems.extend(recipes(root, &read(&root.join("CONTRIBUTING.md"))?));
     problems.extend(homes(root, &read(&root.join("docs/lexicon.md"))?));
     problems.extend(shared_names(
@@ -198,6 +200,30 @@ fn left_out(root: &Path) -> Result<Vec<String>, Failure> {
         let is_page = name.ends_with(".md") && name != "SUMMARY.md";
         if is_page && !summary.contains(&format!("]({name})")) {
             problems.push(format!("docs/SUMMARY.md does not lead to {name}"));
+        }
+    }
+    problems.sort();
+    Ok(problems)
+}
+
+/// Fuzz targets that would not run, or of which nobody would know.
+fn fuzz_targets(folder: &Path) -> Result<Vec<String>, Failure> {
+    let readme = read(&folder.join("README.md"))?;
+    let manifest = read(&folder.join("Cargo.toml"))?;
+    let mut problems = Vec::new();
+    for file in entries(&folder.join("fuzz_targets"))? {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        if !manifest.contains(&format!("\nname = \"{name}\"\n")) {
+            problems.push(format!("fuzz/Cargo.toml does not build the target {name}"));
+        }
+        if !readme.contains(&format!("\n| `{name}` |")) {
+            problems.push(format!(
+                "fuzz/README.md does not describe the target {name}"
+            ));
+        }
+        let seeds = folder.join("seeds").join(&*name);
+        if !entries(&seeds).is_ok_and(|seeds| !seeds.is_empty()) {
+            problems.push(format!("the fuzz target {name} has no seeds"));
         }
     }
     problems.sort();
