@@ -48,11 +48,16 @@ pub(super) fn unpack(fuzz: &Path, target: &str) -> Outcome {
     if filled || !archive.is_file() {
         return Ok(());
     }
+    // Beside it first: a part of the inputs would pass for all of them.
+    let partial = folder.with_extension("unpacked");
+    fs::remove_dir_all(&partial).ok();
+    fs::create_dir_all(&partial).map_err(|error| error.to_string())?;
     let mut tar = Command::new("tar");
     tar.arg(DECOMPRESS).arg("--extract");
     tar.arg("--file").arg(&archive);
-    tar.arg("--directory").arg(&folder);
-    step::output(fuzz, &mut tar).map(drop)
+    tar.arg("--directory").arg(&partial);
+    step::output(fuzz, &mut tar)?;
+    fs::rename(&partial, &folder).map_err(|error| format!("{}: {error}", folder.display()).into())
 }
 
 /// Puts `minimised` in the place of the target's folder, and packs it.

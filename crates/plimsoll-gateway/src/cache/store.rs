@@ -256,7 +256,7 @@ impl Store {
 
     /// Forgets the responses of a URL, or of all URLs that begin with it; returns of how many URLs something was kept.
     ///
-    /// All workers wait meanwhile: microseconds for each thousand URLs.
+    /// All workers wait while the keys of the store are looked through.
     pub(crate) fn purge(&self, url: &str, is_prefix: bool) -> usize {
         let mut state = self.lock();
         let keys: Vec<Key> = if is_prefix {

@@ -4,7 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -111,7 +111,7 @@ async fn exchange(
     let timeouts = &upstream.plan.options.timeouts;
     let destination = Rc::clone(server.destination());
     let using = server.begin(now);
-    let mut responded = Box::pin(async {
+    let mut responded = pin!(async {
         let lease = destination.acquire().await.ok()?;
         let fields = Listed(&head.fields);
         let head = Head {
@@ -124,7 +124,7 @@ async fn exchange(
     });
     // A slow upload is not the server's fault: while content goes on, or is waited for, the time begins anew.
     let responded = loop {
-        match tokio::time::timeout(timeouts.response, &mut responded).await {
+        match tokio::time::timeout(timeouts.response, responded.as_mut()).await {
             Ok(responded) => break responded,
             Err(_) if progress.goes_on() => {}
             Err(_) => break None,

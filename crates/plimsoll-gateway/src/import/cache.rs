@@ -11,18 +11,18 @@ const INACTIVE: &str = "10m";
 /// Statuses of a `proxy_cache_valid` that names none.
 const USUAL: [&str; 3] = ["200", "301", "302"];
 
-/// Parts of a key for which the URL and `Vary` stand.
-const KEY_PARTS: [&str; 10] = [
-    "$request_uri",
-    "$request_method",
-    "$proxy_host",
-    "$http_host",
-    "$is_args",
-    "$scheme",
-    "$host",
-    "$uri",
-    "$args",
-    "$query_string",
+/// Variables of a key for which the URL stands.
+const URL_VARIABLES: [&str; 10] = [
+    "request_uri",
+    "request_method",
+    "proxy_host",
+    "http_host",
+    "is_args",
+    "scheme",
+    "host",
+    "uri",
+    "args",
+    "query_string",
 ];
 
 /// Conditions of `proxy_cache_bypass` and `proxy_no_cache` that the cache here knows by itself.
@@ -61,15 +61,12 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
         }
     }
     if let Some(key) = scope.last("proxy_cache_key") {
-        let mut rest = key.argument(0).to_owned();
-        for part in KEY_PARTS {
-            rest = rest.replace(part, "");
-        }
-        if rest.contains('$') {
+        let mut variables = key.argument(0).split('$').skip(1).map(variable);
+        if let Some(other) = variables.find(|it| !URL_VARIABLES.contains(it)) {
             notes.add(
                 zone,
                 format!(
-                    "left out: responses differ by `{rest}`, and here only by URL and what `Vary` names"
+                    "left out: responses differ by `${other}`, and here only by URL and what `Vary` names"
                 ),
             );
             return;
@@ -102,21 +99,17 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     );
 }
 
+/// The name that text behind a `$` begins with, in braces or without: all of it, as `$host_group` is not `$host`.
+fn variable(text: &str) -> &str {
+    let text = text.strip_prefix('{').unwrap_or(text);
+    let end = text.find(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
 /// The time after which a zone forgets a response.
 fn inactive(scope: &Scope<'_>, zone: &str) -> String {
-    let zones = scope.outermost().all("proxy_cache_path");
-    let of_zone = zones.into_iter().find(|path| {
-        let mut parameters = path.arguments.iter();
-        parameters.any(|it| {
-            it.strip_prefix("keys_zone=")
-                .is_some_and(|it| it.split(':').next() == Some(zone))
-        })
-    });
-    let given = of_zone.and_then(|path| {
-        let mut parameters = path.arguments.iter();
-        let inactive = parameters.find_map(|it| it.strip_prefix("inactive="))?;
-        duration(inactive)
-    });
+    let zone = scope.zone("proxy_cache_path", "keys_zone=", zone);
+    let given = zone.and_then(|it| duration(it.parameter("inactive=")?));
     given.unwrap_or_else(|| INACTIVE.to_owned())
 }
 

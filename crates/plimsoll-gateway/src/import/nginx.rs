@@ -20,6 +20,12 @@ impl Directive {
         self.arguments.get(at).map_or("", String::as_str)
     }
 
+    /// The rest of the first argument that begins so, such as `burst=`.
+    pub(super) fn parameter(&self, prefix: &str) -> Option<&str> {
+        let mut arguments = self.arguments.iter();
+        arguments.find_map(|it| it.strip_prefix(prefix))
+    }
+
     /// The directives of this name within.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Self> {
         self.block.iter().filter(move |it| it.name == name)

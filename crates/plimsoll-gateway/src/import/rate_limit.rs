@@ -4,6 +4,7 @@ use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
+use super::upstreams::key_source;
 
 /// The layer `rate_limit` of a route that forwards or sends files; nginx does not limit what it returns by itself.
 pub(super) fn rate_limit(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
@@ -20,8 +21,14 @@ pub(super) fn rate_limit(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes)
     match limit(first, scope) {
         Ok(limit) => {
             route.set("rate_limit", limit.inline());
+            if limit.get("key").is_some_and(|it| it.contains("header:")) {
+                notes.add(
+                    first,
+                    "requests without the field share one limit; nginx has none for them",
+                );
+            }
             let is_delayed = !first.arguments.iter().any(|it| it == "nodelay");
-            if is_delayed && parameter(first, "burst=").is_some() {
+            if is_delayed && first.parameter("burst=").is_some() {
                 notes.add(
                     first,
                     "requests within the burst are sent at once, not delayed",
@@ -33,33 +40,33 @@ pub(super) fn rate_limit(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes)
 }
 
 fn limit(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
-    let name = parameter(directive, "zone=").unwrap_or_default();
-    let zones = scope.outermost().all("limit_req_zone");
-    let zone = zones
-        .into_iter()
-        .find(|zone| parameter(zone, "zone=").and_then(|it| it.split(':').next()) == Some(name))
+    let name = directive.parameter("zone=").unwrap_or_default();
+    let zone = scope
+        .zone("limit_req_zone", "zone=", name)
         .ok_or_else(|| format!("there is no zone `{name}`"))?;
     let key = match zone.argument(0) {
         "$binary_remote_addr" | "$remote_addr" => None,
         key if !key.contains('$') || key == "$server_name" => Some("all".to_owned()),
-        key => match key.strip_prefix("$http_") {
-            Some(field) if !field.contains('$') => {
-                Some(format!("header:{}", field.replace('_', "-")))
-            }
-            _ => return Err(format!("requests are not told apart by `{key}`")),
-        },
+        key => {
+            let header =
+                key_source(key).filter(|it| it.starts_with("header:") && !it.contains('$'));
+            Some(header.ok_or_else(|| format!("requests are not told apart by `{key}`"))?)
+        }
     };
-    let rate = parameter(zone, "rate=").unwrap_or_default();
-    let per = match rate.rsplit_once("r/") {
-        Some((_, "s")) => "1s",
-        Some((_, "m")) => "1m",
-        _ => return Err(format!("`{rate}` is not a rate")),
-    };
-    let requests = rate.split('r').next().and_then(|it| it.parse::<u32>().ok());
-    let requests = requests
-        .filter(|it| *it > 0)
-        .ok_or_else(|| format!("`{rate}` is not a rate"))?;
-    let burst = parameter(directive, "burst=").map_or(Some(0), |it| it.parse::<u32>().ok());
+    let rate = zone.parameter("rate=").unwrap_or_default();
+    let parsed = rate.split_once("r/").and_then(|(number, unit)| {
+        let requests: u32 = number.parse().ok().filter(|it| *it > 0)?;
+        let per = match unit {
+            "s" => "1s",
+            "m" => "1m",
+            _ => return None,
+        };
+        Some((requests, per))
+    });
+    let (requests, per) = parsed.ok_or_else(|| format!("`{rate}` is not a rate"))?;
+    let burst = directive
+        .parameter("burst=")
+        .map_or(Some(0), |it| it.parse::<u32>().ok());
     let burst = burst.ok_or("its burst is not a number")?;
     let mut limit = Keys::default();
     limit.set("requests", requests.to_string());
@@ -70,9 +77,4 @@ fn limit(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
         limit.text("key", &key);
     }
     Ok(limit)
-}
-
-fn parameter<'a>(directive: &'a Directive, prefix: &str) -> Option<&'a str> {
-    let mut parameters = directive.arguments.iter();
-    parameters.find_map(|it| it.strip_prefix(prefix))
 }

@@ -43,6 +43,22 @@ impl<'a> Scope<'a> {
         Self(self.0.iter().take(1).copied().collect())
     }
 
+    /// The zone of that name, which a directive around all servers defines.
+    ///
+    /// - `parameter`: what its name and size are behind, such as `zone=`.
+    pub(super) fn zone(
+        &self,
+        directive: &str,
+        parameter: &str,
+        name: &str,
+    ) -> Option<&'a Directive> {
+        let mut zones = self.outermost().all(directive).into_iter();
+        zones.find(|zone| {
+            let given = zone.parameter(parameter);
+            given.and_then(|it| it.split(':').next()) == Some(name)
+        })
+    }
+
     /// The directives of the server.
     pub(super) fn server(&self) -> &'a [Directive] {
         self.0.get(1).copied().unwrap_or_default()

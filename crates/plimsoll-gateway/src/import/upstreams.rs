@@ -186,8 +186,8 @@ fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes
     });
 }
 
-/// The key of `ring_hash` for a variable.
-fn key_source(variable: &str) -> Option<String> {
+/// What requests are told apart by, for a variable.
+pub(super) fn key_source(variable: &str) -> Option<String> {
     match variable {
         "$remote_addr" | "$binary_remote_addr" => Some("source".to_owned()),
         "$uri" | "$document_uri" | "$request_uri" => Some("path".to_owned()),

@@ -38,6 +38,7 @@ fn limits_on_rates_are_layers_of_their_routes() {
             "prefix = \"/\"\nfiles = { root = \"/srv/www\" }\nrate_limit = { requests = 500, per = \"1s\", burst = 1, key = \"all\" }",
         ],
         &[
+            "nginx.conf:12: limit_req: requests without the field share one limit",
             "nginx.conf:13: limit_req: left out: a route has one limit",
             "limit_req: left out: requests are not told apart by `$cookie_id`",
             "limit_req: requests within the burst are sent at once",

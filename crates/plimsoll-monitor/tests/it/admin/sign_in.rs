@@ -98,34 +98,27 @@ fn too_many_attempts_are_refused_for_a_while() {
     );
 }
 
+/// Turns one-time codes on, which needs one.
+fn turn_on(admin: &Admin, owner: &Browser, secret: &str, code: &str) -> (StatusCode, String) {
+    let form = [
+        ("secret", secret),
+        ("code", code),
+        ("present", PASSWORD),
+        ("action", "on"),
+    ];
+    owner.post(admin, "/admin/account/totp", &form)
+}
+
 #[test]
 fn one_time_codes_are_needed_once_they_are_on() {
     let admin = Admin::new("");
     let owner = admin.owner();
     let (_, account) = owner.get_as(&admin, "/admin/account");
     let secret = between(&account, "name=\"secret\" value=\"", "\"").to_owned();
-    let (status, text) = owner.post(
-        &admin,
-        "/admin/account/totp",
-        &[
-            ("secret", &secret),
-            ("code", "000000"),
-            ("present", PASSWORD),
-            ("action", "on"),
-        ],
-    );
+    let (status, text) = turn_on(&admin, &owner, &secret, "000000");
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains(&secret), "the same secret again");
-    let (status, text) = owner.post(
-        &admin,
-        "/admin/account/totp",
-        &[
-            ("secret", &secret),
-            ("code", &code(&secret, 0)),
-            ("present", PASSWORD),
-            ("action", "on"),
-        ],
-    );
+    let (status, text) = turn_on(&admin, &owner, &secret, &code(&secret, 0));
     assert_eq!(status, StatusCode::OK, "{text}");
     let mut browser = Browser::default();
     assert_eq!(
@@ -149,16 +142,7 @@ fn recovery_codes_sign_in_once_each_without_the_app() {
     let owner = admin.owner();
     let (_, account) = owner.get_as(&admin, "/admin/account");
     let secret = between(&account, "name=\"secret\" value=\"", "\"").to_owned();
-    let (status, text) = owner.post(
-        &admin,
-        "/admin/account/totp",
-        &[
-            ("secret", &secret),
-            ("code", &code(&secret, 0)),
-            ("present", PASSWORD),
-            ("action", "on"),
-        ],
-    );
+    let (status, text) = turn_on(&admin, &owner, &secret, &code(&secret, 0));
     assert_eq!(status, StatusCode::OK, "{text}");
     let codes = |page: &str| {
         let items = page.split("<li><code>").skip(1);
