@@ -54,7 +54,7 @@ mod http3;
 mod upgraded;
 
 pub use self::exchange::{Exchange, ResponseBody};
-pub use self::head::{FieldSource, Fields, Head, ResponseHead};
+pub use self::head::{FieldSource, Fields, Head, ReceivedFields, ResponseHead};
 pub use self::lease::Lease;
 pub use self::pool::{Destination, Pool, PoolOptions, PoolStatus, Speaks};
 pub use self::upgraded::Upgraded;

@@ -4,7 +4,7 @@
 //!
 //! 1. [`Forward::handle`] keeps the head, and [`body::Upload`] the content that is still on the connection.
 //! 2. [`Upstream::choose`] asks the balancer for a server; the pool of that server gives a connection.
-//! 3. The head leaves with the fields of [`fields::Outgoing`]; content is sent as it comes from the client.
+//! 3. The head leaves with the fields of [`fields::ClientFields`] and [`fields::AddedFields`]; content is sent as it comes from the client.
 //! 4. An attempt that fails before a response is made again at another server, if the policy and the budget permit it and
 //!    nothing of the content was read.
 //! 5. Interim responses are sent on. [`body::Download`] streams the content of the final one: what the client does not take
@@ -51,7 +51,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, SET_COOKIE};
-use plimsoll_client::forward::FieldSource as _;
+use plimsoll_client::forward::{Head, ReceivedFields};
 use plimsoll_model::{Clock as _, Phase, Protocol, Side};
 use plimsoll_server::{
     Action, Answer, DrainSignal, LocalFuture, Outcome, OwnedRequest, Request, Response,
@@ -72,7 +72,7 @@ pub(crate) use self::tunnel::WebSocketPlan;
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
 use self::body::{Download, DownloadLimits, Unread, Upload};
-use self::fields::Outgoing;
+use self::fields::{AddedFields, ClientFields};
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
 use self::split::{Choice, Split};
@@ -148,6 +148,13 @@ impl Forward {
             plan,
             text: RefCell::default(),
         }))
+    }
+}
+
+impl Forward {
+    /// The fields of a request as a server would see them, by which its response is stored and found again.
+    pub(crate) fn seen_fields(&self, request: &Request<'_>) -> FieldList {
+        self.0.seen_fields(request, &[])
     }
 }
 
@@ -263,6 +270,10 @@ impl Forwarding {
     async fn run(&mut self) -> Outcome {
         let forwarder = Rc::clone(&self.forwarder);
         let plan = &*forwarder.plan;
+        if self.request.method() == "CONNECT" && !self.opens_websocket() {
+            // Nobody asked for a tunnel to this server, and a request of that method would mean one to it.
+            return self.failed(failure::no_tunnel());
+        }
         if let Some(fault) = &plan.fault
             && let Some(response) = Box::pin(fault.inject()).await
         {
@@ -284,6 +295,12 @@ impl Forwarding {
             }
         }
         self.forward(&forwarder).await
+    }
+
+    /// Whether the request is for a WebSocket, and the route forwards those.
+    fn opens_websocket(&self) -> bool {
+        let is_forwarded = matches!(self.forwarder.plan.websocket, WebSockets::Forwarded(_));
+        is_forwarded && Handshake::of(&self.request.request()).is_some()
     }
 
     async fn forward(&mut self, forwarder: &Forwarder) -> Outcome {
@@ -441,23 +458,17 @@ impl Forwarding {
     fn copied_head(&self, target: &str) -> CopiedHead {
         let request = self.request.request();
         let plan = &self.forwarder.plan;
-        let mut text = self.forwarder.text.borrow_mut();
-        let outgoing = Outgoing::new(self, &request, None, Protocol::Http1, &mut text);
-        let mut fields = FieldList::new();
-        outgoing.each(&mut |name, value| fields.push(name, value));
         CopiedHead {
             method: request.method.to_owned(),
             target: target.to_owned(),
             authority: plan.host.authority(&request).map(str::to_owned),
-            fields,
+            fields: self.forwarder.seen_fields(&request, &self.identity),
         }
     }
 
     fn subrequest_fields(&self) -> FieldList {
-        let request = self.request.request();
-        let mut text = self.forwarder.text.borrow_mut();
-        let outgoing = Outgoing::new(self, &request, None, Protocol::Http1, &mut text);
-        authorize::subrequest_fields(&outgoing, &self.request)
+        let seen = self.forwarder.seen_fields(&self.request.request(), &[]);
+        authorize::subrequest_fields(&seen, &self.request)
     }
 
     async fn answer(
@@ -554,6 +565,22 @@ impl Forwarding {
 }
 
 impl Forwarder {
+    /// The fields of a request as a server would see them over HTTP/1.
+    ///
+    /// - `identity`: what the service that authorized the request has set.
+    fn seen_fields(
+        &self,
+        request: &Request<'_>,
+        identity: &[(HeaderName, HeaderValue)],
+    ) -> FieldList {
+        let mut text = self.text.borrow_mut();
+        let client = ClientFields::new(&self.plan, request, None);
+        let received = ReceivedFields::new(&client);
+        let parts = (None, Protocol::Http1);
+        let added = AddedFields::new(&self.plan, identity, request, parts, &mut text);
+        Head::forwarded(request.method, "/", &received, &added).field_list(Protocol::Http1)
+    }
+
     /// The response to a request that is not forwarded, or its page.
     ///
     /// - `is_call`: the client speaks gRPC.

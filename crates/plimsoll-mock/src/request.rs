@@ -74,7 +74,7 @@ pub type Pairs = Vec<(String, String)>;
 #[derive(Debug, Clone, Copy)]
 enum Fields<'a> {
     Borrowed(&'a Request<'a>),
-    Kept(&'a [(String, Vec<u8>)]),
+    Kept(&'a [(String, Vec<u8>)], &'a [String]),
     Part(BodyPart<'a>),
 }
 
@@ -135,6 +135,7 @@ impl<'a> RequestView<'a> {
             fields: fields
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            layer_names: self.layer_names(),
             body: Bytes::new(),
         }
     }
@@ -143,7 +144,7 @@ impl<'a> RequestView<'a> {
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         match self.fields {
             Fields::Borrowed(request) => request.header(name),
-            Fields::Kept(fields) => fields
+            Fields::Kept(fields, _) => fields
                 .iter()
                 .find(|(field, _)| field.eq_ignore_ascii_case(name))
                 .map(|(_, value)| value.as_slice()),
@@ -167,10 +168,19 @@ impl<'a> RequestView<'a> {
         self.each_field().collect()
     }
 
+    /// The names of the fields that layers of the server have set, which are not the client's.
+    pub(crate) fn layer_names(&self) -> Vec<String> {
+        match self.fields {
+            Fields::Borrowed(request) => request.layer_fields().map(|it| it.0.to_owned()).collect(),
+            Fields::Kept(_, names) => names.to_vec(),
+            Fields::Part(_) => Vec::new(),
+        }
+    }
+
     fn each_field(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         let (borrowed, kept, part) = match self.fields {
             Fields::Borrowed(request) => (Some(request.headers()), None, None),
-            Fields::Kept(fields) => (None, Some(fields), None),
+            Fields::Kept(fields, _) => (None, Some(fields), None),
             Fields::Part(part) => (None, None, Some(part.fields())),
         };
         let kept = kept.into_iter().flatten();
@@ -304,6 +314,8 @@ pub struct KeptRequest {
     pub peer: SocketAddr,
     /// Names and values of its header, in the order they came.
     pub fields: Vec<(String, Vec<u8>)>,
+    /// Names of those that layers of the server have set.
+    pub(crate) layer_names: Vec<String>,
     /// The whole content.
     pub body: Bytes,
 }
@@ -322,6 +334,7 @@ impl KeptRequest {
             fields: fields
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            layer_names: request.layer_fields().map(|it| it.0.to_owned()).collect(),
             body: Bytes::new(),
         }
     }
@@ -342,6 +355,7 @@ impl KeptRequest {
             is_tls: false,
             peer: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             fields: Vec::new(),
+            layer_names: Vec::new(),
             body: Bytes::new(),
         }
     }
@@ -358,7 +372,7 @@ impl KeptRequest {
             peer: self.peer,
             body: &self.body,
             own_path: &self.target_path,
-            fields: Fields::Kept(&self.fields),
+            fields: Fields::Kept(&self.fields, &self.layer_names),
             parsed: Parsed::default(),
         }
     }

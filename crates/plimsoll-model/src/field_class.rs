@@ -3,7 +3,7 @@
 /// The role of a field name in forwarding, framing and trailers.
 ///
 /// ```text
-/// Connection: keep-alive, x-hop      x-hop is hop-by-hop too: `FieldClass::is_nominated`
+/// Connection: keep-alive, x-hop      Connection; x-hop is of the connection too, which no list of names can tell
 /// TE: trailers                       Hop
 /// Content-Length: 5                  ContentLength
 /// Host: example.org                  HeadOnly
@@ -56,14 +56,6 @@ impl FieldClass {
                 _ => Self::EndToEnd,
             },
         }
-    }
-
-    /// Whether a `Connection` field of this value nominates the field `name`, which is then hop-by-hop
-    /// (RFC 9110, section 7.6.1).
-    pub fn is_nominated(name: &[u8], connection: &[u8]) -> bool {
-        connection
-            .split(|byte| *byte == b',')
-            .any(|option| option.trim_ascii().eq_ignore_ascii_case(name))
     }
 
     /// Whether the field is malformed in HTTP/2 and HTTP/3. `te` is allowed there with the value `trailers`.
@@ -122,13 +114,6 @@ mod tests {
         ] {
             assert_eq!(FieldClass::of(name.as_bytes()), class, "{name}");
         }
-    }
-
-    #[test]
-    fn connection_options_nominate_fields() {
-        assert!(FieldClass::is_nominated(b"x-hop", b"close, X-Hop"));
-        assert!(!FieldClass::is_nominated(b"x-hop", b"x-hops"));
-        assert!(!FieldClass::is_nominated(b"x-hop", b""));
     }
 
     #[test]

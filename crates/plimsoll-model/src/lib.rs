@@ -31,6 +31,8 @@ mod secret;
 
 mod field_class;
 
+mod proxy_field;
+
 pub use crate::clock::Clock;
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
 pub use crate::exchange::failure::{Failure, FailureKind, Retry, Side};
@@ -39,6 +41,7 @@ pub use crate::exchange::phase::{Phase, Phases};
 pub use crate::exchange::{Exchange, Protocol};
 pub use crate::field_class::FieldClass;
 pub use crate::histogram::{Bucket, Histogram};
+pub use crate::proxy_field::is_proxy_field;
 pub use crate::results::chaos::{
     CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
     HostileFigures,

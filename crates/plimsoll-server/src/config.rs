@@ -47,6 +47,7 @@ use crate::config::document::Document;
 use crate::config::route::RoutePlan;
 use crate::engine::EnginePlan;
 use crate::engine::inherited::Inherited;
+use crate::middleware::OwnFields;
 use crate::observe::admin::{AdminApis, AdminPath};
 use crate::observe::counters::Counters;
 use crate::observe::notice::Notices;
@@ -303,6 +304,17 @@ impl Routing {
             plans,
             counters: Arc::clone(counters),
         }
+    }
+
+    /// The fields of requests that the routes of a listener set, remove or trust.
+    ///
+    /// - `listener`: its name, if it has one.
+    fn own_fields(&self, listener: Option<&str>) -> OwnFields {
+        let mut own = OwnFields::default();
+        for plan in self.plans.iter().filter(|plan| plan.is_served_by(listener)) {
+            own.extend(&plan.own_fields);
+        }
+        own
     }
 
     /// Makes the routes of a listener on each worker.

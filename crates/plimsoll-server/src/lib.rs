@@ -69,8 +69,8 @@ pub use crate::message::request::{
 pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
     Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, HashError, HeaderRules, LimitKey,
-    Middleware, Origins, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
-    TrustedProxies, compress, compress_well, preferred_coding,
+    Middleware, Origins, OwnFields, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
+    TrustedProxies, Underscores, compress, compress_well, preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{

@@ -24,6 +24,8 @@ mod trace;
 
 mod trusted_proxies;
 
+mod underscores;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,6 +44,8 @@ pub use crate::middleware::security::SecurityHeaders;
 pub use crate::middleware::trace::Trace;
 pub(crate) use crate::middleware::trusted_proxies::BehindProxies;
 pub use crate::middleware::trusted_proxies::TrustedProxies;
+pub(crate) use crate::middleware::underscores::Spelling;
+pub use crate::middleware::underscores::{OwnFields, Underscores};
 
 /// The layers of one listener or one route, each if it is wanted; shared by all workers.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +73,21 @@ pub struct Middleware {
 }
 
 impl Middleware {
+    /// The fields of requests that the layers set, remove or trust.
+    pub(crate) fn own_fields(&self) -> OwnFields {
+        let mut own = OwnFields::default();
+        if let Some(ids) = &self.request_id {
+            own.push(&ids.field);
+        }
+        if self.trace.is_some() {
+            trace::FIELDS.iter().for_each(|name| own.push(name));
+        }
+        if let Some(rules) = &self.request_headers {
+            rules.names().for_each(|name| own.push(name));
+        }
+        own
+    }
+
     /// `inner` with all layers over it.
     pub fn over(&self, inner: Rc<dyn Action>) -> Rc<dyn Action> {
         // From the innermost to the outermost.

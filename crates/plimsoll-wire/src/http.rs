@@ -4,9 +4,12 @@ pub(crate) mod decimal;
 
 mod field_list;
 
+mod nominated;
+
 mod path;
 
-pub use plimsoll_model::FieldClass;
+pub use plimsoll_model::{FieldClass, is_proxy_field};
 
 pub use crate::http::field_list::FieldList;
+pub use crate::http::nominated::Nominated;
 pub use crate::http::path::{NormalPath, PathRefusal, below, fold_case};

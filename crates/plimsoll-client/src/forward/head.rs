@@ -4,20 +4,19 @@ use std::fmt;
 
 use http::HeaderMap;
 use http::{StatusCode, Version};
-use plimsoll_wire::http::{FieldClass, FieldList};
+use plimsoll_model::Protocol;
+use plimsoll_wire::http::{FieldClass, FieldList, Nominated};
 
 /// Header fields of any origin, visited in order.
 pub trait FieldSource {
     /// Calls `visit` with the name and the value of each field.
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
 
-    /// Calls `visit` with the value of each `Connection` field. For sources that know faster than by a look at each.
-    fn each_connection(&self, visit: &mut dyn FnMut(&[u8])) {
-        self.each(&mut |name, value| {
-            if name.len() == 10 && name.eq_ignore_ascii_case(b"connection") {
-                visit(value);
-            }
-        });
+    /// Whether there is a field of that name, in any case. For sources that know without making the values.
+    fn has(&self, name: &[u8]) -> bool {
+        let mut has = false;
+        self.each(&mut |known, _| has |= known.eq_ignore_ascii_case(name));
+        has
     }
 }
 
@@ -30,6 +29,14 @@ impl FieldSource for HeaderMap {
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for (name, value) in self {
             visit(name.as_str().as_bytes(), value.as_bytes());
+        }
+    }
+}
+
+impl FieldSource for FieldList {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for (name, value) in self.iter() {
+            visit(name, value);
         }
     }
 }
@@ -54,10 +61,93 @@ impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FieldSource for Vec<(N, V)> {
     }
 }
 
+/// Fields that a client sent, as an intermediary sees them before it adds its own.
+pub struct ReceivedFields<'a> {
+    fields: &'a dyn FieldSource,
+    nominated: Nominated,
+    /// Number of `cookie` fields.
+    cookies: usize,
+}
+
+impl<'a> ReceivedFields<'a> {
+    /// - `fields`: all of them, those of the connection too.
+    pub fn new(fields: &'a dyn FieldSource) -> Self {
+        let mut nominated = Nominated::default();
+        let mut cookies = 0;
+        fields.each(&mut |name, value| {
+            nominated.note(name, value);
+            cookies += usize::from(is_cookie(name));
+        });
+        Self {
+            fields,
+            nominated,
+            cookies,
+        }
+    }
+
+    /// Visits what is left of them beside `own` fields.
+    ///
+    /// - `joins_cookies`: makes one `cookie` field of several.
+    fn each(
+        &self,
+        own: &dyn FieldSource,
+        joins_cookies: bool,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) {
+        let is_kept = |name: &[u8], value: &[u8]| {
+            is_sent(name, value)
+                && (self.nominated.is_empty() || is_te(name) || !self.nominated.contains(name))
+                && !own.has(name)
+        };
+        let mut joins_cookies = joins_cookies && self.cookies > 1;
+        let mut has_joined = false;
+        self.fields.each(&mut |name, value| {
+            if !is_kept(name, value) {
+                return;
+            }
+            if !is_cookie(name) {
+                return visit(name, value);
+            }
+            if joins_cookies {
+                visit(name, &self.joined_cookies());
+                (joins_cookies, has_joined) = (false, true);
+            } else if !has_joined {
+                visit(name, value);
+            }
+        });
+    }
+
+    /// The cookies of all fields in one value (RFC 9113, section 8.2.3).
+    fn joined_cookies(&self) -> Vec<u8> {
+        let mut joined = Vec::new();
+        self.fields.each(&mut |name, value| {
+            if is_cookie(name) {
+                if !joined.is_empty() {
+                    joined.extend_from_slice(b"; ");
+                }
+                joined.extend_from_slice(value);
+            }
+        });
+        joined
+    }
+}
+
+impl fmt::Debug for ReceivedFields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceivedFields")
+            .field("nominated", &self.nominated)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The head of a request.
 ///
-/// Fields keep their order, and over HTTP/1 their case. Left out are fields of the connection it came by (those of
-/// [`FieldClass`], and those that `Connection` nominates), `host`, `expect` and framing: the exchange writes its own.
+/// Made in one order, whoever forwards it: first the fields that a client sent, without those of its connection and
+/// those that its `Connection` fields nominate, without those that the sender sets itself, and over HTTP/1 with one
+/// `cookie` field; then the sender's own, which nothing that the client sent removes or doubles.
+///
+/// Fields keep their order, and over HTTP/1 their case. Left out of both are fields of connections ([`FieldClass`]),
+/// `host`, `expect` and framing: the exchange writes its own.
 #[derive(Clone, Copy)]
 pub struct Head<'a> {
     /// The method.
@@ -66,8 +156,10 @@ pub struct Head<'a> {
     pub target: &'a str,
     /// The value of `host` or `:authority`; absent means that of the endpoint.
     pub authority: Option<&'a str>,
-    /// Further fields.
-    pub fields: &'a dyn FieldSource,
+    /// Fields of the client whose request is forwarded.
+    pub received: Option<&'a ReceivedFields<'a>>,
+    /// Fields of the sender, in place of received ones of the same name.
+    pub own: &'a dyn FieldSource,
     /// The protocol to switch to: `Upgrade` over HTTP/1, extended CONNECT over HTTP/2 and HTTP/3 (RFC 8441, RFC 9220).
     pub upgrade: Option<&'a str>,
     /// Send `Expect: 100-continue`, and the body only once the server wants it, responds, or is silent for a second.
@@ -75,16 +167,36 @@ pub struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// A plain request for the endpoint's own authority.
-    pub const fn new(method: &'a str, target: &'a str, fields: &'a dyn FieldSource) -> Self {
+    /// A plain request of the sender's own, for the endpoint's own authority.
+    pub const fn new(method: &'a str, target: &'a str, own: &'a dyn FieldSource) -> Self {
         Self {
             method,
             target,
             authority: None,
-            fields,
+            received: None,
+            own,
             upgrade: None,
             expects_continue: false,
         }
+    }
+
+    /// A request that is forwarded.
+    pub const fn forwarded(
+        method: &'a str,
+        target: &'a str,
+        received: &'a ReceivedFields<'a>,
+        own: &'a dyn FieldSource,
+    ) -> Self {
+        let mut head = Self::new(method, target, own);
+        head.received = Some(received);
+        head
+    }
+
+    /// The fields as a server of that version gets them, without those that the exchange writes.
+    pub fn field_list(&self, protocol: Protocol) -> FieldList {
+        let mut list = FieldList::new();
+        self.each_field(protocol, &mut |name, value| list.push(name, value));
+        list
     }
 
     /// Whether the method is CONNECT without a protocol to upgrade to.
@@ -92,34 +204,41 @@ impl<'a> Head<'a> {
         self.method == "CONNECT" && self.upgrade.is_none()
     }
 
-    /// Visits the fields that are forwarded; `te: trailers` is among them.
-    pub(super) fn each_forwarded(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        let mut nominated = Vec::new();
-        self.fields
-            .each_connection(&mut |value| nominate(&mut nominated, value));
-        self.fields.each(&mut |name, value| {
-            let is_forwarded = match FieldClass::of(name) {
-                FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
-                FieldClass::HeadOnly => {
-                    !name.eq_ignore_ascii_case(b"host") && !name.eq_ignore_ascii_case(b"expect")
-                }
-                FieldClass::Hop => {
-                    // TE has to be nominated (RFC 9110, section 10.1.4).
-                    return if name.len() == 2 && value.eq_ignore_ascii_case(b"trailers") {
-                        visit(name, value);
-                    };
-                }
-                FieldClass::Pseudo
-                | FieldClass::Connection
-                | FieldClass::TransferEncoding
-                | FieldClass::ContentLength => false,
-            };
-            if is_forwarded && (nominated.is_empty() || !FieldClass::is_nominated(name, &nominated))
-            {
+    /// Visits the fields that are sent; `te: trailers` is among them.
+    pub(super) fn each_field(&self, protocol: Protocol, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        if let Some(received) = self.received {
+            received.each(self.own, protocol == Protocol::Http1, visit);
+        }
+        self.own.each(&mut |name, value| {
+            if is_sent(name, value) {
                 visit(name, value);
             }
         });
     }
+}
+
+/// Whether a field may leave with a head whose exchange writes framing, `host` and `expect` itself.
+fn is_sent(name: &[u8], value: &[u8]) -> bool {
+    match FieldClass::of(name) {
+        FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
+        FieldClass::HeadOnly => {
+            !name.eq_ignore_ascii_case(b"host") && !name.eq_ignore_ascii_case(b"expect")
+        }
+        // TE has to be nominated (RFC 9110, section 10.1.4), which the exchange does.
+        FieldClass::Hop => is_te(name) && value.eq_ignore_ascii_case(b"trailers"),
+        FieldClass::Pseudo
+        | FieldClass::Connection
+        | FieldClass::TransferEncoding
+        | FieldClass::ContentLength => false,
+    }
+}
+
+fn is_te(name: &[u8]) -> bool {
+    name.len() == 2 && name.eq_ignore_ascii_case(b"te")
+}
+
+fn is_cookie(name: &[u8]) -> bool {
+    name.len() == 6 && name.eq_ignore_ascii_case(b"cookie")
 }
 
 impl fmt::Debug for Head<'_> {
@@ -194,7 +313,10 @@ impl Fields {
     /// The fields that an intermediary forwards: without those of the connection, those that `Connection` nominates, and
     /// `content-length`, which the sender of the forwarded message writes. Allocates nothing.
     pub fn into_forwarded(mut self) -> FieldList {
-        let nominated = self.nominated();
+        let mut nominated = Nominated::default();
+        for (name, value) in self.0.iter() {
+            nominated.note(name, value);
+        }
         self.0.retain(|name, _| is_forwarded(name, &nominated));
         self.0
     }
@@ -205,40 +327,14 @@ impl Fields {
             .retain(|name, _| FieldClass::of(name).is_allowed_in_trailers());
         self.0.into_map()
     }
-
-    /// The values of all `Connection` fields.
-    fn nominated(&self) -> Vec<u8> {
-        let mut nominated = Vec::new();
-        for (name, value) in self.iter() {
-            if name.len() == 10 && name.eq_ignore_ascii_case(b"connection") {
-                nominate(&mut nominated, value);
-            }
-        }
-        nominated
-    }
-}
-
-/// Adds the value of a `Connection` field to the names that it nominates. The usual ones name no field that would be
-/// forwarded otherwise, and cost nothing.
-fn nominate(nominated: &mut Vec<u8>, value: &[u8]) {
-    if [&b"keep-alive"[..], b"close"]
-        .iter()
-        .any(|usual| value.eq_ignore_ascii_case(usual))
-    {
-        return;
-    }
-    nominated.extend_from_slice(value);
-    nominated.push(b',');
 }
 
 /// Whether an intermediary forwards a field of that name.
 ///
-/// - `nominated`: the names in `Connection`.
-fn is_forwarded(name: &[u8], nominated: &[u8]) -> bool {
+/// - `nominated`: the names in its `Connection` fields.
+fn is_forwarded(name: &[u8], nominated: &Nominated) -> bool {
     let class = FieldClass::of(name);
-    !class.is_hop_by_hop()
-        && !class.is_framing()
-        && (nominated.is_empty() || !FieldClass::is_nominated(name, nominated))
+    !class.is_hop_by_hop() && !class.is_framing() && !nominated.contains(name)
 }
 
 impl FieldSource for Fields {
@@ -273,19 +369,20 @@ mod tests {
 
     use super::*;
 
-    fn forwarded(fields: &[(&str, &str)]) -> Vec<String> {
-        let mut seen = Vec::new();
-        let fields = fields.to_vec();
-        Head::new("GET", "/", &fields).each_forwarded(&mut |name, value| {
-            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-            seen.push(format!("{}: {}", text(name), text(value)));
-        });
-        seen
+    fn sent(protocol: Protocol, received: &[(&str, &str)], own: &[(&str, &str)]) -> Vec<String> {
+        let (received, own) = (received.to_vec(), own.to_vec());
+        let received = ReceivedFields::new(&received);
+        let list = Head::forwarded("GET", "/", &received, &own).field_list(protocol);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let fields = list.iter();
+        fields
+            .map(|(name, value)| format!("{}: {}", text(name), text(value)))
+            .collect()
     }
 
     #[test]
     fn requests_are_forwarded_without_the_fields_of_their_connection() {
-        let seen = forwarded(&[
+        let received = [
             ("Host", "a"),
             ("Accept", "*/*"),
             ("Connection", "close, X-Hop"),
@@ -301,8 +398,54 @@ mod tests {
             (":path", "/"),
             ("X-Late", "2"),
             ("Trailer", "x-sum"),
-        ]);
+        ];
+        let seen = sent(Protocol::Http1, &received, &[]);
         assert_eq!(seen, ["Accept: */*", "TE: trailers", "Trailer: x-sum"]);
+    }
+
+    #[test]
+    fn what_the_sender_adds_cannot_be_removed_or_doubled_by_the_client() {
+        let received = [
+            ("Connection", "close, x-user, X-Tenant, via"),
+            ("X-User", "root"),
+            ("X-TENANT", "evil"),
+            ("X-Other", "1"),
+        ];
+        let own = [
+            ("x-user", "ann"),
+            ("X-Tenant", "safe"),
+            ("via", "2 plimsoll"),
+        ];
+        for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Http3] {
+            let seen = sent(protocol, &received, &own);
+            let expected = [
+                "X-Other: 1",
+                "x-user: ann",
+                "X-Tenant: safe",
+                "via: 2 plimsoll",
+            ];
+            assert_eq!(seen, expected);
+        }
+        // Its own request has no connection that it came by.
+        let own = [("connection", "x-a"), ("x-a", "1"), ("te", "trailers")];
+        assert_eq!(sent(Protocol::Http1, &[], &own), ["x-a: 1", "te: trailers"]);
+    }
+
+    #[test]
+    fn cookies_are_joined_for_http_1() {
+        let received = [
+            ("Cookie", "a=1"),
+            ("accept", "*/*"),
+            ("cookie", "b=2"),
+            ("cookie", "c=3; d=4"),
+        ];
+        let joined = ["Cookie: a=1; b=2; c=3; d=4", "accept: */*"];
+        assert_eq!(sent(Protocol::Http1, &received, &[]), joined);
+        assert_eq!(sent(Protocol::Http2, &received, &[]).len(), 4);
+        assert_eq!(
+            sent(Protocol::Http1, &received, &[("cookie", "e=5")]),
+            ["accept: */*", "cookie: e=5"]
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Instant;
 use bytes::{Buf as _, Bytes};
 use http::{HeaderMap, StatusCode, Version};
 use http_body::{Body, Frame};
-use plimsoll_model::{Failure, FailureKind, Phase, Side};
+use plimsoll_model::{Failure, FailureKind, Phase, Protocol, Side};
 use plimsoll_wire::h1::{
     self, BodyLength, Decoded, KnownHead, Limits, RequestFacts, RequestHead, ResponseDecoder,
     ResponseSink, chunk_head, fields_of, last_chunk, put_field,
@@ -632,7 +632,7 @@ fn encode(
     request.end_to_end_field(b"host", authority.as_bytes())?;
     let mut result = Ok(());
     let mut takes_trailers = false;
-    head.each_forwarded(&mut |name, value| {
+    head.each_field(Protocol::Http1, &mut |name, value| {
         takes_trailers |= name.len() == 2 && name.eq_ignore_ascii_case(b"te");
         if result.is_ok() {
             result = request.end_to_end_field(name, value);

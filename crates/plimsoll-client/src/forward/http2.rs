@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, Version};
 use http_body::{Body, Frame};
-use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Retry, Side};
+use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, Retry, Side};
 use plimsoll_wire::h1::{BodyLength, put_field};
 use plimsoll_wire::h2::hpack;
 use plimsoll_wire::h2::{self, ErrorCode, FieldWriter, StreamedRequest};
@@ -786,7 +786,7 @@ fn check(head: &Head<'_>) -> Result<(), Failure> {
     if has_control(head.target) || has_control(target) || has_control(head.method) {
         result = Err("the request line contains a blank or a control character".to_owned());
     }
-    head.each_forwarded(&mut |name, value| {
+    head.each_field(Protocol::Http2, &mut |name, value| {
         line.clear();
         if result.is_ok()
             && let Err(error) = put_field(&mut line, name, value)
@@ -829,7 +829,9 @@ fn write_head(
             }
         }
     }
-    head.each_forwarded(&mut |name, value| writer.field(name, value.trim_ascii()));
+    head.each_field(Protocol::Http2, &mut |name, value| {
+        writer.field(name, value.trim_ascii())
+    });
     if let BodyLength::Known(length) = length {
         writer.field(b"content-length", length.to_string().as_bytes());
     }

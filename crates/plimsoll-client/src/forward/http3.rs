@@ -555,7 +555,7 @@ fn request(
         fields.append(name, value);
         Ok(())
     };
-    head.each_forwarded(&mut |name, value| {
+    head.each_field(plimsoll_model::Protocol::Http3, &mut |name, value| {
         if result.is_ok() {
             result = append(name, value);
         }

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SET_COOKIE, TRAILER, VARY};
 use http::{HeaderMap, StatusCode};
+use plimsoll_wire::http::FieldList;
 
 use super::directives::Directives;
 use super::freshness::{self, Times};
@@ -19,8 +20,8 @@ pub(super) struct Entry {
     pub(super) times: Times,
     directives: Directives,
     lifetime: Duration,
-    /// The fields that `Vary` names, as the request had them.
-    selecting: Vec<(HeaderName, Vec<HeaderValue>)>,
+    /// The fields that `Vary` names, as the server saw them.
+    selecting: Vec<(HeaderName, Vec<Vec<u8>>)>,
 }
 
 /// How long a stored response may be used beyond its lifetime.
@@ -46,10 +47,10 @@ pub(super) enum Use {
 impl Entry {
     /// The response as it is stored; `None` if it may not be.
     ///
-    /// - `request`: the fields of the request.
+    /// - `request`: the fields of the request, as the client sent them and as the server saw them.
     /// - `defaults`: lifetimes of responses that give none.
     pub(super) fn new(
-        request: &HeaderMap,
+        (request, seen): (&HeaderMap, &FieldList),
         status: StatusCode,
         fields: HeaderMap,
         content: Bytes,
@@ -73,7 +74,7 @@ impl Entry {
             None => freshness::guessed_lifetime(status, &fields, &directives, received)
                 .unwrap_or_default(),
         };
-        let selecting = selecting(request, &fields)?;
+        let selecting = selecting(seen, &fields)?;
         Some(Self {
             status,
             fields,
@@ -86,11 +87,11 @@ impl Entry {
     }
 
     /// Whether it was stored for a request with the same selecting fields (section 4.1).
-    pub(super) fn is_selected_by(&self, request: &HeaderMap) -> bool {
-        self.selecting.iter().all(|(name, values)| {
-            let given: Vec<_> = normal_values(request, name);
-            given == *values
-        })
+    ///
+    /// - `seen`: yields the fields of the request as a server sees them.
+    pub(super) fn is_selected_by<'s>(&self, seen: &dyn Fn() -> &'s FieldList) -> bool {
+        let mut selecting = self.selecting.iter();
+        selecting.all(|(name, values)| normal_values(seen(), name) == *values)
     }
 
     pub(super) fn age(&self, now: SystemTime) -> Duration {
@@ -148,7 +149,7 @@ impl Entry {
     /// The same response with what a 304 says (section 3.2); `None` if it may not be stored any more.
     pub(super) fn freshened(
         &self,
-        request: &HeaderMap,
+        request: (&HeaderMap, &FieldList),
         update: &HeaderMap,
         times: Times,
         defaults: &Lifetimes,
@@ -248,11 +249,8 @@ pub(super) fn validators(fields: &HeaderMap) -> impl Iterator<Item = (HeaderName
         .filter_map(|(name, condition)| Some((condition, fields.get(name)?)))
 }
 
-/// The fields that `Vary` names, with the values of the request; `None` for `*`, which nothing matches.
-fn selecting(
-    request: &HeaderMap,
-    fields: &HeaderMap,
-) -> Option<Vec<(HeaderName, Vec<HeaderValue>)>> {
+/// The fields that `Vary` names, with the values that the server saw; `None` for `*`, which nothing matches.
+fn selecting(seen: &FieldList, fields: &HeaderMap) -> Option<Vec<(HeaderName, Vec<Vec<u8>>)>> {
     let mut selecting = Vec::new();
     for value in fields.get_all(VARY) {
         for name in value.as_bytes().split(|it| *it == b',') {
@@ -264,7 +262,7 @@ fn selecting(
                 continue;
             }
             let name = HeaderName::from_bytes(name).ok()?;
-            let values = normal_values(request, &name);
+            let values = normal_values(seen, &name);
             selecting.push((name, values));
         }
     }
@@ -272,13 +270,14 @@ fn selecting(
 }
 
 /// The values of a field with the blanks around commas removed, since those have no meaning (section 4.1).
-fn normal_values(fields: &HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
-    let values = fields.get_all(name).iter();
-    let parts = values.flat_map(|value| value.as_bytes().split(|it| *it == b','));
+fn normal_values(seen: &FieldList, name: &HeaderName) -> Vec<Vec<u8>> {
+    let fields = seen.iter();
+    let values = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name.as_str().as_bytes()));
+    let parts = values.flat_map(|(_, value)| value.split(|it| *it == b','));
     parts
         .map(<[u8]>::trim_ascii)
         .filter(|part| !part.is_empty())
-        .filter_map(|part| HeaderValue::from_bytes(part).ok())
+        .map(<[u8]>::to_vec)
         .collect()
 }
 
@@ -310,7 +309,7 @@ mod tests {
         };
         let status = StatusCode::from_u16(status).unwrap();
         Entry::new(
-            &fields(request),
+            (&fields(request), &FieldList::new()),
             status,
             fields(response),
             Bytes::new(),

@@ -1,5 +1,6 @@
 //! The cache before the action of a route: what is stored is sent, the rest is fetched, validated and stored.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,6 +18,7 @@ use plimsoll_server::{
     Action, Answer, FieldEdits, Outcome, OwnedRequest, Request, Response, ResponseBody, Scheme,
 };
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::http::FieldList;
 
 use super::body::Kept;
 use super::condition::{self, Part};
@@ -25,6 +27,7 @@ use super::entry::{self, Entry, Staleness, Use};
 use super::freshness::Times;
 use super::lifetimes::Lifetimes;
 use super::store::{Counts, Flight, Found, Key, Store, Turn};
+use crate::forward::Forward;
 
 /// RFC 9211.
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -43,25 +46,28 @@ pub(crate) struct CachePlan {
     pub(crate) lifetimes: Arc<Lifetimes>,
 }
 
-/// Sends stored responses in place of an action; made for each worker, over a store that they share.
+/// Sends stored responses in place of forwarding; made for each worker, over a store that they share.
 #[derive(Clone)]
 pub(crate) struct Cached(Rc<Layer>);
 
 struct Layer {
     plan: CachePlan,
-    inner: Rc<dyn Action>,
+    inner: Rc<Forward>,
 }
 
 /// A request as the cache sees it.
 struct Lookup {
     key: Key,
+    /// As the client sent them, and layers have changed them.
     fields: HeaderMap,
+    /// As a server sees them, once that matters: responses depend on these.
+    seen: OnceCell<FieldList>,
     directives: Directives,
     is_head: bool,
 }
 
 impl Cached {
-    pub(crate) fn new(plan: CachePlan, inner: Rc<dyn Action>) -> Self {
+    pub(crate) fn new(plan: CachePlan, inner: Rc<Forward>) -> Self {
         Self(Rc::new(Layer { plan, inner }))
     }
 }
@@ -79,7 +85,8 @@ impl Action for Cached {
         let lookup = Lookup::new(request);
         let now = SystemClock.wall();
         let counts = &layer.plan.store.counts;
-        let found = layer.plan.store.find(&lookup.key, &lookup.fields, now);
+        let seen = || lookup.seen(&layer.inner, request);
+        let found = layer.plan.store.find(&lookup.key, &seen, now);
         if let Found::Entry(entry) = &found {
             match entry.usage(&lookup.directives, layer.plan.staleness, now) {
                 Use::Fresh => {
@@ -102,6 +109,7 @@ impl Action for Cached {
             return layer.inner.handle(request);
         }
         Counts::count(&counts.misses);
+        seen();
         let fetching = Fetching {
             layer: Rc::clone(layer),
             lookup,
@@ -153,6 +161,7 @@ impl Layer {
             lookup: Lookup {
                 key: Arc::clone(&lookup.key),
                 fields: lookup.fields.clone(),
+                seen: lookup.seen(&self.inner, request).clone().into(),
                 directives: Directives::default(),
                 is_head: false,
             },
@@ -213,7 +222,7 @@ impl Fetching {
                 () = &mut patience => true,
             };
             let now = SystemClock.wall();
-            match store.find(&self.lookup.key, &self.lookup.fields, now) {
+            match store.find(&self.lookup.key, &|| self.seen(), now) {
                 Found::Entry(entry) => {
                     let staleness = self.layer.plan.staleness;
                     if entry.usage(&self.lookup.directives, staleness, now) != Use::Validate {
@@ -275,15 +284,21 @@ impl Fetching {
         Counts::count(&plan.store.counts.validated);
         let Lookup { key, fields, .. } = &self.lookup;
         let status = "hit; fwd=stale; fwd-status=304";
-        let fresh = entry.freshened(fields, response.fields(), times, &plan.lifetimes);
+        let request = (fields, self.seen());
+        let fresh = entry.freshened(request, response.fields(), times, &plan.lifetimes);
         let sent = self
             .lookup
             .response(fresh.as_ref().unwrap_or(entry), now, status);
         match fresh {
-            Some(fresh) => plan.store.insert(key, fields, fresh),
+            Some(fresh) => plan.store.insert(key, self.seen(), fresh),
             None => plan.store.remove(key),
         }
         Outcome::Respond(sent)
+    }
+
+    /// The fields as the server sees them.
+    fn seen(&self) -> &FieldList {
+        self.lookup.seen(&self.layer.inner, &self.request.request())
     }
 
     async fn send(&self, edits: &FieldEdits) -> Outcome {
@@ -316,9 +331,13 @@ impl Fetching {
         };
         let status = response.status();
         let make = {
-            let (request, response) = (fields.clone(), response.fields().clone());
+            let (sent, seen) = (fields.clone(), self.seen().clone());
+            let response = response.fields().clone();
             let lifetimes = Arc::clone(&plan.lifetimes);
-            move |content| Entry::new(&request, status, response, content, times, &lifetimes)
+            move |content| {
+                let request = (&sent, &seen);
+                Entry::new(request, status, response, content, times, &lifetimes)
+            }
         };
         let is_short = response
             .length()
@@ -332,11 +351,12 @@ impl Fetching {
                 response.with_field_set(CACHE_STATUS, cache_status(detail, false)),
             );
         }
-        let (store, key, request) = (Arc::clone(&plan.store), Arc::clone(key), fields.clone());
+        let (store, key) = (Arc::clone(&plan.store), Arc::clone(key));
+        let seen = self.seen().clone();
         let received = times.received;
         let put = move |content: Option<Bytes>| {
             match content.map(make) {
-                Some(Some(entry)) => store.insert(&key, &request, entry),
+                Some(Some(entry)) => store.insert(&key, &seen, entry),
                 Some(None) => {}
                 // Those that wait for it need not do so again.
                 None => store.note_not_stored(&key, received),
@@ -373,8 +393,14 @@ impl Lookup {
             key: Key::from(key(request)),
             directives: Directives::of_request(&fields),
             fields,
+            seen: OnceCell::new(),
             is_head: request.method == "HEAD",
         }
+    }
+
+    /// The fields of its request as a server sees them.
+    fn seen(&self, forward: &Forward, request: &Request<'_>) -> &FieldList {
+        self.seen.get_or_init(|| forward.seen_fields(request))
     }
 
     /// A stored response as this request gets it: whole, in part, or 304.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use http::HeaderMap;
 use lru::LruCache;
+use plimsoll_wire::http::FieldList;
 use tokio::sync::watch;
 
 use super::entry::Entry;
@@ -189,13 +189,20 @@ impl Store {
         }
     }
 
-    /// The response for a request with these fields; of several the one that was stored last.
-    pub(super) fn find(&self, key: &str, request: &HeaderMap, now: SystemTime) -> Found {
+    /// The response for a request; of several the one that was stored last.
+    ///
+    /// - `seen`: yields the fields of the request as a server sees them; called only if responses depend on any.
+    pub(super) fn find<'s>(
+        &self,
+        key: &str,
+        seen: &dyn Fn() -> &'s FieldList,
+        now: SystemTime,
+    ) -> Found {
         let mut state = self.lock();
         match state.slots.get(key) {
             Some(Slot::Entries(entries)) => {
                 let mut entries = entries.iter().rev();
-                let found = entries.find(|entry| entry.is_selected_by(request));
+                let found = entries.find(|entry| entry.is_selected_by(seen));
                 found.map_or(Found::OtherVariants, |entry| {
                     Found::Entry(Arc::clone(entry))
                 })
@@ -222,14 +229,14 @@ impl Store {
 
     /// Stores a response in place of those for the same request.
     ///
-    /// - `request`: the fields of the request.
-    pub(super) fn insert(&self, key: &Key, request: &HeaderMap, entry: Entry) {
+    /// - `seen`: the fields of the request as the server saw them.
+    pub(super) fn insert(&self, key: &Key, seen: &FieldList, entry: Entry) {
         let mut state = self.lock();
         let mut entries = match state.take(key) {
             Some(Slot::Entries(entries)) => entries,
             Some(Slot::NotStored { .. }) | None => Vec::new(),
         };
-        entries.retain(|known| !known.is_selected_by(request));
+        entries.retain(|known| !known.is_selected_by(&|| seen));
         if entries.len() >= MOST_VARIANTS {
             entries.remove(0);
         }

@@ -7,13 +7,13 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use plimsoll_client::forward::{Destination, Exchange, Head, Lease, ResponseHead};
+use plimsoll_client::forward::{Destination, Exchange, Head, Lease, ReceivedFields, ResponseHead};
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, Side};
 use plimsoll_wire::SystemClock;
 
 use super::Forwarding;
 use super::body::{Upload, UploadProgress};
-use super::fields::Outgoing;
+use super::fields::{AddedFields, ClientFields};
 use super::tunnel::Handshake;
 use crate::deadline::{Deadline, Deadlines};
 use crate::upstream::{Server, ServerUse};
@@ -187,25 +187,24 @@ impl Attempt<'_> {
         let plan = &forwarder.plan;
         let request = self.forwarding.request.request();
         let mut text = forwarder.text.borrow_mut();
-        let fields = Outgoing::new(
-            self.forwarding,
+        let method = match (self.handshake, protocol) {
+            (None, _) => request.method,
+            (Some(_), Protocol::Http2 | Protocol::Http3) => "CONNECT",
+            (Some(_), _) => "GET",
+        };
+        let client = ClientFields::new(plan, &request, self.handshake);
+        let received = ReceivedFields::new(&client);
+        let added = AddedFields::new(
+            plan,
+            &self.forwarding.identity,
             &request,
-            self.handshake,
-            protocol,
+            (self.handshake, protocol),
             &mut text,
         );
-        let authority = plan.host.authority(&request);
         let head = Head {
-            method: match (self.handshake, protocol) {
-                (None, _) => request.method,
-                (Some(_), Protocol::Http2 | Protocol::Http3) => "CONNECT",
-                (Some(_), _) => "GET",
-            },
-            target: self.target,
-            authority,
-            fields: &fields,
+            authority: plan.host.authority(&request),
             upgrade: self.handshake.map(|_| "websocket"),
-            expects_continue: false,
+            ..Head::forwarded(method, self.target, &received, &added)
         };
         lease.begin(&head, upload)
     }

@@ -10,10 +10,9 @@ use plimsoll_client::forward::{Exchange, Head, ResponseHead};
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Side};
 use plimsoll_server::{OwnedRequest, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
-use plimsoll_wire::http::{FieldClass, FieldList};
+use plimsoll_wire::http::FieldList;
 
-use super::mirror::Listed;
-use super::{failure, fields};
+use super::failure;
 use crate::upstream::{ServerUse, Upstream};
 
 /// Settings of authorization subrequests.
@@ -79,10 +78,9 @@ impl Authorizer {
         let destination = server.server().destination();
         let lease = destination.acquire().await.map_err(|it| it.failure)?;
         let authority = request.request().authority;
-        let fields = Listed(fields);
         let head = Head {
             authority: Some(authority).filter(|it| !it.is_empty()),
-            ..Head::new("GET", &self.plan.target, &fields)
+            ..Head::new("GET", &self.plan.target, fields)
         };
         let mut exchange = lease.begin(&head, Empty::<Bytes>::new())?;
         let head = exchange.final_head().await.map_err(|it| it.failure)?;
@@ -102,13 +100,9 @@ impl Authorizer {
 
 /// The fields of a subrequest: those that the server would see, without those of content and conditions, and with
 /// `X-Forwarded-Method` and `X-Forwarded-Uri`.
-pub(super) fn subrequest_fields(
-    outgoing: &fields::Outgoing<'_>,
-    request: &OwnedRequest,
-) -> FieldList {
-    use plimsoll_client::forward::FieldSource as _;
+pub(super) fn subrequest_fields(seen: &FieldList, request: &OwnedRequest) -> FieldList {
     const OWN: [&[u8]; 2] = [b"x-forwarded-method", b"x-forwarded-uri"];
-    const LEFT_OUT: [&[u8]; 9] = [
+    const LEFT_OUT: [&[u8]; 8] = [
         b"range",
         b"if-match",
         b"if-none-match",
@@ -117,17 +111,14 @@ pub(super) fn subrequest_fields(
         b"if-range",
         b"content-type",
         b"content-encoding",
-        b"expect",
     ];
     let mut list = FieldList::new();
-    outgoing.each(&mut |name, value| {
+    for (name, value) in seen.iter() {
         let is = |other: &&[u8]| name.eq_ignore_ascii_case(other);
-        let is_left_out =
-            FieldClass::of(name).is_framing() || LEFT_OUT.iter().any(is) || OWN.iter().any(is);
-        if !is_left_out {
+        if !LEFT_OUT.iter().any(is) && !OWN.iter().any(is) {
             list.push(name, value);
         }
-    });
+    }
     list.push(OWN[0], request.request().method.as_bytes());
     list.push(OWN[1], request.path_and_query().as_bytes());
     list

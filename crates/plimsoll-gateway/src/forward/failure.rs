@@ -41,6 +41,14 @@ pub(super) fn bad_request() -> Response {
     Response::text(StatusCode::BAD_REQUEST, "the request cannot be forwarded\n")
 }
 
+/// For CONNECT, plain or for a protocol that is not forwarded.
+pub(super) fn no_tunnel() -> Response {
+    Response::text(
+        StatusCode::NOT_IMPLEMENTED,
+        "no tunnel leads through this route\n",
+    )
+}
+
 pub(super) fn too_large() -> Response {
     Response::text(
         StatusCode::PAYLOAD_TOO_LARGE,

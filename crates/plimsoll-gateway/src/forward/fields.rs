@@ -1,4 +1,7 @@
-//! The fields that a server sees.
+//! The fields that a server sees: what the client sent and trust allows, and what the gateway adds.
+//!
+//! They are put together by the exchange, in the order of [`Head::forwarded`](plimsoll_client::forward::Head): what is
+//! added here nothing of the client removes, renames or doubles.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -7,15 +10,66 @@ use http::header::{HeaderName, HeaderValue};
 use plimsoll_client::forward::FieldSource;
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, Scheme, Version};
+use plimsoll_wire::http::is_proxy_field;
 
 use super::tunnel::Handshake;
-use super::{ForwardPlan, Forwarded, Forwarding};
+use super::{ForwardPlan, Forwarded};
 
 /// The name of this gateway in `Via`.
 const PSEUDONYM: &str = "plimsoll";
 
-/// The fields of a request as they are forwarded. Those of the connection are left out by the exchange.
-pub(super) struct Outgoing<'a> {
+/// Whether a request comes from a proxy in front that is believed, whoever that names as the client.
+fn is_trusted(plan: &ForwardPlan, request: &Request<'_>) -> bool {
+    let proxy = request.connection().peer.ip().to_canonical();
+    plan.trusted.iter().any(|network| network.contains(&proxy))
+}
+
+/// The fields of the client that it may set: not those of proxies unless it is a trusted one, not those that the
+/// configuration removes, nor those that only the service which authorizes requests sets.
+pub(super) struct ClientFields<'a> {
+    plan: &'a ForwardPlan,
+    request: &'a Request<'a>,
+    /// A WebSocket is to be opened, for which the gateway has a key of its own.
+    is_handshake: bool,
+    is_trusted: bool,
+}
+
+impl<'a> ClientFields<'a> {
+    pub(super) fn new(
+        plan: &'a ForwardPlan,
+        request: &'a Request<'a>,
+        handshake: Option<&Handshake>,
+    ) -> Self {
+        Self {
+            plan,
+            request,
+            is_handshake: handshake.is_some(),
+            is_trusted: is_trusted(plan, request),
+        }
+    }
+
+    fn is_allowed(&self, name: &str) -> bool {
+        let is = |other: &HeaderName| name.eq_ignore_ascii_case(other.as_str());
+        let identity = self.plan.authorize.iter().flat_map(|it| &it.copied);
+        (self.is_trusted || !is_proxy_field(name.as_bytes()))
+            && !self.plan.removed.iter().any(is)
+            && !identity.into_iter().any(is)
+            && !(self.is_handshake && name.eq_ignore_ascii_case("sec-websocket-key"))
+    }
+}
+
+impl FieldSource for ClientFields<'_> {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for (name, value) in self.request.sent_fields() {
+            if self.is_allowed(name) {
+                visit(name.as_bytes(), value);
+            }
+        }
+    }
+}
+
+/// The fields that the gateway and its layers add.
+pub(super) struct AddedFields<'a> {
     plan: &'a ForwardPlan,
     /// Fields that the service which authorized the request has set.
     identity: &'a [(HeaderName, HeaderValue)],
@@ -24,9 +78,9 @@ pub(super) struct Outgoing<'a> {
     /// The server speaks HTTP/1.
     is_http1: bool,
     is_trusted: bool,
-    /// There is a `Connection` field.
-    has_connection: bool,
-    /// Values of the fields that the gateway adds, behind one another.
+    /// Layers have set fields.
+    has_layers: bool,
+    /// Values of the fields that depend on the connection, behind one another.
     text: &'a mut String,
     added: [(&'static str, usize); MOST_ADDED],
     count: usize,
@@ -35,75 +89,53 @@ pub(super) struct Outgoing<'a> {
 /// `x-forwarded-for`, `-proto` and `-host`, `forwarded`, `via`.
 const MOST_ADDED: usize = 5;
 
-/// Fields that name the client and its request, which only a trusted proxy may set.
-const OF_PROXIES: [&str; 6] = [
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-forwarded-port",
-    "x-real-ip",
-];
-
-impl<'a> Outgoing<'a> {
+impl<'a> AddedFields<'a> {
+    /// - `identity`: what the service that authorized the request has set.
     /// - `text`: memory for what is added, kept from one request to the next.
     pub(super) fn new(
-        forwarding: &'a Forwarding,
+        plan: &'a ForwardPlan,
+        identity: &'a [(HeaderName, HeaderValue)],
         request: &'a Request<'a>,
-        handshake: Option<&'a Handshake>,
-        protocol: Protocol,
+        (handshake, protocol): (Option<&'a Handshake>, Protocol),
         text: &'a mut String,
     ) -> Self {
-        let plan = &*forwarding.forwarder.plan;
-        // The proxy in front that is believed, whoever it names as the client.
-        let proxy = request.connection().peer.ip().to_canonical();
-        let is_trusted = plan.trusted.iter().any(|network| network.contains(&proxy));
+        let is_trusted = is_trusted(plan, request);
         let peer = if is_trusted {
-            proxy
+            request.connection().peer
         } else {
-            request.peer.ip().to_canonical()
+            request.peer
         };
+        let peer = peer.ip().to_canonical();
         text.clear();
-        let mut outgoing = Self {
+        let mut fields = Self {
             plan,
-            identity: &forwarding.identity,
+            identity,
             request,
             handshake,
             is_http1: protocol == Protocol::Http1,
             is_trusted,
-            has_connection: false,
+            has_layers: request.layer_fields().next().is_some(),
             text,
             added: [("", 0); MOST_ADDED],
             count: 0,
         };
         if matches!(plan.forwarded, Forwarded::X | Forwarded::Both) {
-            outgoing.add_x_forwarded(peer);
+            fields.add_x_forwarded(peer);
         }
         if matches!(plan.forwarded, Forwarded::Rfc7239 | Forwarded::Both) {
-            outgoing.add_forwarded(peer);
+            fields.add_forwarded(peer);
         }
-        let mut has_via = false;
-        for (name, _) in request.headers() {
-            match name.len() {
-                3 => has_via |= name.eq_ignore_ascii_case("via"),
-                10 => outgoing.has_connection |= name.eq_ignore_ascii_case("connection"),
-                _ => {}
-            }
-        }
-        let version = match request.version {
+        fields.join("via");
+        fields.text.push_str(match request.version {
             Version::Http10 => "1.0",
             Version::Http11 => "1.1",
             Version::Http2 => "2",
             Version::Http3 => "3",
-        };
-        if has_via {
-            outgoing.join("via");
-        }
-        outgoing.text.push_str(version);
-        outgoing.text.push(' ');
-        outgoing.text.push_str(PSEUDONYM);
-        outgoing.added_as("via");
-        outgoing
+        });
+        fields.text.push(' ');
+        fields.text.push_str(PSEUDONYM);
+        fields.added_as("via");
+        fields
     }
 
     /// Names the field whose value was appended since the last one.
@@ -183,31 +215,86 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    fn is_replaced(&self, name: &str) -> bool {
-        let is = |other: &str| name.eq_ignore_ascii_case(other);
-        self.added[..self.count].iter().any(|(added, _)| is(added))
-            || (!self.is_trusted && OF_PROXIES.into_iter().any(is))
-            || self.is_set(is)
-            || self.plan.removed.iter().any(|removed| is(removed.as_str()))
-            || self.is_identity(name)
-            || (self.handshake.is_some() && is("sec-websocket-key"))
+    /// The fields that layers have set and the route leaves alone.
+    fn of_layers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let fields = self.has_layers.then(|| self.request.layer_fields());
+        fields.into_iter().flatten().filter(|(name, _)| {
+            let is = |removed: &HeaderName| name.eq_ignore_ascii_case(removed.as_str());
+            !self.plan.removed.iter().any(is)
+        })
+    }
+
+    /// Whether the gateway adds the field for every request.
+    fn is_added(&self, name: &[u8]) -> bool {
+        let mut added = self.added[..self.count].iter();
+        added.any(|(added, _)| name.eq_ignore_ascii_case(added.as_bytes()))
+    }
+
+    /// Whether the configuration of the route has a value for the field.
+    fn is_set(&self, name: &[u8]) -> bool {
+        let fixed = self.plan.set.iter().map(|(name, _)| name);
+        let mut names = fixed.chain(self.plan.templates.iter().map(|(name, _)| name));
+        names.any(|set| name.eq_ignore_ascii_case(set.as_str().as_bytes()))
+    }
+
+    /// Whether the service that authorized the request has set the field.
+    fn is_identity(&self, name: &[u8]) -> bool {
+        let mut identity = self.identity.iter();
+        identity.any(|(set, _)| name.eq_ignore_ascii_case(set.as_str().as_bytes()))
+    }
+
+    /// The key of the handshake; over HTTP/2 and HTTP/3 there is none (RFC 8441, section 5).
+    fn key(&self) -> Option<&str> {
+        self.handshake.filter(|_| self.is_http1).map(Handshake::key)
     }
 }
 
-impl Outgoing<'_> {
-    /// Whether the configuration has a value for the field.
-    fn is_set(&self, is: impl Fn(&str) -> bool) -> bool {
-        let fixed = self.plan.set.iter().map(|(name, _)| name);
-        let mut names = fixed.chain(self.plan.templates.iter().map(|(name, _)| name));
-        names.any(|name| is(name.as_str()))
+/// Each name has one source: the service that authorized the request before the route, that before what every request
+/// gets, that before layers.
+impl FieldSource for AddedFields<'_> {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for (name, value) in self.of_layers() {
+            let name = name.as_bytes();
+            if !self.is_added(name) && !self.is_set(name) && !self.is_identity(name) {
+                visit(name, value);
+            }
+        }
+        for (name, value) in self.added() {
+            let name = name.as_bytes();
+            if !self.is_set(name) && !self.is_identity(name) {
+                visit(name, value.as_bytes());
+            }
+        }
+        for (name, value) in &self.plan.set {
+            let name = name.as_str().as_bytes();
+            if !self.is_identity(name) {
+                visit(name, value.as_bytes());
+            }
+        }
+        let mut text = String::new();
+        for (name, template) in &self.plan.templates {
+            let name = name.as_str().as_bytes();
+            if !self.is_identity(name) {
+                text.clear();
+                template.write(self.request, &mut text);
+                visit(name, text.as_bytes());
+            }
+        }
+        for (name, value) in self.identity {
+            visit(name.as_str().as_bytes(), value.as_bytes());
+        }
+        if let Some(key) = self.key() {
+            visit(b"sec-websocket-key", key.as_bytes());
+        }
     }
 
-    /// Whether only the service that authorizes requests may set the field.
-    fn is_identity(&self, name: &str) -> bool {
-        let copied = self.plan.authorize.iter().flat_map(|it| &it.copied);
-        copied
-            .into_iter()
-            .any(|it| name.eq_ignore_ascii_case(it.as_str()))
+    fn has(&self, name: &[u8]) -> bool {
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        self.is_added(name)
+            || self.is_set(name)
+            || self.is_identity(name)
+            || self.of_layers().any(|(name, _)| is(name))
+            || (self.key().is_some() && is("sec-websocket-key"))
     }
 }
 
@@ -229,50 +316,6 @@ fn push_address(text: &mut String, address: IpAddr) {
             text.push(digit(octet / 10));
         }
         text.push(digit(octet));
-    }
-}
-
-impl FieldSource for Outgoing<'_> {
-    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        for (name, value) in self.request.headers() {
-            if !self.is_replaced(name) {
-                visit(name.as_bytes(), value);
-            }
-        }
-        for (name, value) in self.added() {
-            if !self.is_set(|set| set == name) {
-                visit(name.as_bytes(), value.as_bytes());
-            }
-        }
-        for (name, value) in &self.plan.set {
-            visit(name.as_str().as_bytes(), value.as_bytes());
-        }
-        let mut text = String::new();
-        for (name, template) in &self.plan.templates {
-            text.clear();
-            template.write(self.request, &mut text);
-            visit(name.as_str().as_bytes(), text.as_bytes());
-        }
-        for (name, value) in self.identity {
-            visit(name.as_str().as_bytes(), value.as_bytes());
-        }
-        // Over HTTP/2 and HTTP/3 there is no key (RFC 8441, section 5).
-        if let Some(handshake) = self.handshake
-            && self.is_http1
-        {
-            visit(b"sec-websocket-key", handshake.key().as_bytes());
-        }
-    }
-
-    fn each_connection(&self, visit: &mut dyn FnMut(&[u8])) {
-        if !self.has_connection {
-            return;
-        }
-        for (name, value) in self.request.headers() {
-            if name.eq_ignore_ascii_case("connection") {
-                visit(value);
-            }
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use plimsoll_client::forward::{FieldSource, Head};
+use plimsoll_client::forward::Head;
 use plimsoll_model::Clock as _;
 use plimsoll_server::BodyError;
 use plimsoll_wire::SystemClock;
@@ -113,10 +113,9 @@ async fn exchange(
     let using = server.begin(now);
     let mut responded = pin!(async {
         let lease = destination.acquire().await.ok()?;
-        let fields = Listed(&head.fields);
         let head = Head {
             authority: head.authority.as_deref(),
-            ..Head::new(&head.method, &head.target, &fields)
+            ..Head::new(&head.method, &head.target, &head.fields)
         };
         let mut exchange = lease.begin(&head, body).ok()?;
         let head = exchange.final_head().await.ok()?;
@@ -142,17 +141,6 @@ async fn exchange(
             Ok(Some(Ok(_))) => {}
             Ok(None) => return Some(()),
             Ok(Some(Err(_))) | Err(_) => return None,
-        }
-    }
-}
-
-/// A list as a source of fields.
-pub(super) struct Listed<'a>(pub(super) &'a FieldList);
-
-impl FieldSource for Listed<'_> {
-    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        for (name, value) in self.0.iter() {
-            visit(name, value);
         }
     }
 }

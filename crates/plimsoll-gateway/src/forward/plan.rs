@@ -49,6 +49,16 @@ pub(crate) struct ForwardPlan {
     pub(crate) timeouts: RouteTimeouts,
 }
 
+impl ForwardPlan {
+    /// The fields of requests that the configuration sets or removes, or that a service sets.
+    pub(crate) fn own_fields(&self) -> impl Iterator<Item = &HeaderName> {
+        let fixed = self.set.iter().map(|(name, _)| name);
+        let templates = self.templates.iter().map(|(name, _)| name);
+        let copied = self.authorize.iter().flat_map(|it| &it.copied);
+        fixed.chain(templates).chain(&self.removed).chain(copied)
+    }
+}
+
 /// Time limits of a route, each in place of that of its upstream ([`Timeouts`](crate::upstream::Timeouts)).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RouteTimeouts {

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
+use plimsoll_client::forward::{Head, ReceivedFields};
 use plimsoll_client::is_idempotent;
-use plimsoll_wire::http::FieldClass;
+use plimsoll_model::Protocol;
+use plimsoll_wire::http::FieldList;
 
 use super::Upstream;
+use super::exchange::Refusal;
 use crate::request::RequestView;
-
-/// Fields that are written anew.
-const WRITTEN_ANEW: [&str; 4] = ["expect", "host", "x-forwarded-proto", "x-forwarded-host"];
 
 /// How many mock servers may forward one request before it is treated as a loop; chains of real set-ups have two or
 /// three.
@@ -26,17 +27,20 @@ pub(crate) struct Outgoing {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) authority: String,
-    /// Without those of the connection it came by.
-    pub(crate) fields: Vec<(String, Vec<u8>)>,
+    /// As the server gets them.
+    pub(crate) fields: FieldList,
     pub(crate) body: Bytes,
     /// Whether it may be sent a second time (RFC 9110, section 9.2.2).
     pub(crate) is_idempotent: bool,
 }
 
 impl Outgoing {
-    /// The request for a server; nothing if it goes round.
-    pub(crate) fn of(request: &RequestView<'_>, upstream: &Upstream) -> Option<Self> {
-        let given = &upstream.fields;
+    /// The request for a server; the response if it is not sent: it goes round, or asks for a tunnel.
+    pub(crate) fn new(request: &RequestView<'_>, upstream: &Upstream) -> Result<Self, Refusal> {
+        if request.method == "CONNECT" {
+            let text = "no tunnel leads through this server\n".to_owned();
+            return Err((StatusCode::NOT_IMPLEMENTED, text));
+        }
         let fields = request.headers();
         let texts = |wanted: &str| {
             let values = fields
@@ -47,46 +51,20 @@ impl Outgoing {
         };
         let via = texts("via");
         if via.matches(PSEUDONYM).count() >= MOST_HOPS {
-            return None;
+            let text = format!("requests for {upstream} come back here\n");
+            return Err((StatusCode::LOOP_DETECTED, text));
         }
-        let named = texts("connection");
-        let is_given = |name: &str| {
-            given
-                .iter()
-                .any(|(it, _)| name.eq_ignore_ascii_case(it.as_str()))
-        };
-        let mut written = Vec::new();
-        let mut field = |name: &str, value: &[u8]| {
-            // Fields that came by HTTP/2 were checked by other rules.
-            if HeaderName::from_bytes(name.as_bytes()).is_ok()
+        let layers = request.layer_names();
+        let is_of_layer = |name: &str| layers.iter().any(|it| it.eq_ignore_ascii_case(name));
+        let left = fields.iter().filter(|(name, value)| {
+            let is_left_out = |it: &HeaderName| name.eq_ignore_ascii_case(it.as_str());
+            // Trailers are not passed on. Fields that came by HTTP/2 were checked by other rules.
+            !["te", "trailer"].iter().any(|it| name.eq_ignore_ascii_case(it))
+                && !upstream.without.iter().any(is_left_out)
+                && HeaderName::from_bytes(name.as_bytes()).is_ok()
                 && HeaderValue::from_bytes(value).is_ok()
-            {
-                written.push((name.to_owned(), value.to_vec()));
-            }
-        };
-        let own = upstream.endpoint.authority();
-        let host = if upstream.keeps_host && !request.authority.is_empty() {
-            request.authority
-        } else {
-            own
-        };
-        for (name, value) in &fields {
-            let is_any = |names: &[&str]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
-            let is_left_out = is_of_connection(name, &named)
-                || is_any(&WRITTEN_ANEW)
-                || is_any(&["via", "x-forwarded-for"])
-                || upstream
-                    .without
-                    .iter()
-                    .any(|it| name.eq_ignore_ascii_case(it.as_str()))
-                || is_given(name);
-            if !is_left_out {
-                field(name, value);
-            }
-        }
-        for (name, value) in given {
-            field(name.as_str(), value.as_bytes());
-        }
+        });
+        let (of_layers, sent): (Vec<_>, Vec<_>) = left.partition(|(name, _)| is_of_layer(name));
         let peer = request.peer.ip().to_string();
         let added = [
             ("x-forwarded-for", joined(texts("x-forwarded-for"), &peer)),
@@ -97,19 +75,67 @@ impl Outgoing {
             ),
             ("via", joined(via, &format!("1.1 {PSEUDONYM}"))),
         ];
-        for (name, value) in added {
-            if !is_given(name) && !value.is_empty() {
-                field(name, value.as_bytes());
+        // Each name has one source: the rule before what every request gets, that before layers.
+        let mut own = OwnFields::default();
+        for (name, value) in &upstream.fields {
+            own.0.push((name.as_str(), value.as_bytes()));
+        }
+        for (name, value) in added.iter().filter(|(_, value)| !value.is_empty()) {
+            own.add(name, value.as_bytes());
+        }
+        let before = own.0.len();
+        for (name, value) in of_layers {
+            if !own
+                .0
+                .iter()
+                .take(before)
+                .any(|it| it.0.eq_ignore_ascii_case(name))
+            {
+                own.0.push((name, value));
             }
         }
-        Some(Self {
+        // Servers may read other spellings as the same field.
+        let sent: Vec<_> = sent
+            .into_iter()
+            .filter(|(name, _)| !own.is_collision(name))
+            .copied()
+            .collect();
+        let received = ReceivedFields::new(&sent);
+        let head = Head::forwarded(request.method, "/", &received, &own.0);
+        let host = if upstream.keeps_host && !request.authority.is_empty() {
+            request.authority
+        } else {
+            upstream.endpoint.authority()
+        };
+        Ok(Self {
             method: request.method.to_owned(),
             target: target(request, upstream),
             authority: host.to_owned(),
-            fields: written,
+            fields: head.field_list(Protocol::Http1),
             body: Bytes::copy_from_slice(request.body),
             is_idempotent: is_idempotent(request.method),
         })
+    }
+}
+
+/// The fields that are not the client's.
+#[derive(Default)]
+struct OwnFields<'a>(Vec<(&'a str, &'a [u8])>);
+
+impl<'a> OwnFields<'a> {
+    /// Adds a field unless there is one of its name.
+    fn add(&mut self, name: &'a str, value: &'a [u8]) {
+        if !self.0.iter().any(|it| it.0.eq_ignore_ascii_case(name)) {
+            self.0.push((name, value));
+        }
+    }
+
+    /// Whether `name` is that of one of these once `_` is read as `-`, in another spelling.
+    fn is_collision(&self, name: &str) -> bool {
+        let folded = |name: &str| name.to_ascii_lowercase().replace('_', "-");
+        let (name, spelled) = (folded(name), name);
+        let mut own = self.0.iter();
+        own.any(|it| !spelled.eq_ignore_ascii_case(it.0) && folded(it.0) == name)
     }
 }
 
@@ -138,17 +164,6 @@ fn joined(before: String, last: &str) -> String {
     }
 }
 
-/// Whether a field stays on its connection, is framing, or is nominated by the `connection` field beside it. Trailers
-/// are not passed on, so `trailer` is not either.
-fn is_of_connection(name: &str, connection: &str) -> bool {
-    let name = name.as_bytes();
-    let class = FieldClass::of(name);
-    class.is_hop_by_hop()
-        || class.is_framing()
-        || name.eq_ignore_ascii_case(b"trailer")
-        || FieldClass::is_nominated(name, connection.as_bytes())
-}
-
 /// Whether a field of a response is passed on, besides those of the connection, which are gone already.
 pub(super) fn is_passed_back(name: &HeaderName) -> bool {
     // The server says when it sends. Trailers are announced by those who send them.
@@ -170,16 +185,16 @@ mod tests {
             ..UpstreamOptions::default()
         };
         let upstream = Upstream::new(url, options).unwrap();
-        let outgoing = Outgoing::of(&request.view(), &upstream)?;
+        let outgoing = Outgoing::new(&request.view(), &upstream).ok()?;
         Some(shown(&outgoing))
     }
 
     fn shown(outgoing: &Outgoing) -> String {
         let mut text = format!("{} {}\n", outgoing.method, outgoing.target);
-        let host = ("host".to_owned(), outgoing.authority.clone().into_bytes());
-        for (name, value) in std::iter::once(&host).chain(&outgoing.fields) {
-            let value = String::from_utf8(value.clone()).unwrap();
-            text += &[name, ": ", &value, "\n"].concat();
+        let host = (&b"host"[..], outgoing.authority.as_bytes());
+        for (name, value) in std::iter::once(host).chain(outgoing.fields.iter()) {
+            let line = [name, b": ", value, b"\n"].concat();
+            text += std::str::from_utf8(&line).unwrap();
         }
         text + std::str::from_utf8(&outgoing.body).unwrap()
     }
@@ -216,6 +231,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_set_here_cannot_be_removed_or_doubled_by_the_client() {
+        let mut request = KeptRequest::made("GET", "/");
+        request.layer_names.push("x-request-id".to_owned());
+        for (name, value) in [
+            (
+                "Connection",
+                "authorization, via, x-forwarded-for, x-request-id",
+            ),
+            ("Authorization", "Bearer client"),
+            ("X_Forwarded_Host", "evil"),
+            ("x-request-id", "7"),
+            ("Cookie", "a=1"),
+            ("Cookie", "b=2"),
+            ("X_Other", "1"),
+        ] {
+            request.fields.push((name.to_owned(), value.into()));
+        }
+        let expected = "GET /\n\
+             host: a\n\
+             Cookie: a=1; b=2\n\
+             X_Other: 1\n\
+             authorization: Bearer own\n\
+             x-forwarded-for: 127.0.0.1\n\
+             x-forwarded-host: localhost\n\
+             x-forwarded-proto: http\n\
+             via: 1.1 plimsoll\n\
+             x-request-id: 7\n";
+        assert_eq!(passed_on(&request, "http://a").unwrap(), expected);
+        let tunnel = KeptRequest::made("CONNECT", "/");
+        assert_eq!(passed_on(&tunnel, "http://a"), None);
+    }
+
+    #[test]
     fn the_beginning_of_the_path_is_taken_away_and_fields_are_left_out() {
         let options = UpstreamOptions {
             strip: Some("/api".to_owned()),
@@ -232,7 +280,7 @@ mod tests {
             let mut request = KeptRequest::made("GET", path);
             let cookie = ("Cookie".to_owned(), b"a=b".to_vec());
             request.fields.push(cookie);
-            let outgoing = Outgoing::of(&request.view(), &upstream).unwrap();
+            let outgoing = Outgoing::new(&request.view(), &upstream).unwrap();
             let text = shown(&outgoing);
             assert!(text.starts_with(&format!("GET {expected}\n")), "{text}");
             assert!(!text.contains("Cookie"), "{text}");

@@ -14,10 +14,11 @@ use crate::worker::sharing::Allowed;
 impl Respond for Arc<Upstream> {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {
         let own = call.reply.fields(call.request);
-        let Some(outgoing) = Outgoing::of(call.request, self) else {
-            let text = format!("requests for {self} come back here\n");
-            let status = StatusCode::LOOP_DETECTED;
-            return Answer::now(call.context.text(status, text, &call.allowed));
+        let outgoing = match Outgoing::new(call.request, self) {
+            Ok(outgoing) => outgoing,
+            Err((status, text)) => {
+                return Answer::now(call.context.text(status, text, &call.allowed));
+            }
         };
         let pool = call.context.pool(self);
         let (context, allowed) = (Rc::clone(call.context), call.allowed.clone());

@@ -1,16 +1,19 @@
 //! Actions of other crates in `[[route]]`.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use http::header::HeaderName;
 use plimsoll_wire::tls::OnDemandCertificates;
 
 use crate::action::MakeAction;
 use crate::config::document::Value;
 use crate::engine::Serves;
+use crate::middleware::OwnFields;
 use crate::observe::access_log::AccessLog;
 use crate::observe::admin::AdminApis;
 use crate::observe::counters::Counters;
@@ -124,9 +127,17 @@ pub struct Mounted<'a> {
     /// Permits the host names of the action, so that their certificates are ordered on demand.
     pub on_demand: &'a OnDemandCertificates,
     pub(super) sections: &'a Sections,
+    /// Fields of requests that the action sets, removes or trusts.
+    pub(super) own_fields: &'a RefCell<OwnFields>,
 }
 
 impl Mounted<'_> {
+    /// Notes that the action sets, removes or trusts this field of requests: clients cannot send it in another spelling
+    /// ([`Underscores`](crate::Underscores)).
+    pub fn owns(&self, name: &HeaderName) {
+        self.own_fields.borrow_mut().push(name);
+    }
+
     /// The compiled section of that key, if it is of this type.
     pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
         Arc::clone(self.sections.get(key)?).downcast().ok()

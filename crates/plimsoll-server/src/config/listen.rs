@@ -20,7 +20,9 @@ use crate::config::document::{Table, Value, as_text, with_causes};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
-use crate::middleware::{BehindProxies, Middleware, TrustedProxies};
+use crate::middleware::{
+    BehindProxies, Middleware, OwnFields, Spelling, TrustedProxies, Underscores,
+};
 use crate::observe::access_log::AccessLog;
 use crate::observe::counters::Counters;
 use crate::worker::context::WorkerContext;
@@ -108,6 +110,7 @@ pub(super) fn compile(
         }
         let proxied_by = table.take("proxied_by").and_then(networks);
         let proxies = table.take("trusted_proxies").and_then(trusted_proxies);
+        let underscores = table.take("underscores").and_then(underscores);
         if secured.asks_in_clear && !has_clear {
             table.wrong(
                 "http-01 is answered in the clear, and every listener is encrypted",
@@ -127,6 +130,12 @@ pub(super) fn compile(
         let shown = address.as_ref().map(ToString::to_string);
         let identity = context.identity(&format!("listener {}", shown.unwrap_or_default()));
         let middleware = middleware::compile(&mut table, context, "listener", &identity);
+        let mut own_fields = routing.own_fields(name.as_deref());
+        own_fields.extend(&middleware.own_fields());
+        if let Some(proxies) = &proxies {
+            own_fields.push(&proxies.header);
+        }
+        let spelling = (underscores.unwrap_or_default(), Arc::new(own_fields));
         if let Some(address) = &address {
             check_http(&mut table, address, http3.is_some(), &listeners);
         }
@@ -142,7 +151,7 @@ pub(super) fn compile(
                 serves: Serves::Http {
                     action: layered(
                         to_tls.unwrap_or_else(|| routing.of_listener(name.as_deref())),
-                        middleware,
+                        (spelling, middleware),
                         challenges
                             .map(|it| (it.http.clone(), Arc::clone(&context.compiler.counters))),
                         log.cloned(),
@@ -289,16 +298,24 @@ fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
     })
 }
 
+/// `"collisions"`, `"drop"` or `"allow"`.
+fn underscores(value: Value<'_>) -> Option<Underscores> {
+    let parsed = Underscores::parse(as_text(&value)?);
+    value.check(parsed.ok_or("is \"collisions\", \"drop\" or \"allow\""))
+}
+
 /// The routes of a listener with their layers; the log is outside of them, and behind the proxies.
 fn layered(
     routes: Arc<MakeAction>,
-    middleware: Middleware,
+    (spelling, middleware): ((Underscores, Arc<OwnFields>), Middleware),
     challenges: Option<(HttpChallenges, Arc<Counters>)>,
     log: Option<AccessLog>,
     proxies: Option<Arc<TrustedProxies>>,
 ) -> Arc<MakeAction> {
     Arc::new(move |context: &WorkerContext| {
-        let mut action = middleware.over(routes(context));
+        let (underscores, own_fields) = &spelling;
+        let action = middleware.over(routes(context));
+        let mut action = Spelling::over(*underscores, own_fields, context.counters(), action);
         if let Some((challenges, counters)) = &challenges {
             action = Rc::new(WithChallenges {
                 challenges: challenges.clone(),

@@ -1,5 +1,6 @@
 //! `[[route]]`: conditions and one action each.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::config::action::{MadeAction, Mounted};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
 use crate::message::response::{Response, ResponseBody};
-use crate::middleware::Middleware;
+use crate::middleware::{Middleware, OwnFields};
 use crate::route::{FieldCondition, PathCondition, RouteConditions};
 use crate::worker::context::WorkerContext;
 
@@ -27,6 +28,8 @@ pub(super) struct RoutePlan {
     pub(super) conditions: RouteConditions,
     pub(super) middleware: Middleware,
     pub(super) action: ActionPlan,
+    /// Fields of requests that the layers or the action set, remove or trust.
+    pub(super) own_fields: OwnFields,
 }
 
 impl RoutePlan {
@@ -140,7 +143,14 @@ pub(super) fn compile(
     let identity = context.identity(&format!("route {called}"));
     let middleware = middleware::compile(&mut table, context, "route", &identity);
     let of_route = (path.as_ref(), methods.as_deref().unwrap_or_default());
-    let action = action(&mut table, context, of_route, &called, &identity);
+    let own_fields = RefCell::new(middleware.own_fields());
+    let action = action(
+        &mut table,
+        context,
+        of_route,
+        (&called, &identity),
+        &own_fields,
+    );
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -159,6 +169,7 @@ pub(super) fn compile(
         conditions,
         middleware,
         action,
+        own_fields: own_fields.into_inner(),
     })
 }
 
@@ -250,8 +261,8 @@ fn action(
     table: &mut Table<'_>,
     context: &Context<'_>,
     (path, methods): (Option<&PathCondition>, &[String]),
-    name: &str,
-    identity: &str,
+    (name, identity): (&str, &str),
+    own_fields: &RefCell<OwnFields>,
 ) -> Option<ActionPlan> {
     let mut keys = vec!["respond", "redirect", "echo"];
     let mut given = Vec::new();
@@ -283,6 +294,7 @@ fn action(
         notices: &context.compiler.notices,
         on_demand: &context.compiler.challenges.on_demand,
         sections: &context.sections,
+        own_fields,
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);

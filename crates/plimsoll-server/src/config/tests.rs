@@ -82,6 +82,7 @@ fn everything_that_can_be_written_is_in_the_schema() {
         share_port = true
         proxied_by = ["10.0.0.0/8", "::1"]
         trusted_proxies = { networks = ["10.0.0.0/8"], header = "x-real-ip", recursive = false }
+        underscores = "drop"
         http2 = false
         http3 = false
         request_id = { field = "x-id", accept = true }

@@ -14,8 +14,19 @@ pub(crate) enum Fields<'a> {
     /// Of HTTP/2 and HTTP/3.
     Map(&'a HeaderMap),
     /// Of a request that was kept.
-    List(&'a FieldList),
+    Kept(&'a KeptFields),
 }
+
+/// Fields in memory of their own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeptFields {
+    list: FieldList,
+    /// The places of those that layers have set.
+    layered: Vec<usize>,
+}
+
+/// A field, and whether a layer has set it.
+type Marked<'a> = (&'a str, &'a [u8], bool);
 
 impl<'a> Fields<'a> {
     /// The value of the first field of that name, whatever its case.
@@ -26,28 +37,34 @@ impl<'a> Fields<'a> {
                 .find(|header| header.name.eq_ignore_ascii_case(name))
                 .map(|header| header.value),
             Self::Map(headers) => headers.get(name).map(HeaderValue::as_bytes),
-            Self::List(list) => list.get(name),
+            Self::Kept(kept) => kept.list.get(name),
         }
     }
 
-    fn iter(self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
-        let (http1, map, list) = match self {
+    fn iter(self) -> impl Iterator<Item = Marked<'a>> + use<'a> {
+        let (http1, map, kept) = match self {
             Self::Http1(headers) => (Some(headers), None, None),
             Self::Map(headers) => (None, Some(headers), None),
-            Self::List(list) => (None, None, Some(list)),
+            Self::Kept(kept) => (None, None, Some(kept)),
         };
         let http1 = http1.into_iter().flatten();
         let map = map.into_iter().flatten();
         http1
-            .map(|header| (header.name, header.value))
-            .chain(map.map(|(name, value)| (name.as_str(), value.as_bytes())))
-            .chain(list.into_iter().flat_map(FieldList::iter).map(as_text))
+            .map(|header| (header.name, header.value, false))
+            .chain(map.map(|(name, value)| (name.as_str(), value.as_bytes(), false)))
+            .chain(kept.into_iter().flat_map(KeptFields::iter))
     }
 }
 
-/// A field of a list whose name is known to be text.
-fn as_text<'a>((name, value): (&'a [u8], &'a [u8])) -> (&'a str, &'a [u8]) {
-    (std::str::from_utf8(name).unwrap_or_default(), value)
+impl KeptFields {
+    fn iter(&self) -> impl Iterator<Item = Marked<'_>> {
+        let fields = self.list.iter().enumerate();
+        fields.map(|(place, (name, value))| {
+            // The names were text when they were kept.
+            let name = std::str::from_utf8(name).unwrap_or_default();
+            (name, value, self.layered.contains(&place))
+        })
+    }
 }
 
 /// Changes of header fields, in the order in which they are made.
@@ -165,13 +182,37 @@ impl<'a> EditedFields<'a> {
         }
     }
 
+    /// Every field with its value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        self.marked().map(|(name, value, _)| (name, value))
+    }
+
+    /// Every field, and whether a layer has set it.
+    pub(crate) fn marked(&self) -> impl Iterator<Item = Marked<'a>> + use<'a> {
         let (plain, edited) = match self.edits {
             None => (Some(self.fields.iter()), None),
             Some(overlay) => (None, Some(overlay.all(self.fields))),
         };
         let plain = plain.into_iter().flatten();
         plain.chain(edited.into_iter().flatten())
+    }
+
+    /// The same in memory of their own.
+    pub(crate) fn keep(&self) -> KeptFields {
+        let (count, bytes) = self.marked().fold((0, 0), |(count, bytes), field| {
+            (count + 1, bytes + field.0.len() + field.1.len())
+        });
+        let mut kept = KeptFields {
+            list: FieldList::with_capacity(count, bytes),
+            layered: Vec::new(),
+        };
+        for (name, value, is_layered) in self.marked() {
+            if is_layered {
+                kept.layered.push(kept.list.len());
+            }
+            kept.list.push(name.as_bytes(), value);
+        }
+        kept
     }
 
     /// The map that they lie in, if they do and nothing was changed.
@@ -202,28 +243,28 @@ impl<'a> Overlay<'a> {
         found
     }
 
-    fn all(&self, fields: Fields<'a>) -> Vec<(&'a str, &'a [u8])> {
+    fn all(&self, fields: Fields<'a>) -> Vec<Marked<'a>> {
         let mut all = match self.below {
             None => fields.iter().collect(),
             Some(below) => below.all(fields),
         };
         for edit in &self.edits.0 {
-            let is_of_name = |(name, _): &(&str, &[u8])| name.eq_ignore_ascii_case(edit.name());
+            let is_of_name = |(name, _, _): &Marked<'_>| name.eq_ignore_ascii_case(edit.name());
             match edit {
                 Edit::Remove(_) => all.retain(|field| !is_of_name(field)),
                 Edit::Set(name, value) => {
                     let Some(first) = all.iter().position(is_of_name) else {
-                        all.push((name.as_str(), value.as_bytes()));
+                        all.push((name.as_str(), value.as_bytes(), true));
                         continue;
                     };
-                    all[first].1 = value.as_bytes();
+                    (all[first].1, all[first].2) = (value.as_bytes(), true);
                     let mut at = 0;
                     all.retain(|field| {
                         at += 1;
                         at - 1 <= first || !is_of_name(field)
                     });
                 }
-                Edit::Add(name, value) => all.push((name.as_str(), value.as_bytes())),
+                Edit::Add(name, value) => all.push((name.as_str(), value.as_bytes(), true)),
             }
         }
         all

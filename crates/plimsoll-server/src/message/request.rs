@@ -12,7 +12,7 @@ use plimsoll_wire::http::FieldList;
 
 use crate::message::body::{BodySender, RequestBody};
 use crate::message::connection::ConnectionInfo;
-use crate::message::fields::{EditedFields, FieldEdits, Fields};
+use crate::message::fields::{EditedFields, FieldEdits, Fields, KeptFields};
 use crate::message::interim::{InterimSender, Interims};
 use crate::observe::counters::RouteTag;
 
@@ -220,7 +220,7 @@ pub struct OwnedRequest {
 #[derive(Debug)]
 enum OwnedFields {
     Map(HeaderMap),
-    List(FieldList),
+    Kept(KeptFields),
 }
 
 impl OwnedRequest {
@@ -259,7 +259,7 @@ impl OwnedRequest {
             upgrade: self.upgrade.as_deref(),
             fields: EditedFields::new(match &self.fields {
                 OwnedFields::Map(map) => Fields::Map(map),
-                OwnedFields::List(list) => Fields::List(list),
+                OwnedFields::Kept(kept) => Fields::Kept(kept),
             }),
             connection: &self.connection,
             content: &self.content,
@@ -417,7 +417,7 @@ impl<'a> Request<'a> {
             upgrade: self.upgrade.map(Box::from),
             fields: match self.fields.as_map() {
                 Some(map) => OwnedFields::Map(map.clone()),
-                None => OwnedFields::List(self.field_list()),
+                None => OwnedFields::Kept(self.fields.keep()),
             },
             peer: self.peer,
             connection: Rc::clone(self.connection),
@@ -427,14 +427,26 @@ impl<'a> Request<'a> {
 
     /// Every field, in memory of its own.
     pub fn field_list(&self) -> FieldList {
-        let (count, bytes) = self.headers().fold((0, 0), |(count, bytes), field| {
-            (count + 1, bytes + field.0.len() + field.1.len())
-        });
-        let mut list = FieldList::with_capacity(count, bytes);
-        for (name, value) in self.headers() {
-            list.push(name.as_bytes(), value);
-        }
-        list
+        self.headers().collect()
+    }
+
+    /// The fields that the client sent, as far as layers have left them.
+    pub fn sent_fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        let sent = self
+            .fields
+            .marked()
+            .filter(|(_, _, is_layered)| !is_layered);
+        sent.map(|(name, value, _)| (name, value))
+    }
+
+    /// The fields that layers have set, which are not the client's: nothing that it sent removes them when the
+    /// request is forwarded.
+    pub fn layer_fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        let set = self
+            .fields
+            .marked()
+            .filter(|(_, _, is_layered)| *is_layered);
+        set.map(|(name, value, _)| (name, value))
     }
 
     /// Notes for the log and the counters which route answers.

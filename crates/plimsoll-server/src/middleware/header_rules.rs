@@ -58,6 +58,12 @@ fn rewrite(rules: &[FieldRewrite], request: &RequestParts<'_>, fields: &mut Head
 }
 
 impl HeaderRules {
+    /// The fields that are set, added or removed.
+    pub(super) fn names(&self) -> impl Iterator<Item = &HeaderName> {
+        let given = self.set.iter().chain(&self.add).map(|(name, _)| name);
+        self.remove.iter().chain(given)
+    }
+
     /// The same as edits, which a layer makes once.
     fn edits(&self) -> FieldEdits {
         let mut edits = FieldEdits::new();

@@ -15,6 +15,9 @@ use crate::message::request::{Request, TraceNote};
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
+/// The fields of a trace.
+pub(super) const FIELDS: [HeaderName; 2] = [TRACEPARENT, TRACESTATE];
+
 /// Settings of W3C trace context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {

@@ -160,6 +160,7 @@ pub(crate) struct WorkerCounters {
     /// The same of HTTP/3.
     http3_resets: [AtomicU64; 2],
     panics: AtomicU64,
+    dropped_fields: AtomicU64,
 }
 
 /// One writer each, so reading and writing back is enough, and cheaper than adding.
@@ -200,6 +201,10 @@ impl WorkerCounters {
 
     pub(crate) fn panicked(&self) {
         add_one(&self.panics);
+    }
+
+    pub(crate) fn field_dropped(&self) {
+        add_one(&self.dropped_fields);
     }
 }
 
@@ -286,6 +291,8 @@ pub struct Snapshot {
     pub http3_resets: [u64; 2],
     /// Connections that ended in a panic: mistakes of plimsoll.
     pub panics: u64,
+    /// Header fields of requests that were dropped for underscores in their names.
+    pub dropped_fields: u64,
     /// Lines of the access log that were not written.
     pub log_dropped: u64,
     /// Answered requests by route and class of status.
@@ -398,6 +405,7 @@ impl Counters {
             add(&mut snapshot.resets, &worker.resets);
             add(&mut snapshot.http3_resets, &worker.http3_resets);
             snapshot.panics += read(&worker.panics);
+            snapshot.dropped_fields += read(&worker.dropped_fields);
         }
         snapshot.log_dropped = read(&self.log_dropped);
         let mut routes = lock(&self.routes);

@@ -159,6 +159,12 @@ fn engine(snapshot: &Snapshot) -> String {
         family(name, "counter", help, &resets.collect::<Vec<_>>());
     }
     family(
+        "plimsoll_dropped_fields_total",
+        "counter",
+        "Header fields of requests dropped for underscores in their names.",
+        &alone(snapshot.dropped_fields),
+    );
+    family(
         "plimsoll_log_lines_dropped_total",
         "counter",
         "Lines of the access log that found no room or could not be written.",

@@ -1,10 +1,13 @@
 //! The rules of HTTP/1 for heads that HTTP/2 and HTTP/3 requests must meet too.
 
-use http::Method;
-use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::Scheme;
+use http::{Method, StatusCode};
 use plimsoll_wire::h1::{RequestError, RequestLimits, Target, authority_of};
+
+use crate::message::response::Response;
 
 /// The head of a valid request.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +83,26 @@ pub(crate) fn announced(fields: &HeaderMap) -> Result<Option<u64>, RequestError>
     length.map(Some).ok_or(RequestError::ContentLength)
 }
 
+/// Makes one `cookie` field of several, as everything that is not HTTP/2 or HTTP/3 expects (RFC 9113, section 8.2.3;
+/// RFC 9114, section 4.2.1).
+pub(crate) fn join_cookies(fields: &mut HeaderMap) {
+    let mut crumbs = fields.get_all(COOKIE).iter();
+    if crumbs.nth(1).is_none() {
+        return;
+    }
+    let crumbs: Vec<_> = fields.get_all(COOKIE).iter().collect();
+    let crumbs: Vec<_> = crumbs.into_iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_maybe_shared(Bytes::from(crumbs.join(&b"; "[..]))) {
+        fields.insert(COOKIE, joined);
+    }
+}
+
+/// The response to an extended CONNECT for a protocol other than `websocket` (RFC 8441, section 4; RFC 9220, section 3).
+pub(crate) fn unknown_protocol() -> Response {
+    let text = "of the protocols for extended CONNECT only websocket is supported\n";
+    Response::text(StatusCode::NOT_IMPLEMENTED, text)
+}
+
 /// Whether the client waits for 100 (Continue) before it sends its content.
 pub(crate) fn is_expected(parts: &Parts) -> bool {
     parts
@@ -118,6 +141,23 @@ mod tests {
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let checked = checked(&parts, &RequestLimits::default());
         checked.map(|checked| checked.authority.to_owned())
+    }
+
+    #[test]
+    fn cookies_that_came_apart_are_joined() {
+        let mut fields = HeaderMap::new();
+        join_cookies(&mut fields);
+        assert!(fields.is_empty());
+        for (crumb, expected) in [
+            ("a=1", "a=1"),
+            ("b=2", "a=1; b=2"),
+            ("c=3", "a=1; b=2; c=3"),
+        ] {
+            fields.append(COOKIE, HeaderValue::from_static(crumb));
+            join_cookies(&mut fields);
+            let joined: Vec<_> = fields.get_all(COOKIE).iter().collect();
+            assert_eq!(joined, [expected]);
+        }
     }
 
     #[test]

@@ -242,7 +242,8 @@ impl Http2 {
         let now = worker.clock.now();
         self.activity.is_seen(now);
         let date = worker.memory.borrow_mut().date_value(now, worker.clock);
-        let (parts, stream) = request.into_parts();
+        let (mut parts, stream) = request.into_parts();
+        head::join_cookies(&mut parts.headers);
         let mut responder = Responder {
             respond,
             place: Rc::clone(&self.place),
@@ -272,6 +273,10 @@ impl Http2 {
         };
         let upgrade = parts.extensions.get::<Protocol>();
         let upgrade = upgrade.map(|protocol| protocol.as_str().as_bytes());
+        if upgrade.is_some_and(|it| !it.eq_ignore_ascii_case(b"websocket")) {
+            responder.send(head::unknown_protocol());
+            return;
+        }
         let is_tunnel = parts.method == Method::CONNECT;
         let content = if stream.is_end_stream() {
             Content::none()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_wire::SystemClock;
 use tokio::task::JoinSet;
 
-use crate::observe::counters::Counters;
+use crate::observe::counters::{Counters, WorkerCounters};
 use crate::worker::Worker;
 use crate::worker::alarms::Alarms;
 use crate::worker::drain::DrainSignal;
@@ -46,6 +46,11 @@ impl WorkerContext {
     /// The counters of the engine, where other crates register metrics of their own.
     pub fn metrics(&self) -> &Arc<Counters> {
         &self.worker.shared
+    }
+
+    /// What this worker counts.
+    pub(crate) fn counters(&self) -> &Arc<WorkerCounters> {
+        &self.worker.counters
     }
 
     /// Signals when the engine drains.

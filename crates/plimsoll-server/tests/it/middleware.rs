@@ -1,9 +1,11 @@
 //! Middleware as a file configures it, over real sockets.
 
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_server::{Counters, Engine, config};
+use plimsoll_server::config::ActionKind;
+use plimsoll_server::{Action, Answer, Counters, Engine, Request, Response, WorkerContext, config};
 
 use crate::server::Server;
 
@@ -11,15 +13,41 @@ use crate::server::Server;
 fn serving(listen: &str, route: &str) -> Server {
     let text = format!(
         "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n{listen}\n[[route]]\npath = \"/\"\nrespond = {{ body = \"hello\" }}\n{route}\n\
-         [[route]]\npath = \"/echo\"\necho = {{}}\n"
+         [[route]]\npath = \"/echo\"\necho = {{}}\n\
+         [[route]]\npath = \"/fields\"\nshow = {{}}\n"
     );
     let counters = Arc::<Counters>::default();
-    let plan = config::Compiler::new(Path::new("."), &counters)
-        .compile(&text)
-        .unwrap();
+    let mut compiler = config::Compiler::new(Path::new("."), &counters);
+    compiler.actions.push(SHOW);
+    let plan = compiler.compile(&text).unwrap();
     let engine = Engine::start(&plan.engine, counters).unwrap();
     let address = engine.addresses()[0];
     Server { engine, address }
+}
+
+/// Answers with the fields that it sees, in lower case, sorted.
+const SHOW: ActionKind = ActionKind {
+    key: "show",
+    compile: |_, _| {
+        Some(Arc::new(|_: &WorkerContext| {
+            Rc::new(Show) as Rc<dyn Action>
+        }))
+    },
+};
+
+struct Show;
+
+impl Action for Show {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let fields = request.headers();
+        let fields = fields.map(|(name, value)| {
+            let value = String::from_utf8_lossy(value);
+            format!("{}: {value}", name.to_ascii_lowercase())
+        });
+        let mut lines: Vec<_> = fields.collect();
+        lines.sort();
+        Answer::now(Response::text(http::StatusCode::OK, lines.join("\n")))
+    }
 }
 
 /// The answer to a request with these fields.
@@ -425,4 +453,36 @@ fn responses_are_compressed_as_the_client_prefers() {
     assert_eq!(content, body);
     let head = ask(&server, "HEAD /long", "accept-encoding: br\r\n");
     assert!(head.contains("content-encoding: br\r\n"), "{head}");
+}
+
+#[test]
+fn fields_that_are_read_as_others_are_dropped() {
+    let sent = "X_Team: evil\r\nX-Team: client\r\nX_Forwarded_For: 6.6.6.6\r\nX_Other: 1\r\n";
+    let layers = "request_headers = { set = { x-team = \"ours\" } }";
+    let all = "x-team: ours\nx_forwarded_for: 6.6.6.6\nx_other: 1\nx_team: evil";
+    for (setting, kept, dropped) in [
+        ("", "x-team: ours\nx_other: 1", 2),
+        (
+            "underscores = \"collisions\"",
+            "x-team: ours\nx_other: 1",
+            2,
+        ),
+        ("underscores = \"drop\"", "x-team: ours", 3),
+        ("underscores = \"allow\"", all, 0),
+    ] {
+        let server = serving(&format!("{layers}\n{setting}"), "");
+        let answer = ask(&server, "GET /fields", sent);
+        let expected = format!("\r\n\r\nconnection: close\nhost: a\n{kept}");
+        assert!(answer.ends_with(&expected), "{setting}: {answer}");
+        let counted = server.engine.counters().snapshot().dropped_fields;
+        assert_eq!(counted, dropped, "{setting}");
+    }
+    let wrong = "[[listen]]\naddress = \"127.0.0.1:0\"\nunderscores = \"on\"\n";
+    let compiler = config::Compiler::new(Path::new("."), &Arc::default());
+    let problems = compiler.compile(wrong).unwrap_err();
+    let problem = problems[0].to_string();
+    assert!(
+        problem.contains("is \"collisions\", \"drop\" or \"allow\""),
+        "{problem}"
+    );
 }

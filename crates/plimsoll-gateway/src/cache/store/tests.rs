@@ -1,6 +1,6 @@
 use bytes::Bytes;
-use http::StatusCode;
-use http::header::{ACCEPT, CACHE_CONTROL, HeaderValue, VARY};
+use http::header::{CACHE_CONTROL, HeaderValue, VARY};
+use http::{HeaderMap, StatusCode};
 
 use super::*;
 use crate::cache::Lifetimes;
@@ -10,13 +10,13 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
 }
 
-fn request(accept: &str) -> HeaderMap {
-    let mut fields = HeaderMap::new();
-    fields.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
+fn request(accept: &str) -> FieldList {
+    let mut fields = FieldList::new();
+    fields.push(b"Accept", accept.as_bytes());
     fields
 }
 
-fn entry(request: &HeaderMap, content: &str) -> Entry {
+fn entry(seen: &FieldList, content: &str) -> Entry {
     let mut fields = HeaderMap::new();
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
     fields.insert(VARY, HeaderValue::from_static("Accept"));
@@ -26,11 +26,12 @@ fn entry(request: &HeaderMap, content: &str) -> Entry {
     };
     let content = Bytes::from(content.to_owned());
     let defaults = Lifetimes::default();
+    let request = (&HeaderMap::new(), seen);
     Entry::new(request, StatusCode::OK, fields, content, times, &defaults).unwrap()
 }
 
-fn content(store: &Store, key: &str, request: &HeaderMap) -> Option<Bytes> {
-    match store.find(key, request, now()) {
+fn content(store: &Store, key: &str, request: &FieldList) -> Option<Bytes> {
+    match store.find(key, &|| request, now()) {
         Found::Entry(entry) => Some(entry.content.clone()),
         Found::NotStored | Found::OtherVariants | Found::Nothing => None,
     }
@@ -93,9 +94,15 @@ fn what_is_not_stored_is_remembered_for_a_while() {
     let key = Key::from("http://a/");
     let fields = request("*/*");
     store.note_not_stored(&key, now());
-    assert!(matches!(store.find(&key, &fields, now()), Found::NotStored));
+    assert!(matches!(
+        store.find(&key, &|| &fields, now()),
+        Found::NotStored
+    ));
     let later = now() + REMEMBERED;
-    assert!(matches!(store.find(&key, &fields, later), Found::Nothing));
+    assert!(matches!(
+        store.find(&key, &|| &fields, later),
+        Found::Nothing
+    ));
     store.insert(&key, &fields, entry(&fields, "x"));
     store.note_not_stored(&key, now());
     assert!(content(&store, &key, &fields).is_some());

@@ -62,9 +62,9 @@ impl Inner {
     async fn answer(&self, kept: &KeptRequest) -> Response {
         let mut request = kept.view();
         request.strip(&self.prefix);
-        let Some(outgoing) = Outgoing::of(&request, &self.recorder.upstream) else {
-            let message = format!("requests for {} come back here\n", self.recorder.upstream);
-            return text(StatusCode::LOOP_DETECTED, message);
+        let outgoing = match Outgoing::new(&request, &self.recorder.upstream) {
+            Ok(outgoing) => outgoing,
+            Err((status, message)) => return text(status, message),
         };
         let mut of = AskedOf {
             method: kept.method.clone(),

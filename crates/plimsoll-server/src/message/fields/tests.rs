@@ -55,11 +55,38 @@ fn order_and_case_stay_through_layers() {
     assert_eq!(fields.get("X-ONE"), Some(&b"new"[..]));
     assert_eq!(fields.get("x-gone"), None);
     assert!(fields.as_map().is_none());
-    let list: FieldList = fields.iter().collect();
-    let kept = EditedFields::new(Fields::List(&list));
+    let kept = fields.keep();
+    let kept = EditedFields::new(Fields::Kept(&kept));
     assert_eq!(shown(&kept), shown(&fields));
     assert_eq!(kept.get("HOST"), Some(&b"a"[..]));
-    assert_eq!((list.len(), list.is_empty()), (5, false));
+    assert_eq!(kept.iter().count(), 5);
+}
+
+#[test]
+fn fields_that_layers_have_set_are_known_also_of_a_request_that_was_kept() {
+    let headers = headers(&[("X-Id", "evil"), ("Accept", "*/*"), ("x-id", "more")]);
+    let received = EditedFields::new(Fields::Http1(&headers));
+    let layer = FieldEdits::new()
+        .set(name("x-id"), value("7"))
+        .add(name("accept"), value("text/html"));
+    let layer = received.overlay(&layer);
+    let fields = received.beneath(&layer);
+    let kept = fields.keep();
+    let kept = EditedFields::new(Fields::Kept(&kept));
+    for fields in [fields, kept] {
+        let marked: Vec<_> = fields.marked().collect();
+        let expected: [Marked<'_>; 3] = [
+            ("X-Id", b"7", true),
+            ("Accept", b"*/*", false),
+            ("accept", b"text/html", true),
+        ];
+        assert_eq!(marked, expected);
+    }
+    // A layer over a kept request marks more.
+    let more = FieldEdits::new().set(name("accept"), value("a/b"));
+    let more = kept.overlay(&more);
+    let marks: Vec<_> = kept.beneath(&more).marked().map(|it| it.2).collect();
+    assert_eq!(marks, [true, true]);
 }
 
 proptest! {

@@ -69,7 +69,8 @@ impl Exchange {
             }
         };
         self.stream.begin();
-        let (parts, ()) = request.into_parts();
+        let (mut parts, ()) = request.into_parts();
+        head::join_cookies(&mut parts.headers);
         let (mut sending, receiving) = stream.split();
         let announced = match head::announced(&parts.headers) {
             Ok(announced)
@@ -184,9 +185,7 @@ impl Exchange {
         let is_tunnel = self.is_tunnel(parts);
         let is_websocket = self.is_websocket(parts);
         if parts.extensions.get::<Protocol>().is_some() && !is_websocket {
-            // RFC 9220, section 3.
-            let text = "of the protocols for extended CONNECT only websocket is supported\n";
-            let response = Response::text(StatusCode::NOT_IMPLEMENTED, text);
+            let response = head::unknown_protocol();
             let sent = self.respond(response, is_head, content, sending, reading);
             return sent.await.map(|()| None);
         }
