@@ -1,6 +1,10 @@
 //! `cargo xtask test`: every test, with what it needs.
 
 use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use clap::Args;
 
@@ -9,15 +13,40 @@ use crate::step;
 use crate::{Outcome, bench, chaos_table, services};
 
 /// What is tested
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Only these packages (all of them without)
     #[arg(short, long = "package", value_name = "NAME")]
     packages: Vec<String>,
 
+    /// Run them this many times, and fail if one run fails
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    repeat: u32,
+
+    /// Keep one core busy meanwhile: tests that look at a state before it is reached fail
+    #[arg(long)]
+    busy: bool,
+
+    /// Let test origins accept and read this late: tests that look at a count once fail each time
+    #[arg(long, value_name = "MILLISECONDS")]
+    late: Option<u32>,
+
     /// Passed on to the tests
     #[arg(last = true)]
     rest: Vec<String>,
+}
+
+/// All tests, once.
+impl Default for Arguments {
+    fn default() -> Self {
+        Self {
+            packages: Vec::new(),
+            repeat: 1,
+            busy: false,
+            late: None,
+            rest: Vec::new(),
+        }
+    }
 }
 
 /// Programs that tests run against.
@@ -40,6 +69,35 @@ const NEEDED: [Package; 12] = [
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     packages::install(root, &NEEDED)?;
     services::install(root)?;
+    let chaos = bench::target_directory(root)?.join("tmp/chaos");
+    chaos_table::clear(&chaos);
+    let _busy = arguments.busy.then(BusyCore::new);
+    let failed: Vec<u32> = (1..=arguments.repeat)
+        .filter(|run| {
+            if arguments.repeat > 1 {
+                println!("\n== run {run} of {}", arguments.repeat);
+            }
+            step::run(root, &mut tests(arguments)).is_err()
+        })
+        .collect();
+    let table = chaos_table::table(&chaos);
+    if !table.is_empty() {
+        println!("\nhostile clients, and what the server does about them\n\n{table}\n");
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        _ if arguments.repeat == 1 => Err("tests failed".into()),
+        runs => Err(format!(
+            "{} of {} runs failed: {runs:?}",
+            runs.len(),
+            arguments.repeat
+        )
+        .into()),
+    }
+}
+
+/// The command of one run.
+fn tests(arguments: &Arguments) -> Command {
     // All failures of a run are reported, not those of the first crate that has one.
     let mut command = step::cargo(&["test", "--locked", "--no-fail-fast"]);
     if arguments.packages.is_empty() {
@@ -48,15 +106,33 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     for package in &arguments.packages {
         command.args(["--package", package]);
     }
+    if let Some(late) = arguments.late {
+        command.env("PLIMSOLL_LATE_ORIGINS", format!("{late}ms"));
+    }
     if !arguments.rest.is_empty() {
         command.arg("--").args(&arguments.rest);
     }
-    let chaos = bench::target_directory(root)?.join("tmp/chaos");
-    chaos_table::clear(&chaos);
-    let outcome = step::run(root, &mut command);
-    let table = chaos_table::table(&chaos);
-    if !table.is_empty() {
-        println!("\nhostile clients, and what the server does about them\n\n{table}\n");
+    command
+}
+
+/// A thread that computes until this is dropped.
+struct BusyCore(Arc<AtomicBool>);
+
+impl BusyCore {
+    fn new() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let thread_ends = Arc::clone(&ends);
+        thread::spawn(move || {
+            while !thread_ends.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        Self(ends)
     }
-    outcome
+}
+
+impl Drop for BusyCore {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

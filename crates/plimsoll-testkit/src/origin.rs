@@ -8,6 +8,8 @@ pub(crate) mod websocket_origin;
 
 mod connection;
 
+mod lateness;
+
 mod script;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -274,10 +276,11 @@ struct Service {
 
 impl Service {
     fn take<S: Io + 'static>(self: &Arc<Self>, stream: S) {
-        let number = self.shared.connections.fetch_add(1, Ordering::SeqCst);
         let service = Arc::clone(self);
         tokio::spawn(async move {
             let shared = &service.shared;
+            lateness::be_late().await;
+            let number = shared.connections.fetch_add(1, Ordering::SeqCst);
             shared.open.fetch_add(1, Ordering::SeqCst);
             let script = (service.script)(number);
             match &service.tls {

@@ -94,11 +94,9 @@ fn an_adaptive_limit_never_lets_more_through_than_its_maximum() {
     let held = [(); 3].map(|()| thread::spawn(move || get(address, "/").status));
     eventually(|| gateway.open_connections() >= 3);
     eventually(|| get(address, "/").status == 503);
-    assert!(
-        (1..=2).contains(&origin.requests()),
-        "{}",
-        origin.requests()
-    );
+    // The server may not have read by now what the gateway let through.
+    eventually(|| origin.requests() >= 1);
+    assert!(origin.requests() <= 2, "{}", origin.requests());
     origin.release();
     for one in held {
         assert!([200, 503].contains(&one.join().unwrap()));
@@ -186,9 +184,9 @@ fn second_attempts_stop_with_the_budget() {
     // The first requests were rescued.
     assert_eq!(statuses[..4], [200; 4]);
     // Each that the slow server got came by a connection of its own.
-    let slow = silent.connections();
     let hedges = counted(&gateway, "hedges_total");
-    assert!((2..slow).contains(&hedges), "{hedges} of {slow}");
+    assert!(hedges >= 2, "{hedges}");
+    eventually(|| silent.connections() > hedges);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::OriginState;
 use crate::logic::Question;
+use crate::origin::lateness::be_late;
 use crate::origin::script::{Script, Step};
 
 const HEADS_KEPT: usize = 256;
@@ -136,6 +137,7 @@ impl<S: Io> Connection<'_, S> {
             if let Some(end) = head_end(&self.buffer, searched) {
                 let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
                 self.buffer.drain(..end);
+                be_late().await;
                 self.shared.requests.fetch_add(1, Ordering::SeqCst);
                 let body_length = announced_length(&head);
                 let mut heads = self.shared.heads.lock().expect("no holder panics");

@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::background::Background;
 use crate::logic::{Logic, Question};
+use crate::origin::lateness::be_late;
 use crate::origin::{Io, OriginState as ScriptShared, Script, follow};
 
 /// The answer to one request.
@@ -284,6 +285,7 @@ struct Service {
 impl Service {
     /// Errors end the connection and are otherwise the client's business.
     async fn serve<S: Io + 'static>(self: &Arc<Self>, stream: S) {
+        be_late().await;
         let connection = self.shared.connections.fetch_add(1, Ordering::SeqCst);
         if let Some(script) = (self.raw)(connection) {
             follow(script, stream, &ScriptShared::default()).await;
@@ -297,6 +299,7 @@ impl Service {
             let Some(Ok((request, respond))) = http.accept().await else {
                 return;
             };
+            be_late().await;
             self.shared.requests.fetch_add(1, Ordering::SeqCst);
             let answer = (self.decide)(connection, number);
             if answer == Http2Answer::Vanish {

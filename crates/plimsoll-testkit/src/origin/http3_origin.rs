@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::background::Background;
 use crate::logic::{Logic, Question};
+use crate::origin::lateness::be_late;
 
 /// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,6 +294,7 @@ type Answering = RequestStream<BidiStream<Bytes>, Bytes>;
 impl Service {
     /// Errors end the connection and are otherwise the client's business.
     async fn serve(self: &Arc<Self>, quic: quinn::Connection, established: quinn::ZeroRttAccepted) {
+        be_late().await;
         let number = self.shared.connections.fetch_add(1, Ordering::SeqCst);
         let is_established = Arc::new(std::sync::atomic::AtomicBool::new(false));
         {
@@ -318,6 +320,7 @@ impl Service {
             if request == 0 && !is_established.load(Ordering::SeqCst) {
                 self.shared.early.fetch_add(1, Ordering::SeqCst);
             }
+            be_late().await;
             self.shared.requests.fetch_add(1, Ordering::SeqCst);
             let answer = (self.decide)(number, request);
             if answer == Http3Answer::Close {
