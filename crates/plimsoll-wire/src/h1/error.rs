@@ -23,11 +23,12 @@ pub enum DecodeError {
     /// The status is outside 100–999.
     #[error("status {0} is not a status")]
     Status(u16),
-    /// A `content-length` that is not a number, or several that disagree (RFC 9112, section 6.3).
+    /// A `content-length` that is not a number, several that disagree, or one beside `transfer-encoding`
+    /// (RFC 9112, section 6.3).
     #[error("invalid or conflicting content-length")]
     ContentLength,
-    /// A `transfer-encoding` in HTTP/1.0, or with `chunked` anywhere but last (RFC 9112, 6.1).
-    #[error("invalid transfer-encoding")]
+    /// A `transfer-encoding` in HTTP/1.0, or other than `chunked` alone (RFC 9112, section 6.1).
+    #[error("invalid or unsupported transfer-encoding")]
     TransferEncoding,
     /// A request of HTTP/1.1 without a `Host`, or any with several (RFC 9112, section 3.2).
     #[error("missing or repeated host")]

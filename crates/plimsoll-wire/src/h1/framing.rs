@@ -17,10 +17,11 @@ pub(crate) struct Framing {
 /// The codings of `transfer-encoding`, as far as framing cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransferEncoding {
-    /// The last coding is `chunked`, and it occurs once.
+    /// `chunked` alone.
     Chunked,
-    /// Other codings only; such a body ends with the connection.
-    Other,
+    /// Others, alone or below it: what comes is neither decoded here nor can it be passed on, since the coding is named
+    /// for this connection only.
+    Undecoded,
 }
 
 impl Framing {
@@ -70,10 +71,10 @@ impl Framing {
             if self.transfer_encoding == Some(TransferEncoding::Chunked) {
                 return Err(DecodeError::TransferEncoding);
             }
-            self.transfer_encoding = Some(if coding.eq_ignore_ascii_case(b"chunked") {
-                TransferEncoding::Chunked
-            } else {
-                TransferEncoding::Other
+            let is_chunked = coding.eq_ignore_ascii_case(b"chunked");
+            self.transfer_encoding = Some(match self.transfer_encoding {
+                None if is_chunked => TransferEncoding::Chunked,
+                _ => TransferEncoding::Undecoded,
             });
         }
         if self.transfer_encoding.is_none() {
@@ -133,9 +134,14 @@ mod tests {
     fn chunked_must_be_last_and_once() {
         let coding = |value| framing(&[("Transfer-Encoding", value)]).map(|f| f.transfer_encoding);
         assert_eq!(coding("chunked"), Ok(Some(TransferEncoding::Chunked)));
-        assert_eq!(coding("gzip, CHUNKED"), Ok(Some(TransferEncoding::Chunked)));
-        assert_eq!(coding("gzip"), Ok(Some(TransferEncoding::Other)));
-        assert_eq!(coding("xchunked"), Ok(Some(TransferEncoding::Other)));
+        assert_eq!(coding("CHUNKED, "), Ok(Some(TransferEncoding::Chunked)));
+        for other in ["gzip, chunked", "gzip", "xchunked", "identity"] {
+            assert_eq!(
+                coding(other),
+                Ok(Some(TransferEncoding::Undecoded)),
+                "{other}"
+            );
+        }
         for bad in ["chunked, gzip", "chunked, chunked", "", ","] {
             assert_eq!(coding(bad), Err(DecodeError::TransferEncoding), "{bad:?}");
         }

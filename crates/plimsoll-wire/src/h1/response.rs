@@ -433,14 +433,17 @@ impl ResponseDecoder {
             if head.minor_version == 0 {
                 return Err(DecodeError::TransferEncoding);
             }
-            // Both fields at once are an attempt at smuggling or a broken peer: use it no more.
+            // Both fields at once are an attempt at smuggling or a broken peer.
             self.persistent &= framing.content_length.is_none();
         }
         if self.request.is_head || matches!(head.status, 204 | 304) {
             return Ok(State::Complete);
         }
         match (framing.transfer_encoding, framing.content_length) {
-            (Some(TransferEncoding::Chunked), _) => Ok(State::Chunked(
+            // Others may read such content by another rule, so that it would not be the same for all on its way.
+            (Some(TransferEncoding::Undecoded), _) => Err(DecodeError::TransferEncoding),
+            (Some(TransferEncoding::Chunked), Some(_)) => Err(DecodeError::ContentLength),
+            (Some(TransferEncoding::Chunked), None) => Ok(State::Chunked(
                 ChunkedDecoder::new(self.limits.chunk_overhead_bytes)
                     .with_trailers(self.request.keeps_trailers),
             )),
@@ -451,7 +454,7 @@ impl ResponseDecoder {
                 }
                 Ok(State::Length { left })
             }
-            (Some(TransferEncoding::Other), _) | (None, None) => {
+            (None, None) => {
                 self.persistent = false;
                 Ok(State::UntilClose)
             }
