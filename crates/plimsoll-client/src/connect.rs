@@ -39,7 +39,6 @@ use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_socks::TargetAddr;
 use url::Host;
@@ -50,7 +49,9 @@ use crate::connect::proxy::{Proxy, ProxyScheme};
 use crate::connect::race::{interleave, race};
 use crate::connect::resolve::{Resolved, Resolver};
 use crate::connect::stream::Stream;
-use crate::http3::{self, EarlyData, Http3, Http3Connection, QuicConfig, WithoutEarlyData};
+use crate::http3::{
+    self, Closing, EarlyData, Http3, Http3Connection, QuicConfig, WithoutEarlyData,
+};
 
 /// Opens connections; one per worker.
 pub struct Connector {
@@ -63,7 +64,7 @@ pub struct Connector {
     /// Connections that are to be opened without early data, because a server rejected some.
     without_early_data: WithoutEarlyData,
     /// Signals the connections of QUIC that they are to be closed.
-    closing: Arc<Notify>,
+    closing: Arc<Closing>,
     /// The family that won the last race between both (RFC 8305, section 4, on history).
     ipv6_won: Cell<Option<bool>>,
 }
@@ -179,10 +180,10 @@ impl Connector {
         }
     }
 
-    /// Closes every HTTP/3 connection, with the exchanges on it; other connections are closed when they are dropped. To
-    /// be called before the runtime ends, which drops the tasks that would send this: the tasks need a few turns for it.
-    pub fn close_http3(&self) {
-        self.closing.notify_waiters();
+    /// Closes every HTTP/3 connection, with the exchanges on it, and waits until the servers are told; other connections
+    /// are closed when they are dropped. To be called before the runtime ends, which drops the tasks that send this.
+    pub async fn close_http3(&self) {
+        self.closing.close().await;
     }
 
     /// The outcome of an attempt, `None` if it took too long.

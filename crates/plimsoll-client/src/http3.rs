@@ -33,8 +33,8 @@ use plimsoll_wire::tls;
 use rustls::pki_types::CertificateDer;
 use tokio::time::timeout_at;
 
+pub(crate) use self::connect::{Closing, certificate_name, connect_failure, open, speak};
 pub use self::connect::{Http3Connection, QuicConfig, QuicError, QuicOptions};
-pub(crate) use self::connect::{certificate_name, connect_failure, open, speak};
 pub(crate) use self::early_data::{EarlyData, WithoutEarlyData};
 pub use self::request::Http3Request;
 pub(crate) use self::transport::Receiver;

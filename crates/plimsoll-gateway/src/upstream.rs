@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use plimsoll_client::Connector;
 use plimsoll_client::forward::Pool;
 use plimsoll_model::Clock as _;
-use plimsoll_server::WorkerContext;
+use plimsoll_server::{Closing, WorkerContext};
 use plimsoll_wire::SystemClock;
 use tokio::task::AbortHandle;
 
@@ -82,7 +82,7 @@ pub(crate) struct Upstream {
     pub(crate) concurrency: Option<Rc<Concurrency>>,
     _sampler: Option<Rc<Sampler>>,
     /// The task that closes connections when the worker ends.
-    farewell: Cell<Option<AbortHandle>>,
+    closing: Cell<Option<AbortHandle>>,
 }
 
 /// The servers of one version of the roster, with what chooses between them.
@@ -105,9 +105,9 @@ impl Upstream {
         });
         if is_new {
             upstream.renew();
-            let farewell = farewell(Rc::downgrade(&upstream), context.drain().over());
-            let farewell = tokio::task::spawn_local(farewell).abort_handle();
-            upstream.farewell.set(Some(farewell));
+            let closing = close_at_end(Rc::downgrade(&upstream), context.drain().over());
+            let closing = tokio::task::spawn_local(closing).abort_handle();
+            upstream.closing.set(Some(closing));
             if upstream.is_first {
                 // As long as the upstream lives, which may be longer than this configuration.
                 let following =
@@ -149,7 +149,7 @@ impl Upstream {
             plan: Arc::clone(plan),
             status,
             _sampler: sampler,
-            farewell: Cell::new(None),
+            closing: Cell::new(None),
         }
     }
 
@@ -366,19 +366,20 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        if let Some(farewell) = self.farewell.take() {
-            farewell.abort();
+        if let Some(closing) = self.closing.take() {
+            closing.abort();
         }
     }
 }
 
 /// Closes connections of QUIC when the worker ends, so that servers do not wait for their idle timeouts to end what the
 /// gateway's clients have left.
-async fn farewell(upstream: Weak<Upstream>, worker_is_over: impl Future<Output = ()>) {
-    worker_is_over.await;
+async fn close_at_end(upstream: Weak<Upstream>, worker_is_over: impl Future<Output = Closing>) {
+    let closing = worker_is_over.await;
     if let Some(upstream) = upstream.upgrade() {
-        upstream.pool.close_http3();
+        upstream.pool.close_http3().await;
     }
+    drop(closing);
 }
 
 /// The servers as a balancer sees them at one moment.

@@ -87,5 +87,5 @@ pub use crate::route::{
 };
 pub use crate::worker::alarms::Alarms;
 pub use crate::worker::context::WorkerContext;
-pub use crate::worker::drain::DrainSignal;
+pub use crate::worker::drain::{Closing, DrainSignal};
 pub use crate::worker::states::SharedStates;

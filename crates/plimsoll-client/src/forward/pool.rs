@@ -10,7 +10,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Instant;
 
-use plimsoll_model::{Clock, Failure, FailureKind, Phase, Phases, Secret, Side};
+use plimsoll_model::{Clock, Secret};
 use plimsoll_wire::{SystemClock, h2};
 
 use super::http1::Http1Connection;
@@ -61,7 +61,10 @@ pub struct Destination {
     connecting: Cell<usize>,
     /// Whether the server speaks a multiplexed protocol, once known.
     is_multiplexed: Cell<Option<bool>>,
+    /// Callers that wait, in the order in which they came; each stays until it is served, fails or gives up.
     waiters: RefCell<VecDeque<Rc<Waiter>>>,
+    /// How many of them may look for a connection that has become free.
+    calls: Cell<usize>,
 }
 
 /// The state of a destination, for metrics.
@@ -116,11 +119,33 @@ impl Pool {
             // A blank is in no authority.
             key = format!("{key} {pin}");
         }
+        if let Some(destination) = self.destinations.borrow().get(&key) {
+            return Rc::clone(destination);
+        }
+        self.make_room();
+        let destination = Rc::new(Destination::new(Rc::clone(&self.core), endpoint));
         let mut destinations = self.destinations.borrow_mut();
-        let destination = destinations
-            .entry(key)
-            .or_insert_with(|| Rc::new(Destination::new(Rc::clone(&self.core), endpoint)));
-        Rc::clone(destination)
+        destinations.insert(key, Rc::clone(&destination));
+        destination
+    }
+
+    /// Number of destinations that it keeps.
+    pub fn destinations(&self) -> usize {
+        self.destinations.borrow().len()
+    }
+
+    /// Forgets destinations that nobody uses once there are as many as may be, with their idle connections if need be:
+    /// whoever follows links or templates to ever new hosts need not sweep.
+    fn make_room(&self) {
+        let most = self.core.options.destinations;
+        if self.destinations.borrow().len() < most {
+            return;
+        }
+        self.sweep();
+        let mut destinations = self.destinations.borrow_mut();
+        if destinations.len() >= most {
+            destinations.retain(|_, destination| Rc::strong_count(destination) > 1);
+        }
     }
 
     /// Waits for a connection to `endpoint`.
@@ -129,13 +154,13 @@ impl Pool {
     }
 
     /// Closes every HTTP/3 connection, with the exchanges on it ([`Connector::close_http3`]).
-    pub fn close_http3(&self) {
-        self.core.connector.close_http3();
+    pub async fn close_http3(&self) {
+        self.core.connector.close_http3().await;
     }
 
     /// Closes connections that were idle for too long or that the server has closed, and forgets destinations without
     /// connections that no caller keeps. Worth a call every few seconds: without one, idle connections are looked at
-    /// only when the next request needs them.
+    /// only when the next request needs them, and destinations when [`PoolOptions::destinations`] is reached.
     pub fn sweep(&self) {
         self.destinations.borrow_mut().retain(|_, destination| {
             destination.sweep();
@@ -178,6 +203,7 @@ impl Destination {
             open: Cell::new(0),
             connecting: Cell::new(0),
             waiters: RefCell::default(),
+            calls: Cell::new(0),
         }
     }
 
@@ -218,7 +244,7 @@ impl Destination {
     /// requests that may not be sent twice, and for the second attempt of those that may. HTTP/2 and HTTP/3 servers
     /// announce that they close connections, so theirs are shared all the same.
     pub async fn acquire_unused(self: &Rc<Self>) -> Result<Lease, ConnectFailure> {
-        if self.is_multiplexed.get() != Some(false) {
+        if self.is_multiplexed.get() != Some(false) || !self.waiters.borrow().is_empty() {
             return self.acquire().await;
         }
         let begun = self.now();
@@ -239,25 +265,33 @@ impl Destination {
     }
 
     async fn acquire_later(self: &Rc<Self>, begun: Instant) -> Result<Lease, ConnectFailure> {
-        let mut blocked = None;
-        let mut is_first = true;
-        loop {
-            // Callers that came earlier go first.
-            let may_go = !is_first || self.waiters.borrow().is_empty();
-            if may_go {
-                let now = self.now();
-                let mut lease = self.lease_open(now);
-                if lease.is_none() && self.may_connect() {
-                    lease = self.connect().await?;
-                }
-                if let Some(mut lease) = lease {
-                    lease.blocked(blocked);
-                    return Ok(lease);
-                }
+        // Callers that came earlier go first.
+        let mut place = if !self.waiters.borrow().is_empty() {
+            WaiterGuard::last(self)?
+        } else if let Some(lease) = self.lease_open(self.now()) {
+            return Ok(lease);
+        } else if self.may_connect() {
+            match self.connect().await? {
+                Some(lease) => return Ok(lease),
+                None => WaiterGuard::first(self),
             }
-            self.wait(is_first).await?;
-            is_first = false;
-            blocked = Some(self.now().saturating_duration_since(begun));
+        } else {
+            WaiterGuard::last(self)?
+        };
+        loop {
+            place.called().await;
+            let now = self.now();
+            let mut lease = self.lease_open(now);
+            if lease.is_none() && self.may_connect() {
+                // The next one goes on while the connection is opened.
+                drop(place);
+                lease = self.connect().await?;
+                place = WaiterGuard::first(self);
+            }
+            if let Some(mut lease) = lease {
+                lease.blocked(Some(now.saturating_duration_since(begun)));
+                return Ok(lease);
+            }
         }
     }
 
@@ -398,50 +432,27 @@ impl Destination {
         }
     }
 
-    /// Waits until a connection may be free.
-    async fn wait(&self, is_last: bool) -> Result<(), ConnectFailure> {
-        let limit = self.core.options.waiting;
-        if self.waiters.borrow().len() >= limit {
-            return Err(ConnectFailure {
-                failure: Failure::new(Phase::Blocked, FailureKind::ResourceLimit)
-                    .on(Side::Ours)
-                    .because(format!(
-                        "{limit} requests wait for a connection to {}",
-                        self.endpoint.authority()
-                    )),
-                phases: Phases::default(),
-            });
-        }
-        let waiter = Rc::new(Waiter::default());
-        if is_last {
-            self.waiters.borrow_mut().push_back(Rc::clone(&waiter));
-        } else {
-            self.waiters.borrow_mut().push_front(Rc::clone(&waiter));
-        }
-        WaiterGuard::new(self, waiter).called().await;
-        Ok(())
-    }
-
-    /// Calls the caller that waits longest.
+    /// A connection may be free: the caller that waits longest is called.
     pub(super) fn call(&self) {
-        let first = self.waiters.borrow_mut().pop_front();
-        if let Some(waiter) = first {
-            waiter.call();
-        }
+        self.call_for(1);
     }
 
     fn call_all(&self) {
-        let all = std::mem::take(&mut *self.waiters.borrow_mut());
-        for waiter in all {
-            waiter.call();
-        }
+        self.call_for(usize::MAX);
     }
 
-    /// An HTTP/2 connection has free streams, or has none any more.
-    pub(super) fn call_for(&self, streams: usize) {
-        let waiting = self.waiters.borrow().len();
-        for _ in 0..streams.min(waiting) {
-            self.call();
+    /// The same for several connections, or streams of one.
+    ///
+    /// Callers are called one after the other, each by the one before it when that has been served or gives up: so none
+    /// overtakes another.
+    pub(super) fn call_for(&self, free: usize) {
+        let waiters = self.waiters.borrow();
+        let calls = self.calls.get().saturating_add(free).min(waiters.len());
+        self.calls.set(calls);
+        if calls > 0
+            && let Some(first) = waiters.front()
+        {
+            first.wake();
         }
     }
 

@@ -222,6 +222,54 @@ pub(crate) fn certificate_name(host: &Host<&str>) -> String {
     }
 }
 
+/// The end of all HTTP/3 connections of a connector.
+#[derive(Debug, Default)]
+pub(crate) struct Closing {
+    signal: Notify,
+    /// Each connection holds one.
+    open: Arc<()>,
+    ended: Notify,
+}
+
+/// A connection that is open.
+struct Open(Arc<Closing>, Option<Arc<()>>);
+
+impl Closing {
+    fn begin(self: &Arc<Self>) -> Open {
+        Open(Arc::clone(self), Some(Arc::clone(&self.open)))
+    }
+
+    /// Closes them, and waits until they are.
+    pub(crate) async fn close(&self) {
+        self.signal.notify_waiters();
+        while Arc::strong_count(&self.open) > 1 {
+            self.ended.notified().await;
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.1 = None;
+        self.0.ended.notify_one();
+    }
+}
+
+/// How often it is looked whether the frame that closes a connection has left: another task sends it, as soon as it gets
+/// its turn.
+const LEFT_STEP: Duration = Duration::from_millis(1);
+const MOST_STEPS: usize = 1000;
+
+/// Waits until the frame that closes a connection has left.
+async fn left(quic: &quinn::Connection) {
+    for _ in 0..MOST_STEPS {
+        if quic.stats().frame_tx.connection_close > 0 {
+            return;
+        }
+        tokio::time::sleep(LEFT_STEP).await;
+    }
+}
+
 /// Begins HTTP/3 on a connection.
 ///
 /// - `early`: what becomes of requests that leave before the handshake is over.
@@ -230,7 +278,7 @@ pub(crate) async fn speak(
     quic: quinn::Connection,
     early: Option<EarlyData>,
     limits: Limits,
-    closing: Arc<Notify>,
+    closing: Arc<Closing>,
 ) -> Result<Http3, Failure> {
     let mut builder = h3::client::builder();
     builder
@@ -244,12 +292,17 @@ pub(crate) async fn speak(
         None => Failure::new(Phase::Connect, FailureKind::Protocol).because(error.to_string()),
     })?;
     let closed = quic.clone();
+    let open = closing.begin();
     tokio::spawn(async move {
         tokio::select! {
             // Reads the peer's SETTINGS and GOAWAY; ends with the connection.
             _ = poll_fn(|context| connection.poll_close(context)) => {}
-            () = closing.notified() => closed.close(no_error(), b""),
+            () = closing.signal.notified() => {
+                closed.close(no_error(), b"");
+                left(&closed).await;
+            }
         }
+        drop(open);
     });
     Ok(Http3::new(sender, quic, peer, early, limits))
 }

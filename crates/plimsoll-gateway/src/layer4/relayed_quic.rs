@@ -79,8 +79,8 @@ impl RelayedQuicHandler {
             Sockets::default()
         });
         if is_new {
-            let farewell = farewell(Rc::downgrade(&sockets), context.drain().clone());
-            tokio::task::spawn_local(farewell);
+            let closing = close_at_end(Rc::downgrade(&sockets), context.drain().clone());
+            tokio::task::spawn_local(closing);
         }
         Self {
             upstream: Upstream::of_worker(&plan.upstream, context),
@@ -94,15 +94,19 @@ impl RelayedQuicHandler {
 }
 
 /// Closes connections to servers when the worker ends.
-async fn farewell(sockets: Weak<Sockets>, drain: DrainSignal) {
-    drain.over().await;
-    if let Some(sockets) = sockets.upgrade() {
-        for endpoint in [&sockets.v4, &sockets.v6] {
-            if let Some(endpoint) = &*endpoint.borrow() {
-                endpoint.close(VarInt::from_u32(0), b"");
-            }
+async fn close_at_end(sockets: Weak<Sockets>, drain: DrainSignal) {
+    let closing = drain.over().await;
+    let Some(sockets) = sockets.upgrade() else {
+        return;
+    };
+    for endpoint in [&sockets.v4, &sockets.v6] {
+        let endpoint = endpoint.borrow().clone();
+        if let Some(endpoint) = endpoint {
+            endpoint.close(VarInt::from_u32(0), b"");
+            endpoint.wait_idle().await;
         }
     }
+    drop(closing);
 }
 
 impl Sockets {

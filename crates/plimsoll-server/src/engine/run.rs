@@ -93,11 +93,9 @@ pub(crate) enum Socket {
 /// Pause after the process ran out of descriptors or memory, so that accepting does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// How many turns tasks get between the signal that the worker ends and its end, and for how many connections there is one
-/// more: a task has to be woken by the signal, that of a QUIC connection by it, and that of a socket by the latter; some
-/// dozens run in a turn.
-const FAREWELL_TURNS: usize = 64;
-const FAREWELLS_IN_A_TURN: usize = 8;
+/// How long a worker that ends waits for its connections of QUIC to be closed; what closes them leaves at once unless the
+/// machine is overloaded.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interval at which a draining worker checks whether all connections have ended.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
@@ -127,9 +125,8 @@ pub(crate) fn worker(
         Listeners::new(Rc::clone(&worker)).run(commands).await;
         worker.drain.end();
         // The tasks of QUIC connections send what closes them.
-        for _ in 0..FAREWELL_TURNS + worker.open() / FAREWELLS_IN_A_TURN {
-            tokio::task::yield_now().await;
-        }
+        let closed = worker.drain.closed();
+        tokio::time::timeout(CLOSING_TIMEOUT, closed).await.ok();
     });
     // Dropping the runtime drops what connections are left.
 }

@@ -158,7 +158,7 @@ impl DatagramListener {
         self.count_sessions(self.remaining(self.state.borrow().sessions.len()));
         tokio::select! {
             () = self.emptied.notified() => {}
-            () = self.worker.drain.over() => {}
+            _closing = self.worker.drain.over() => {}
             () = self.receive_replies() => {}
             () = self.wake() => {}
         }

@@ -18,6 +18,27 @@ struct State {
     begun: Notify,
     is_over: Cell<bool>,
     over: Notify,
+    /// Those that wait for the end, and those that close something because of it.
+    closing: Cell<usize>,
+    closed: Notify,
+}
+
+/// Something that is closed before the worker ends, which waits until this is dropped.
+#[derive(Debug)]
+pub struct Closing(Rc<State>);
+
+impl Closing {
+    fn begin(state: &Rc<State>) -> Self {
+        state.closing.set(state.closing.get() + 1);
+        Self(Rc::clone(state))
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.closing.set(self.0.closing.get() - 1);
+        self.0.closed.notify_one();
+    }
 }
 
 impl DrainSignal {
@@ -40,16 +61,19 @@ impl DrainSignal {
         }
     }
 
-    /// Waits until the worker ends, which drops all its tasks. The kernel closes connections of TCP then; whoever has
-    /// connections of QUIC closes them now, or their peers wait for them until their idle timeouts.
-    pub fn over(&self) -> impl Future<Output = ()> + use<> {
+    /// Waits until the worker ends, which drops all its tasks. The kernel closes connections of TCP then; tasks that
+    /// have connections of QUIC close them now, or their peers wait for them until their idle timeouts. The worker waits
+    /// for what this yields to be dropped, within a bound.
+    pub fn over(&self) -> impl Future<Output = Closing> + use<> {
         let state = Rc::clone(&self.0);
+        let closing = Closing::begin(&self.0);
         async move {
             let mut over = std::pin::pin!(state.over.notified());
             over.as_mut().enable();
             if !state.is_over.get() {
                 over.await;
             }
+            closing
         }
     }
 
@@ -63,6 +87,13 @@ impl DrainSignal {
     pub(crate) fn end(&self) {
         self.0.is_over.set(true);
         self.0.over.notify_waiters();
+    }
+
+    /// Waits until everything that has to be closed at the end is.
+    pub(crate) async fn closed(&self) {
+        while self.0.closing.get() > 0 {
+            self.0.closed.notified().await;
+        }
     }
 }
 
@@ -98,7 +129,28 @@ mod tests {
         signal.begin(clock.now());
         assert!(early.as_mut().poll(&mut cx).is_pending());
         signal.end();
-        assert_eq!(early.as_mut().poll(&mut cx), Poll::Ready(()));
-        assert_eq!(pin!(signal.over()).poll(&mut cx), Poll::Ready(()));
+        let Poll::Ready(closing) = early.as_mut().poll(&mut cx) else {
+            panic!("the end has come");
+        };
+        // Who asks later is waited for as well.
+        let Poll::Ready(later) = pin!(signal.over()).poll(&mut cx) else {
+            panic!("the end has come");
+        };
+        let mut closed = pin!(signal.closed());
+        assert!(closed.as_mut().poll(&mut cx).is_pending());
+        drop(later);
+        assert!(closed.as_mut().poll(&mut cx).is_pending());
+        drop(closing);
+        assert_eq!(closed.as_mut().poll(&mut cx), Poll::Ready(()));
+    }
+
+    #[test]
+    fn who_no_longer_waits_for_the_end_is_not_waited_for() {
+        let (signal, mut cx) = (DrainSignal::default(), Context::from_waker(Waker::noop()));
+        let over = signal.over();
+        let mut closed = pin!(signal.closed());
+        assert!(closed.as_mut().poll(&mut cx).is_pending());
+        drop(over);
+        assert_eq!(closed.as_mut().poll(&mut cx), Poll::Ready(()));
     }
 }

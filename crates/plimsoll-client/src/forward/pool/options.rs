@@ -23,6 +23,8 @@ pub enum Speaks {
 pub struct PoolOptions {
     /// The version of HTTP.
     pub speaks: Speaks,
+    /// Destinations that are kept; beyond it those that no caller keeps and no exchange uses are forgotten.
+    pub destinations: usize,
     /// Connections to one destination, idle ones included; HTTP/2 connections that only end their last exchanges do
     /// not count.
     pub connections: usize,
@@ -73,6 +75,8 @@ impl Default for PoolOptions {
     fn default() -> Self {
         Self {
             speaks: Speaks::Negotiated,
+            // A crawl or a template reaches as many hosts; each takes a few hundred bytes without connections.
+            destinations: 1024,
             connections: 256,
             streams: 100,
             waiting: 1024,

@@ -1,71 +1,98 @@
 //! Places among the connections of a destination: waited for, being opened, in use.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use plimsoll_model::{Failure, FailureKind, Phase, Phases, Side};
+
 use super::Destination;
+use crate::ConnectFailure;
 use crate::forward::http1::Http1Connection;
 
 /// A caller that waits for a place.
 #[derive(Default)]
-pub(super) struct Waiter {
-    waker: RefCell<Option<Waker>>,
-    is_called: Cell<bool>,
-}
+pub(super) struct Waiter(RefCell<Option<Waker>>);
 
 impl Waiter {
-    pub(super) fn call(&self) {
-        self.is_called.set(true);
-        if let Some(waker) = self.waker.borrow_mut().take() {
+    pub(super) fn wake(&self) {
+        if let Some(waker) = self.0.borrow_mut().take() {
             waker.wake();
         }
     }
 }
 
-/// A caller that waits; if it gives up, the next one is called in its place.
+/// A caller's place in the queue, which it keeps until it is dropped.
 pub(super) struct WaiterGuard<'a> {
     destination: &'a Destination,
     waiter: Rc<Waiter>,
-    is_done: bool,
 }
 
 impl<'a> WaiterGuard<'a> {
-    pub(super) const fn new(destination: &'a Destination, waiter: Rc<Waiter>) -> Self {
+    /// Behind all others; fails if too many wait.
+    pub(super) fn last(destination: &'a Destination) -> Result<Self, ConnectFailure> {
+        let limit = destination.core.options.waiting;
+        if destination.waiters.borrow().len() >= limit {
+            return Err(ConnectFailure {
+                failure: Failure::new(Phase::Blocked, FailureKind::ResourceLimit)
+                    .on(Side::Ours)
+                    .because(format!(
+                        "{limit} requests wait for a connection to {}",
+                        destination.endpoint.authority()
+                    )),
+                phases: Phases::default(),
+            });
+        }
+        let waiter = Rc::<Waiter>::default();
+        let mut waiters = destination.waiters.borrow_mut();
+        waiters.push_back(Rc::clone(&waiter));
+        Ok(Self {
+            destination,
+            waiter,
+        })
+    }
+
+    /// Before all others: for a caller whose turn it was already.
+    pub(super) fn first(destination: &'a Destination) -> Self {
+        let waiter = Rc::<Waiter>::default();
+        let mut waiters = destination.waiters.borrow_mut();
+        waiters.push_front(Rc::clone(&waiter));
         Self {
             destination,
             waiter,
-            is_done: false,
         }
     }
 
-    /// Waits for its turn.
-    pub(super) async fn called(mut self) {
+    /// Waits until it is the first and a connection may be free.
+    pub(super) async fn called(&mut self) {
         poll_fn(|context| {
-            if self.waiter.is_called.get() {
+            let calls = &self.destination.calls;
+            if self.is_first() && calls.get() > 0 {
+                calls.set(calls.get() - 1);
                 return Poll::Ready(());
             }
-            *self.waiter.waker.borrow_mut() = Some(context.waker().clone());
+            *self.waiter.0.borrow_mut() = Some(context.waker().clone());
             Poll::Pending
         })
         .await;
-        self.is_done = true;
+    }
+
+    fn is_first(&self) -> bool {
+        let waiters = self.destination.waiters.borrow();
+        let first = waiters.front();
+        first.is_some_and(|first| Rc::ptr_eq(first, &self.waiter))
     }
 }
 
 impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        if self.waiter.is_called.get() {
-            self.destination.call();
-        } else {
-            let mut waiters = self.destination.waiters.borrow_mut();
-            waiters.retain(|other| !Rc::ptr_eq(other, &self.waiter));
-        }
+        let mut waiters = self.destination.waiters.borrow_mut();
+        waiters.retain(|other| !Rc::ptr_eq(other, &self.waiter));
+        drop(waiters);
+        // Calls that are left are for the next one.
+        self.destination.call_for(0);
     }
 }
 

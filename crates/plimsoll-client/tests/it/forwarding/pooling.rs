@@ -1,5 +1,7 @@
 //! Caps, idle connections, retirement.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -58,6 +60,80 @@ fn connections_are_capped_and_callers_wait_for_them() {
             (1, 1)
         );
         assert_eq!(ground.server.connections.get(), 1);
+    });
+}
+
+#[test]
+fn callers_are_served_in_the_order_in_which_they_came() {
+    run_local(async {
+        let options = PoolOptions {
+            connections: 1,
+            waiting: 3,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http1, options).await;
+        let destination = ground.pool.destination(&ground.endpoint);
+        let mut lease = destination.acquire().await.unwrap();
+        let served = Rc::new(RefCell::new(Vec::new()));
+        let caller = |number: usize| {
+            let (destination, served) = (destination.clone(), Rc::clone(&served));
+            tokio::task::spawn_local(async move {
+                let lease = destination.acquire().await.map_err(|it| it.failure);
+                served.borrow_mut().push(number);
+                lease
+            })
+        };
+        let mut callers = VecDeque::new();
+        for number in 0..3 {
+            callers.push_back(caller(number));
+            while destination.status().waiting <= number {
+                tokio::task::yield_now().await;
+            }
+        }
+        for next in 3..8 {
+            drop(lease);
+            // The connection is free, but those that have waited for it come first, and keep their places.
+            assert!(destination.acquire_now(VirtualClock::new().now()).is_none());
+            let refused = destination.acquire_unused().await.unwrap_err().failure;
+            assert_eq!(refused.kind, FailureKind::ResourceLimit);
+            lease = callers.pop_front().unwrap().await.unwrap().unwrap();
+            callers.push_back(caller(next));
+            while destination.status().waiting < 3 {
+                tokio::task::yield_now().await;
+            }
+        }
+        // One that gives up in the middle, and one that was about to be served.
+        callers[1].abort();
+        callers[0].abort();
+        drop(lease);
+        let last = callers.pop_back().unwrap();
+        drop(last.await.unwrap().unwrap());
+        assert_eq!(*served.borrow(), [0, 1, 2, 3, 4, 7]);
+        assert_eq!(ground.server.connections.get(), 1);
+    });
+}
+
+#[test]
+fn destinations_that_nobody_uses_are_forgotten() {
+    run_local(async {
+        let options = PoolOptions {
+            destinations: 3,
+            ..PoolOptions::default()
+        };
+        let ground = Ground::with(Over::Http1, options).await;
+        ground.get("/hello").await.unwrap();
+        let kept = ground.pool.destination(&ground.endpoint);
+        for number in 0..50 {
+            let other = Endpoint::parse(&format!("http://a{number}.test/")).unwrap();
+            ground.pool.destination(&other);
+            assert!(ground.pool.destinations() <= 4, "{number}");
+        }
+        // That of a caller stays, with its connection.
+        assert!(Rc::ptr_eq(
+            &kept,
+            &ground.pool.destination(&ground.endpoint)
+        ));
+        assert_eq!(kept.status().idle, 1);
     });
 }
 

@@ -30,6 +30,7 @@ use crate::engine::limits::Limits;
 use crate::layer4::QuicPlan;
 use crate::message::connection::NOWHERE;
 use crate::observe::counters::Cut;
+use crate::worker::drain::Closing;
 use crate::worker::{ConnectionGuard, Service, Worker};
 
 /// Streams that a client may open besides requests: control, those of QPACK, and some that mean nothing (RFC 9114,
@@ -178,7 +179,7 @@ impl QuicListener {
                     spawn_local(refuse(endpoint, worker.drain.over()));
                     return;
                 }
-                () = worker.drain.over() => return close(&endpoint),
+                closing = worker.drain.over() => return close(&endpoint, closing).await,
                 // It ends only by a panic, its own or that of the endpoint.
                 _ = &mut accepting => {
                     worker.counters.panicked();
@@ -295,12 +296,12 @@ async fn take(
 }
 
 /// Refuses new clients, as long as there are connections.
-async fn refuse(endpoint: Endpoint, worker_is_over: impl Future<Output = ()>) {
+async fn refuse(endpoint: Endpoint, worker_is_over: impl Future<Output = Closing>) {
     let mut worker_is_over = std::pin::pin!(worker_is_over);
     loop {
         tokio::select! {
             () = endpoint.wait_idle() => return,
-            () = &mut worker_is_over => return close(&endpoint),
+            closing = &mut worker_is_over => return close(&endpoint, closing).await,
             incoming = endpoint.accept() => match incoming {
                 Some(incoming) => incoming.refuse(),
                 None => return,
@@ -309,9 +310,11 @@ async fn refuse(endpoint: Endpoint, worker_is_over: impl Future<Output = ()>) {
     }
 }
 
-/// Closes every connection, so that no client waits for its idle timeout.
-fn close(endpoint: &Endpoint) {
+/// Closes every connection, so that no client waits for its idle timeout; ends once they are told.
+async fn close(endpoint: &Endpoint, closing: Closing) {
     endpoint.close(code(Code::H3_NO_ERROR), b"");
+    endpoint.wait_idle().await;
+    drop(closing);
 }
 
 /// Value of `alt-svc` that announces HTTP/3 (RFC 7838).
