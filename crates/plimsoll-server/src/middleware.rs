@@ -80,10 +80,14 @@ impl Middleware {
             own.push(&ids.field);
         }
         if self.trace.is_some() {
-            trace::FIELDS.iter().for_each(|name| own.push(name));
+            for name in &trace::FIELDS {
+                own.push(name);
+            }
         }
         if let Some(rules) = &self.request_headers {
-            rules.names().for_each(|name| own.push(name));
+            for name in rules.names() {
+                own.push(name);
+            }
         }
         own
     }

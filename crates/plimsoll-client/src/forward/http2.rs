@@ -830,7 +830,7 @@ fn write_head(
         }
     }
     head.each_field(Protocol::Http2, &mut |name, value| {
-        writer.field(name, value.trim_ascii())
+        writer.field(name, value.trim_ascii());
     });
     if let BodyLength::Known(length) = length {
         writer.field(b"content-length", length.to_string().as_bytes());

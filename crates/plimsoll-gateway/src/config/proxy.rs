@@ -31,10 +31,9 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
         };
         ProxyPlan::new(upstream_of(&value, target, mounted, None)?, plan)
     };
-    proxy
-        .forward
-        .own_fields()
-        .for_each(|name| mounted.owns(name));
+    for name in proxy.forward.own_fields() {
+        mounted.owns(name);
+    }
     let traces = mounted.section::<Traces>("traces");
     let proxy = Arc::new(ProxyPlan {
         traces: traces.and_then(|it| it.0.clone()),

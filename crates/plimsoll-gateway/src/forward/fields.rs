@@ -48,20 +48,20 @@ impl<'a> ClientFields<'a> {
         }
     }
 
-    fn is_allowed(&self, name: &str) -> bool {
+    fn is_withheld(&self, name: &str) -> bool {
         let is = |other: &HeaderName| name.eq_ignore_ascii_case(other.as_str());
         let identity = self.plan.authorize.iter().flat_map(|it| &it.copied);
-        (self.is_trusted || !is_proxy_field(name.as_bytes()))
-            && !self.plan.removed.iter().any(is)
-            && !identity.into_iter().any(is)
-            && !(self.is_handshake && name.eq_ignore_ascii_case("sec-websocket-key"))
+        (!self.is_trusted && is_proxy_field(name.as_bytes()))
+            || self.plan.removed.iter().any(is)
+            || identity.into_iter().any(is)
+            || (self.is_handshake && name.eq_ignore_ascii_case("sec-websocket-key"))
     }
 }
 
 impl FieldSource for ClientFields<'_> {
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for (name, value) in self.request.sent_fields() {
-            if self.is_allowed(name) {
+            if !self.is_withheld(name) {
                 visit(name.as_bytes(), value);
             }
         }

@@ -394,3 +394,26 @@ fn caches_are_shown_and_purged_at_run_time() {
     bench.get("/d", "");
     assert_eq!(bench.origin.requests(), 5);
 }
+
+#[test]
+fn variants_are_of_what_the_server_sees() {
+    let bench = bench("true", |number| {
+        let number = number.to_string();
+        let fields = [
+            ("cache-control", "max-age=60"),
+            ("vary", "X-V, X-Forwarded-Host"),
+            ("x-number", number.as_str()),
+        ];
+        Reply::new(200, &fields)
+    });
+    let number = |received: &Received| field(received, "x-number").map(str::to_owned);
+    // The server does not see the field, so the response is not for those who send it.
+    let hidden = bench.get("/", "X-V: A\r\nConnection: x-v\r\n");
+    assert_eq!(number(&hidden).as_deref(), Some("1"));
+    assert_eq!(number(&bench.get("/", "X-V: A\r\n")).as_deref(), Some("2"));
+    assert_eq!(number(&bench.get("/", "")).as_deref(), Some("1"));
+    assert_eq!(number(&bench.get("/", "X-V: A\r\n")).as_deref(), Some("2"));
+    // Nor does it see what an untrusted client says of itself.
+    let forged = bench.get("/", "X-Forwarded-Host: evil\r\n");
+    assert_eq!(number(&forged).as_deref(), Some("1"));
+}

@@ -22,6 +22,8 @@ mod discovery;
 
 mod forwarding;
 
+mod forwarded_fields;
+
 mod grpc;
 
 mod hostile;

@@ -110,7 +110,7 @@ pub(super) fn compile(
         }
         let proxied_by = table.take("proxied_by").and_then(networks);
         let proxies = table.take("trusted_proxies").and_then(trusted_proxies);
-        let underscores = table.take("underscores").and_then(underscores);
+        let underscores = table.take("underscores").and_then(|it| underscores(&it));
         if secured.asks_in_clear && !has_clear {
             table.wrong(
                 "http-01 is answered in the clear, and every listener is encrypted",
@@ -299,8 +299,8 @@ fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
 }
 
 /// `"collisions"`, `"drop"` or `"allow"`.
-fn underscores(value: Value<'_>) -> Option<Underscores> {
-    let parsed = Underscores::parse(as_text(&value)?);
+fn underscores(value: &Value<'_>) -> Option<Underscores> {
+    let parsed = Underscores::parse(as_text(value)?);
     value.check(parsed.ok_or("is \"collisions\", \"drop\" or \"allow\""))
 }
 

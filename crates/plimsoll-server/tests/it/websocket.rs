@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::http2::run;
-use crate::server::{Server, plan};
+use crate::server::{Server, plan, text};
 
 /// Speaks WebSocket with those who ask for it, and gives every message back.
 struct Echo;
@@ -150,13 +150,18 @@ fn a_websocket_is_a_stream_of_http2() {
 
 #[test]
 fn a_success_without_a_tunnel_does_not_reach_a_client_that_asked_for_one() {
-    let server = Server::start(&plan(Limits::default(), || Rc::new(Echo)));
+    let server = Server::start(&plan(Limits::default(), || text("hello")));
     run(async {
-        let (status, _, _send, mut receive) =
-            connect(server.address, "http://a/chat", Some("other")).await;
         // The action responds with 200, by which the client would understand that the tunnel is open (RFC 8441, section 5).
-        assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
-        let content = receive.data().await.unwrap().unwrap();
-        assert_eq!(content, "nothing here can be connected to\n");
+        let nothing = "nothing here can be connected to\n";
+        // No action sees a protocol that is not served.
+        let unknown = "of the protocols for extended CONNECT only websocket is supported\n";
+        for (protocol, expected) in [("websocket", nothing), ("other", unknown)] {
+            let (status, _, _send, mut receive) =
+                connect(server.address, "http://a/chat", Some(protocol)).await;
+            assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
+            let content = receive.data().await.unwrap().unwrap();
+            assert_eq!(content, expected);
+        }
     });
 }
