@@ -39,7 +39,7 @@ fn uploads_are_bounded_whether_or_not_their_length_is_reported() {
     chunk.extend(b"\r\n");
     // As much as 1 GiB, if it were taken: the connection ends before.
     let sent = (0..16 * 1024).take_while(|_| stream.write_all(&chunk).is_ok());
-    assert!(sent.count() < 1024);
+    assert!(sent.count() < 4096);
     let mut response = Vec::new();
     // The end may come as a reset, which takes away what was response before.
     if stream.read_to_end(&mut response).is_ok() && !response.is_empty() {

@@ -22,6 +22,7 @@ use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{Method, StatusCode};
 use plimsoll_model::Clock;
+use tokio::sync::oneshot;
 
 use crate::action::{Answer, Outcome, Refusal};
 use crate::engine::limits::Limits;
@@ -32,7 +33,7 @@ use crate::message::response::Response;
 use crate::observe::counters::Cut;
 use crate::protocol::activity::{Activity, Busy};
 use crate::protocol::head;
-use crate::protocol::http2::content::{discard, hand_over};
+use crate::protocol::http2::content::{Unread, hand_over};
 use crate::protocol::http2::stream::Responder;
 use crate::protocol::http2::tap::{Tap, TapState};
 use crate::protocol::http3::listener::AltSvc;
@@ -244,8 +245,26 @@ impl Http2 {
         let date = worker.memory.borrow_mut().date_value(now, worker.clock);
         let (mut parts, stream) = request.into_parts();
         head::join_cookies(&mut parts.headers);
+        // Content that is not read is discarded until the response is through.
+        let (responding, unread) = if stream.is_end_stream() {
+            (None, None)
+        } else {
+            let (responding, response_ends) = oneshot::channel();
+            let unread = Unread {
+                limits: Rc::clone(&self.limits),
+                busy: Busy::new(&self.activity, &self.place),
+                responding: response_ends,
+            };
+            (Some(responding), Some(unread))
+        };
+        let discard_later = |unread: Option<Unread>, stream| {
+            if let Some(unread) = unread {
+                tokio::task::spawn_local(unread.discard(stream));
+            }
+        };
         let mut responder = Responder {
             respond,
+            _responding: responding,
             place: Rc::clone(&self.place),
             is_head: parts.method == Method::HEAD,
             date,
@@ -268,14 +287,14 @@ impl Http2 {
                 let status =
                     StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
                 responder.send(Response::text(status, format!("{error}\n")));
-                return;
+                return discard_later(unread, stream);
             }
         };
         let upgrade = parts.extensions.get::<Protocol>();
         let upgrade = upgrade.map(|protocol| protocol.as_str().as_bytes());
         if upgrade.is_some_and(|it| !it.eq_ignore_ascii_case(b"websocket")) {
             responder.send(head::unknown_protocol());
-            return;
+            return discard_later(unread, stream);
         }
         let is_tunnel = parts.method == Method::CONNECT;
         let content = if stream.is_end_stream() {
@@ -317,9 +336,7 @@ impl Http2 {
             }
             // It was not read: the client may finish, within bounds, rather than be interrupted.
             ContentSource::Unread(_) => {
-                let busy = Busy::new(&self.activity, &self.place);
-                let limits = Rc::clone(&self.limits);
-                tokio::task::spawn_local(discard(stream, limits, busy));
+                discard_later(unread, stream);
             }
             ContentSource::Taken(sender) => {
                 let asks = responder.interims.clone().filter(|_| is_expected);
@@ -330,9 +347,9 @@ impl Http2 {
                 {
                     interims.ask_to_continue();
                 }
-                let busy = Busy::new(&self.activity, &self.place);
-                let limits = Rc::clone(&self.limits);
-                tokio::task::spawn_local(hand_over(stream, sender, asks, limits, busy));
+                if let Some(unread) = unread {
+                    tokio::task::spawn_local(hand_over(stream, sender, asks, unread));
+                }
             }
             ContentSource::None | ContentSource::Kept(_) => {}
         }

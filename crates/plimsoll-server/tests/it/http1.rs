@@ -12,7 +12,7 @@ use plimsoll_server::{
     Action, Answer, Cut, Delay, Echo, Limits, Outcome, Request, Response, ResponseBody,
 };
 use plimsoll_testkit::eventually;
-use plimsoll_wire::h1::RequestError;
+use plimsoll_wire::h1::{RequestError, RequestLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::server::{Server, expect, plan, read_all, text};
@@ -408,4 +408,31 @@ fn a_stream_that_was_handed_over_and_is_not_read_ends() {
         .unwrap();
     assert_eq!(stream.read(&mut [0]).unwrap(), 1);
     eventually(|| server.engine.counters().open() == 0);
+}
+
+#[test]
+fn a_client_that_sends_all_before_it_reads_sees_an_early_response() {
+    let length = 48 << 20;
+    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
+    let limited = Limits {
+        request: RequestLimits {
+            body_bytes: 1000,
+            ..RequestLimits::default()
+        },
+        ..Limits::default()
+    };
+    for (limits, status) in [(limited, "413"), (Limits::default(), "200")] {
+        let server = Server::start(&plan(limits, || text("early")));
+        let mut stream = server.connect();
+        stream.write_all(head.as_bytes()).unwrap();
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..length / piece.len() {
+            stream.write_all(&piece).unwrap();
+        }
+        let answer = read_all(&mut stream);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+    }
 }

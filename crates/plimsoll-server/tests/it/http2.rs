@@ -9,8 +9,8 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
 use plimsoll_server::{Delay, Echo, Limits, Redirect, Serves, WorkerContext};
-use plimsoll_testkit::Authority;
-use plimsoll_wire::h1::RequestError;
+use plimsoll_testkit::{Authority, frames};
+use plimsoll_wire::h1::{RequestError, RequestLimits};
 use tokio::net::TcpStream;
 
 use crate::server::{Server, plan, text};
@@ -165,4 +165,75 @@ fn over_tls_the_protocol_is_chosen_by_alpn() {
         assert_eq!(parts.status, StatusCode::MOVED_PERMANENTLY);
         assert_eq!(parts.headers["location"], "https://localhost/a?b");
     });
+}
+
+/// Reads frames until `is_last`; panics for a reset before.
+fn read_frames(stream: &mut std::net::TcpStream, is_last: impl Fn(u8, u8, &[u8]) -> bool) {
+    use std::io::Read;
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; usize::try_from(length).unwrap()];
+        stream.read_exact(&mut payload).unwrap();
+        if is_last(head[3], head[4], &payload) {
+            return;
+        }
+        assert!(head[3] != 3, "RST_STREAM {payload:?}");
+    }
+}
+
+#[test]
+fn an_early_response_comes_well_before_the_reset_of_what_the_client_still_sends() {
+    use std::io::Write;
+    const END_STREAM: u8 = 1;
+    let limits = || Limits {
+        request: RequestLimits {
+            body_bytes: 1000,
+            ..RequestLimits::default()
+        },
+        discard_bytes: 20_000,
+        ..Limits::default()
+    };
+    let large = Limits {
+        discard_bytes: 20_000,
+        ..Limits::default()
+    };
+    // Too much is announced; too much comes; the action does not care.
+    let cases: [(Limits, Option<&[u8]>, bool); 3] = [
+        (limits(), Some(b"70000000"), false),
+        (limits(), None, true),
+        (large, Some(b"60000000"), false),
+    ];
+    for (limits, announced, echoes) in cases {
+        let server = Server::start(&plan(limits, move || {
+            if echoes { Rc::new(Echo) } else { text("early") }
+        }));
+        let mut stream = server.connect();
+        // POST, http, /, :authority a, content-length (RFC 7541, appendix A).
+        let mut fields = vec![0x83, 0x86, 0x84, 0x41, 1, b'a'];
+        if let Some(length) = announced {
+            fields.extend([0x5c, 8]);
+            fields.extend(length);
+        }
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        bytes.extend(frames::settings());
+        bytes.extend(frames::frame(1, 4, 1, &fields));
+        let piece = frames::frame(0, 0, 1, &[b'x'; 10_000]);
+        bytes.extend(&piece);
+        stream.write_all(&bytes).unwrap();
+        read_frames(&mut stream, |kind, flags, _| {
+            matches!(kind, 0 | 1) && flags & END_STREAM != 0
+        });
+        // The client goes on for a while, and the stream stands.
+        for _ in 0..3 {
+            stream.write_all(&piece).unwrap();
+        }
+        stream.write_all(&frames::frame(6, 0, 0, &[7; 8])).unwrap();
+        read_frames(&mut stream, |kind, flags, _| kind == 6 && flags == 1);
+        // It is reset in the end, without an error.
+        read_frames(&mut stream, |kind, _, payload| {
+            kind == 3 && payload == [0, 0, 0, 0]
+        });
+    }
 }

@@ -12,15 +12,18 @@ use crate::protocol::stream::Stream;
 use crate::worker::ConnectionGuard;
 use crate::worker::timer::Timer;
 
-/// How long, and for how much, the rest of what a client sends is read after the last response, so that
-/// a reset does not take the response with it.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 1 << 20;
+/// How long, for how much, and through how much silence the rest of what a client sends is read after the last response,
+/// so that a reset does not take the response with it. Many clients read the response only once they have sent
+/// everything; discarding it costs little.
+const LINGER: Duration = Duration::from_secs(10);
+const LINGER_BYTES: usize = 128 << 20;
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Reads what the client still sends, within bounds, so that it comes to read the response.
 pub(super) async fn linger(mut stream: Stream, place: &ConnectionGuard) {
     let worker = &place.worker;
-    let until = worker.clock.now() + LINGER;
+    let begun = worker.clock.now();
+    let mut until = begun + SILENCE;
     let mut timer = Timer::new(until);
     let mut left = LINGER_BYTES;
     poll_fn(|cx| {
@@ -33,6 +36,7 @@ pub(super) async fn linger(mut stream: Stream, place: &ConnectionGuard) {
             match ready!(Pin::new(&mut stream).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() && buffer.filled().len() < left => {
                     left -= buffer.filled().len();
+                    until = (worker.clock.now() + SILENCE).min(begun + LINGER);
                 }
                 _ => return Poll::Ready(()),
             }

@@ -1,14 +1,17 @@
 //! The content of one request of HTTP/2, read by its own task.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::RequestError;
+use tokio::sync::oneshot;
 
 use crate::engine::limits::Limits;
 use crate::message::body::{BodyError, BodySender};
@@ -36,9 +39,9 @@ pub(super) async fn hand_over(
     mut stream: RecvStream,
     sender: BodySender,
     asks: Option<Rc<Interims>>,
-    limits: Rc<Limits>,
-    busy: Busy,
+    unread: Unread,
 ) {
+    let (limits, busy) = (&unread.limits, &unread.busy);
     let clock = busy.place.worker.clock;
     let mut timer = Timer::new(clock.now() + limits.body_timeout);
     let mut asks = asks;
@@ -98,7 +101,8 @@ pub(super) async fn hand_over(
                 let Some(rest) = left.checked_sub(piece.len() as u64) else {
                     let counters = &busy.place.worker.counters;
                     counters.refused(RequestError::BodyTooLarge);
-                    break Err(BodyError::Refused);
+                    sender.end(Err(BodyError::Refused));
+                    return unread.discard(stream).await;
                 };
                 left = rest;
                 // The window opens again as the content is taken: that bounds what lies here.
@@ -112,7 +116,7 @@ pub(super) async fn hand_over(
                 break trailers.map_err(|_| BodyError::Closed);
             }
             ContentPart::Broken => break Err(BodyError::Closed),
-            ContentPart::Abandoned => return discard(stream, limits, busy).await,
+            ContentPart::Abandoned => return unread.discard(stream).await,
             ContentPart::Late(cut) => {
                 busy.place.worker.counters.cut(cut);
                 break Err(BodyError::Closed);
@@ -122,39 +126,76 @@ pub(super) async fn hand_over(
     sender.end(end);
 }
 
-/// Reads unread content, so that the client can finish; what is too long is reset.
-pub(super) async fn discard(mut stream: RecvStream, limits: Rc<Limits>, busy: Busy) {
-    let clock = busy.place.worker.clock;
-    let mut timer = Timer::new(clock.now() + limits.body_timeout);
-    let mut left = limits.discard_bytes;
-    let mut pace = Pace::default();
-    loop {
-        let now = clock.now();
-        let (deadline, cut) = sooner(
-            (now + limits.body_timeout, Cut::BodyTimeout),
-            pace.deadline(now, limits.body_timeout, limits.body_rate),
-            Cut::BodyRate,
-        );
-        let piece = poll_fn(|cx| {
-            if let Poll::Ready(piece) = stream.poll_data(cx) {
-                return Poll::Ready(piece);
-            }
-            timer.poll_passed(cx, deadline, &clock).map(|()| {
-                busy.place.worker.counters.cut(cut);
-                None
+/// How long a client that still sends has to notice the response, before its stream is reset.
+const NOTICE: Duration = Duration::from_secs(2);
+
+/// Content that nobody reads, or no more.
+pub(super) struct Unread {
+    pub(super) limits: Rc<Limits>,
+    pub(super) busy: Busy,
+    /// Ends with the response.
+    pub(super) responding: oneshot::Receiver<Infallible>,
+}
+
+impl Unread {
+    /// Reads content that nobody wants, so that the client can finish, up to a limit; then holds it back.
+    ///
+    /// The stream is reset no earlier than a while after the response: clients that get both at once report the reset
+    /// alone (RFC 9113, section 8.1). A client that has the response and sends no more is not waited for any longer.
+    pub(super) async fn discard(mut self, mut stream: RecvStream) {
+        let (limits, worker) = (&self.limits, &self.busy.place.worker);
+        let clock = worker.clock;
+        let mut last = clock.now();
+        let mut timer = Timer::new(last + limits.body_timeout);
+        let mut left = limits.discard_bytes;
+        let (mut is_too_much, mut is_responded) = (false, false);
+        let mut pace = Pace::default();
+        loop {
+            let piece = poll_fn(|cx| {
+                if !is_responded && Pin::new(&mut self.responding).poll(cx).is_ready() {
+                    (is_responded, last) = (true, clock.now());
+                }
+                if let Poll::Ready(piece) = stream.poll_data(cx) {
+                    return Poll::Ready(piece);
+                }
+                if is_responded {
+                    let too_slow = pace.deadline(last, limits.body_timeout, limits.body_rate);
+                    let noticed = last + NOTICE;
+                    let deadline = too_slow.map_or(noticed, |it| it.min(noticed));
+                    return timer.poll_passed(cx, deadline, &clock).map(|()| None);
+                }
+                if is_too_much {
+                    // It is the response that is waited for.
+                    return Poll::Pending;
+                }
+                let (deadline, cut) = sooner(
+                    (last + limits.body_timeout, Cut::BodyTimeout),
+                    pace.deadline(last, limits.body_timeout, limits.body_rate),
+                    Cut::BodyRate,
+                );
+                timer.poll_passed(cx, deadline, &clock).map(|()| {
+                    worker.counters.cut(cut);
+                    None
+                })
             })
-        })
-        .await;
-        let Some(Ok(piece)) = piece else {
-            return;
-        };
-        pace.took(piece.len());
-        let Some(rest) = left.checked_sub(piece.len() as u64) else {
-            return;
-        };
-        left = rest;
-        if stream.flow_control().release_capacity(piece.len()).is_err() {
-            return;
+            .await;
+            let Some(Ok(piece)) = piece else {
+                return;
+            };
+            let Some(rest) = left
+                .checked_sub(piece.len() as u64)
+                .filter(|_| !is_too_much)
+            else {
+                // What is in the window already may come; nothing is let go, so no more does.
+                is_too_much = true;
+                continue;
+            };
+            left = rest;
+            last = clock.now();
+            pace.took(piece.len());
+            if stream.flow_control().release_capacity(piece.len()).is_err() {
+                return;
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One stream of HTTP/2: sending its response.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use http::header::{ALT_SVC, CONTENT_LENGTH, DATE, HeaderValue, SEC_WEBSOCKET_ACC
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame};
 use plimsoll_model::Clock;
+use tokio::sync::oneshot;
 
 use super::tunnel::Tunnel;
 use crate::action::{LocalFuture, Outcome, TakeOver};
@@ -50,6 +52,8 @@ impl Body for WholeBody {
 /// Sends the response of one stream.
 pub(super) struct Responder {
     pub(super) respond: SendResponse<Bytes>,
+    /// Dropped with the rest: the response is through then.
+    pub(super) _responding: Option<oneshot::Sender<Infallible>>,
     pub(super) place: Rc<ConnectionGuard>,
     pub(super) is_head: bool,
     pub(super) date: HeaderValue,
