@@ -375,6 +375,7 @@ impl Forwarding {
                 target: &target,
                 handshake: handshake.as_ref(),
                 deadline: self.response_deadlines().begin(now),
+                is_decided: None,
             };
             let outcome = match &upstream.hedge_deadlines {
                 Some(hedge) if is_hedged && !is_retry => {

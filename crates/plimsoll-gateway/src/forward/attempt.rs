@@ -1,5 +1,6 @@
 //! One attempt to have a server respond, and a second one beside it.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,12 +12,12 @@ use plimsoll_client::forward::{Destination, Exchange, Head, Lease, ReceivedField
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, Side};
 use plimsoll_wire::SystemClock;
 
-use super::Forwarding;
 use super::body::{Upload, UploadProgress};
 use super::fields::{AddedFields, ClientFields};
 use super::tunnel::Handshake;
+use super::{Forwarding, failure};
 use crate::deadline::{Deadline, Deadlines};
-use crate::upstream::{Server, ServerUse};
+use crate::upstream::{Server, ServerUse, Upstream};
 
 /// A response whose head is there.
 pub(super) struct Responding {
@@ -35,7 +36,8 @@ pub(super) type Attempted = Result<Responding, (ServerUse, Failure)>;
 
 /// An attempt, and a second one at another server if the response is not there in time: the first response counts.
 ///
-/// Only for requests that may be processed twice and have no content.
+/// Only for requests that may be processed twice and have no content. What becomes of the other attempt is observed all
+/// the same: a server that never responds would look healthy if it never had to.
 pub(super) async fn hedged<'a>(
     hedge: &Rc<Deadlines>,
     attempt: impl Fn() -> Attempt<'a>,
@@ -44,7 +46,12 @@ pub(super) async fn hedged<'a>(
 ) -> Attempted {
     let id = server.id();
     let deadline = hedge.begin(now);
-    let mut first = Box::pin(attempt().run(server, Upload::Empty, false, now));
+    let is_decided = Rc::<Cell<bool>>::default();
+    let hedging = || Attempt {
+        is_decided: Some(Rc::clone(&is_decided)),
+        ..attempt()
+    };
+    let mut first = Box::pin(hedging().run(server, Upload::Empty, false, now));
     let in_time = poll_fn(|context| match first.as_mut().poll(context) {
         Poll::Ready(attempted) => Poll::Ready(Some(attempted)),
         Poll::Pending => deadline.poll_over(context).map(|()| None),
@@ -53,7 +60,7 @@ pub(super) async fn hedged<'a>(
         return attempted;
     }
     let now = SystemClock.now();
-    let second = attempt();
+    let second = hedging();
     let forwarding = second.forwarding;
     let upstream = &forwarding.upstream;
     let chosen = upstream.choose(forwarding.key, None, &[id], now);
@@ -62,7 +69,7 @@ pub(super) async fn hedged<'a>(
     };
     let mut second = Box::pin(second.run(other, Upload::Empty, false, now));
     let (mut first_ended, mut second_ended) = (None, None);
-    poll_fn(|context| {
+    let attempted = poll_fn(|context| {
         let running = [
             (&mut first, &mut first_ended),
             (&mut second, &mut second_ended),
@@ -72,6 +79,7 @@ pub(super) async fn hedged<'a>(
                 && let Poll::Ready(attempted) = running.as_mut().poll(context)
             {
                 if attempted.is_ok() {
+                    is_decided.set(true);
                     return Poll::Ready(attempted);
                 }
                 *ended = Some(attempted);
@@ -85,7 +93,21 @@ pub(super) async fn hedged<'a>(
         }
         Poll::Pending
     })
-    .await
+    .await;
+    for other in [first_ended, second_ended].into_iter().flatten() {
+        observe_failed(upstream, other);
+    }
+    attempted
+}
+
+/// Observes an attempt that failed beside another one.
+fn observe_failed(upstream: &Upstream, attempted: Attempted) {
+    if let Err((server, failure)) = attempted
+        && failure.side != Side::Ours
+    {
+        server.failed();
+        upstream.observe(server.server(), true, SystemClock.now());
+    }
 }
 
 /// One exchange, up to the head of the final response.
@@ -94,6 +116,56 @@ pub(super) struct Attempt<'a> {
     pub(super) target: &'a str,
     pub(super) handshake: Option<&'a Handshake>,
     pub(super) deadline: Deadline,
+    /// Of an attempt with another one beside it: whether that one has won.
+    pub(super) is_decided: Option<Rc<Cell<bool>>>,
+}
+
+/// An attempt that is under way. Dropped because another one has won, it goes on until it is known how it ends.
+struct Pending {
+    upstream: Rc<Upstream>,
+    server: Rc<Server>,
+    /// Waits for a connection.
+    is_connecting: bool,
+    /// Waits for the head of the response.
+    exchange: Option<Exchange<Upload>>,
+    limit: Duration,
+    is_decided: Option<Rc<Cell<bool>>>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let is_lost = self.is_decided.as_ref().is_some_and(|it| it.get());
+        let exchange = self.exchange.take();
+        if !is_lost || (exchange.is_none() && !self.is_connecting) {
+            return;
+        }
+        let (upstream, server) = (Rc::clone(&self.upstream), Rc::clone(&self.server));
+        let limit = self.limit;
+        tokio::task::spawn_local(async move {
+            let ended = tokio::time::timeout(limit, status_of(&server, exchange)).await;
+            let is_failure = match ended {
+                // A connection alone says nothing about responses.
+                Ok(Ok(None)) => return,
+                Ok(Ok(Some(status))) => failure::is_failing(status),
+                Ok(Err(failure)) if failure.side == Side::Ours => return,
+                Ok(Err(_)) | Err(_) => true,
+            };
+            upstream.observe(&server, is_failure, SystemClock.now());
+        });
+    }
+}
+
+/// The status of the response that is waited for; without an exchange, whether there is a connection.
+async fn status_of(
+    server: &Server,
+    exchange: Option<Exchange<Upload>>,
+) -> Result<Option<StatusCode>, Failure> {
+    let Some(mut exchange) = exchange else {
+        let lease = server.destination().acquire().await;
+        return lease.map(|_| None).map_err(|it| it.failure);
+    };
+    let head = exchange.final_head().await.map_err(|it| it.failure)?;
+    Ok(Some(head.status))
 }
 
 impl Attempt<'_> {
@@ -106,6 +178,14 @@ impl Attempt<'_> {
         now: Instant,
     ) -> Attempted {
         let destination = Rc::clone(server.destination());
+        let mut pending = Pending {
+            upstream: Rc::clone(&self.forwarding.upstream),
+            server: Rc::clone(&server),
+            is_connecting: true,
+            exchange: None,
+            limit: self.deadline.limit(),
+            is_decided: self.is_decided.take(),
+        };
         let server = server.begin(now);
         let is_plain = !is_retry && self.handshake.is_none();
         let ready = is_plain.then(|| destination.acquire_now(now)).flatten();
@@ -113,18 +193,24 @@ impl Attempt<'_> {
             Some(lease) => lease,
             None => match self.acquire(&destination, is_retry).await {
                 Ok(lease) => lease,
-                Err(failure) => return Err((server, failure)),
+                Err(failure) => {
+                    pending.is_connecting = false;
+                    return Err((server, failure));
+                }
             },
         };
         let protocol = lease.protocol();
         let connect = opening(lease.phases());
         let progress = upload.progress();
-        let begun = self.begin(lease, upload);
-        let mut exchange = match begun {
-            Ok(exchange) => exchange,
+        pending.is_connecting = false;
+        let exchange = match self.begin(lease, upload) {
+            Ok(exchange) => pending.exchange.insert(exchange),
             Err(failure) => return Err((server, failure)),
         };
-        match self.final_head(&mut exchange, progress).await {
+        let headed = self.final_head(exchange, progress).await;
+        let exchange = pending.exchange.take();
+        let exchange = exchange.expect("only the end of this attempt takes it");
+        match headed {
             Ok(head) => {
                 let at = exchange
                     .first_byte_at()

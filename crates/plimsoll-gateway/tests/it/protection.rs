@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use plimsoll_testkit::{HELLO, Logic, Origin, Reply, Script, Step, eventually};
 
@@ -159,15 +160,53 @@ fn a_breaker_opens_after_failures_and_closes_once_the_server_recovers() {
 #[test]
 fn a_slow_server_costs_no_more_than_the_time_to_the_second_attempt() {
     let (silent, fast) = (Origin::silent(), Origin::hello());
-    let keys = "hedge = \"20ms\"\nretry = { budget = 100 }";
+    let keys = "hedge = \"20ms\"\nresponse_timeout = \"500ms\"\nretry = { budget = 100 }";
     let gateway = gateway(&[&silent, &fast], keys);
     for _ in 0..6 {
         assert_eq!(get(gateway.address(), "/").text(), "hello");
     }
     let hedges = counted(&gateway, "hedges_total");
     assert!((1..=6).contains(&hedges), "{hedges}");
-    // The attempt that is not needed any more is cancelled.
+    // The attempt that is not needed any more ends with its time.
     eventually(|| silent.open_connections() == 0);
+}
+
+#[test]
+fn a_server_that_never_responds_is_ejected_although_second_attempts_hide_it() {
+    let (silent, fast) = (Origin::silent(), Origin::hello());
+    let keys = "hedge = \"5ms\"\nresponse_timeout = \"50ms\"\nretry = { budget = 100 }\n\
+        eject = { failures = 3, time = \"1h\" }";
+    let gateway = gateway(&[&silent, &fast], keys);
+    eventually(|| {
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+        let servers = get(gateway.addresses[1], "/upstreams").text();
+        servers.contains("ejected")
+    });
+    // No request is lost to it any more.
+    let before = silent.connections();
+    for _ in 0..6 {
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+    }
+    assert_eq!(silent.connections(), before);
+}
+
+#[test]
+fn a_server_that_is_merely_slower_is_not_ejected() {
+    let slow = Logic::new(|_| Reply::new(200, &[]).after(Duration::from_millis(60)));
+    let slow = Origin::builder()
+        .script(move |_| Script::new().then(Step::Reply(slow.clone())))
+        .start();
+    let fast = Origin::hello();
+    let keys = "hedge = \"5ms\"\nresponse_timeout = \"10s\"\nretry = { budget = 100 }\n\
+        eject = { failures = 1, time = \"1h\" }";
+    let gateway = gateway(&[&slow, &fast], keys);
+    for _ in 0..6 {
+        get(gateway.address(), "/");
+    }
+    // Every attempt has ended, and each was observed.
+    eventually(|| slow.open_connections() == 0 || slow.requests() >= 3);
+    let servers = get(gateway.addresses[1], "/upstreams").text();
+    assert!(!servers.contains("ejected"), "{servers}");
 }
 
 #[test]
