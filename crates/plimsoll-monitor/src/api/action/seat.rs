@@ -299,7 +299,7 @@ fn credentials_in_clear(handle: &Handle) -> Option<String> {
     });
     let (monitors, channels) = found.filter(|found| *found != (0, 0))?;
     Some(format!(
-        "the store holds credentials of {monitors} monitors and {channels} channels in clear; \
+        "the store holds credentials in clear (monitors: {monitors}, channels: {channels}); \
          give [secrets] a key to seal them"
     ))
 }
