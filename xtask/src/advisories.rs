@@ -1,10 +1,10 @@
-//! `cargo xtask advisories`: what RustSec says of the packages in Cargo.lock.
+//! `cargo xtask advisories`: what rustsec.org says of the packages in Cargo.lock.
 //!
 //! Continuous integration may have no network, so a copy of the advisories about our packages is in the repository. The task
-//! refreshes it from RustSec's database; `cargo xtask ci` compares it with Cargo.lock. What is known and accepted stands in
+//! refreshes it from its database; `cargo xtask ci` compares it with Cargo.lock. What is known and accepted stands in
 //! deny.toml with its reason, where `cargo deny check advisories` looks too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const DATABASE: &str = "https://github.com/rustsec/advisory-db";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A clone of RustSec's database; one is made below target/ unless it is given
+    /// A clone of the database of rustsec.org; one is made below target/ unless it is given
     #[arg(long, value_name = "DIR")]
     database: Option<PathBuf>,
 }
@@ -158,7 +158,7 @@ fn judge(copied: &Copied, packages: &[Package], accepted: &[Ignored]) -> (String
         writeln!(report, "{line}").expect("text can be written to memory");
     };
     let mut is_fine = true;
-    let mut used = BTreeMap::new();
+    let mut used = BTreeSet::new();
     for package in packages {
         for advisory in copied.advisory.iter().filter(|one| one.is_about(package)) {
             let about = format!(
@@ -166,7 +166,7 @@ fn judge(copied: &Copied, packages: &[Package], accepted: &[Ignored]) -> (String
                 package.name, package.version, advisory.title, advisory.id
             );
             if let Some(ignored) = accepted.iter().find(|one| one.id == advisory.id) {
-                used.insert(&ignored.id, ());
+                used.insert(&ignored.id);
                 say(format!("accepted: {about}: {}", ignored.reason));
             } else if advisory.is_grave() {
                 is_fine = false;
@@ -176,7 +176,7 @@ fn judge(copied: &Copied, packages: &[Package], accepted: &[Ignored]) -> (String
             }
         }
     }
-    for ignored in accepted.iter().filter(|one| !used.contains_key(&one.id)) {
+    for ignored in accepted.iter().filter(|one| !used.contains(&one.id)) {
         is_fine = false;
         say(format!(
             "error: deny.toml accepts {}, which is about no package",

@@ -58,7 +58,7 @@ enum Task {
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
-    /// Refresh the copy of RustSec's advisories about packages in Cargo.lock, and compare them
+    /// Refresh the copy of rustsec.org's advisories about packages in Cargo.lock, and compare them
     Advisories(advisories::Arguments),
     /// PostgreSQL and ClickHouse for the monitor's store: install, up, down
     Services(services::Arguments),

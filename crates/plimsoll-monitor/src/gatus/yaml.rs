@@ -272,7 +272,8 @@ mod tests {
         for level in 1..6 {
             let before = format!("*a{}", level - 1);
             let list = [before.as_str(); 10].join(", ");
-            bomb.push_str(&format!("a{level}: &a{level} [{list}]\n"));
+            bomb.push_str(&["a", &level.to_string(), ": &a", &level.to_string()].concat());
+            bomb.push_str(&[" [", &list, "]\n"].concat());
         }
         let problem = parse(&bomb).unwrap_err();
         assert!(problem.message.contains("alias"), "{}", problem.message);

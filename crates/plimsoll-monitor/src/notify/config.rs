@@ -166,7 +166,7 @@ pub(crate) fn compile<'t>(
         let mut plan = one(table, monitors, environment, &mut names)?;
         let mine = rotations.iter().filter(|one| one.names(&plan.name));
         plan.rotations = mine.cloned().collect();
-        plan.filter = filter.clone();
+        plan.filter.clone_from(&filter);
         Some(Arc::new(plan))
     });
     plans.collect()

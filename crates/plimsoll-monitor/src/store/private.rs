@@ -46,7 +46,9 @@ pub(crate) fn close(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
     };
-    if !found.is_file() || found.permissions().mode() & 0o077 == 0 {
+    let mode = found.permissions().mode();
+    // Only its owner has any.
+    if !found.is_file() || mode & 0o7777 == mode & 0o7700 {
         return Ok(());
     }
     match fs::set_permissions(path, Permissions::from_mode(FILE)) {

@@ -340,7 +340,10 @@ fn credentials_in_clear_are_reported() {
     assert_eq!(reported(&configuration("")), "");
     add(json!("http://127.0.0.1:1/?api_key=secret"));
     let text = reported(&configuration(""));
-    assert!(text.contains("in clear (monitors: 1, channels: 0)"), "{text}");
+    assert!(
+        text.contains("in clear (monitors: 1, channels: 0)"),
+        "{text}"
+    );
     let keys = format!("[secrets]\nkey = \"{FIRST}\"");
     assert_eq!(reported(&configuration(&keys)), "");
 }

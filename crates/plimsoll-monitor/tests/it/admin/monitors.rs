@@ -99,13 +99,20 @@ fn credentials_do_not_follow_a_target_that_is_changed_in_the_form() {
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let edit = "/admin/monitors/_shop/edit";
     let (_, form) = owner.get_as(&admin, edit);
-    assert!(form.contains("********") && !form.contains("hidden\""), "{form}");
+    assert!(
+        form.contains("********") && !form.contains("hidden\""),
+        "{form}"
+    );
     let masked = "[http]\nbearer = \"********\"";
     let insecure = format!("{masked}\ninsecure = true");
     for (target, more) in [(other.url("/"), masked), (url.clone(), insecure.as_str())] {
         for action in ["test", "save"] {
             let (status, text) = with(&target, more, action, edit);
-            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{action} {target}");
+            assert_eq!(
+                status,
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "{action} {target}"
+            );
             assert!(text.contains("given again"), "{text}");
         }
     }
