@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 
 use crate::packages;
 use crate::step::{self, cargo};
-use crate::{Failure, Outcome, test, tidy};
+use crate::{Failure, Outcome, advisories, test, tidy};
 
 /// Version of cargo-deny that is installed where there is none.
 const CARGO_DENY: &str = "0.20.2";
 
 type Step = (&'static str, fn(&Path) -> Outcome);
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     ("fmt", fmt),
     ("clippy", clippy),
     ("deny", deny),
+    ("advisories", advisories::check),
     ("features", features),
     ("docs", docs),
     ("tidy", tidy::run),
@@ -113,7 +114,7 @@ fn now() -> Instant {
 fn summary(results: &[(&str, bool, Duration)]) -> String {
     let line = |&(name, passed, took): &(&str, bool, Duration)| {
         let result = if passed { "ok" } else { "FAILED" };
-        format!("{name:<10}{result:<8}{:>7.1} s", took.as_secs_f64())
+        format!("{name:<12}{result:<8}{:>7.1} s", took.as_secs_f64())
     };
     results.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -130,7 +131,7 @@ mod tests {
         ];
         assert_eq!(
             summary(&results),
-            "fmt       ok          1.2 s\nclippy    FAILED    100.0 s"
+            "fmt         ok          1.2 s\nclippy      FAILED    100.0 s"
         );
     }
 }

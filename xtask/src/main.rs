@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz.
+//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -9,6 +9,7 @@
     reason = "a task runner talks to the person at the terminal"
 )]
 
+mod advisories;
 mod agree;
 mod autobahn;
 mod axe;
@@ -53,10 +54,12 @@ struct Cli {
 enum Task {
     /// Every test, after installing what they need
     Test(test::Arguments),
-    /// What continuous integration runs: fmt, clippy, deny, docs, tidy, test
+    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
+    /// Refresh the copy of rustsec.org's advisories about packages in Cargo.lock, and compare them
+    Advisories(advisories::Arguments),
     /// PostgreSQL and ClickHouse for the monitor's store: install, up, down
     Services(services::Arguments),
     /// Gatus's examples loaded, and verdicts of its conditions compared with those of Gatus
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&root, &arguments),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
+        Task::Advisories(arguments) => advisories::run(&root, &arguments),
         Task::Services(arguments) => services::run(&root, &arguments),
         Task::Fuzz(arguments) => fuzz::run(&root, &arguments),
         Task::Gatus => gatus::run(&root),

@@ -375,7 +375,25 @@ impl Connector {
         let Some(pinned) = endpoint.pinned().and_then(Pin::address) else {
             return self.resolve(&host, port, progress).await;
         };
-        let addresses = vec![SocketAddr::new(pinned, port)];
+        self.admit(&host, vec![SocketAddr::new(pinned, port)])
+    }
+
+    /// The addresses of an endpoint that may be connected to, for callers that open connections themselves.
+    pub async fn addresses(&self, endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
+        let (host, port) = (endpoint.host(), endpoint.port());
+        let resolved = self.resolver.resolve(&host, port).await?;
+        let addresses = resolved.addresses.into_iter();
+        self.admit(
+            &host,
+            addresses.map(|it| SocketAddr::new(it, port)).collect(),
+        )
+    }
+
+    fn admit(
+        &self,
+        host: &Host<&str>,
+        addresses: Vec<SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, Failure> {
         match &self.plan.options.address_filter {
             None => Ok(addresses),
             Some(filter) => filter.admit(&host.to_string(), addresses),
@@ -399,10 +417,7 @@ impl Connector {
             .into_iter()
             .map(|address| SocketAddr::new(address, port))
             .collect();
-        match &self.plan.options.address_filter {
-            None => Ok(addresses),
-            Some(filter) => filter.admit(&host.to_string(), addresses),
-        }
+        self.admit(host, addresses)
     }
 
     async fn dial(&self, mut addresses: Vec<SocketAddr>) -> Result<Transport, Failure> {

@@ -1,6 +1,7 @@
 //! One request to a URL, and all that is answered: bounded in time and length. For what servers need of others.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,6 +151,12 @@ impl Fetcher {
             pool: Pool::new(connector, options),
             limits,
         }
+    }
+
+    /// The addresses of an endpoint that it may connect to, for messages by other protocols.
+    pub async fn addresses(&self, endpoint: &Endpoint) -> Result<Vec<SocketAddr>, FetchError> {
+        let found = self.pool.addresses(endpoint).await;
+        found.map_err(FetchError::Failed)
     }
 
     /// Gets `url`, following redirects up to the limit; what is beyond it is an error, unless the limit is 0.

@@ -2,6 +2,7 @@
 //!
 //! Pure: nothing here sends anything.
 
+use plimsoll_model::is_secret_field;
 use url::Url;
 
 /// Counts the redirects of one chain, and says what each one asks for.
@@ -96,23 +97,34 @@ impl Redirects {
 }
 
 impl Redirect {
-    /// Whether a field of the first request is sent with this one: fields about the body only with it, `host` and
-    /// credentials only to the same origin.
+    /// Whether a field of the first request is sent with this one: fields about the body only with it, `host` and every
+    /// field that masking treats as a credential only to the same origin.
     pub fn keeps_field(&self, name: &str) -> bool {
-        let is_any = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
-        let is_private = is_any(&["authorization", "cookie", "host", "proxy-authorization"]);
-        let is_of_body = is_any(&[
-            "content-encoding",
-            "content-language",
-            "content-length",
-            "content-location",
-            "content-type",
-            "digest",
-            "expect",
-            "transfer-encoding",
-        ]);
-        !(is_private && self.is_cross_origin || is_of_body && !self.keeps_body)
+        let is_private = name.eq_ignore_ascii_case("host") || is_secret_field(name);
+        !(is_private && self.is_cross_origin || is_of_body(name) && !self.keeps_body)
     }
+
+    /// The same by the rule of Go's `net/http`, which k6 has: of credentials, only those of HTTP itself stay behind.
+    pub fn keeps_field_as_go(&self, name: &str) -> bool {
+        let names = ["authorization", "cookie", "host", "proxy-authorization"];
+        let is_private = names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        !(is_private && self.is_cross_origin || is_of_body(name) && !self.keeps_body)
+    }
+}
+
+/// Whether a field is about the content of its request.
+fn is_of_body(name: &str) -> bool {
+    let names = [
+        "content-encoding",
+        "content-language",
+        "content-length",
+        "content-location",
+        "content-type",
+        "digest",
+        "expect",
+        "transfer-encoding",
+    ];
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -174,8 +186,18 @@ mod tests {
         ] {
             let redirect = follow("GET", 307, location).unwrap();
             assert_eq!(redirect.is_cross_origin, is_cross_origin, "{location}");
-            assert_eq!(redirect.keeps_field("Authorization"), !is_cross_origin);
+            for name in [
+                "Authorization",
+                "cookie",
+                "X-Api-Key",
+                "x-vault-token",
+                "X-Auth",
+            ] {
+                assert_eq!(redirect.keeps_field(name), !is_cross_origin, "{name}");
+            }
             assert!(redirect.keeps_field("accept"));
+            assert!(redirect.keeps_field_as_go("X-Api-Key"));
+            assert_eq!(redirect.keeps_field_as_go("Cookie"), !is_cross_origin);
         }
         let redirect = follow("POST", 303, "/").unwrap();
         assert!(!redirect.keeps_field("Content-Type"));

@@ -167,6 +167,9 @@ fn check_version(root: &Value) -> Result<(), Vec<Remark>> {
     Ok(())
 }
 
+/// Events that anchors of YAML may be expanded to: a document whose anchors multiply is refused within a fraction of a second.
+const MOST_EXPANDED: usize = 100_000;
+
 fn read(text: &str) -> Result<Value, Vec<Remark>> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| {
@@ -174,7 +177,12 @@ fn read(text: &str) -> Result<Value, Vec<Remark>> {
             vec![Remark::line(error.line(), message)]
         });
     }
-    serde_saphyr::from_str(text).map_err(|error| {
+    let options = serde_saphyr::options! {
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MOST_EXPANDED,
+        },
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let message = error.without_snippet().to_string();
         let line = error.location().map(|location| location.line());
         let line = line.and_then(|line| usize::try_from(line).ok());

@@ -17,7 +17,7 @@ use plimsoll_formats::grpc::Descriptors;
 use plimsoll_load::scenario::{
     Abort, Claims, ExchangeRecorder, MetricId, Registry, Sinks, Tag, TestProgress, UserId,
 };
-use plimsoll_model::Clock as _;
+use plimsoll_model::{Clock as _, masked_urls};
 use plimsoll_script::{Host, Level};
 use plimsoll_wire::SystemClock;
 
@@ -630,7 +630,7 @@ impl UserState {
             "Request Failed: {} \"{}\": {}",
             response.request.method, response.url, response.error
         );
-        self.warn(&text);
+        self.warn(&masked_urls(&text));
     }
 
     pub(crate) fn warn(&self, text: &str) {

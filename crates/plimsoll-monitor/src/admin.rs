@@ -1,7 +1,7 @@
 //! The admin pages at `/admin`: rendered on the server, usable without JavaScript.
 //!
-//! Each route names the least role that may use it. The guard before all of them finds the session, checks the role and,
-//! for a form, its CSRF token, so that no handler can forget it. Users of all organisations of the store sign in here;
+//! Each route names the least role that may use it. Its guard finds the session, checks the role and, for a form, its CSRF
+//! token, so that no handler can forget it. Users of all organisations of the store sign in here;
 //! what they see is their organisation's.
 
 pub mod setup;
@@ -14,7 +14,7 @@ mod totp;
 
 mod recovery;
 
-mod limits;
+mod device;
 
 mod agent;
 
@@ -56,107 +56,92 @@ mod audit;
 
 mod reports;
 
-use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, get, post};
-
 use crate::api::Api;
+use crate::api::access::Audience;
+use crate::api::routes::Routes;
 use crate::store::Role;
 
-pub(crate) use crate::admin::guard::is_tls;
-pub(crate) use crate::admin::limits::SignInLimits;
-
-/// A path, and what makes its handlers.
-type Routed = (&'static str, fn() -> MethodRouter<Api>);
-
-/// Routes that a role may use.
-fn of_role(api: &Api, role: Role, routes: &[Routed]) -> Router<Api> {
-    let mut merged = Router::new();
-    for (path, make) in routes {
-        merged = merged.route(path, make());
-    }
-    let guard = guard::Guarded {
-        api: api.clone(),
-        role,
-    };
-    merged.route_layer(from_fn_with_state(guard, guard::guard))
-}
+#[cfg(test)]
+pub(crate) use crate::admin::guard::csrf_of;
+pub(crate) use crate::admin::guard::{admit, is_tls};
 
 /// Routes of everyone who is signed in.
-const VIEWER: &[Routed] = &[
-    ("/admin", || get(overview::show)),
-    ("/admin/sign-out", || post(sign_in::sign_out)),
-    ("/admin/monitors", || get(monitors::list)),
-    ("/admin/monitors/{key}", || get(monitors::one)),
-    ("/admin/incidents", || get(incidents::list)),
-    ("/admin/incidents/{id}", || get(incidents::declared)),
-    ("/admin/outages/{id}", || get(incidents::outage)),
-    ("/admin/notices", || get(notices::list)),
-    ("/admin/pages", || get(pages::list)),
-    ("/admin/maintenance", || get(maintenance::list)),
-    ("/admin/reports", || get(reports::show)),
-    ("/admin/reports.csv", || get(reports::csv)),
-    ("/admin/account", || get(account::show)),
-    ("/admin/account/password", || post(account::password)),
-    ("/admin/account/totp", || post(account::totp)),
-    ("/admin/account/recovery", || post(account::renew_codes)),
-    ("/admin/account/sessions", || post(account::sessions)),
-    ("/admin/account/unlink", || post(oidc::unlink)),
-];
+fn of_viewers(api: &Api) -> Routes {
+    let role = Audience::Session(Role::Viewer);
+    Routes::new(api)
+        .get(role, "/admin", overview::show)
+        .post(role, "/admin/sign-out", sign_in::sign_out)
+        .get(role, "/admin/monitors", monitors::list)
+        .get(role, "/admin/monitors/{key}", monitors::one)
+        .get(role, "/admin/incidents", incidents::list)
+        .get(role, "/admin/incidents/{id}", incidents::declared)
+        .get(role, "/admin/outages/{id}", incidents::outage)
+        .get(role, "/admin/notices", notices::list)
+        .get(role, "/admin/pages", pages::list)
+        .get(role, "/admin/maintenance", maintenance::list)
+        .get(role, "/admin/reports", reports::show)
+        .get(role, "/admin/reports.csv", reports::csv)
+        .get(role, "/admin/account", account::show)
+        .post(role, "/admin/account/password", account::password)
+        .post(role, "/admin/account/totp", account::totp)
+        .post(role, "/admin/account/recovery", account::renew_codes)
+        .post(role, "/admin/account/sessions", account::sessions)
+        .post(role, "/admin/account/unlink", oidc::unlink)
+}
 
 /// Routes of editors.
-const EDITOR: &[Routed] = &[
-    ("/admin/new-monitor", || {
-        get(editor::new).post(editor::create)
-    }),
-    ("/admin/monitors/{key}/edit", || {
-        get(editor::edit).post(editor::update)
-    }),
-    ("/admin/monitors/bulk", || post(monitors::bulk)),
-    ("/admin/monitors/{key}/act", || post(monitors::act)),
-    ("/admin/new-incident", || {
-        get(incidents::new).post(incidents::declare)
-    }),
-    ("/admin/incidents/{id}/update", || post(incidents::update)),
-    ("/admin/notices/test", || post(notices::test)),
-    ("/admin/new-page", || get(pages::new).post(pages::create)),
-    ("/admin/pages/{slug}/edit", || {
-        get(pages::edit).post(pages::update)
-    }),
-    ("/admin/pages/{slug}/readers", || {
-        get(readers::show).post(readers::change)
-    }),
-    ("/admin/maintenance/add", || post(maintenance::add)),
-    ("/admin/maintenance/remove", || post(maintenance::remove)),
-];
+fn of_editors(api: &Api) -> Routes {
+    let role = Audience::Session(Role::Editor);
+    Routes::new(api)
+        .get(role, "/admin/new-monitor", editor::new)
+        .post(role, "/admin/new-monitor", editor::create)
+        .get(role, "/admin/monitors/{key}/edit", editor::edit)
+        .post(role, "/admin/monitors/{key}/edit", editor::update)
+        .post(role, "/admin/monitors/bulk", monitors::bulk)
+        .post(role, "/admin/monitors/{key}/act", monitors::act)
+        .get(role, "/admin/new-incident", incidents::new)
+        .post(role, "/admin/new-incident", incidents::declare)
+        .post(role, "/admin/incidents/{id}/update", incidents::update)
+        .post(role, "/admin/notices/test", notices::test)
+        .get(role, "/admin/new-page", pages::new)
+        .post(role, "/admin/new-page", pages::create)
+        .get(role, "/admin/pages/{slug}/edit", pages::edit)
+        .post(role, "/admin/pages/{slug}/edit", pages::update)
+        .get(role, "/admin/pages/{slug}/readers", readers::show)
+        .post(role, "/admin/pages/{slug}/readers", readers::change)
+        .post(role, "/admin/maintenance/add", maintenance::add)
+        .post(role, "/admin/maintenance/remove", maintenance::remove)
+}
 
 /// Routes of admins.
-const ADMIN: &[Routed] = &[
-    ("/admin/members", || get(members::list)),
-    ("/admin/members/add", || post(members::add)),
-    ("/admin/members/change", || post(members::change)),
-    ("/admin/tokens", || get(tokens::list)),
-    ("/admin/tokens/add", || post(tokens::add)),
-    ("/admin/tokens/revoke", || post(tokens::revoke)),
-    ("/admin/new-channel", || {
-        get(channels::new).post(channels::create)
-    }),
-    ("/admin/channels/{name}/edit", || {
-        get(channels::edit).post(channels::update)
-    }),
-    ("/admin/audit", || get(audit::list)),
-];
+fn of_admins(api: &Api) -> Routes {
+    let role = Audience::Session(Role::Admin);
+    Routes::new(api)
+        .get(role, "/admin/members", members::list)
+        .post(role, "/admin/members/add", members::add)
+        .post(role, "/admin/members/change", members::change)
+        .get(role, "/admin/tokens", tokens::list)
+        .post(role, "/admin/tokens/add", tokens::add)
+        .post(role, "/admin/tokens/revoke", tokens::revoke)
+        .get(role, "/admin/new-channel", channels::new)
+        .post(role, "/admin/new-channel", channels::create)
+        .get(role, "/admin/channels/{name}/edit", channels::edit)
+        .post(role, "/admin/channels/{name}/edit", channels::update)
+        .get(role, "/admin/audit", audit::list)
+}
 
 /// All routes below `/admin`.
-pub(crate) fn router(api: &Api) -> Router<Api> {
-    Router::new()
-        .merge(of_role(api, Role::Viewer, VIEWER))
-        .merge(of_role(api, Role::Editor, EDITOR))
-        .merge(of_role(api, Role::Admin, ADMIN))
-        .route("/admin/sign-in", get(sign_in::show).post(sign_in::sign_in))
-        .route("/admin/oidc/start", get(oidc::start))
-        .route("/admin/oidc/callback", get(oidc::callback))
-        .route("/admin/assets/{name}", get(shell::asset))
-        .route("/admin/{*rest}", get(shell::missing))
-        .layer(from_fn(guard::protect))
+pub(crate) fn routes(api: &Api) -> Routes {
+    let everyone = Audience::Everyone;
+    Routes::new(api)
+        .merge(of_viewers(api))
+        .merge(of_editors(api))
+        .merge(of_admins(api))
+        .get(everyone, "/admin/sign-in", sign_in::show)
+        .post(everyone, "/admin/sign-in", sign_in::sign_in)
+        .get(everyone, "/admin/oidc/start", oidc::start)
+        .get(everyone, "/admin/oidc/callback", oidc::callback)
+        .get(everyone, "/admin/assets/{name}", shell::asset)
+        .get(everyone, "/admin/{*rest}", shell::missing)
+        .layer(guard::protect)
 }

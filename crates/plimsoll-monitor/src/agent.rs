@@ -31,8 +31,8 @@ use crate::config::{MonitorPlan, What, of_agent};
 use crate::engine::running::{self, Finished};
 use crate::probe::ProbeContext;
 use crate::schedule::{Gates, Pass, Scheduler};
-use crate::store::MonitorId;
 use crate::store::timestamp::Timestamp;
+use crate::store::{MonitorId, private};
 
 pub use crate::agent::link::{Centre, CentreError, Link, LinkFuture, Reply};
 
@@ -442,19 +442,9 @@ impl Agent {
 
 /// Writes a file that only its owner may read, in one step.
 fn keep_private(path: &std::path::Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
+    private::write(&beside, text.as_bytes())?.sync_all()?;
     std::fs::rename(&beside, path)
 }

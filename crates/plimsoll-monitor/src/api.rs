@@ -16,7 +16,11 @@ mod tokens;
 
 mod openapi;
 
-mod access;
+pub(crate) mod access;
+
+pub(crate) mod routes;
+
+mod passwords;
 
 mod monitors;
 
@@ -46,17 +50,22 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{any, delete, get, patch, post, put};
+use http::Method;
 use plimsoll_wire::SystemClock;
 
-use crate::admin::{self, SignInLimits};
+use crate::admin;
+use crate::api::access::Audience;
+use crate::api::routes::Routes;
 use crate::engine::Handle;
+use crate::limits::Attempts;
 use crate::oidc::Providers;
 use crate::page::{self, Pages, Sessions};
+use crate::store::Scope;
 
-pub(crate) use crate::api::access::address_of;
+pub(crate) use crate::api::access::{address_of, client_of};
 pub(crate) use crate::api::answer::{ApiError, method_not_allowed, not_found};
 pub(crate) use crate::api::monitors::{budget_left, measured};
+pub(crate) use crate::api::passwords::{Attempt, attempt};
 pub(crate) use crate::api::tokens::{add as add_token, is_name, revoke as revoke_token};
 pub(crate) use crate::api::write::encoded;
 
@@ -67,109 +76,175 @@ pub(crate) struct Api {
     pub(crate) clock: SystemClock,
     pub(crate) pages: Arc<Pages>,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) sign_ins: Arc<SignInLimits>,
+    pub(crate) attempts: Arc<Attempts>,
     pub(crate) providers: Arc<Providers>,
+}
+
+impl Api {
+    fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            clock: SystemClock,
+            pages: Arc::default(),
+            sessions: Arc::default(),
+            attempts: Arc::default(),
+            providers: Arc::default(),
+        }
+    }
 }
 
 /// All routes.
 pub fn router(handle: Handle) -> Router {
-    let api = Api {
-        handle,
-        clock: SystemClock,
-        pages: Arc::default(),
-        sessions: Arc::default(),
-        sign_ins: Arc::default(),
-        providers: Arc::default(),
-    };
-    let gatus = "/api/v1/endpoints";
-    let one = |rest: &str| format!("{gatus}/{{key}}/{rest}");
-    let monitor = |rest: &str| format!("/api/v1/monitors/{{key}}{rest}");
-    let reading = Router::new()
-        .route("/api/v1/monitors", get(monitors::list))
-        .route(&monitor(""), get(monitors::one))
-        .route(&monitor("/results"), get(monitors::results))
-        .route(&monitor("/uptime"), get(monitors::uptime))
-        .route(&monitor("/latency"), get(monitors::latency))
-        .route("/api/v1/incidents", get(incidents::list))
-        .route("/api/v1/incidents/{id}", get(incidents::one))
-        .route("/api/v1/notices", get(notices::list))
-        .route("/api/v1/regions", get(agent::regions))
-        .route("/api/v1/on-call", get(oncall::list))
-        .route("/api/v1/declared-incidents", get(declared::list))
-        .route("/api/v1/declared-incidents/{id}", get(declared::one))
-        .route_layer(from_fn_with_state(api.clone(), access::reading));
-    let writing = Router::new()
-        .route("/api/v1/monitors", post(write::create))
-        .route("/api/v1/monitors/bulk", post(write::bulk))
-        .route("/api/v1/monitors/export", get(write::export))
-        .route(
-            &monitor(""),
-            put(write::replace)
-                .patch(write::patch)
-                .delete(write::remove),
-        )
-        .route("/api/v1/declared-incidents", post(declared::declare))
-        .route("/api/v1/declared-incidents/{id}", patch(declared::edit))
-        .route(&monitor("/check-now"), post(actions::check_now))
-        .route(&monitor("/pause"), post(actions::pause))
-        .route(&monitor("/resume"), post(actions::resume))
-        .route(&monitor("/acknowledge"), post(actions::acknowledge))
-        .route(&monitor("/resolve"), post(actions::resolve))
-        .route(&monitor("/status"), post(actions::status))
-        .route("/probe", get(probe::probe))
-        .route_layer(from_fn_with_state(api.clone(), access::writing));
-    let managing = Router::new()
-        .route("/api/v1/tokens", get(tokens::list).post(tokens::create))
-        .route("/api/v1/tokens/{id}", delete(tokens::remove))
-        .route("/api/v1/audit", get(tokens::audit))
-        .route("/api/v1/subscribers", get(subscribers::list))
-        .route("/api/v1/subscribers/{id}", delete(subscribers::remove))
-        .route_layer(from_fn_with_state(api.clone(), access::managing));
-    let agents = Router::new()
-        .route("/api/v1/agent/work", get(agent::fetch))
-        .route("/api/v1/agent/results", post(agent::report))
-        .route_layer(from_fn_with_state(api.clone(), access::agent));
-    Router::new()
-        .merge(agents)
-        .merge(reading)
-        .merge(writing)
-        .merge(managing)
-        .merge(admin::router(&api))
-        .route("/api/v1/openapi.json", get(openapi::document))
-        .route("/on-call/{file}", get(oncall::calendar))
-        .route("/health", get(gatus::health))
-        .route("/metrics", get(metrics::metrics))
-        .route(&monitor("/badge.svg"), get(monitors::badge))
-        .route("/ping/{token}", get(ping::success).post(ping::success))
-        .route(
-            "/ping/{token}/{signal}",
-            get(ping::signal).post(ping::signal),
-        )
-        .route("/api/v1/config", get(gatus::config))
-        .route("/api/v1/suites/statuses", get(gatus::suites))
-        .route(&format!("{gatus}/statuses"), get(gatus::statuses))
-        .route(&one("statuses"), get(gatus::one))
-        .route(&one("external"), post(gatus::external))
-        .route(&one("health/badge.svg"), get(gatus::health_badge))
-        .route(&one("health/badge.shields"), get(gatus::health_shields))
-        .route(&one("uptimes/{duration}"), get(gatus::uptime))
-        .route(
-            &one("uptimes/{duration}/badge.svg"),
-            get(gatus::uptime_badge),
-        )
-        .route(&one("response-times/{duration}"), get(gatus::response_time))
-        .route(
-            &one("response-times/{duration}/badge.svg"),
-            get(gatus::response_time_badge),
-        )
-        .route(
-            &one("response-times/{duration}/history"),
-            get(gatus::history),
-        )
-        .route("/status/{slug}", any(page::at_slug))
-        .route("/status/{slug}/{*rest}", any(page::at_slug))
-        .route("/status/{slug}/", any(page::at_slug))
+    let api = Api::new(handle);
+    routes(&api)
+        .into_router()
         .fallback(page::at_root)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(api.clone(), access::locate))
         .with_state(api)
+}
+
+/// All routes but those of pages at the root of a host.
+fn routes(api: &Api) -> Routes {
+    Routes::new(api)
+        .merge(reading(api))
+        .merge(writing(api))
+        .merge(managing(api))
+        .merge(of_agents(api))
+        .merge(of_gatus(api))
+        .merge(public(api))
+        .merge(admin::routes(api))
+        .merge(of_pages(api))
+}
+
+fn of_monitor(rest: &str) -> String {
+    format!("/api/v1/monitors/{{key}}{rest}")
+}
+
+fn reading(api: &Api) -> Routes {
+    let reader = Audience::Reader;
+    Routes::new(api)
+        .get(reader, "/api/v1/monitors", monitors::list)
+        .get(reader, &of_monitor(""), monitors::one)
+        .get(reader, &of_monitor("/results"), monitors::results)
+        .get(reader, &of_monitor("/uptime"), monitors::uptime)
+        .get(reader, &of_monitor("/latency"), monitors::latency)
+        .get(reader, "/api/v1/incidents", incidents::list)
+        .get(reader, "/api/v1/incidents/{id}", incidents::one)
+        .get(reader, "/api/v1/notices", notices::list)
+        .get(reader, "/api/v1/regions", agent::regions)
+        .get(reader, "/api/v1/on-call", oncall::list)
+        .get(reader, "/api/v1/declared-incidents", declared::list)
+        .get(reader, "/api/v1/declared-incidents/{id}", declared::one)
+}
+
+fn writing(api: &Api) -> Routes {
+    let writer = Audience::Scope(Scope::Write);
+    let one = "/api/v1/declared-incidents/{id}";
+    Routes::new(api)
+        .post(writer, "/api/v1/monitors", write::create)
+        .post(writer, "/api/v1/monitors/bulk", write::bulk)
+        .get(writer, "/api/v1/monitors/export", write::export)
+        .on(Method::PUT, writer, &of_monitor(""), write::replace)
+        .on(Method::PATCH, writer, &of_monitor(""), write::patch)
+        .on(Method::DELETE, writer, &of_monitor(""), write::remove)
+        .post(writer, "/api/v1/declared-incidents", declared::declare)
+        .on(Method::PATCH, writer, one, declared::edit)
+        .post(writer, &of_monitor("/check-now"), actions::check_now)
+        .post(writer, &of_monitor("/pause"), actions::pause)
+        .post(writer, &of_monitor("/resume"), actions::resume)
+        .post(writer, &of_monitor("/acknowledge"), actions::acknowledge)
+        .post(writer, &of_monitor("/resolve"), actions::resolve)
+        .post(writer, &of_monitor("/status"), actions::status)
+        .get(writer, "/probe", probe::probe)
+}
+
+fn managing(api: &Api) -> Routes {
+    let manager = Audience::Scope(Scope::Admin);
+    let (token, subscriber) = ("/api/v1/tokens/{id}", "/api/v1/subscribers/{id}");
+    Routes::new(api)
+        .get(manager, "/api/v1/tokens", tokens::list)
+        .post(manager, "/api/v1/tokens", tokens::create)
+        .on(Method::DELETE, manager, token, tokens::remove)
+        .get(manager, "/api/v1/audit", tokens::audit)
+        .get(manager, "/api/v1/subscribers", subscribers::list)
+        .on(Method::DELETE, manager, subscriber, subscribers::remove)
+}
+
+fn of_agents(api: &Api) -> Routes {
+    Routes::new(api)
+        .get(Audience::Agent, "/api/v1/agent/work", agent::fetch)
+        .post(Audience::Agent, "/api/v1/agent/results", agent::report)
+}
+
+fn of_gatus(api: &Api) -> Routes {
+    let (user, public) = (Audience::GatusUser, Audience::GatusPublic);
+    let (badge, secret) = (Audience::Everyone, Audience::OwnSecret);
+    let all = "/api/v1/endpoints";
+    let one = |rest: &str| format!("{all}/{{key}}/{rest}");
+    Routes::new(api)
+        .get(user, &format!("{all}/statuses"), gatus::statuses)
+        .get(user, &one("statuses"), gatus::one)
+        .get(public, &one("uptimes/{duration}"), gatus::uptime)
+        .get(
+            public,
+            &one("response-times/{duration}"),
+            gatus::response_time,
+        )
+        .get(
+            public,
+            &one("response-times/{duration}/history"),
+            gatus::history,
+        )
+        .post(secret, &one("external"), gatus::external)
+        .get(badge, &one("health/badge.svg"), gatus::health_badge)
+        .get(badge, &one("health/badge.shields"), gatus::health_shields)
+        .get(
+            badge,
+            &one("uptimes/{duration}/badge.svg"),
+            gatus::uptime_badge,
+        )
+        .get(
+            badge,
+            &one("response-times/{duration}/badge.svg"),
+            gatus::response_time_badge,
+        )
+}
+
+fn public(api: &Api) -> Routes {
+    let (everyone, secret) = (Audience::Everyone, Audience::OwnSecret);
+    let signal = "/ping/{token}/{signal}";
+    Routes::new(api)
+        .get(everyone, "/api/v1/openapi.json", openapi::document)
+        .get(everyone, "/api/v1/config", gatus::config)
+        .get(everyone, "/api/v1/suites/statuses", gatus::suites)
+        .get(everyone, "/health", gatus::health)
+        .get(everyone, "/metrics", metrics::metrics)
+        .get(everyone, &of_monitor("/badge.svg"), monitors::badge)
+        .get(secret, "/on-call/{file}", oncall::calendar)
+        .get(secret, "/ping/{token}", ping::success)
+        .post(secret, "/ping/{token}", ping::success)
+        .get(secret, signal, ping::signal)
+        .post(secret, signal, ping::signal)
+}
+
+fn of_pages(api: &Api) -> Routes {
+    let mut routes = Routes::new(api);
+    for path in [
+        "/status/{slug}",
+        "/status/{slug}/{*rest}",
+        "/status/{slug}/",
+    ] {
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+            Method::OPTIONS,
+        ] {
+            routes = routes.on(method, Audience::Page, path, page::at_slug);
+        }
+    }
+    routes
 }

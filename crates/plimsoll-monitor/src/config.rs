@@ -111,3 +111,6 @@ pub fn load_with(
     plan.files = vec![path.to_owned()];
     Ok(plan)
 }
+
+#[cfg(test)]
+mod filter_tests;

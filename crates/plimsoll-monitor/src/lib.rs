@@ -16,6 +16,8 @@ mod random;
 
 mod limits;
 
+mod cookies;
+
 pub mod config;
 
 pub mod gatus;

@@ -1,10 +1,14 @@
 //! How often something may be done by one source. Pure: the time is an argument.
 
+mod attempts;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::store::timestamp::Timestamp;
+
+pub(crate) use crate::limits::attempts::{Account, Attempts};
 
 /// Names that are counted; the oldest is forgotten for another one.
 pub(crate) const MOST: usize = 10_000;
@@ -21,6 +25,18 @@ pub(crate) fn source(address: IpAddr) -> String {
             format!("{a:x}:{b:x}:{c:x}:{d:x}")
         }
     }
+}
+
+/// How long to wait if one more would be above the limit; counts nothing.
+pub(crate) fn wait(
+    counts: &Counts,
+    name: &str,
+    (most, window): (u32, Duration),
+    now: Timestamp,
+) -> Option<Duration> {
+    let (since, count) = counts.get(name)?;
+    let is_over = now < *since || now.since(*since) >= window;
+    (!is_over && *count >= most).then(|| window.saturating_sub(now.since(*since)))
 }
 
 /// Counts one more; how long to wait if that is above the limit.

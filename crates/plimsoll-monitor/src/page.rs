@@ -30,7 +30,7 @@ pub(crate) mod share;
 
 mod routes;
 
-pub use crate::page::config::{Guard, Logo, PageComponent, PageGroup, PagePlan};
+pub use crate::page::config::{Guard, Logo, PageComponent, PageGroup, PagePassword, PagePlan};
 pub use crate::page::language::Language;
 
 pub(crate) use crate::page::cache::Pages;

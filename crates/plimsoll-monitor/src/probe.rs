@@ -35,9 +35,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_client::AddressFilter;
+
 use crate::probe::reading::Reading;
 
-pub use crate::probe::context::{ProbeContext, Reach, ReachOptions, TcpTarget};
+pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
 pub use crate::probe::dns::{DnsProbe, DnsRecord};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
 pub use crate::probe::grpc::GrpcProbe;
@@ -64,8 +66,9 @@ pub struct SuppliedKind {
     pub compile: CompileFile,
 }
 
-/// Makes the probe of a file with the timeout of its checks; fails with what is wrong with the file.
-pub type CompileFile = fn(&Path, Duration) -> Result<Arc<dyn Probe>, String>;
+/// Makes the probe of a file with the timeout of its checks and the filter of all its connections; fails with what is wrong
+/// with the file.
+pub type CompileFile = fn(&Path, Duration, Option<AddressFilter>) -> Result<Arc<dyn Probe>, String>;
 
 /// The kinds that the program supplies besides those of this crate.
 pub type SuppliedKinds = &'static [SuppliedKind];

@@ -22,6 +22,8 @@ mod sketch;
 
 mod vault;
 
+pub(crate) mod private;
+
 mod sqlite;
 
 mod server;

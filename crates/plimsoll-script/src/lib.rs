@@ -15,7 +15,7 @@
 // The engine's stack limit, its memory, its bytecode reader and the pointer to a coroutine's yielder have no safe interface.
 #![expect(
     unsafe_code,
-    reason = "a few calls, each with its reason beside it, in fiber.rs, globals.rs, memory.rs, program.rs and vm.rs"
+    reason = "a few calls, each with its reason beside it, in fiber.rs, globals.rs, memory.rs, timed_memory.rs, program.rs and vm.rs"
 )]
 
 mod limits;
@@ -31,6 +31,8 @@ mod program;
 mod vm;
 
 mod memory;
+
+mod timed_memory;
 
 mod stack;
 

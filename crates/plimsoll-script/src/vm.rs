@@ -19,6 +19,7 @@ use crate::globals::{AddedGlobals, Globals};
 use crate::limits::Limits;
 use crate::program::Program;
 use crate::stack::Stacks;
+use crate::timed_memory::TimedMemory;
 
 /// A runtime that loads programs and runs one fiber at a time. Stays on its thread.
 ///
@@ -86,12 +87,14 @@ impl<H: Host> Vm<H> {
     ) -> Result<Self, ScriptError> {
         let failed =
             |error: rquickjs::Error| ScriptError::new(ErrorKind::Engine(error.to_string()));
-        let runtime = Runtime::new_with_alloc(stacks.memory()).map_err(failed)?;
+        let waiter = Waiter::new(clock);
+        let watching = waiter.clone();
+        let memory = TimedMemory::new(stacks.memory(), move || watching.must_end().is_some());
+        let runtime = Runtime::new_with_alloc(memory).map_err(failed)?;
         runtime.set_memory_limit(limits.memory);
         // The stack of a fiber is the limit, whatever is configured.
         let most = stacks.bytes().saturating_sub(Limits::HEADROOM);
         runtime.set_max_stack_size(limits.stack.min(most));
-        let waiter = Waiter::new(clock);
         let looking = waiter.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || looking.must_end().is_some())));
         let tracking = waiter.clone();

@@ -60,6 +60,7 @@ pub use crate::config::action::{
     SectionContext, SectionKind,
 };
 pub use crate::config::address::{network, networks};
+pub use crate::config::listen::trusted_proxies;
 pub use crate::config::log::{LogPlan, LogTarget};
 pub use crate::config::retry_key::retry_key;
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};

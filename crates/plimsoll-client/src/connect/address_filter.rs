@@ -25,6 +25,12 @@ impl AddressFilter {
         Self::new(|address| is_public(address.ip()))
     }
 
+    /// Allows the addresses that both filters allow.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self::new(move |address| self.allows(address) && other.allows(address))
+    }
+
     /// Whether a connection may be opened to `address`.
     pub fn allows(&self, address: SocketAddr) -> bool {
         (self.0)(address)

@@ -23,7 +23,7 @@ use crate::http3::QuicConfig;
 pub struct ConnectOptions {
     /// Addresses in place of name lookups (`--resolve`).
     pub overrides: Overrides,
-    /// The name servers to ask; empty means the system's.
+    /// The name servers to ask; empty means the system's. `address_filter` must allow each of them.
     pub name_servers: Vec<SocketAddr>,
     /// Lifetime of cached name server answers, whatever their TTL; absent keeps them for their TTL.
     pub address_ttl: Option<Duration>,
@@ -99,6 +99,11 @@ impl ConnectPlan {
                 proxy: proxy.to_string(),
             });
         }
+        if let Some(filter) = &options.address_filter
+            && let Some(address) = options.name_servers.iter().find(|it| !filter.allows(**it))
+        {
+            return Err(ConnectPlanError::NameServer { address: *address });
+        }
         let server_name = options.server_name.as_deref().map(server_name);
         Ok(Self {
             server_name: server_name.transpose()?,
@@ -168,6 +173,12 @@ pub enum ConnectPlanError {
     ServerName {
         /// As it was given.
         name: String,
+    },
+    /// A name server that the address filter does not allow.
+    #[error("the name server {address} is not allowed")]
+    NameServer {
+        /// Its address.
+        address: SocketAddr,
     },
     /// A proxy over TLS without TLS settings for proxies.
     #[error("the proxy {proxy} needs TLS settings for proxies")]

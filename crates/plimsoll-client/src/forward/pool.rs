@@ -7,6 +7,7 @@ mod places;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -151,6 +152,11 @@ impl Pool {
     /// Waits for a connection to `endpoint`.
     pub async fn acquire(&self, endpoint: &Endpoint) -> Result<Lease, ConnectFailure> {
         self.destination(endpoint).acquire().await
+    }
+
+    /// The addresses of an endpoint that may be connected to ([`Connector::addresses`]).
+    pub async fn addresses(&self, endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
+        self.core.connector.addresses(endpoint).await
     }
 
     /// Closes every HTTP/3 connection, with the exchanges on it ([`Connector::close_http3`]).

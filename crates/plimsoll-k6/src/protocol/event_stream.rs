@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Exchange, Head, Lease};
-use plimsoll_model::{Clock as _, Phase};
+use plimsoll_model::{Clock as _, Phase, masked_urls};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::{Decoder, Event, EventSink, Limits, is_event_stream};
 use tokio::time::sleep_until;
@@ -121,7 +121,8 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest) -> OpenedSt
         Ok(stream) => stream,
         Err((_, error)) => {
             if !request.throws {
-                user.warn(&format!("Request Failed: {:?}: {error}", request.address));
+                let text = format!("Request Failed: {:?}: {error}", request.address);
+                user.warn(&masked_urls(&text));
             }
             return failed(0, Vec::new(), error);
         }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::forward::{Pool, PoolOptions, Speaks};
-use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, QuicConfig, QuicOptions};
+use plimsoll_client::{
+    AddressFilter, ConnectOptions, ConnectPlan, Connector, QuicConfig, QuicOptions,
+};
 use plimsoll_load::scenario::{ExchangeRecorder, Sinks};
 use plimsoll_model::Secret;
 use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
@@ -84,6 +86,8 @@ impl Plans {
         if addresses.is_empty() {
             addresses.push(None);
         }
+        let filters = [options.network.filter(), invocation.address_filter.clone()];
+        let filter = filters.into_iter().flatten().reduce(AddressFilter::and);
         let sources = addresses.into_iter().map(|source| {
             let made = |tls: &Arc<ClientConfig>| ConnectOptions {
                 tls: Some(Arc::clone(tls)),
@@ -91,7 +95,7 @@ impl Plans {
                 timeout: Some(Duration::from_secs(30)),
                 family: options.network.family,
                 address_ttl: Some(options.network.address_ttl),
-                address_filter: options.network.filter(),
+                address_filter: filter.clone(),
                 source,
                 ..ConnectOptions::default()
             };

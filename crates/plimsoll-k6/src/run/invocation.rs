@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 
-use plimsoll_client::ProxyRules;
 use plimsoll_client::forward::Speaks;
+use plimsoll_client::{AddressFilter, ProxyRules};
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::RecordedRun;
 use plimsoll_load::target::Target;
@@ -43,6 +43,8 @@ pub struct Invocation<'a> {
     pub workers: usize,
     /// The proxies.
     pub proxies: ProxyRules,
+    /// Which addresses may be connected to, besides what the script itself blocks; absent for all.
+    pub address_filter: Option<AddressFilter>,
     /// Secrets of TLS sessions are appended to this file.
     pub key_log: Option<PathBuf>,
     /// The version of HTTP that requests of `k6/http` are sent over; WebSockets and gRPC have their own.
@@ -79,6 +81,7 @@ impl<'a> Invocation<'a> {
             exact_trends: false,
             workers: 1,
             proxies: ProxyRules::none(),
+            address_filter: None,
             key_log: None,
             speaks: Speaks::Negotiated,
             secrets: Secrets::default(),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plimsoll_client::ProxyRules;
+use plimsoll_client::{AddressFilter, ProxyRules};
 use plimsoll_model::Clock as _;
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -48,7 +48,7 @@ pub const LINES: usize = 100;
 pub fn run_once(
     script: Script,
     environment: Vec<(String, String)>,
-    proxies: ProxyRules,
+    (proxies, address_filter): (ProxyRules, Option<AddressFilter>),
     timeout: Duration,
 ) -> OnceVerdict {
     let began = SystemClock.now();
@@ -75,6 +75,7 @@ pub fn run_once(
         environment,
         summary_mode: SummaryMode::Disabled,
         proxies,
+        address_filter,
         ..Invocation::new(script, lines, &is_over)
     });
     let (lines, exceptions) =

@@ -172,6 +172,22 @@ fn failures_are_responses_with_codes_unless_scripts_want_them_thrown() {
 }
 
 #[test]
+fn warnings_show_no_credentials_of_urls() {
+    let refused = plimsoll_testkit::refused_address();
+    let text = format!(
+        "import http from 'k6/http';
+         export default () => {{ http.get('http://me:hunter2@{refused}/a?api_key=hunter3&b=1') }}"
+    );
+    let log = run_script(&text, "").log.join("\n");
+    assert!(log.contains("Request Failed: GET"), "{log}");
+    assert!(
+        !log.contains("hunter2") && !log.contains("hunter3"),
+        "{log}"
+    );
+    assert!(log.contains("&b=1"), "{log}");
+}
+
+#[test]
 fn batches_run_at_once_and_keep_their_shape() {
     let server = Server::start();
     let ran = run_script(

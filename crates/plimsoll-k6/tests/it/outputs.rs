@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_client::ProxyRules;
+use plimsoll_client::{AddressFilter, ProxyRules};
 use plimsoll_k6::{
     CsvTime, Invocation, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode, run, run_once,
 };
@@ -161,7 +161,7 @@ fn a_script_that_runs_once_passes_or_says_why_not() {
         let verdict = run_once(
             script(&text),
             Vec::new(),
-            ProxyRules::none(),
+            (ProxyRules::none(), None),
             Duration::from_secs(5),
         );
         assert_eq!(verdict.checks, checks, "{verdict:?}");
@@ -188,9 +188,22 @@ fn a_script_that_runs_once_passes_or_says_why_not() {
     let verdict = run_once(
         script(text),
         Vec::new(),
-        ProxyRules::none(),
+        (ProxyRules::none(), None),
         Duration::from_millis(300),
     );
     assert_eq!(verdict.failures, ["took longer than 300ms"]);
+    assert_eq!(server.requests().len(), before);
+    // An address that may not be connected to.
+    let text = format!(
+        "import http from 'k6/http'; export default () => {{ http.get('{}/json', {{ throw: true }}) }}",
+        server.url()
+    );
+    let verdict = run_once(
+        script(&text),
+        Vec::new(),
+        (ProxyRules::none(), Some(AddressFilter::public())),
+        Duration::from_secs(5),
+    );
+    assert!(!verdict.is_passed(), "{verdict:?}");
     assert_eq!(server.requests().len(), before);
 }

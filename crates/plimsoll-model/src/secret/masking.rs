@@ -53,6 +53,9 @@ const CREDENTIAL_FLAGS: [&str; 14] = [
 /// else, so only an argument with a colon counts.
 const SHORT_CREDENTIAL_FLAGS: [&str; 4] = ["-a", "-u", "-U", "-A"];
 
+/// Parts of names that are secret in header fields alone: in other places they are ordinary words.
+const SECRET_FIELD_PARTS: [&str; 3] = ["auth", "key", "session"];
+
 /// Whether a header field, query parameter, form field, JSON key or variable called `name` holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let plain: String = name
@@ -61,6 +64,12 @@ pub fn is_secret_name(name: &str) -> bool {
         .flat_map(char::to_lowercase)
         .collect();
     SECRET_PARTS.iter().any(|part| plain.contains(part)) || SECRET_NAMES.contains(&plain.as_str())
+}
+
+/// Whether a header field called `name` holds a secret: what is masked where it is shown, and not sent to another origin.
+pub fn is_secret_field(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    is_secret_name(name) || SECRET_FIELD_PARTS.iter().any(|part| lower.contains(part))
 }
 
 /// The arguments of a program with [`MASK`] in place of secrets.
@@ -93,33 +102,126 @@ pub fn masked_command_line(line: &str) -> String {
 
 /// Any text with [`MASK`] in place of secrets: a URL, a header, a form, JSON, TOML, a message.
 pub fn masked_text(text: &str) -> Cow<'_, str> {
+    masked_with(text, MASK)
+}
+
+/// The same with another mask.
+pub fn masked_with<'t>(text: &'t str, mask: &str) -> Cow<'t, str> {
     let mut masked = String::new();
-    let mut quotes = OpenQuotes::default();
     let mut copied = 0;
-    let mut at = 0;
-    while let Some(separator) = text
-        .get(at..)
-        .and_then(|rest| rest.find([':', '=']))
-        .map(|offset| at + offset)
-    {
-        at = separator + 1;
-        quotes.read_to(text, separator);
-        let secret = user_information(text, separator)
-            .or_else(|| value_of_secret(text, separator, &quotes.open));
-        let Some((start, end)) = secret else { continue };
-        if start < copied || start == end {
-            continue;
-        }
+    for Secret { start, end, .. } in secrets(text) {
         masked.push_str(text.get(copied..start).unwrap_or_default());
-        masked.push_str(MASK);
+        masked.push_str(mask);
         copied = end;
-        at = at.max(end);
     }
     if copied == 0 {
         return Cow::Borrowed(text);
     }
     masked.push_str(text.get(copied..).unwrap_or_default());
     Cow::Owned(masked)
+}
+
+/// A message with [`MASK`] in place of secrets in its URLs; all other text stays.
+pub fn masked_urls(message: &str) -> Cow<'_, str> {
+    let ends = |it: char| {
+        it.is_whitespace() || matches!(it, '"' | '\'' | '`' | '<' | '>' | '\\') || it.is_control()
+    };
+    let mut masked = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = message.get(at..).and_then(|rest| rest.find("://")) {
+        let begin = at + found;
+        let rest = message.get(begin..).unwrap_or_default();
+        let end = begin + rest.find(ends).unwrap_or(rest.len());
+        let url = message.get(begin..end).unwrap_or_default();
+        if let Cow::Owned(url) = masked_text(url) {
+            masked.push_str(message.get(copied..begin).unwrap_or_default());
+            masked.push_str(&url);
+            copied = end;
+        }
+        at = end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(message);
+    }
+    masked.push_str(message.get(copied..).unwrap_or_default());
+    Cow::Owned(masked)
+}
+
+/// Puts the secrets of `original` in the places of masks in `text`: each in that of the same name, in their order.
+///
+/// Fails with the name of a mask that has no secret in its place; that of the user information of a URL is empty.
+pub fn unmasked<'t>(text: &'t str, mask: &str, original: &str) -> Result<Cow<'t, str>, String> {
+    let name_of = |text: &str, secret: &Secret| {
+        let (start, end) = secret.name;
+        text.get(start..end).unwrap_or_default().to_owned()
+    };
+    let mut known: Vec<_> = secrets(original)
+        .map(|secret| {
+            let value = original.get(secret.start..secret.end).unwrap_or_default();
+            Some((name_of(original, &secret), value))
+        })
+        .collect();
+    let mut whole = String::new();
+    let mut copied = 0;
+    for secret in secrets(text) {
+        let (start, end) = (secret.start, secret.end);
+        let name = name_of(text, &secret);
+        let mut same = known
+            .iter_mut()
+            .filter(|one| one.as_ref().is_some_and(|(known, _)| *known == name));
+        let found = same.next().and_then(Option::take);
+        if text.get(start..end) != Some(mask) {
+            continue;
+        }
+        let Some((_, value)) = found else {
+            return Err(name);
+        };
+        whole.push_str(text.get(copied..start).unwrap_or_default());
+        whole.push_str(value);
+        copied = end;
+    }
+    let rest = text.get(copied..).unwrap_or_default();
+    // A mask that stands where no secret is recognised would otherwise become a value.
+    if rest.contains(mask) {
+        return Err(String::new());
+    }
+    if copied == 0 {
+        return Ok(Cow::Borrowed(text));
+    }
+    whole.push_str(rest);
+    Ok(Cow::Owned(whole))
+}
+
+/// Where a secret stands in a text, in bytes.
+struct Secret {
+    start: usize,
+    end: usize,
+    /// Of the name that marks it; empty for the user information of a URL.
+    name: (usize, usize),
+}
+
+/// The secrets of a text, in order.
+fn secrets(text: &str) -> impl Iterator<Item = Secret> {
+    let mut quotes = OpenQuotes::default();
+    let (mut at, mut last) = (0, 0);
+    std::iter::from_fn(move || {
+        loop {
+            let rest = text.get(at..)?;
+            let separator = at + rest.find([':', '='])?;
+            at = separator + 1;
+            quotes.read_to(text, separator);
+            let secret = user_information(text, separator)
+                .or_else(|| value_of_secret(text, separator, &quotes.open));
+            let Some(secret) = secret else { continue };
+            if secret.start < last || secret.start == secret.end {
+                continue;
+            }
+            last = secret.end;
+            at = at.max(secret.end);
+            return Some(secret);
+        }
+    })
 }
 
 /// One word of a command line, which may be quoted.
@@ -191,7 +293,7 @@ fn masked_value(value: &str) -> Cow<'_, str> {
 }
 
 /// The user information of a URL whose `://` begins at `separator`, without its `@`.
-fn user_information(text: &str, separator: usize) -> Option<(usize, usize)> {
+fn user_information(text: &str, separator: usize) -> Option<Secret> {
     let authority = text.get(separator..)?.strip_prefix("://")?;
     let end = authority
         .find(|it: char| {
@@ -199,13 +301,17 @@ fn user_information(text: &str, separator: usize) -> Option<(usize, usize)> {
         })
         .unwrap_or(authority.len());
     let at = authority.get(..end)?.rfind('@')?;
-    Some((separator + 3, separator + 3 + at))
+    Some(Secret {
+        start: separator + 3,
+        end: separator + 3 + at,
+        name: (separator, separator),
+    })
 }
 
 /// The value behind the `:` or `=` at `separator`, if the name before it is secret.
 ///
 /// - `quotes`: those that are open at `separator`.
-fn value_of_secret(text: &str, separator: usize, quotes: &[char]) -> Option<(usize, usize)> {
+fn value_of_secret(text: &str, separator: usize, quotes: &[char]) -> Option<Secret> {
     let before = text.get(..separator)?;
     let trimmed = before.trim_end_matches([' ', '\t']);
     let unquoted = trimmed.strip_suffix(['"', '\'']).unwrap_or(trimmed);
@@ -215,11 +321,16 @@ fn value_of_secret(text: &str, separator: usize, quotes: &[char]) -> Option<(usi
     if name.is_empty() || !is_secret_name(name) {
         return None;
     }
+    let place = (unquoted.len() - length, unquoted.len());
     let after = text.get(separator + 1..)?;
     let value = after.trim_start_matches([' ', '\t']);
     let start = text.len() - value.len();
     let length = if let Some(quote) = value.chars().next().filter(|it| matches!(it, '"' | '\'')) {
-        return Some((start + 1, start + 1 + to_quote(value.get(1..)?, quote)));
+        return Some(Secret {
+            start: start + 1,
+            end: start + 1 + to_quote(value.get(1..)?, quote),
+            name: place,
+        });
     } else if is_quoted || text.as_bytes().get(separator) == Some(&b'=') {
         // Text directly behind a closing bracket belongs to the value: `password=[a]b`.
         let bracketed = if value.starts_with(['{', '[']) {
@@ -245,7 +356,11 @@ fn value_of_secret(text: &str, separator: usize, quotes: &[char]) -> Option<(usi
             .unwrap_or(value.len())
     };
     let value = value.get(..length)?;
-    (!matches!(value, "true" | "false" | "null")).then_some((start, start + length))
+    (!matches!(value, "true" | "false" | "null")).then_some(Secret {
+        start,
+        end: start + length,
+        name: place,
+    })
 }
 
 /// Bytes up to the quote that ends a literal.

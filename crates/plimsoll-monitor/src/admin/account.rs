@@ -4,14 +4,16 @@ use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
+use plimsoll_model::Secret;
 
 use crate::admin::agent::browser;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
-use crate::admin::{oidc, password, recovery, totp};
+use crate::admin::{device, oidc, password, recovery, totp};
 use crate::api::Api;
-use crate::store::{SessionChoice, UserEdit};
+use crate::limits::Account;
+use crate::store::{SessionChoice, User, UserEdit};
 
 /// A session.
 #[derive(Debug)]
@@ -109,17 +111,25 @@ async fn wrong(api: &Api, me: &Me, error: &str) -> Result<Response, Response> {
 
 /// Whether the present password is right; attempts count as those of a sign-in.
 async fn is_known(api: &Api, me: &Me) -> Result<(), String> {
-    let attempt = api
-        .sign_ins
-        .attempt(&me.actor.address, &me.user.name, me.now);
-    if attempt.is_err() {
+    let session = me.session.id.to_string();
+    let account = Account::Known {
+        name: &me.user.name,
+        device: &session,
+    };
+    let attempt = api.attempts.by(me.client, me.now);
+    if attempt
+        .and_then(|()| api.attempts.at(account, me.now))
+        .is_err()
+    {
         return Err("Too many attempts. Try again later.".to_owned());
     }
     let typed = me.form.raw("present").chars().take(password::MOST + 1);
-    if !password::check(Some(&me.user.password), typed.collect()).await {
-        return Err("The present password is wrong.".to_owned());
+    match password::check(Some(&me.user.password), typed.collect()).await {
+        Ok(true) => {}
+        Ok(false) => return Err("The present password is wrong.".to_owned()),
+        Err(failure) => return Err(format!("The password was not checked: {failure}.")),
     }
-    api.sign_ins.succeeded(&me.user.name);
+    api.attempts.succeeded(account);
     Ok(())
 }
 
@@ -145,7 +155,7 @@ pub(super) async fn password(
         Err(error) => return wrong(&api, &me, &error.to_string()).await,
     };
     let edit = UserEdit {
-        password: Some((hash, false)),
+        password: Some((hash.clone(), false)),
         ..UserEdit::default()
     };
     let handle = &api.handle;
@@ -159,7 +169,14 @@ pub(super) async fn password(
         .await
         .map_err(refused)?;
     note(&api, &me, "account.password").await?;
-    Ok(redirect("/admin/account?done=password"))
+    let mut response = redirect("/admin/account?done=password");
+    // What the browser remembers is of the password before.
+    let user = User {
+        password: Secret::new(hash),
+        ..me.user
+    };
+    device::remember(&mut response, &user, me.is_tls);
+    Ok(response)
 }
 
 async fn note(api: &Api, me: &Me, action: &str) -> Result<(), Response> {

@@ -1,7 +1,10 @@
-//! Before every page: the session, the role and the CSRF token. Behind every page: the fields that protect it.
+//! The session, the role and the CSRF token of a request for an admin page. Behind every page: the fields that protect it.
+
+use std::net::IpAddr;
+use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -16,9 +19,9 @@ use plimsoll_server::Scheme;
 
 use crate::admin::form::Form;
 use crate::admin::shell::{message, redirect};
-use crate::api::{Api, address_of};
+use crate::api::{Api, address_of, client_of};
 use crate::config::ApiToken;
-use crate::page::cookie;
+use crate::cookies::Cookie;
 use crate::store::manage::Actor;
 use crate::store::timestamp::Timestamp;
 use crate::store::{Role, Session, User};
@@ -26,20 +29,16 @@ use crate::store::{Role, Session, User};
 /// Bytes of a form: monitors with all their keys, or a postmortem.
 const MOST_FORM: usize = 1024 * 1024;
 
-/// The cookie of a session.
-pub(super) const SESSION: &str = "plimsoll-admin";
+/// The cookie of a session, for as long as that lasts.
+pub(super) const SESSION: Cookie<'static> = Cookie {
+    name: "plimsoll-admin",
+    path: "/admin",
+    age: Duration::from_hours(7 * 24),
+};
 
 /// Style, script and pictures of the pages only; nothing inline (W3C Content Security Policy, level 3).
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// State that the guard needs.
-#[derive(Debug, Clone)]
-pub(super) struct Guarded {
-    pub(super) api: Api,
-    /// The least role that may pass.
-    pub(super) role: Role,
-}
 
 /// The signed-in user of a request.
 #[derive(Debug, Clone)]
@@ -51,6 +50,9 @@ pub(super) struct Me {
     pub(super) actor: Actor,
     /// The typed fields, if the request is a form.
     pub(super) form: Form,
+    /// The address of the client, and whether it came by TLS.
+    pub(super) client: IpAddr,
+    pub(super) is_tls: bool,
     pub(super) now: Timestamp,
 }
 
@@ -61,7 +63,7 @@ impl Me {
 }
 
 /// The token of forms of a cookie: only who has the cookie can compute it.
-pub(super) fn csrf_of(purpose: &str, cookie: &str) -> String {
+pub(crate) fn csrf_of(purpose: &str, cookie: &str) -> String {
     let hash = ApiToken::hash_of(&format!("csrf {purpose} {cookie}"));
     BASE64_URL_SAFE_NO_PAD.encode(hash)
 }
@@ -78,59 +80,60 @@ pub(crate) fn is_tls(fields: &HeaderMap, extensions: &http::Extensions) -> bool 
         || proxied.is_some_and(|scheme| scheme.as_bytes() == b"https")
 }
 
-/// Passes requests of users with the role on.
-pub(super) async fn guard(
-    State(Guarded { api, role }): State<Guarded>,
+/// Admits requests of users with the role.
+pub(crate) async fn admit(
+    api: &Api,
+    role: Role,
     mut request: Request,
-    next: Next,
-) -> Response {
+) -> Result<Request, Response> {
     let now = Timestamp::of(api.clock.wall());
     let is_form = request.method() == Method::POST;
     let path = request.uri().path().to_owned();
-    let cookie = cookie(request.headers(), SESSION).map(str::to_owned);
+    let is_tls = is_tls(request.headers(), request.extensions());
+    let cookie = SESSION.read(request.headers(), is_tls).map(str::to_owned);
     let found = match &cookie {
         None => None,
         Some(cookie) => {
             let hash = ApiToken::hash_of(cookie);
             match api.handle.store.session(api.handle.org, hash, now).await {
                 Ok(found) => found,
-                Err(error) => return unavailable(&error.to_string()),
+                Err(error) => return Err(unavailable(&error.to_string())),
             }
         }
     };
     let (Some((session, user)), Some(cookie)) = (found, cookie) else {
         if is_form {
-            return message(
+            return Err(message(
                 StatusCode::UNAUTHORIZED,
                 "The session is over",
                 "Sign in again, then repeat what you did.",
-            );
+            ));
         }
         let next = path_and_query(&request);
-        return redirect(&format!("/admin/sign-in?{next}"));
+        return Err(redirect(&format!("/admin/sign-in?{next}")));
     };
     let csrf = csrf_of("session", &cookie);
     let mut form = Form::default();
     if is_form {
         let body = std::mem::replace(request.body_mut(), Body::empty());
         let Ok(content) = to_bytes(body, MOST_FORM).await else {
-            return message(
+            return Err(message(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "The form is too long",
                 "A form may have 1 MiB.",
-            );
+            ));
         };
         form = Form::parse(&content);
         if !is_same(form.get("csrf"), &csrf) {
-            return message(
+            return Err(message(
                 StatusCode::FORBIDDEN,
                 "The form is not of this session",
                 "Go back, load the page again and repeat what you did.",
-            );
+            ));
         }
     }
     if user.role < role {
-        return message(
+        return Err(message(
             StatusCode::FORBIDDEN,
             "Your role does not permit this",
             &format!(
@@ -138,25 +141,28 @@ pub(super) async fn guard(
                 role.name(),
                 user.role.name()
             ),
-        );
+        ));
     }
     let is_own = path.starts_with("/admin/account") || path == "/admin/sign-out";
     if user.must_change && !is_own {
-        return redirect("/admin/account?done=must-change");
+        return Err(redirect("/admin/account?done=must-change"));
     }
     let actor = Actor {
         name: user.name.clone(),
         address: address_of(request.extensions()),
     };
+    let client = client_of(request.extensions());
     request.extensions_mut().insert(Me {
         user,
         session,
         csrf,
         actor,
         form,
+        client,
+        is_tls,
         now,
     });
-    next.run(request).await
+    Ok(request)
 }
 
 /// `next=/admin/…`, where the sign-in leads.

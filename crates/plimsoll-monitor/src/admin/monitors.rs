@@ -58,10 +58,7 @@ impl Row {
             name: plan.name.clone(),
             group: plan.group.clone(),
             kind: plan.kind.clone(),
-            target: match &plan.what {
-                What::Probe(probe) => probe.target(),
-                _ => String::new(),
-            },
+            target: plan.what.target().unwrap_or_default(),
             tags: plan.tags.clone(),
             class,
             state,

@@ -22,10 +22,11 @@ use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
 use crate::admin::shell::{message, redirect};
 use crate::admin::sign_in;
-use crate::api::{Api, address_of};
+use crate::api::{Api, address_of, client_of};
 use crate::config::ApiToken;
+use crate::cookies::Cookie;
 use crate::oidc::{Flow, OidcPlan};
-use crate::page::{cookie, parameter};
+use crate::page::parameter;
 use crate::random;
 use crate::store::manage::Actor;
 use crate::store::timestamp::Timestamp;
@@ -33,14 +34,12 @@ use crate::store::{Session, User};
 
 pub(super) use crate::admin::oidc::identity::{Identity, of as identities, unlink as end_links};
 
-/// The cookie of a sign-in under way.
-const COOKIE: &str = "plimsoll-oidc";
-
-/// The path of the cookie.
-const PATH: &str = "/admin/oidc";
-
-/// How long a sign-in at the provider may take.
-const WITHIN: Duration = Duration::from_mins(10);
+/// The cookie of a sign-in under way, for as long as that may take at the provider.
+const COOKIE: Cookie<'static> = Cookie {
+    name: "plimsoll-oidc",
+    path: "/admin/oidc",
+    age: Duration::from_mins(10),
+};
 
 /// Characters of a code.
 const MOST_CODE: usize = 4_096;
@@ -128,7 +127,7 @@ pub(super) async fn start(
         Err(why) => return refusal(&api, &request, why, now).await,
     };
     let is_tls = is_tls(&request.headers, &request.extensions);
-    sign_in::set(&mut response, COOKIE, &value, PATH, WITHIN, is_tls);
+    COOKIE.set(&mut response, &value, is_tls);
     response
 }
 
@@ -138,7 +137,8 @@ async fn session(
     request: &Parts,
     now: Timestamp,
 ) -> Result<Option<(Session, User, String)>, Response> {
-    let Some(value) = cookie(&request.headers, SESSION) else {
+    let is_tls = is_tls(&request.headers, &request.extensions);
+    let Some(value) = SESSION.read(&request.headers, is_tls) else {
         return Ok(None);
     };
     let hash = ApiToken::hash_of(value);
@@ -164,7 +164,7 @@ pub(super) async fn callback(
     };
     // A sign-in is over with its callback, whatever became of it.
     let is_tls = is_tls(&request.headers, &request.extensions);
-    sign_in::set(&mut response, COOKIE, "", PATH, Duration::ZERO, is_tls);
+    COOKIE.set(&mut response, "", is_tls);
     response
 }
 
@@ -181,7 +181,8 @@ async fn finish(
     now: Timestamp,
 ) -> Result<Response, Refusal> {
     let because = |why: &str| Refusal::Because(why.to_owned());
-    let value = cookie(&request.headers, COOKIE);
+    let is_tls = is_tls(&request.headers, &request.extensions);
+    let value = COOKIE.read(&request.headers, is_tls);
     let value = value.ok_or_else(|| {
         because("the sign-in took too long, or the browser keeps no cookies; try again")
     })?;
@@ -201,7 +202,8 @@ async fn finish(
     }
     let address = address_of(&request.extensions);
     // Every callback makes requests to the provider.
-    if api.sign_ins.attempt(&address, &address, now).is_err() {
+    let client = client_of(&request.extensions);
+    if api.attempts.by(client, now).is_err() {
         return Err(because("too many attempts; try again in a minute"));
     }
     let code = given("code").filter(|code| code.len() <= MOST_CODE);
@@ -213,7 +215,6 @@ async fn finish(
         user.await.map_err(|error| error.to_string())
     });
     let claims = claims.await.map_err(Refusal::Because)?;
-    api.sign_ins.succeeded(&address);
     let who = claims.email.clone().unwrap_or(claims.subject.clone());
     let actor = Actor {
         name: who.chars().take(100).collect(),

@@ -7,27 +7,31 @@ use axum::body::to_bytes;
 use axum::extract::{Extension, RawQuery, Request, State};
 use axum::response::Response;
 use http::StatusCode;
-use http::header::{HeaderValue, RETRY_AFTER, SET_COOKIE};
+use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use plimsoll_model::Clock;
 
 use crate::admin::form::Form;
 use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls};
+use crate::admin::password::HashFailure;
 use crate::admin::shell::{html, message, redirect};
-use crate::admin::{password, recovery, totp};
-use crate::api::{Api, address_of};
+use crate::admin::{device, password, recovery, totp};
+use crate::api::{Api, address_of, client_of};
 use crate::config::ApiToken;
-use crate::page::{cookie, parameter};
+use crate::cookies::Cookie;
+use crate::limits::Account;
+use crate::page::parameter;
 use crate::random;
 use crate::store::manage::Actor;
 use crate::store::timestamp::Timestamp;
 use crate::store::{NewSession, SessionChoice, StoreError, User, UserEdit};
 
-/// How long a session lasts.
-const LASTS: Duration = Duration::from_hours(7 * 24);
-
 /// The cookie that ties the form of the sign-in to the browser; it never becomes a session.
-const FORM: &str = "plimsoll-form";
+const FORM: Cookie<'static> = Cookie {
+    name: "plimsoll-form",
+    path: "/admin/sign-in",
+    age: Duration::from_hours(1),
+};
 
 const MOST_FORM: usize = 16 * 1024;
 
@@ -98,32 +102,8 @@ pub(super) async fn fresh(
     };
     let mut response = html(&page, status);
     let is_tls = is_tls(&request.headers, &request.extensions);
-    set(
-        &mut response,
-        FORM,
-        &value,
-        "/admin/sign-in",
-        Duration::from_hours(1),
-        is_tls,
-    );
+    FORM.set(&mut response, &value, is_tls);
     Ok(response)
-}
-
-pub(super) fn set(
-    response: &mut Response,
-    name: &str,
-    value: &str,
-    path: &str,
-    age: Duration,
-    is_tls: bool,
-) {
-    let secure = if is_tls { "; Secure" } else { "" };
-    let age = age.as_secs();
-    let cookie =
-        format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().append(SET_COOKIE, cookie);
-    }
 }
 
 pub(super) async fn sign_in(State(api): State<Api>, request: Request) -> Response {
@@ -132,7 +112,9 @@ pub(super) async fn sign_in(State(api): State<Api>, request: Request) -> Respons
         return message(StatusCode::PAYLOAD_TOO_LARGE, "The form is too long", "");
     };
     let form = Form::parse(&content);
-    let tied = cookie(&request.headers, FORM).map(|value| csrf_of("sign-in", value));
+    let is_tls = is_tls(&request.headers, &request.extensions);
+    let tied = FORM.read(&request.headers, is_tls);
+    let tied = tied.map(|value| csrf_of("sign-in", value));
     if !tied.is_some_and(|expected| is_same(form.get("csrf"), &expected)) {
         return message(
             StatusCode::FORBIDDEN,
@@ -171,6 +153,27 @@ impl Refusal {
             wait: None,
         }
     }
+
+    fn too_many(wait: Duration) -> Self {
+        Self {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            text: format!(
+                "Too many attempts. Try again in {}.",
+                crate::admin::shell::duration(wait + Duration::from_secs(1))
+            ),
+            wait: Some(wait),
+        }
+    }
+}
+
+impl From<HashFailure> for Refusal {
+    fn from(failure: HashFailure) -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            text: format!("The password was not checked: {failure}."),
+            wait: Some(Duration::from_secs(1)),
+        }
+    }
 }
 
 impl From<StoreError> for Refusal {
@@ -185,31 +188,32 @@ impl From<StoreError> for Refusal {
 
 async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Refusal> {
     let now = Timestamp::of(api.clock.wall());
-    let address = address_of(&request.extensions);
     let name = form.get("name");
     let actor = Actor {
         name: name.chars().take(100).collect(),
-        address: address.clone(),
+        address: address_of(&request.extensions),
     };
-    if let Err(wait) = api.sign_ins.attempt(&address, name, now) {
-        return Err(Refusal {
-            status: StatusCode::TOO_MANY_REQUESTS,
-            text: format!(
-                "Too many attempts. Try again in {}.",
-                crate::admin::shell::duration(wait + Duration::from_secs(1))
-            ),
-            wait: Some(wait),
-        });
-    }
+    let client = client_of(&request.extensions);
+    api.attempts.by(client, now).map_err(Refusal::too_many)?;
     let handle = &api.handle;
     let users = handle.store.users(handle.org).await?;
     let user = users.into_iter().find(|user| user.name == name);
+    let device = match &user {
+        Some(user) => device::known(api, request, user, now).await?,
+        None => None,
+    };
+    let account = match (&user, &device) {
+        (None, _) => Account::Missing(name),
+        (Some(_), None) => Account::Member(name),
+        (Some(_), Some(device)) => Account::Known { name, device },
+    };
+    api.attempts.at(account, now).map_err(Refusal::too_many)?;
     let typed: String = form
         .raw("password")
         .chars()
         .take(password::MOST + 1)
         .collect();
-    let is_right = password::check(user.as_ref().map(|user| &user.password), typed).await;
+    let is_right = password::check(user.as_ref().map(|user| &user.password), typed).await?;
     let user = match user.filter(|_| is_right) {
         Some(user) if has_code(api, &user, form.get("code"), now).await? => user,
         _ => {
@@ -219,7 +223,7 @@ async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Re
             return Err(Refusal::wrong());
         }
     };
-    api.sign_ins.succeeded(name);
+    api.attempts.succeeded(account);
     Ok(open(api, request, &user, form.get("next"), None).await?)
 }
 
@@ -248,7 +252,7 @@ pub(super) async fn open(
     let session = NewSession {
         user: user.id,
         hash: ApiToken::hash_of(&value),
-        until: now.plus(LASTS),
+        until: now.plus(SESSION.age),
         address: address.clone(),
         agent: agent.unwrap_or_default(),
     };
@@ -267,7 +271,8 @@ pub(super) async fn open(
     handle.store.record_audit(handle.org, entry, now).await?;
     let mut response = redirect(within(next));
     let is_tls = is_tls(&request.headers, &request.extensions);
-    set(&mut response, SESSION, &value, "/admin", LASTS, is_tls);
+    SESSION.set(&mut response, &value, is_tls);
+    device::remember(&mut response, user, is_tls);
     Ok(response)
 }
 
@@ -305,7 +310,7 @@ pub(super) async fn sign_out(State(api): State<Api>, Extension(me): Extension<Me
         return failed(error.to_string());
     }
     let mut response = redirect("/admin/sign-in");
-    set(&mut response, SESSION, "", "/admin", Duration::ZERO, false);
+    SESSION.set(&mut response, "", me.is_tls);
     response
 }
 

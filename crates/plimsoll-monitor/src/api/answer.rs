@@ -1,11 +1,12 @@
 //! Answers: JSON, text, pictures, and one shape for errors.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use plimsoll_model::document::ConfigProblem;
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ pub(crate) struct ApiError {
     field: Option<Cow<'static, str>>,
     /// All problems of a definition, with their fields.
     problems: Vec<Value>,
+    /// How long a client should wait before it tries again.
+    retry_after: Option<Duration>,
 }
 
 impl ApiError {
@@ -35,6 +38,7 @@ impl ApiError {
             message: format!("there is no such {what}"),
             field: None,
             problems: Vec::new(),
+            retry_after: None,
         }
     }
 
@@ -45,6 +49,7 @@ impl ApiError {
             message: message.into(),
             field: Some(Cow::Borrowed(field)),
             problems: Vec::new(),
+            retry_after: None,
         }
     }
 
@@ -55,6 +60,7 @@ impl ApiError {
             message: why.to_owned(),
             field: None,
             problems: Vec::new(),
+            retry_after: None,
         }
     }
 
@@ -65,6 +71,7 @@ impl ApiError {
             message: why.to_owned(),
             field: None,
             problems: Vec::new(),
+            retry_after: None,
         }
     }
 
@@ -85,13 +92,14 @@ impl ApiError {
         }
     }
 
-    pub(super) fn busy() -> Self {
+    pub(super) fn busy(wait: Duration) -> Self {
         Self {
-            status: StatusCode::SERVICE_UNAVAILABLE,
+            status: StatusCode::TOO_MANY_REQUESTS,
             code: "busy",
-            message: "too many passwords wait to be checked".to_owned(),
+            message: "too many passwords were tried".to_owned(),
             field: None,
             problems: Vec::new(),
+            retry_after: Some(wait),
         }
     }
 
@@ -102,6 +110,7 @@ impl ApiError {
             message: "the credentials are missing or wrong".to_owned(),
             field: None,
             problems: Vec::new(),
+            retry_after: None,
         }
     }
 }
@@ -119,6 +128,7 @@ impl From<StoreError> for ApiError {
             message: error.to_string(),
             field: None,
             problems: Vec::new(),
+            retry_after: None,
         }
     }
 }
@@ -140,6 +150,7 @@ impl From<CommandError> for ApiError {
             message: error.to_string(),
             field: None,
             problems: Vec::new(),
+            retry_after: None,
         }
     }
 }
@@ -179,6 +190,7 @@ impl ApiError {
         Self {
             field: (!field.is_empty()).then_some(Cow::Owned(field)),
             problems: all,
+            retry_after: None,
             ..Self::invalid("body", first)
         }
     }
@@ -203,6 +215,10 @@ impl IntoResponse for ApiError {
         }
         let mut response = json_of(&json!({ "error": error }));
         *response.status_mut() = self.status;
+        if let Some(wait) = self.retry_after {
+            let seconds = HeaderValue::from(wait.as_secs().max(1));
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
         response
     }
 }
@@ -220,6 +236,7 @@ pub(crate) async fn method_not_allowed() -> ApiError {
         message: "the path does not take this method".to_owned(),
         field: None,
         problems: Vec::new(),
+        retry_after: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Routes of Gatus, with its shapes.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::extract::{Path, RawQuery, State};
@@ -10,11 +11,11 @@ use http::{HeaderMap, HeaderValue};
 use plimsoll_model::Clock;
 use serde_json::{Value, json};
 
-use crate::api::Api;
 use crate::api::answer::{Answer, ApiError, json_of, svg, text};
 use crate::api::badge::{self, Badge};
 use crate::api::ping::is_same;
 use crate::api::query::Query;
+use crate::api::{Api, Attempt, attempt};
 use crate::config::{Dialect, GatusSettings, What};
 use crate::detect::status::{Health, Status};
 use crate::engine::{PushedResult, View};
@@ -28,7 +29,8 @@ const PAGE: usize = 50;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-fn settings(api: &Api) -> Option<GatusSettings> {
+/// Those of the file, if it is Gatus's.
+pub(super) fn settings(api: &Api) -> Option<GatusSettings> {
     match api.handle.board.dialect() {
         Some(Dialect::Gatus(settings)) => Some(settings),
         _ => None,
@@ -63,13 +65,8 @@ fn page(query: Option<&str>, most: usize) -> (usize, usize) {
     (page, number("pageSize", PAGE).min(most))
 }
 
-pub(super) async fn statuses(
-    State(api): State<Api>,
-    RawQuery(query): RawQuery,
-    fields: HeaderMap,
-) -> Answer {
+pub(super) async fn statuses(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
     let settings = settings(&api);
-    guard(settings.as_ref(), &fields).await?;
     let most = settings.map_or(100, |settings| settings.most_results);
     let page = page(query.as_deref(), most);
     let mut all = Vec::new();
@@ -83,10 +80,8 @@ pub(super) async fn one(
     State(api): State<Api>,
     Path(key): Path<String>,
     RawQuery(query): RawQuery,
-    fields: HeaderMap,
 ) -> Answer {
     let settings = settings(&api);
-    guard(settings.as_ref(), &fields).await?;
     let (most, most_events) = settings.map_or((100, 50), |it| (it.most_results, it.most_events));
     let page = page(query.as_deref(), most);
     let view = found(&api, &key)?;
@@ -95,16 +90,21 @@ pub(super) async fn one(
     Ok(json_of(&shown))
 }
 
-/// Only these routes need the user of Gatus's `security.basic`, as there.
-async fn guard(settings: Option<&GatusSettings>, fields: &HeaderMap) -> Result<(), ApiError> {
-    let Some(login) = settings.and_then(|settings| settings.basic.as_ref()) else {
+/// Whether a request has the user of Gatus's `security.basic`, if that is set.
+pub(super) async fn check_user(
+    api: &Api,
+    settings: &GatusSettings,
+    fields: &HeaderMap,
+    client: IpAddr,
+) -> Result<(), ApiError> {
+    let Some(login) = &settings.basic else {
         return Ok(());
     };
     let given = fields.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-    match login.auth.admits(given.unwrap_or_default()).await {
-        Some(true) => Ok(()),
-        Some(false) => Err(ApiError::unauthorized()),
-        None => Err(ApiError::busy()),
+    match attempt(api, &login.auth, given, client).await {
+        Attempt::Admitted => Ok(()),
+        Attempt::Wrong => Err(ApiError::unauthorized()),
+        Attempt::TooMany(wait) => Err(ApiError::busy(wait)),
     }
 }
 

@@ -12,7 +12,6 @@ use crate::api::answer::{Answer, ApiError, json_of, svg};
 use crate::api::badge::{self, Badge, Look};
 use crate::api::query::Query;
 use crate::api::{Api, write};
-use crate::config::What;
 use crate::detect::budget::{History, Slo};
 use crate::detect::status::Health;
 use crate::detect::uptime::{Span, Uptime, uptime as uptime_of};
@@ -88,10 +87,7 @@ pub(super) fn found(api: &Api, key: &str) -> Result<View, ApiError> {
 
 pub(super) fn monitor(view: &View) -> Value {
     let plan = &view.plan;
-    let target = match &plan.what {
-        What::Probe(probe) => Some(probe.target()),
-        _ => None,
-    };
+    let target = plan.what.target();
     let last = view.last.as_ref().map(|last| {
         json!({
             "at": last.at.to_string(),

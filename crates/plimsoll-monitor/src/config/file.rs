@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_client::AddressFilter;
 use plimsoll_model::document::{ConfigProblem, Document, Table, Value, as_text};
+use plimsoll_server::config::trusted_proxies;
 
 use crate::config::agent::{self, Regions};
 use crate::config::monitor::{self, Compiled, Defaults};
@@ -63,6 +64,7 @@ pub(super) fn compile(
     let sealing = store::keys(&mut root, environment);
     let metrics = root.boolean("metrics").unwrap_or(true);
     let private = root.boolean("allow_private").unwrap_or(true);
+    let proxies = root.take("trusted_proxies").and_then(trusted_proxies);
     let limits = root.table("limits").map(limits).unwrap_or_default();
     let retention = root.table("retention").map(retention).unwrap_or_default();
     let mut regions = Regions::default();
@@ -117,7 +119,8 @@ pub(super) fn compile(
         .table("oidc")
         .and_then(|table| oidc::compile(table, directory, environment));
     let (rotations, on_call) = oncall::compile(root.tables("on_call"));
-    let channels = notify::compile(root.tables("notify"), &monitors, &rotations, environment);
+    let reach = (&*rotations, context.filter.clone());
+    let channels = notify::compile(root.tables("notify"), &monitors, reach, environment);
     for value in &on_call {
         if let Some(name) = as_text(value)
             && !channels.iter().any(|channel| channel.name == name)
@@ -135,6 +138,7 @@ pub(super) fn compile(
         filter: context.filter,
         defaults: context.defaults,
         regions: context.regions.clone(),
+        proxies,
         windows,
         ..Grounds::default()
     };

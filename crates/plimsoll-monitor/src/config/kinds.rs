@@ -25,7 +25,7 @@ use crate::probe::{
 };
 
 /// Every kind, by its key.
-const KINDS: [&str; 15] = [
+pub(super) const KINDS: [&str; 15] = [
     "http",
     "tcp",
     "tls",
@@ -603,7 +603,8 @@ fn of_file(
         );
     }
     let path = context.directory.join(file);
-    let probe = value.check((kind.compile)(&path, settings.timeout))?;
+    let filter = context.filter.clone();
+    let probe = value.check((kind.compile)(&path, settings.timeout, filter))?;
     Some(Kind {
         name: kind.key,
         what: What::Probe(probe),

@@ -165,13 +165,16 @@ pub(super) fn compile<'i>(
     let name = if let Some(value) = table.take("name") {
         match as_text(&value) {
             Some(text) if text.trim().is_empty() => value.wrong("must not be empty"),
-            text => text.map(str::to_owned),
+            text => one_line(&value, text?),
         }
     } else {
         table.missing("name", "what the monitor is called");
         None
     };
-    let group = table.text("group").unwrap_or_default();
+    let group = table.take("group").map_or(Some(String::new()), |value| {
+        one_line(&value, as_text(&value)?)
+    });
+    let group = group.unwrap_or_default();
     let key = name.as_deref().map(|name| key_of(&group, name));
     if let Some(key) = &key
         && !keys.insert(key.clone())
@@ -260,6 +263,14 @@ pub(super) fn compile<'i>(
         parents,
         members,
     })
+}
+
+/// A name that stands in logs, mails, feeds and metrics: none of it may look like another line of them.
+fn one_line(value: &Value<'_>, text: &str) -> Option<String> {
+    if text.contains(char::is_control) {
+        return value.wrong("must be one line, without control characters");
+    }
+    Some(text.to_owned())
 }
 
 /// Registries limit how often they answer.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_client::AddressFilter;
 use plimsoll_model::document::{ConfigProblem, Document, Value, as_text};
+use plimsoll_server::TrustedProxies;
 
 use crate::config::agent::Regions;
 use crate::config::file::{Context, Others, link};
@@ -49,6 +50,8 @@ pub struct Grounds {
     pub(super) filter: Option<AddressFilter>,
     pub(super) defaults: Defaults,
     pub(super) regions: Regions,
+    /// Proxies that are believed when they name their clients.
+    pub(super) proxies: Option<TrustedProxies>,
     /// The windows of the file.
     pub(crate) windows: Vec<PlacedWindow>,
     /// Ways to reach targets, which monitors share.
@@ -93,6 +96,11 @@ impl Grounds {
     /// Whether only public addresses may be connected to.
     pub(crate) fn is_public_only(&self) -> bool {
         self.filter.is_some()
+    }
+
+    /// Proxies that are believed when they name their clients.
+    pub(crate) fn trusted_proxies(&self) -> Option<&TrustedProxies> {
+        self.proxies.as_ref()
     }
 }
 

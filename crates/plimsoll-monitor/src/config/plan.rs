@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use plimsoll_model::Secret;
+use plimsoll_model::{Secret, masked_text};
 use plimsoll_server::BasicAuth;
 
 use crate::config::agent::AgentPlan;
@@ -216,6 +216,16 @@ pub enum What {
     Composite(CompositePlan),
     /// An operator.
     Manual,
+}
+
+impl What {
+    /// The target of a probe for people, without credentials.
+    pub fn target(&self) -> Option<String> {
+        match self {
+            Self::Probe(probe) => Some(masked_text(&probe.target()).into_owned()),
+            _ => None,
+        }
+    }
 }
 
 /// When a heartbeat is late.

@@ -475,6 +475,9 @@ fn names(block: &Block) -> (String, String) {
         if text.contains(['"', '\\']) {
             block.wrong(key, "must not contain quotes or backslashes", None);
         }
+        if text.contains(char::is_control) {
+            block.wrong(key, "must be one line, without control characters", None);
+        }
     }
     (name, group)
 }

@@ -147,10 +147,24 @@ impl Node {
     }
 }
 
+/// Events that anchors may be expanded to. A thousand endpoints that share fifty settings need half of them; a document whose
+/// anchors multiply reaches them within a fraction of a second.
+const MOST_EXPANDED: usize = 100_000;
+
 /// Parses a document; an empty one is an empty map.
 pub(super) fn parse(text: &str) -> Result<Node, ConfigProblem> {
     // `y` and `on` may be texts; keys that want a boolean take them as one.
-    let options = serde_saphyr::options! { strict_booleans: true };
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MOST_EXPANDED,
+        },
+        // One anchor may be shared by any number of endpoints.
+        budget: serde_saphyr::budget! {
+            enforce_alias_anchor_ratio: false,
+            max_merge_keys: MOST_EXPANDED,
+        },
+    };
     let parsed = serde_saphyr::from_str_with_options::<Option<Node>>(text, options);
     match parsed {
         Ok(Some(node)) => Ok(node),
@@ -246,6 +260,23 @@ mod tests {
         };
         assert_eq!((entries[1].1.line, entries[1].1.column), (5, 3));
         assert_eq!(parse("a: [").unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn anchors_may_be_shared_by_many_and_may_not_multiply() {
+        let settings = (0..49).map(|number| format!("  k{number}: v\n"));
+        let mut text = format!("base: &b\n{}all:\n", settings.collect::<String>());
+        text.push_str(&"- <<: *b\n".repeat(900));
+        assert!(parse(&text).is_ok());
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..6 {
+            let before = format!("*a{}", level - 1);
+            let list = [before.as_str(); 10].join(", ");
+            bomb.push_str(&["a", &level.to_string(), ": &a", &level.to_string()].concat());
+            bomb.push_str(&[" [", &list, "]\n"].concat());
+        }
+        let problem = parse(&bomb).unwrap_err();
+        assert!(problem.message.contains("alias"), "{}", problem.message);
     }
 
     #[test]

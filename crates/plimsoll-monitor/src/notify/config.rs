@@ -158,7 +158,7 @@ impl NotifyPlan {
 pub(crate) fn compile<'t>(
     tables: Vec<Table<'t>>,
     monitors: &[MonitorPlan],
-    rotations: &[Arc<OnCallPlan>],
+    (rotations, filter): (&[Arc<OnCallPlan>], Option<AddressFilter>),
     environment: &'t dyn Fn(&str) -> Option<String>,
 ) -> Vec<Arc<NotifyPlan>> {
     let mut names = HashSet::new();
@@ -166,6 +166,7 @@ pub(crate) fn compile<'t>(
         let mut plan = one(table, monitors, environment, &mut names)?;
         let mine = rotations.iter().filter(|one| one.names(&plan.name));
         plan.rotations = mine.cloned().collect();
+        plan.filter.clone_from(&filter);
         Some(Arc::new(plan))
     });
     plans.collect()

@@ -114,7 +114,7 @@ pub(crate) struct SendFailure {
 pub(crate) async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
     match outgoing {
         Outgoing::Http(request) => post(request, fetcher).await,
-        Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send()).await {
+        Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send(fetcher)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err((is_final, reason))) => Err(SendFailure { reason, is_final }),
             Err(_) => Err(SendFailure {

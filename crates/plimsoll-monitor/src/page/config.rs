@@ -10,8 +10,8 @@ use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_server::{BasicAuth, PasswordHash};
 use url::Url;
 
-use crate::config::MonitorPlan;
 use crate::config::maintenance::zone;
+use crate::config::{ApiToken, MonitorPlan};
 use crate::page::language::Language;
 
 /// A status page.
@@ -81,10 +81,19 @@ pub struct Logo {
 pub enum Guard {
     /// Everyone.
     Open,
-    /// Readers with the password; its user is named `page`.
-    Password(Arc<BasicAuth>),
+    /// Readers with the password.
+    Password(PagePassword),
     /// Users by basic authentication, as Gatus has it.
     Basic(Arc<BasicAuth>),
+}
+
+/// The password of a page.
+#[derive(Debug, Clone)]
+pub struct PagePassword {
+    /// Checks it; its user is named `page`.
+    pub auth: Arc<BasicAuth>,
+    /// The SHA-256 of its hash, which differs for every password: sessions are bound to it.
+    pub(crate) fingerprint: [u8; 32],
 }
 
 /// The user by whose name the password of a page is checked.
@@ -436,12 +445,18 @@ fn logo(value: &Value<'_>, directory: Option<&Path>) -> Option<Arc<Logo>> {
 }
 
 fn password(value: &Value<'_>) -> Option<Guard> {
-    let hash = value.check(PasswordHash::parse(as_text(value)?))?;
+    let text = as_text(value)?;
+    let hash = value.check(PasswordHash::parse(text))?;
     let users = HashMap::from([(READER.to_owned(), hash)]);
     let auth = BasicAuth::new("status page", users);
     value
         .check(auth.map_err(|_| "cannot be checked: the system has no random numbers"))
-        .map(|auth| Guard::Password(Arc::new(auth)))
+        .map(|auth| {
+            Guard::Password(PagePassword {
+                auth: Arc::new(auth),
+                fingerprint: ApiToken::hash_of(text),
+            })
+        })
 }
 
 /// The value of `authorization` that stands for a password of a page.

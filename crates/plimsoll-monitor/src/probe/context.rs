@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::fetch::{FetchLimits, Fetcher};
 use plimsoll_client::{
-    AddressFamily, AddressFilter, ConnectOptions, ConnectPlan, Connection, Connector, Endpoint,
-    EndpointError, Overrides, ReadBuffer, Resolver,
+    AddressFamily, AddressFilter, ConnectOptions, ConnectPlan, ConnectPlanError, Connection,
+    Connector, Endpoint, EndpointError, Overrides, ReadBuffer, Resolver,
 };
 use plimsoll_model::{Clock, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
@@ -98,9 +98,20 @@ pub struct Reach {
     name_servers: Vec<SocketAddr>,
 }
 
+/// Why a target cannot be reached as configured.
+#[derive(Debug, thiserror::Error)]
+pub enum ReachError {
+    /// A file of TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The settings contradict each other.
+    #[error(transparent)]
+    Plan(#[from] ConnectPlanError),
+}
+
 impl Reach {
-    /// Compiles `options`; fails if a file of TLS cannot be used.
-    pub fn new(options: ReachOptions) -> Result<Self, TlsError> {
+    /// Compiles `options`; fails if a file of TLS cannot be used, or if the filter does not allow a name server.
+    pub fn new(options: ReachOptions) -> Result<Self, ReachError> {
         let settings = TlsSettings {
             trust: options.trust,
             identity: options.identity,
@@ -117,9 +128,9 @@ impl Reach {
             // The handshake is part of what is measured.
             full_handshakes: true,
             ..ConnectOptions::default()
-        });
+        })?;
         Ok(Self {
-            plan: Arc::new(plan.expect("there is neither a source address nor a proxy")),
+            plan: Arc::new(plan),
             timeout: options.timeout,
             tls,
             filter: options.filter,

@@ -1,10 +1,13 @@
 //! The reading of a probe, and the result that it becomes.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Facts, Observed};
-use plimsoll_model::{Certificate, Failure, FailureKind, GrpcStatus, Phase, Phases, Side};
+use plimsoll_model::{
+    Certificate, Failure, FailureKind, GrpcStatus, Phase, Phases, Side, masked_urls,
+};
 
 use crate::detect::status::Status;
 use crate::gatus::GatusCondition;
@@ -174,6 +177,7 @@ pub struct CheckResult {
 impl CheckResult {
     /// A result without a probe: of a heartbeat, an operator, other monitors.
     pub fn plain(at: Timestamp, status: Status, took: Duration, reason: Option<String>) -> Self {
+        let reason = reason.map(without_secrets);
         Self {
             at,
             status,
@@ -186,6 +190,14 @@ impl CheckResult {
             certificate_expires: None,
             domain_expires: None,
         }
+    }
+}
+
+/// A reason whose URLs show no credentials.
+fn without_secrets(reason: String) -> String {
+    match masked_urls(&reason) {
+        Cow::Borrowed(_) => reason,
+        Cow::Owned(masked) => masked,
     }
 }
 
@@ -209,7 +221,8 @@ impl Expectation {
             took: reading.took,
             phases: reading.phases,
             code: reading.code,
-            reason,
+            // Stores, notices, pages and the API show it.
+            reason: reason.map(without_secrets),
             connected: reading.connected,
             conditions,
             certificate_expires: reading.certificate_expires(),

@@ -403,9 +403,10 @@ fn toml_of(value: &Value) -> Result<Option<toml::Value>, String> {
     }))
 }
 
-/// A JSON merge patch (RFC 7396) applied to a definition.
+/// A JSON merge patch (RFC 7396) applied to a definition as clients see it, with masks in place of its credentials.
 pub(crate) fn patched(text: &str, patch: &Value) -> Result<toml::Table, String> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    mask::mask(&mut table);
     let mut value = serde_json::to_value(table).map_err(|error| error.to_string())?;
     merge(&mut value, patch);
     table_of(&value)

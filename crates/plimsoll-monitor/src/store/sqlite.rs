@@ -42,7 +42,7 @@ use crate::store::definitions::{
     Definition, DefinitionChanges, DefinitionKind, Definitions, Replay,
 };
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
-use crate::store::sqlite::files::{LOCK_TRIES, connect, keeping_statements, lock};
+use crate::store::sqlite::files::{LOCK_TRIES, connect, keeping_statements, lock, prepare};
 use crate::store::sqlite::thread::{Reader, Writer};
 use crate::store::timestamp::Timestamp;
 use crate::store::types::{
@@ -118,7 +118,11 @@ impl SqliteStore {
                 let connection = Connection::open_in_memory().map_err(database)?;
                 (None, keeping_statements(connection))
             }
-            SqlitePath::File(path) => (Some(lock(path, tries)?), connect(path)?),
+            SqlitePath::File(path) => {
+                let lock = lock(path, tries)?;
+                prepare(path)?;
+                (Some(lock), connect(path)?)
+            }
         };
         schema::prepare(&connection, path)?;
         schema::migrate(&mut connection, path)?;

@@ -10,6 +10,8 @@ mod scripts;
 
 mod sign_in;
 
+use std::net::IpAddr;
+
 use http::{Method, StatusCode};
 use plimsoll_monitor::config::{DEFAULT_ORGANISATION, StorePlan};
 use plimsoll_monitor::setup;
@@ -32,6 +34,10 @@ pub(crate) struct Browser {
     pub(crate) form: Option<String>,
     /// A sign-in by a provider that is under way.
     pub(crate) oidc: Option<String>,
+    /// By which a user has signed in.
+    pub(crate) device: Option<String>,
+    /// Where it is.
+    pub(crate) address: Option<IpAddr>,
     pub(crate) csrf: String,
 }
 
@@ -122,9 +128,13 @@ impl Browser {
         if let Some(oidc) = &self.oidc {
             cookies.push(format!("plimsoll-oidc={oidc}"));
         }
+        if let Some(device) = &self.device {
+            cookies.push(format!("plimsoll-device={device}"));
+        }
         let cookies = cookies.join("; ");
         let fields = [("cookie", cookies.as_str()), ("host", "monitor.test")];
-        let response = admin.running.response(method, path, &fields, body);
+        let running = &admin.running;
+        let response = running.response_from(self.address, method, path, &fields, body);
         for cookie in response.headers().get_all("set-cookie") {
             let cookie = cookie.to_str().unwrap();
             assert!(cookie.contains("HttpOnly; SameSite=Lax"), "{cookie}");
@@ -135,6 +145,7 @@ impl Browser {
                 "plimsoll-admin" => self.session = value,
                 "plimsoll-form" => self.form = value,
                 "plimsoll-oidc" => self.oidc = value,
+                "plimsoll-device" => self.device = value,
                 other => panic!("{other}"),
             }
         }

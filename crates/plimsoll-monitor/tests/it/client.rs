@@ -1,5 +1,6 @@
 //! A running monitor with its API, called without sockets.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -91,7 +92,22 @@ impl Running {
         fields: &[(&str, &str)],
         body: &str,
     ) -> http::Response<String> {
+        self.response_from(None, method, path, fields, body)
+    }
+
+    /// The same to a client at an address.
+    pub(crate) fn response_from(
+        &self,
+        client: Option<IpAddr>,
+        method: Method,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &str,
+    ) -> http::Response<String> {
         let mut request = Request::builder().method(method).uri(path);
+        if let Some(client) = client {
+            request = request.extension(SocketAddr::new(client, 50_000));
+        }
         for (name, value) in fields {
             request = request.header(*name, *value);
         }

@@ -34,6 +34,28 @@ fn nothing_is_endless_nor_beyond_all_bounds() {
     }
 }
 
+/// The engine looks at the time at each ten thousandth call, which may each copy a megabyte.
+#[test]
+fn a_script_that_hogs_memory_ends_in_time_too() {
+    for hog in [
+        "try { 'x'.repeat(1e6) + n; n++ } catch {}",
+        "try { const all = []; all.length = 1e5; all.fill(n); n++ } catch {}",
+        "try { new Uint8Array(1e6); n++ } catch {}",
+    ] {
+        let text = format!(
+            "let n = 0; export default (it) => {{ for (; it === 1;) {{ {hog} }} return n }}"
+        );
+        let (program, vm) = (program(&text).unwrap(), vm());
+        // The clock passes a millisecond whenever it is read.
+        let time = Duration::from_millis(5);
+        let error = vm.run(Some(time), call(&vm, &program, "1")).unwrap_err();
+        assert_eq!(error.to_string(), "took longer than 5ms", "{hog}");
+        let made = vm.run(Some(TIME), call(&vm, &program, "2")).unwrap();
+        let made: u32 = made.unwrap().parse().unwrap();
+        assert!(made < 100, "{made} for {hog}");
+    }
+}
+
 #[test]
 fn a_stack_that_the_system_does_not_map_is_an_error_with_the_setting_to_raise() {
     // More than an address space has.

@@ -267,8 +267,8 @@ fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
 /// The port that a URL need not name.
 const HTTPS: usize = 443;
 
-/// Networks, or a table with `networks`, `header` and `recursive`.
-fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
+/// Compiles the value of `trusted_proxies`: networks, or a table with `networks`, `header` and `recursive`.
+pub fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
     let default = HeaderName::from_static("x-forwarded-for");
     if !value.is_table() {
         return networks(value).map(|networks| TrustedProxies {

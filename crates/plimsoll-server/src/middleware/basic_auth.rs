@@ -134,6 +134,12 @@ impl BasicAuth {
         right.insert(digest);
     }
 
+    /// Whether a value of `authorization` was right lately, so that checking it costs nothing.
+    pub fn remembers(&self, authorization: &[u8]) -> bool {
+        credentials(authorization)
+            .is_some_and(|(name, password)| self.is_known(&self.digest(&name, &password)))
+    }
+
     /// Whether a value of `authorization` has a name with its password; `None` if too many checks wait.
     ///
     /// Must be called within a runtime of tokio.

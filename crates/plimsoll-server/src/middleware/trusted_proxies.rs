@@ -25,7 +25,8 @@ pub struct TrustedProxies {
 }
 
 impl TrustedProxies {
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether a proxy at this address is believed.
+    pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks
             .iter()
@@ -34,15 +35,24 @@ impl TrustedProxies {
 
     /// The client of a request; its port is 0 if no proxy names it.
     pub fn client(&self, request: &Request<'_>) -> SocketAddr {
-        let mut client = request.peer;
-        if !self.trusts(client.ip()) {
-            return client;
-        }
         let name = self.header.as_str();
         let of_name = request
             .headers()
             .filter(|(it, _)| it.eq_ignore_ascii_case(name));
         let values: Vec<_> = of_name.map(|(_, value)| value).collect();
+        self.client_behind(request.peer, &values)
+    }
+
+    /// The client of a request.
+    ///
+    /// - `peer`: the other end of the connection.
+    /// - `values`: those of the fields called [`header`](Self::header), in their order.
+    pub fn client_behind(&self, peer: SocketAddr, values: &[&[u8]]) -> SocketAddr {
+        let mut client = peer;
+        if !self.trusts(client.ip()) {
+            return client;
+        }
+        let name = self.header.as_str();
         let elements = values.iter().rev();
         let elements = elements.flat_map(|value| split_from_end(value, b','));
         for element in elements {

@@ -233,7 +233,7 @@ impl Performing<'_> {
                 Ok(None) | Err(plimsoll_client::RedirectError::TooMany(_)) => return Ok(received),
                 Err(error) => return Err((1000, error.to_string())),
             };
-            fields.retain(|(name, _)| redirect.keeps_field(name));
+            fields.retain(|(name, _)| redirect.keeps_field_as_go(name));
             if !redirect.keeps_body {
                 content = Bytes::new();
             }

@@ -131,6 +131,83 @@ fn documents_are_masked() {
 }
 
 #[test]
+fn masks_that_come_back_stand_for_what_is_there() {
+    let whole = "https://u:p@h/a?x=1&api_key=one&token=two&api_key=three";
+    let shown = masked_with(whole, "****");
+    assert_eq!(
+        shown,
+        "https://****@h/a?x=1&api_key=****&token=****&api_key=****"
+    );
+    assert_eq!(unmasked(&shown, "****", whole).unwrap(), whole);
+    for (text, expected) in [
+        // Other parts may change, and the order of names.
+        (
+            "https://****@h/b?token=****&y=2&api_key=****",
+            Ok("https://u:p@h/b?token=two&y=2&api_key=one"),
+        ),
+        (
+            "https://h/a?api_key=new&api_key=****",
+            Ok("https://h/a?api_key=new&api_key=three"),
+        ),
+        ("https://h/", Ok("https://h/")),
+        ("https://h/?secret=****", Err("secret")),
+        (
+            "https://h/?api_key=****&api_key=****&api_key=****",
+            Err("api_key"),
+        ),
+        ("https://h/****", Err("")),
+        ("https://h/?x=****", Err("")),
+    ] {
+        let found = unmasked(text, "****", whole);
+        assert_eq!(
+            found.as_deref(),
+            expected.map_err(str::to_owned).as_deref(),
+            "{text}"
+        );
+    }
+    let body = r#"{"user": "me", "password": "hunter2"}"#;
+    let shown = masked_with(body, "****");
+    assert_eq!(unmasked(&shown, "****", body).unwrap(), body);
+}
+
+#[test]
+fn messages_are_masked_within_their_urls_only() {
+    for (message, expected) in [
+        (
+            "token: expected, https://u:p@h/?api_key=q&a=1: refused",
+            "token: expected, https://…@h/?api_key=…&a=1: refused",
+        ),
+        (
+            "redirected to `http://h/?token=a` and \"ws://p@h\"",
+            "redirected to `http://h/?token=…` and \"ws://…@h\"",
+        ),
+        (
+            "[BODY].token == a is not met",
+            "[BODY].token == a is not met",
+        ),
+    ] {
+        assert_eq!(masked_urls(message), expected);
+    }
+}
+
+#[test]
+fn fields_with_secrets_are_recognised() {
+    for name in [
+        "Authorization",
+        "cookie",
+        "X-Api-Key",
+        "x-auth",
+        "X-Session",
+        "X-Vault-Token",
+    ] {
+        assert!(is_secret_field(name), "{name}");
+    }
+    for name in ["accept", "user-agent", "x-request-id", "content-type"] {
+        assert!(!is_secret_field(name), "{name}");
+    }
+}
+
+#[test]
 fn names_of_secrets_are_recognised() {
     for name in [
         "Authorization",

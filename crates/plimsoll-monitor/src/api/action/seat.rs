@@ -15,9 +15,9 @@ use tower_service::Service as _;
 
 use crate::api;
 use crate::api::action::open_with_keys;
-use crate::config::{Plan, StorePlan};
-use crate::engine::{Board, LASTS, Leadership, Monitor, StartError};
-use crate::store::Store;
+use crate::config::{Plan, StorePlan, mask};
+use crate::engine::{Board, Handle, LASTS, Leadership, Monitor, StartError};
+use crate::store::{DefinitionKind, Store};
 
 /// Receives what an operator should see.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
@@ -195,6 +195,12 @@ impl Shared {
     fn start(&self, state: &mut State) -> Result<(), StartError> {
         let (store, report) = (Arc::clone(&self.store), Arc::clone(&self.report));
         let monitor = Monitor::start(state.plan.clone(), store, report)?;
+        if state.plan.keys.is_empty()
+            && state.plan.store != StorePlan::Memory
+            && let Some(warning) = credentials_in_clear(monitor.handle())
+        {
+            (self.report)(&warning);
+        }
         self.hosts.set(Some(Arc::clone(&monitor.handle().board)));
         state.running = Some(Running {
             router: api::router(monitor.handle().clone()),
@@ -273,6 +279,29 @@ impl Shared {
             _ => {}
         }
     }
+}
+
+/// A warning if definitions in a store without keys hold credentials.
+fn credentials_in_clear(handle: &Handle) -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .ok()?;
+    let found = runtime.block_on(async {
+        let of_kind = |kind| handle.store.definitions(handle.org, kind);
+        let monitors = of_kind(DefinitionKind::Monitor).await.ok()?;
+        let with_credentials = monitors.iter().filter(|(definition, _)| {
+            let table = toml::from_str(&definition.text);
+            table.is_ok_and(|table| mask::has_credentials(&table))
+        });
+        let channels = of_kind(DefinitionKind::Channel).await.ok()?;
+        Some((with_credentials.count(), channels.len()))
+    });
+    let (monitors, channels) = found.filter(|found| *found != (0, 0))?;
+    Some(format!(
+        "the store holds credentials in clear (monitors: {monitors}, channels: {channels}); \
+         give [secrets] a key to seal them"
+    ))
 }
 
 /// Between two looks at the lease, so that a wake in the past does not spin.

@@ -1,18 +1,25 @@
 //! E-mail, by SMTP.
 
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Tls, TlsParameters};
-use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use plimsoll_client::Endpoint;
+use plimsoll_client::fetch::Fetcher;
 use plimsoll_model::Secret;
 
 use crate::notify::channel::{Notifier, Outgoing};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
 use crate::store::timestamp::Timestamp;
+
+/// For the connection to one of the addresses of a server.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Mail server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +145,9 @@ impl Notifier for Email {
 
 impl Mail {
     /// Sends it; the error says whether the server refused it for good.
-    pub(crate) async fn send(&self) -> Result<(), (bool, String)> {
+    ///
+    /// - `fetcher`: finds the addresses that may be connected to.
+    pub(crate) async fn send(&self, fetcher: &Fetcher) -> Result<(), (bool, String)> {
         let mut mail = lettre::Message::builder()
             .from(self.from.clone())
             .subject(&self.subject)
@@ -163,25 +172,51 @@ impl Mail {
         let mail = mail
             .body(self.text.clone())
             .map_err(|error| (true, error.to_string()))?;
-        let server = &self.server;
-        let parameters = || {
-            let parameters = TlsParameters::new(server.host.clone());
-            parameters.map_err(|error| (true, error.to_string()))
+        let temporary = |error: String| (false, error);
+        let target = self.server.endpoint().map_err(|error| (true, error))?;
+        let addresses = fetcher.addresses(&target).await;
+        let addresses = addresses.map_err(|error| temporary(error.to_string()))?;
+        let delivered = self.server.deliver(&addresses, &mail).await;
+        delivered.map_err(|error| (error.is_permanent(), error.to_string()))
+    }
+}
+
+impl SmtpServer {
+    fn endpoint(&self) -> Result<Endpoint, String> {
+        let host = match self.host.parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => self.host.clone(),
         };
-        let tls = match server.security {
-            Security::Tls => Tls::Wrapper(parameters()?),
-            Security::StartTls => Tls::Required(parameters()?),
-            Security::Plain => Tls::None,
+        let endpoint = Endpoint::parse(&format!("http://{host}:{}", self.port));
+        endpoint.map_err(|error| error.to_string())
+    }
+
+    /// Hands a mail over at one of its addresses.
+    async fn deliver(
+        &self,
+        addresses: &[SocketAddr],
+        mail: &lettre::Message,
+    ) -> Result<(), lettre::transport::smtp::Error> {
+        let hello = ClientId::default();
+        let parameters = || TlsParameters::new(self.host.clone());
+        let wrapper = match self.security {
+            Security::Tls => Some(parameters()?),
+            Security::StartTls | Security::Plain => None,
         };
-        let mut transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&server.host)
-            .port(server.port)
-            .tls(tls);
-        if let Some((user, password)) = &server.login {
-            let password = password.expose().to_owned();
-            transport = transport.credentials(Credentials::new(user.clone(), password));
+        let mut connection =
+            AsyncSmtpConnection::connect_tokio1(addresses, Some(TIMEOUT), &hello, wrapper, None)
+                .await?;
+        if self.security == Security::StartTls {
+            connection.starttls(parameters()?, &hello).await?;
         }
-        let sent = transport.build().send(mail).await;
-        sent.map(|_| ())
-            .map_err(|error| (error.is_permanent(), error.to_string()))
+        if let Some((user, password)) = &self.login {
+            let password = password.expose().to_owned();
+            let credentials = Credentials::new(user.clone(), password);
+            connection.auth(DEFAULT_MECHANISMS, &credentials).await?;
+        }
+        connection.send(mail.envelope(), &mail.formatted()).await?;
+        // The mail is with the server, whatever becomes of the connection.
+        connection.quit().await.ok();
+        Ok(())
     }
 }

@@ -379,3 +379,71 @@ fn alerts_are_not_put_together() {
         assert_eq!(groups, expected, "{kind}");
     }
 }
+
+/// Settings of every channel, besides its target.
+const SETTINGS: [(&str, &str); 16] = [
+    ("alertmanager", ""),
+    ("discord", ""),
+    (
+        "email",
+        "host = \"127.0.0.1\"\nport = PORT\nsecurity = \"none\"\nfrom = \"a@a.example\"\nto = \"b@b.example\"",
+    ),
+    ("google_chat", ""),
+    ("gotify", "token = \"t\""),
+    ("matrix", "token = \"t\"\nroom = \"!a:b.example\""),
+    ("mattermost", ""),
+    ("ntfy", "topic = \"t\""),
+    ("opsgenie", "key = \"t\""),
+    ("pagerduty", "routing_key = \"t\""),
+    ("pushover", "token = \"t\"\nuser = \"u\""),
+    ("slack", ""),
+    ("teams", ""),
+    ("telegram", "token = \"t\"\nchat = \"1\""),
+    (
+        "twilio",
+        "account = \"a\"\ntoken = \"t\"\nfrom = \"+15550001\"\nto = \"+15550002\"",
+    ),
+    ("webhook", ""),
+];
+
+/// Without the filter each of them connects, so that the test cannot pass for another reason.
+#[test]
+fn every_channel_connects_to_allowed_addresses_only() {
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::{Either, select};
+    use plimsoll_client::AddressFilter;
+    use plimsoll_client::fetch::Fetcher;
+    use plimsoll_wire::tls::Trust;
+
+    use crate::notify::deliver::{LIMITS, send};
+
+    let named: Vec<_> = SETTINGS.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(channel_kinds().collect::<Vec<_>>(), named);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        for (kind, more) in SETTINGS {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let settings = match kind {
+                "email" => more.replace("PORT", &port.to_string()),
+                _ => format!("url = \"http://127.0.0.1:{port}/\"\n{more}"),
+            };
+            let (outgoing, _) = outgoing(kind, &settings, &message(NoticeKind::Opened));
+            let fetcher = |filter| Fetcher::reaching(Trust::PublicRoots, LIMITS, filter).unwrap();
+            let filtered = fetcher(Some(AddressFilter::public()));
+            let reason = send(&outgoing, &filtered).await.err().unwrap().reason;
+            assert!(reason.contains("which is not allowed"), "{kind}: {reason}");
+            assert!(listener.accept().now_or_never().is_none(), "{kind}");
+            let open = fetcher(None);
+            let (sending, arriving) = (pin!(send(&outgoing, &open)), pin!(listener.accept()));
+            let connected = select(sending, arriving).await;
+            assert!(matches!(connected, Either::Right((Ok(_), _))), "{kind}");
+        }
+    });
+}

@@ -1,28 +1,29 @@
 //! Access to a page: everyone, users of Gatus, or readers with the password, which a cookie remembers.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use http::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN, SET_COOKIE, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
 use plimsoll_server::BasicAuth;
 use ring::hmac;
 use ring::rand::SystemRandom;
 
-use crate::api::not_found;
+use crate::api::{Attempt, attempt, client_of, not_found};
+use crate::cookies::Cookie;
 use crate::limits;
 use crate::page::Guard;
 use crate::page::cache::Rendered;
-use crate::page::config::authorization;
+use crate::page::config::{PagePassword, authorization};
 use crate::page::html::{self, Frame};
 use crate::page::routes::reply::{Caching, redirect, refused, reply};
-use crate::page::routes::{HTML, SESSION, Visit, cookie, parameter};
+use crate::page::routes::{HTML, SESSION, Visit, parameter};
 use crate::page::share::{self, Share};
 use crate::page::snapshot::State;
 use crate::page::subscribe::OF_SOURCE;
@@ -31,17 +32,10 @@ use crate::store::timestamp::Timestamp;
 /// Bytes of a form.
 const MOST_FORM: usize = 8 * 1024;
 
-/// Passwords that an address may try in a minute.
-const MOST_TRIES: u32 = 10;
-
-/// Addresses that are counted.
-const MOST_ADDRESSES: usize = 10_000;
-
-/// Signs sessions, for as long as the program runs, and counts recent attempts at passwords.
+/// Signs sessions, for as long as the program runs, and counts new subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     key: OnceLock<hmac::Key>,
-    tries: Mutex<(i64, HashMap<IpAddr, u32>)>,
     /// New subscriptions by source.
     subscriptions: Mutex<limits::Counts>,
     /// The links that were last read, for the time in which the store is away.
@@ -57,13 +51,13 @@ impl Sessions {
         Some(self.key.get_or_init(|| key))
     }
 
-    fn signed(&self, slug: &str, until: i64) -> Option<String> {
-        let tag = hmac::sign(self.key()?, format!("{slug} {until}").as_bytes());
+    fn signed(&self, slug: &str, password: &PagePassword, until: i64) -> Option<String> {
+        let tag = hmac::sign(self.key()?, &content(slug, password, until));
         let tag = BASE64_URL_SAFE_NO_PAD.encode(tag.as_ref());
         Some(format!("{until}.{tag}"))
     }
 
-    fn is_valid(&self, slug: &str, session: &str, now: Timestamp) -> bool {
+    fn is_valid(&self, slug: &str, password: &PagePassword, session: &str, now: Timestamp) -> bool {
         let Some((until, tag)) = session.split_once('.') else {
             return false;
         };
@@ -73,7 +67,7 @@ impl Sessions {
         let Some(key) = self.key() else {
             return false;
         };
-        end > now.0 && hmac::verify(key, format!("{slug} {end}").as_bytes(), &tag).is_ok()
+        end > now.0 && hmac::verify(key, &content(slug, password, end), &tag).is_ok()
     }
 
     /// Whether a source may leave another address today.
@@ -82,26 +76,11 @@ impl Sessions {
         let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
         limits::add(&mut counts, &limits::source(address), OF_SOURCE, now).is_none()
     }
-
-    /// Whether an address may try another password in this minute.
-    pub(super) fn may_try(&self, address: IpAddr, now: Timestamp) -> bool {
-        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
-        let minute = now.0.div_euclid(60_000);
-        if tries.0 != minute {
-            *tries = (minute, HashMap::new());
-        }
-        if tries.1.len() >= MOST_ADDRESSES && !tries.1.contains_key(&address) {
-            return false;
-        }
-        let count = tries.1.entry(address).or_default();
-        *count += 1;
-        *count <= MOST_TRIES
-    }
 }
 
-pub(super) fn peer(extensions: &http::Extensions) -> IpAddr {
-    let peer = extensions.get::<SocketAddr>();
-    peer.map_or(IpAddr::from([0, 0, 0, 0]), SocketAddr::ip)
+/// Signed content of a session: another password of the page ends it.
+fn content(slug: &str, password: &PagePassword, until: i64) -> Vec<u8> {
+    [format!("{slug} {until} ").as_bytes(), &password.fingerprint].concat()
 }
 
 impl Visit<'_> {
@@ -113,16 +92,12 @@ impl Visit<'_> {
     pub(super) async fn refusal(&self, extensions: &http::Extensions) -> Option<Response> {
         match &self.plan.guard {
             Guard::Open => None,
-            Guard::Basic(auth) => match self.admits(auth, extensions).await {
-                Some(true) => None,
-                Some(false) => Some(challenge()),
-                None => Some(busy()),
-            },
-            Guard::Password(auth) => {
-                let name = format!("page-{}", self.plan.slug);
-                let session = cookie(self.fields, &name);
-                let sessions = &self.api.sessions;
-                if session.is_some_and(|it| sessions.is_valid(&self.plan.slug, it, self.now())) {
+            Guard::Basic(auth) => self.challenged(auth, extensions).await,
+            Guard::Password(password) => {
+                let name = self.session_cookie();
+                let session = kept(&name).read(self.fields, self.is_secure());
+                let (slug, sessions) = (&self.plan.slug, &self.api.sessions);
+                if session.is_some_and(|it| sessions.is_valid(slug, password, it, self.now())) {
                     return None;
                 }
                 if self.is_shared().await {
@@ -130,20 +105,40 @@ impl Visit<'_> {
                 }
                 // Feed readers and programs have no cookie.
                 if self.fields.contains_key(AUTHORIZATION) {
-                    return match self.admits(auth, extensions).await {
-                        Some(true) => None,
-                        Some(false) => Some(challenge()),
-                        None => Some(busy()),
-                    };
+                    return self.challenged(&password.auth, extensions).await;
                 }
                 Some(self.password_form("password_needed", false))
             }
         }
     }
 
+    /// Why a reader with these credentials by Basic may not see the page.
+    async fn challenged(
+        &self,
+        auth: &BasicAuth,
+        extensions: &http::Extensions,
+    ) -> Option<Response> {
+        let given = self.fields.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        match attempt(self.api, auth, given, client_of(extensions)).await {
+            Attempt::Admitted => None,
+            Attempt::Wrong => Some(challenge()),
+            Attempt::TooMany(wait) => Some(busy(wait)),
+        }
+    }
+
+    /// Whether the reader comes by TLS, by the URL of the page.
+    fn is_secure(&self) -> bool {
+        self.url.starts_with("https://")
+    }
+
+    fn session_cookie(&self) -> String {
+        format!("page-{}", self.plan.slug)
+    }
+
     /// Whether the reader came by a link that is still valid.
     async fn is_shared(&self) -> bool {
-        match cookie(self.fields, &self.share_cookie()) {
+        let name = self.share_cookie();
+        match kept(&name).read(self.fields, self.is_secure()) {
             Some(token) => self.opens(token).await,
             None => false,
         }
@@ -181,29 +176,7 @@ impl Visit<'_> {
 
     /// Has the browser keep a cookie for the page.
     fn keep(&self, response: &mut Response, name: &str, value: &str) {
-        let secure = if self.url.starts_with("https://") {
-            "; Secure"
-        } else {
-            ""
-        };
-        let age = SESSION.as_secs();
-        let cookie =
-            format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
-        if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-            response.headers_mut().insert(SET_COOKIE, cookie);
-        }
-    }
-
-    async fn admits(&self, auth: &BasicAuth, extensions: &http::Extensions) -> Option<bool> {
-        let Some(given) = self.fields.get(AUTHORIZATION) else {
-            return Some(false);
-        };
-        let admitted = auth.admits(given.as_bytes()).await?;
-        // Right ones are remembered and cost nothing.
-        if !admitted && !self.api.sessions.may_try(peer(extensions), self.now()) {
-            return None;
-        }
-        Some(admitted)
+        kept(name).set(response, value, self.is_secure());
     }
 
     fn password_form(&self, message: &'static str, is_bad: bool) -> Response {
@@ -248,29 +221,45 @@ impl Visit<'_> {
     }
 
     async fn sign_in(&self, extensions: &http::Extensions, form: &str) -> Response {
-        let Guard::Password(auth) = &self.plan.guard else {
+        let Guard::Password(page) = &self.plan.guard else {
             return redirect(StatusCode::SEE_OTHER, &format!("{}/", self.base));
         };
         let password = parameter(Some(form), "password").unwrap_or_default();
-        if !self.api.sessions.may_try(peer(extensions), self.now()) {
-            let mut response = self.password_form("password_busy", true);
-            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            return response;
-        }
-        match auth.admits(authorization(&password).as_bytes()).await {
-            Some(true) => self.signed_in(),
-            Some(false) => self.password_form("password_wrong", true),
-            None => self.password_form("password_busy", true),
+        let given = authorization(&password);
+        let attempted = attempt(
+            self.api,
+            &page.auth,
+            Some(given.as_bytes()),
+            client_of(extensions),
+        );
+        match attempted.await {
+            Attempt::Admitted => self.signed_in(page),
+            Attempt::Wrong => self.password_form("password_wrong", true),
+            Attempt::TooMany(wait) => {
+                let mut response = self.password_form("password_busy", true);
+                *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+                response.headers_mut().insert(RETRY_AFTER, seconds(wait));
+                response
+            }
         }
     }
 
-    fn signed_in(&self) -> Response {
+    fn signed_in(&self, page: &PagePassword) -> Response {
         let until = self.now().plus(SESSION).0;
         let mut response = redirect(StatusCode::SEE_OTHER, &format!("{}/", self.base));
-        if let Some(session) = self.api.sessions.signed(&self.plan.slug, until) {
-            self.keep(&mut response, &format!("page-{}", self.plan.slug), &session);
+        if let Some(session) = self.api.sessions.signed(&self.plan.slug, page, until) {
+            self.keep(&mut response, &self.session_cookie(), &session);
         }
         response
+    }
+}
+
+/// A cookie for a page, which may be at the root of its host.
+fn kept(name: &str) -> Cookie<'_> {
+    Cookie {
+        name,
+        path: "/",
+        age: SESSION,
     }
 }
 
@@ -281,11 +270,15 @@ fn challenge() -> Response {
     response
 }
 
-fn busy() -> Response {
-    refused(
-        StatusCode::TOO_MANY_REQUESTS,
-        "too many passwords were tried\n",
-    )
+fn busy(wait: Duration) -> Response {
+    let why = "too many passwords were tried\n";
+    let mut response = refused(StatusCode::TOO_MANY_REQUESTS, why);
+    response.headers_mut().insert(RETRY_AFTER, seconds(wait));
+    response
+}
+
+fn seconds(wait: Duration) -> HeaderValue {
+    HeaderValue::from(wait.as_secs().max(1))
 }
 
 /// Whether a form was sent by a page of this site: browsers name its origin.
@@ -304,29 +297,30 @@ fn is_same_site(fields: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
     use super::*;
 
-    #[test]
-    fn sessions_are_of_one_page_and_end() {
-        let sessions = Sessions::default();
-        let session = sessions.signed("a", 1_000).unwrap();
-        assert!(sessions.is_valid("a", &session, Timestamp(999)));
-        assert!(!sessions.is_valid("a", &session, Timestamp(1_000)));
-        assert!(!sessions.is_valid("b", &session, Timestamp(0)));
-        assert!(!sessions.is_valid("a", &session.replace("1000", "2000"), Timestamp(0)));
-        assert!(!Sessions::default().is_valid("a", &session, Timestamp(0)));
+    fn password(fingerprint: u8) -> PagePassword {
+        PagePassword {
+            auth: Arc::new(BasicAuth::new("page", HashMap::new()).unwrap()),
+            fingerprint: [fingerprint; 32],
+        }
     }
 
     #[test]
-    fn an_address_tries_a_few_passwords_a_minute() {
+    fn sessions_are_of_one_page_with_one_password_and_end() {
         let sessions = Sessions::default();
-        let [one, other] = [[127, 0, 0, 1], [127, 0, 0, 2]].map(IpAddr::from);
-        for _ in 0..MOST_TRIES {
-            assert!(sessions.may_try(one, Timestamp(0)));
-        }
-        assert!(!sessions.may_try(one, Timestamp(59_999)));
-        assert!(sessions.may_try(other, Timestamp(59_999)));
-        assert!(sessions.may_try(one, Timestamp(60_000)));
+        let [one, other] = [password(1), password(2)];
+        let session = sessions.signed("a", &one, 1_000).unwrap();
+        let later = session.replace("1000", "2000");
+        assert!(sessions.is_valid("a", &one, &session, Timestamp(999)));
+        assert!(!sessions.is_valid("a", &one, &session, Timestamp(1_000)));
+        assert!(!sessions.is_valid("b", &one, &session, Timestamp(0)));
+        assert!(!sessions.is_valid("a", &other, &session, Timestamp(0)));
+        assert!(!sessions.is_valid("a", &one, &later, Timestamp(0)));
+        assert!(!Sessions::default().is_valid("a", &one, &session, Timestamp(0)));
     }
 
     #[test]

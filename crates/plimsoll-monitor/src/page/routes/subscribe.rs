@@ -3,8 +3,8 @@
 use axum::response::Response;
 use http::StatusCode;
 
+use crate::api::client_of;
 use crate::page::cache::Rendered;
-use crate::page::routes::guard::peer;
 use crate::page::routes::reply::{Caching, reply};
 use crate::page::routes::{HTML, Visit, parameter};
 use crate::page::snapshot::State;
@@ -53,7 +53,7 @@ impl Visit<'_> {
             self.path,
             "/subscribe" | "/subscribe/confirm" | "/subscribe/stop" | "/subscribe/change"
         );
-        if is_known && !self.api.sessions.may_try(peer(extensions), now) {
+        if is_known && self.api.attempts.by(client_of(extensions), now).is_err() {
             let response = self.outcome(StatusCode::TOO_MANY_REQUESTS, "subscribe_busy", true);
             return Some(response);
         }
@@ -61,7 +61,7 @@ impl Visit<'_> {
             "/subscribe" => {
                 let means = parameter(Some(form), "means").unwrap_or_default();
                 let address = parameter(Some(form), "address").unwrap_or_default();
-                if !self.api.sessions.may_subscribe(peer(extensions), now) {
+                if !self.api.sessions.may_subscribe(client_of(extensions), now) {
                     let status = StatusCode::TOO_MANY_REQUESTS;
                     return Some(self.outcome(status, "subscribe_busy", true));
                 }

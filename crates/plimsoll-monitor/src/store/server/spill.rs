@@ -5,6 +5,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::store::private;
+
 /// Processes that share a folder, such as those that wait for the lease.
 const MOST_PROCESSES: u32 = 64;
 
@@ -85,7 +87,7 @@ impl Spill {
         };
         // A file that is not whole has another name.
         let partial = self.folder.join("partial");
-        fs::write(&partial, lines)?;
+        private::write(&partial, lines.as_bytes())?;
         fs::rename(&partial, self.folder.join(batch.name()))?;
         self.next += 1;
         self.bytes += batch.bytes;
@@ -130,12 +132,8 @@ impl Spill {
 fn claim(parent: &Path) -> io::Result<(PathBuf, File)> {
     for number in 0..MOST_PROCESSES {
         let folder = parent.join(number.to_string());
-        fs::create_dir_all(&folder)?;
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(folder.join("lock"))?;
+        private::create_folder(&folder)?;
+        let lock = private::open(&folder.join("lock"))?;
         match lock.try_lock() {
             Ok(()) => return Ok((folder, lock)),
             Err(TryLockError::WouldBlock) => {}

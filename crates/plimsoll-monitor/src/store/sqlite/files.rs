@@ -1,13 +1,14 @@
 //! The files of a store: its lock, backups, and how a backup becomes a store again.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::store::StoreError;
 use crate::store::sqlite::schema;
+use crate::store::{StoreError, private};
 
 /// Copies a store, which may be in use, to a new file.
 ///
@@ -26,10 +27,14 @@ pub fn backup(store: &Path, to: &Path) -> Result<(), StoreError> {
     let reading = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(|error| unusable(store, error.to_string()))?;
     schema::version(&reading, store)?;
+    // SQLite takes an empty file for a new one, and would otherwise make it by the umask.
+    private::create_new(to).map_err(|error| unusable(to, error.to_string()))?;
     let copied = reading.execute("VACUUM INTO ?1", [to.to_string_lossy()]);
-    copied
-        .map(|_| ())
-        .map_err(|error| unusable(to, error.to_string()))
+    copied.map(|_| ()).map_err(|error| {
+        // The first error is the one to report.
+        fs::remove_file(to).ok();
+        unusable(to, error.to_string())
+    })
 }
 
 /// Copies a backup to where a store is to be.
@@ -62,13 +67,17 @@ pub fn restore(backup: &Path, store: &Path, replace: bool) -> Result<(), StoreEr
     }
     let _lock = lock(store, LOCK_TRIES)?;
     let copy = store.with_extension("restoring");
-    let copied = fs::copy(backup, &copy).and_then(|_| File::open(&copy)?.sync_all());
+    let copied = File::open(backup).and_then(|mut from| {
+        let mut to = private::write(&copy, b"")?;
+        io::copy(&mut from, &mut to)?;
+        to.sync_all()
+    });
     copied.map_err(|error| unusable(store, error.to_string()))?;
     for suffix in ["-wal", "-shm"] {
         let mut name = store.as_os_str().to_owned();
         name.push(suffix);
         match fs::remove_file(PathBuf::from(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(unusable(store, error.to_string()));
             }
             _ => {}
@@ -89,11 +98,7 @@ pub(super) const LOCK_TRIES: u32 = 20;
 pub(super) fn lock(path: &Path, tries: u32) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let opened = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(PathBuf::from(name));
+    let opened = private::open(Path::new(&name));
     let file = opened.map_err(|error| StoreError::Open {
         path: path.to_owned(),
         reason: error.to_string(),
@@ -119,6 +124,24 @@ pub(super) fn lock(path: &Path, tries: u32) -> Result<File, StoreError> {
 /// Statements that a connection keeps prepared: all that there are. Of fewer, a minute's upkeep of many monitors prepares each
 /// anew for every monitor.
 const STATEMENTS: usize = 128;
+
+/// Makes the file of a store if there is none. Its log and its index take their permissions from it; those of an earlier
+/// version are closed to others.
+pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
+    let beside = ["-wal", "-shm", "-journal"].map(|suffix| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    });
+    let prepared = private::open(path).and_then(|_| {
+        let mut beside = beside.iter();
+        beside.try_for_each(|path| private::close(path))
+    });
+    prepared.map_err(|error| StoreError::Open {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}
 
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     let connection = Connection::open(path).map_err(|error| StoreError::Open {

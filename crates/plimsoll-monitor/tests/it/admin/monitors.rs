@@ -75,6 +75,56 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
     );
 }
 
+/// The form shows masks; who sends them back with another target neither saves nor tests it.
+#[test]
+fn credentials_do_not_follow_a_target_that_is_changed_in_the_form() {
+    let admin = Admin::new("");
+    let owner = admin.owner();
+    let (origin, other) = (Origin::hello(), Origin::hello());
+    let url = origin.url("/");
+    let with = |target: &str, more: &str, action: &str, path: &str| {
+        let fields = [
+            ("name", "Shop"),
+            ("kind", "http"),
+            ("target", target),
+            ("interval", "1h"),
+            ("more", more),
+            ("action", action),
+            ("version", "1"),
+        ];
+        owner.post(&admin, path, &fields)
+    };
+    let hidden = "[http]\nbearer = \"s3cret-bearer\"";
+    let (status, text) = with(&url, hidden, "save", "/admin/new-monitor");
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let edit = "/admin/monitors/_shop/edit";
+    let (_, form) = owner.get_as(&admin, edit);
+    assert!(
+        form.contains("********") && !form.contains("s3cret"),
+        "{form}"
+    );
+    let masked = "[http]\nbearer = \"********\"";
+    let insecure = format!("{masked}\ninsecure = true");
+    for (target, more) in [(other.url("/"), masked), (url.clone(), insecure.as_str())] {
+        for action in ["test", "save"] {
+            let (status, text) = with(&target, more, action, edit);
+            assert_eq!(
+                status,
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "{action} {target}"
+            );
+            assert!(text.contains("given again"), "{text}");
+        }
+    }
+    assert_eq!(other.requests(), 0);
+    let before = origin.requests();
+    let (status, text) = with(&format!("{url}x"), masked, "save", edit);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    eventually(|| origin.requests() > before);
+    let head = origin.heads().last().cloned().unwrap_or_default();
+    assert!(head.contains("Bearer s3cret-bearer"), "{head}");
+}
+
 #[test]
 fn many_monitors_are_paused_tagged_and_deleted_together() {
     let admin = Admin::new("[[monitor]]\nname = \"of the file\"\nmanual = true\n");

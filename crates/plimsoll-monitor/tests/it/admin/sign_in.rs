@@ -1,5 +1,7 @@
 //! Sessions: who gets one, by a password and by codes.
 
+use std::net::IpAddr;
+
 use http::{Method, StatusCode};
 
 use super::{Admin, Browser, PASSWORD, between};
@@ -67,6 +69,8 @@ fn cookies_are_secure_and_hsts_is_set_behind_tls() {
         .running
         .response(Method::GET, "/admin/sign-in", &fields, "");
     let cookie = response.headers()["set-cookie"].to_str().unwrap();
+    assert!(cookie.starts_with("__Host-plimsoll-form="), "{cookie}");
+    assert!(cookie.contains("; Path=/;"), "{cookie}");
     assert!(cookie.ends_with("; Secure"), "{cookie}");
     assert!(response.headers().contains_key("strict-transport-security"));
     let response = admin
@@ -95,6 +99,48 @@ fn too_many_attempts_are_refused_for_a_while() {
         status,
         StatusCode::TOO_MANY_REQUESTS,
         "the right one too: {text}"
+    );
+}
+
+#[test]
+fn strangers_do_not_keep_a_member_out() {
+    let admin = Admin::new("");
+    let address = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
+    let at = |last| Browser {
+        address: address(last),
+        ..Browser::default()
+    };
+    let mut own = at(1);
+    assert_eq!(own.sign_in(&admin, "owner", PASSWORD, "").0, 303);
+    for stranger in 10..19 {
+        let (status, _) = at(stranger).sign_in(&admin, "owner", "wrong", "");
+        assert!([401, 429].contains(&status.as_u16()), "{status}");
+    }
+    let (status, _) = at(20).sign_in(&admin, "owner", PASSWORD, "");
+    assert_eq!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS,
+        "from an unknown place"
+    );
+    let mut elsewhere = Browser {
+        device: own.device.clone(),
+        ..at(21)
+    };
+    assert_eq!(elsewhere.sign_in(&admin, "owner", PASSWORD, "").0, 303);
+    let mut without_cookies = at(1);
+    assert_eq!(
+        without_cookies.sign_in(&admin, "owner", PASSWORD, "").0,
+        303
+    );
+    // A device is nothing but a count of attempts: it needs the password, and has few of them too.
+    let mut device = Browser {
+        device: own.device.clone(),
+        ..at(22)
+    };
+    let tries = (0..9).map(|_| device.sign_in(&admin, "owner", "wrong", "").0.as_u16());
+    assert_eq!(
+        tries.collect::<Vec<_>>(),
+        [401, 401, 401, 401, 401, 401, 401, 401, 429]
     );
 }
 

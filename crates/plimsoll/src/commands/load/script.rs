@@ -408,6 +408,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         exact_trends: args.exact_trends,
         workers: args.threads.unwrap_or(cores),
         proxies,
+        address_filter: None,
         key_log,
         speaks: speaks(args),
         secrets,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::ProxyRules;
+use plimsoll_client::{AddressFilter, ProxyRules};
 use plimsoll_k6::{Script, ScriptText, run_once};
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_monitor::Reading;
@@ -24,14 +24,20 @@ static RUNNING: Semaphore = Semaphore::const_new(4);
 struct ScriptProbe {
     file: PathBuf,
     timeout: Duration,
+    filter: Option<AddressFilter>,
 }
 
-fn compile(file: &Path, timeout: Duration) -> Result<Arc<dyn Probe>, String> {
+fn compile(
+    file: &Path,
+    timeout: Duration,
+    filter: Option<AddressFilter>,
+) -> Result<Arc<dyn Probe>, String> {
     // Errors of the script are those of the configuration; the file is read again for each check.
     load(file)?;
     Ok(Arc::new(ScriptProbe {
         file: file.to_owned(),
         timeout,
+        filter,
     }))
 }
 
@@ -63,9 +69,10 @@ impl Probe for ScriptProbe {
                 return ours("too many scripts run".to_owned());
             };
             let (file, timeout) = (self.file.clone(), self.timeout);
+            let reach = (ProxyRules::none(), self.filter.clone());
             let ran = tokio::task::spawn_blocking(move || {
                 let script = load(&file)?;
-                Ok(run_once(script, Vec::new(), ProxyRules::none(), timeout))
+                Ok(run_once(script, Vec::new(), reach, timeout))
             });
             let ran: Result<Result<_, String>, _> = ran.await;
             drop(permit);
