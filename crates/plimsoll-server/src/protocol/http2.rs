@@ -237,7 +237,11 @@ impl Http2 {
         })
     }
 
-    fn handle(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
+    fn handle(&mut self, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        if self.tap.is_malformed(respond.stream_id().as_u32()) {
+            respond.send_reset(Reason::PROTOCOL_ERROR);
+            return;
+        }
         let worker = &self.place.worker;
         let now = worker.clock.now();
         self.activity.is_seen(now);
@@ -255,6 +259,7 @@ impl Http2 {
             interims: None,
             is_tls: self.scheme == Scheme::Https,
             tunnel: None,
+            tap: Rc::clone(&self.tap),
         };
         let checked = match head::checked(&parts, &self.limits.request) {
             Ok(checked) => checked,
@@ -332,7 +337,14 @@ impl Http2 {
                 }
                 let busy = Busy::new(&self.activity, &self.place);
                 let limits = Rc::clone(&self.limits);
-                tokio::task::spawn_local(hand_over(stream, sender, asks, limits, busy));
+                tokio::task::spawn_local(hand_over(
+                    stream,
+                    sender,
+                    asks,
+                    Rc::clone(&self.tap),
+                    limits,
+                    busy,
+                ));
             }
             ContentSource::None | ContentSource::Kept(_) => {}
         }

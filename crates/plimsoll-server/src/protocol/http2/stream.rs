@@ -13,6 +13,7 @@ use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame};
 use plimsoll_model::Clock;
 
+use super::tap::TapState;
 use super::tunnel::Tunnel;
 use crate::action::{LocalFuture, Outcome, TakeOver};
 use crate::engine::limits::Limits;
@@ -63,6 +64,8 @@ pub(super) struct Responder {
     pub(super) is_tls: bool,
     /// The client's bytes behind a CONNECT.
     pub(super) tunnel: Option<RecvStream>,
+    /// Knows whether the request turned out to be malformed.
+    pub(super) tap: Rc<TapState>,
 }
 
 impl Responder {
@@ -113,6 +116,10 @@ impl Responder {
         mut fields: HeaderMap,
         is_over: bool,
     ) -> Option<SendStream<Bytes>> {
+        if self.tap.is_malformed(self.respond.stream_id().as_u32()) {
+            self.respond.send_reset(Reason::PROTOCOL_ERROR);
+            return None;
+        }
         self.send_interims();
         if let Some(interims) = self.interims.take() {
             interims.end();
@@ -222,6 +229,10 @@ impl Responder {
                 stream.poll_reset(cx).map(|_| None)
             })
             .await;
+            if self.tap.is_malformed(self.respond.stream_id().as_u32()) {
+                stream.send_reset(Reason::PROTOCOL_ERROR);
+                break;
+            }
             let data = match frame {
                 None => break,
                 Some(None) => {
