@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use plimsoll_fuzz::cut;
 use plimsoll_wire::h2::RequestHead;
-use plimsoll_wire::h2::hpack::{Decoder, Encoder, FieldLimits, Fields, HpackError};
+use plimsoll_wire::h2::hpack::{Decoder, Encoder, FieldLimits, Fields, HpackError, PseudoWatch};
 
 const LIMITS: FieldLimits = FieldLimits {
     count: 16,
@@ -21,6 +21,7 @@ fuzz_target!(|data: &[u8]| {
 fn decode(blocks: &[&[u8]]) {
     let mut keeping = Decoder::new(4096, LIMITS);
     let mut skipping = Decoder::new(4096, LIMITS);
+    let mut watch = PseudoWatch::default();
     let mut fields = Fields::default();
     // Blocks that keep coming are recognised, not decoded.
     let repeated = blocks
@@ -28,6 +29,7 @@ fn decode(blocks: &[&[u8]]) {
         .flat_map(|block| std::iter::repeat_n(block, 1 + block.len() % 64));
     for block in repeated {
         let kept = keeping.decode(block, Some(&mut fields));
+        watch.look(block);
         let bytes: usize = fields
             .iter()
             .map(|(name, value)| name.len() + value.len() + 32)

@@ -289,10 +289,20 @@ impl Forwarding {
         if let Some(authorizer) = &forwarder.authorizer {
             let fields = self.subrequest_fields();
             let authorized = Box::pin(authorizer.authorize(&self.request, fields)).await;
-            match authorized {
-                Ok(identity) => self.identity = identity,
-                Err(response) => return self.failed(response),
-            }
+            let mut authorized = match authorized {
+                Ok(authorized) => authorized,
+                Err(response) if self.is_call => return self.failed(response),
+                // What the service says to the client stays whole, without pages in its place.
+                Err(response) => {
+                    if let Some(span) = &self.span {
+                        span.responded(response.status().as_u16());
+                    }
+                    return respond(response);
+                }
+            };
+            self.identity = std::mem::take(&mut authorized.identity);
+            let outcome = self.forward(&forwarder).await;
+            return authorized.returned_with(outcome);
         }
         self.forward(&forwarder).await
     }

@@ -12,6 +12,14 @@ mod access;
 
 mod cache;
 
+mod errors;
+
+mod fates;
+
+mod limits;
+
+mod loads;
+
 mod proxy;
 
 mod rate_limit;
@@ -26,11 +34,14 @@ mod scope;
 
 mod servers;
 
+mod shares;
+
 mod upstreams;
 
 mod toml;
 
 use std::fmt;
+use std::path::Path;
 
 pub use self::expressgateway::{import_expressgateway, is_expressgateway};
 
@@ -89,10 +100,9 @@ pub fn import_nginx(
 ) -> Result<Imported, ImportError> {
     let directives = nginx::parse(file, text, include)?;
     let mut notes = Notes::default();
-    let mut text = String::from(
-        "# Translated from nginx. The report of the translation lists what was left out.\n",
-    );
-    servers::translate(&directives, &mut text, &mut notes);
+    let parts = servers::translate(&directives, &mut notes);
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    let text = loads::loading(parts, directory, &mut notes);
     let Notes(mut notes) = notes;
     notes.sort();
     notes.dedup();

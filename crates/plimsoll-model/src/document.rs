@@ -272,14 +272,8 @@ impl<'i> Table<'i> {
         for (key, _) in entries {
             let span = key.span();
             let name = key.into_inner();
-            let near = self
-                .known
-                .iter()
-                .map(|known| (strsim::jaro_winkler(&name, known), *known))
-                .filter(|(similarity, _)| *similarity > 0.75)
-                .max_by(|one, other| one.0.total_cmp(&other.0));
-            let hint = match near {
-                Some((_, near)) => {
+            let hint = match nearest(&name, &self.known) {
+                Some(near) => {
                     let table = self.path.trim_end_matches('.');
                     self.problems
                         .borrow_mut()
@@ -499,6 +493,16 @@ pub fn as_text<'v>(value: &'v Value<'_>) -> Option<&'v str> {
         DeValue::String(text) => Some(text),
         _ => value.expected_text(),
     }
+}
+
+/// The known name that was probably meant by another one.
+pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let near = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(name, known), *known))
+        .filter(|(similarity, _)| *similarity > 0.75)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    near.map(|(_, near)| near)
 }
 
 #[cfg(test)]

@@ -152,16 +152,15 @@ impl<T> RouteIndex<T> {
 
     /// The route that answers, if there is one.
     ///
-    /// Fails for a path without a normal form, and for one with an encoded slash that would reach another route if the
-    /// slash were plain: an upstream or a file system may read it so.
+    /// Fails for a path without a normal form, and for one that would reach another route as a server may read it: with
+    /// encoded slashes as separators, or without parameters.
     pub fn find(&self, request: &impl RouteInput) -> Result<Option<&T>, RouteRefusal> {
         let path = NormalPath::parse(request.path())?;
         let found = self.find_path(&path, request);
-        if path.has_encoded_slash()
-            && let Some(other) = self.find_path(&path.with_slashes_decoded(), request)
-            && !found.is_some_and(|found| std::ptr::eq(found, other))
-        {
-            return Err(RouteRefusal::EncodedSlash);
+        if path.is_ambiguous() {
+            let others = path.other_readings();
+            let others = others.iter().map(|it| self.find_path(it, request));
+            agreed(&path, found, others)?;
         }
         Ok(found)
     }
@@ -233,11 +232,10 @@ impl<T> RouteIndex<T> {
     pub fn scan(&self, request: &impl RouteInput) -> Result<Option<&T>, RouteRefusal> {
         let path = NormalPath::parse(request.path())?;
         let found = self.scan_path(&path, request);
-        if path.has_encoded_slash()
-            && let Some(other) = self.scan_path(&path.with_slashes_decoded(), request)
-            && !found.is_some_and(|found| std::ptr::eq(found, other))
-        {
-            return Err(RouteRefusal::EncodedSlash);
+        if path.is_ambiguous() {
+            let others = path.other_readings();
+            let others = others.iter().map(|it| self.scan_path(it, request));
+            agreed(&path, found, others)?;
         }
         Ok(found)
     }
@@ -272,15 +270,39 @@ impl<T> RouteIndex<T> {
     }
 }
 
+/// Refuses a path that servers may read as one of another route.
+fn agreed<'r, T: 'r>(
+    path: &NormalPath<'_>,
+    found: Option<&'r T>,
+    others: impl Iterator<Item = Option<&'r T>>,
+) -> Result<(), RouteRefusal> {
+    let is_other = |other: &T| !found.is_some_and(|found| std::ptr::eq(found, other));
+    if !others.flatten().any(is_other) {
+        return Ok(());
+    }
+    Err(if path.has_encoded_slash() {
+        RouteRefusal::EncodedSlash
+    } else {
+        RouteRefusal::Parameters
+    })
+}
+
 /// Why no route is chosen for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RouteRefusal {
     /// The path has no normal form.
     #[error(transparent)]
     Path(#[from] PathRefusal),
-    /// With its `%2F` as a slash, the path belongs to another route.
-    #[error("the path contains `%2F`, and with a slash instead it belongs to another route")]
+    /// With its `%2F` or `%5C` as a slash, the path belongs to another route.
+    #[error(
+        "the path contains `%2F` or `%5C`, and with a slash instead it belongs to another route"
+    )]
     EncodedSlash,
+    /// Without the parameters of its segments, the path belongs to another route.
+    #[error(
+        "the path contains `;`, and without what follows it in its segment it belongs to another route"
+    )]
+    Parameters,
 }
 
 /// Methods that `OPTIONS *` reports where no route limits them.

@@ -34,6 +34,6 @@ pub use crate::h1::response::{
 pub use crate::h1::response_writer::{FieldError, ResponseWriter, chunk_head, last_chunk, reason};
 pub use crate::h1::server::{
     BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, RequestLimits,
-    Target, TargetForm, authority_of, fields_of,
+    Target, TargetForm, authority_of, fields_of, read_as_http_1_1,
 };
 pub use httparse::Header;

@@ -31,6 +31,11 @@ pub struct Frames {
     begins_with: Begins,
     /// Octets that a frame other than DATA may have.
     most: u64,
+    /// Frames of fields so far: the second one has the trailer fields.
+    sections: u32,
+    /// The trailer fields, as far as they have come.
+    trailers: Vec<u8>,
+    has_pseudo_trailers: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +63,9 @@ impl Frames {
             skip: 0,
             begins_with: Begins::Frames,
             most,
+            sections: 0,
+            trailers: Vec::new(),
+            has_pseudo_trailers: false,
         }
     }
 
@@ -74,6 +82,11 @@ impl Frames {
         self.have == 0 && self.skip == 0
     }
 
+    /// Whether the trailer fields have a pseudo-field, which makes the message malformed (RFC 9114, section 4.3).
+    pub fn has_pseudo_trailers(&self) -> bool {
+        self.has_pseudo_trailers
+    }
+
     /// Looks at what came; says how many frames began that bring nothing.
     pub fn scan(&mut self, mut bytes: &[u8]) -> Result<u32, TooLong> {
         let mut empty = 0;
@@ -81,6 +94,9 @@ impl Frames {
             let skipped = usize::try_from(self.skip)
                 .unwrap_or(usize::MAX)
                 .min(bytes.len());
+            if self.sections > 1 && skipped > 0 {
+                self.look_at_trailers(&bytes[..skipped]);
+            }
             bytes = &bytes[skipped..];
             self.skip -= skipped as u64;
             let Some((first, rest)) = bytes.split_first() else {
@@ -97,7 +113,10 @@ impl Frames {
                 (DATA, 1..) => self.skip = length,
                 (DATA, 0) => empty += 1,
                 (_, length) if length > self.most => return Err(TooLong),
-                (HEADERS, length) => self.skip = length,
+                (HEADERS, length) => {
+                    self.skip = length;
+                    self.sections += 1;
+                }
                 (_, length) => {
                     empty += 1;
                     self.skip = length;
@@ -105,6 +124,15 @@ impl Frames {
             }
         }
         Ok(empty)
+    }
+
+    /// - `bytes`: the next ones of the frame that is under way.
+    fn look_at_trailers(&mut self, bytes: &[u8]) {
+        self.trailers.extend_from_slice(bytes);
+        if self.skip == bytes.len() as u64 {
+            self.has_pseudo_trailers |= connect::has_pseudo_fields(&self.trailers);
+            self.trailers = Vec::new();
+        }
     }
 
     /// Type and length of a frame, once both are there.

@@ -147,7 +147,7 @@ impl fmt::Debug for ReceivedFields<'_> {
 /// `cookie` field; then the sender's own, which nothing that the client sent removes or doubles.
 ///
 /// Fields keep their order, and over HTTP/1 their case. Left out of both are fields of connections ([`FieldClass`]),
-/// `host`, `expect` and framing: the exchange writes its own.
+/// `host`, `expect: 100-continue` and framing: the exchange writes its own.
 #[derive(Clone, Copy)]
 pub struct Head<'a> {
     /// The method.
@@ -222,7 +222,10 @@ fn is_sent(name: &[u8], value: &[u8]) -> bool {
     match FieldClass::of(name) {
         FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
         FieldClass::HeadOnly => {
-            !name.eq_ignore_ascii_case(b"host") && !name.eq_ignore_ascii_case(b"expect")
+            // Other expectations are for whoever knows them.
+            let is_continue =
+                name.eq_ignore_ascii_case(b"expect") && value.eq_ignore_ascii_case(b"100-continue");
+            !is_continue && !name.eq_ignore_ascii_case(b"host")
         }
         // TE has to be nominated (RFC 9110, section 10.1.4), which the exchange does.
         FieldClass::Hop => is_te(name) && value.eq_ignore_ascii_case(b"trailers"),
@@ -394,13 +397,22 @@ mod tests {
             ("Upgrade", "h2c"),
             ("Transfer-Encoding", "chunked"),
             ("Content-Length", "1"),
-            ("Expect", "100-continue"),
+            ("Expect", "100-Continue"),
+            ("expect", "x-other"),
             (":path", "/"),
             ("X-Late", "2"),
             ("Trailer", "x-sum"),
         ];
         let seen = sent(Protocol::Http1, &received, &[]);
-        assert_eq!(seen, ["Accept: */*", "TE: trailers", "Trailer: x-sum"]);
+        assert_eq!(
+            seen,
+            [
+                "Accept: */*",
+                "TE: trailers",
+                "expect: x-other",
+                "Trailer: x-sum"
+            ]
+        );
     }
 
     #[test]

@@ -265,7 +265,8 @@ impl quic::SendStream<Bytes> for Bidirectional {
         let data = data.copy_to_bytes(data.remaining());
         self.head = match with_protocol(&data, STAND_IN, b"websocket") {
             Rewritten::Changed(head) => head.into(),
-            Rewritten::Same | Rewritten::Partial => data,
+            // Of a head that the caller made wrong the server decides.
+            Rewritten::Same | Rewritten::Partial | Rewritten::Malformed => data,
         };
         Ok(())
     }

@@ -239,15 +239,34 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= networks.is_some();
         plan.trusted = networks.unwrap_or_default();
     }
-    if let Some(mut headers) = table.table("headers") {
-        for (name, value) in headers.rest() {
-            match field(&name, &value) {
-                Some((name, Some(value))) => match value.to_str().ok().and_then(Template::parse) {
-                    Some(template) => plan.templates.push((name, template)),
-                    None => plan.set.push((name, value)),
-                },
-                Some((name, None)) => plan.removed.push(name),
-                None => is_whole = false,
+    is_whole &= headers(table, plan);
+    is_whole
+}
+
+/// Compiles `headers`: fields to set, with places or without, and to remove; false if anything is wrong.
+pub(super) fn headers(table: &mut Table<'_>, plan: &mut ForwardPlan) -> bool {
+    let Some(mut headers) = table.table("headers") else {
+        return true;
+    };
+    let mut is_whole = true;
+    for (name, value) in headers.rest() {
+        let Some((name, field)) = field(&name, &value) else {
+            is_whole = false;
+            continue;
+        };
+        let Some(field) = field else {
+            plan.removed.push(name);
+            continue;
+        };
+        match Template::parse(field.to_str().unwrap_or_default()) {
+            Ok(Some(template)) => plan.templates.push((name, template)),
+            Ok(None) => plan.set.push((name, field)),
+            Err(error) => {
+                let hint = error
+                    .suggestion()
+                    .map(|it| format!("did you mean `{{{it}}}`?"));
+                value.wrong_with::<()>(error, hint);
+                is_whole = false;
             }
         }
     }
@@ -279,6 +298,14 @@ pub(super) fn base_of(target: &str) -> String {
     endpoint.map_or(String::new(), |endpoint| {
         endpoint.path_and_query().trim_end_matches('/').to_owned()
     })
+}
+
+/// Path and query of a URL, `/` for the name of an upstream.
+pub(super) fn path_of(target: &str) -> String {
+    let endpoint = is_url(target)
+        .then(|| servers::http_endpoint(target).ok())
+        .flatten();
+    endpoint.map_or("/".to_owned(), |it| it.path_and_query().to_owned())
 }
 
 /// Whether a target is a server rather than the name of an upstream.

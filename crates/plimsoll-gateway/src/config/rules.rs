@@ -9,7 +9,7 @@ use plimsoll_server::config::{Mounted, Table, Value, as_text};
 use plimsoll_wire::http::{FieldClass, NormalPath};
 use regex::Regex;
 
-use super::proxy::{base_of, upstream_of};
+use super::proxy::{headers, path_of, upstream_of};
 use crate::forward::{
     AuthorizePlan, ErrorPage, ErrorPages, ErrorStatus, Fault, ForwardPlan, FrameLimits, Rewrite,
     WebSocketPlan, WebSockets,
@@ -281,62 +281,82 @@ pub(super) fn mirror(value: Value<'_>, mounted: &Mounted<'_>) -> Option<(u32, Ar
     let share = share(&mut table, "share");
     let upstream = to(&mut table, mounted);
     table.finish();
-    Some((share, upstream?.1))
+    Some((share, upstream?))
 }
 
-/// `{ to, copy }`, where the path of a URL is that of the subrequest.
+/// `{ to, path, headers, copy, to_client }`, where path and query of a URL are those of the subrequest.
 pub(super) fn authorize(
     value: Value<'_>,
     mounted: &Mounted<'_>,
 ) -> Option<(AuthorizePlan, Arc<UpstreamPlan>)> {
     let mut table = value.table()?;
-    let upstream = to(&mut table, mounted);
+    let is_target = |path: &str| {
+        path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic() && it != b'#')
+    };
+    let service = match table.take("to") {
+        None => {
+            table.missing("to", "the name of an upstream or a URL");
+            None
+        }
+        Some(value) => as_text(&value).and_then(|text| {
+            // The query is of the subrequest, and no part of the server's address.
+            let (address, query) = text.split_at(text.find('?').unwrap_or(text.len()));
+            if !is_target(&format!("/{query}")) {
+                return value.wrong(
+                    "has a query with a blank, `#` or a character beyond ASCII: escape it by %",
+                );
+            }
+            let upstream = upstream_of(&value, address, mounted, None)?;
+            Some((format!("{}{query}", path_of(address)), upstream))
+        }),
+    };
     let path = table.take("path").map(|value| {
         let path = as_text(&value)?;
-        let is_target = path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic());
-        if is_target {
+        if is_target(path) {
             Some(path.to_owned())
         } else {
             value.wrong("begins with a slash and has no blanks")
         }
     });
-    let copied = table.take("copy").map(|value| {
-        value.texts_with(|name| {
+    let mut own = ForwardPlan::default();
+    let is_whole = headers(&mut table, &mut own);
+    let mut names = |key| {
+        let Some(value) = table.take(key) else {
+            return Some(Vec::new());
+        };
+        let names = value.texts_with(|name| {
             let class = FieldClass::of(name.as_bytes());
             let is_valid =
                 HeaderName::from_bytes(name.as_bytes()).is_ok() && class == FieldClass::EndToEnd;
             (!is_valid).then(|| format!("`{name}` is not a field that can be copied"))
-        })
-    });
-    table.finish();
-    let copied = match copied {
-        None => Vec::new(),
-        Some(names) => names?,
+        })?;
+        Some(names.iter().filter_map(|name| name.parse().ok()).collect())
     };
+    let (copied, returned) = (names("copy"), names("to_client"));
+    table.finish();
     let path = match path {
         None => None,
         Some(path) => Some(path?),
     };
-    let (base, upstream) = upstream?;
-    let base = if base.is_empty() {
-        "/".to_owned()
-    } else {
-        base
-    };
+    let (target, upstream) = service?;
+    let (copied, returned) = (copied?, returned?);
     let plan = AuthorizePlan {
-        target: path.unwrap_or(base),
-        copied: copied.iter().filter_map(|name| name.parse().ok()).collect(),
+        target: path.unwrap_or(target),
+        set: own.set,
+        templates: own.templates,
+        removed: own.removed,
+        copied,
+        returned,
     };
-    Some((plan, upstream))
+    is_whole.then_some((plan, upstream))
 }
 
-/// The upstream of `to`, with the path if that is a URL.
-fn to(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<(String, Arc<UpstreamPlan>)> {
+/// The upstream of `to`.
+fn to(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<UpstreamPlan>> {
     let Some(value) = table.take("to") else {
         table.missing("to", "the name of an upstream or a URL");
         return None;
     };
     let target = as_text(&value)?.to_owned();
-    let upstream = upstream_of(&value, &target, mounted, None)?;
-    Some((base_of(&target), upstream))
+    upstream_of(&value, &target, mounted, None)
 }

@@ -290,6 +290,11 @@ impl Attempt<'_> {
         let head = Head {
             authority: plan.host.authority(&request),
             upgrade: self.handshake.map(|_| "websocket"),
+            // The client gets its 100 once the server wants the content, unless that has been read already.
+            expects_continue: plan.request_buffer.is_none()
+                && request
+                    .header("expect")
+                    .is_some_and(|it| it.eq_ignore_ascii_case(b"100-continue")),
             ..Head::forwarded(method, self.target, &received, &added)
         };
         lease.begin(&head, upload)

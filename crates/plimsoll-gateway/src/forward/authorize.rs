@@ -4,15 +4,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue, SET_COOKIE};
 use http_body_util::Empty;
 use plimsoll_client::forward::{Exchange, Head, ResponseHead};
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Side};
-use plimsoll_server::{OwnedRequest, Response, ResponseBody};
+use plimsoll_server::{Outcome, OwnedRequest, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
 
 use super::failure;
+use super::template::Template;
 use crate::upstream::{ServerUse, Upstream};
 
 /// Settings of authorization subrequests.
@@ -20,8 +21,43 @@ use crate::upstream::{ServerUse, Upstream};
 pub(crate) struct AuthorizePlan {
     /// Path and query of the subrequest.
     pub(crate) target: String,
+    /// Fields of the subrequest in place of those of the request.
+    pub(crate) set: Vec<(HeaderName, HeaderValue)>,
+    /// The same with values that depend on the request.
+    pub(crate) templates: Vec<(HeaderName, Template)>,
+    /// Fields of the request that the service does not get.
+    pub(crate) removed: Vec<HeaderName>,
     /// Fields of the response that the request gets; those of the client are removed.
     pub(crate) copied: Vec<HeaderName>,
+    /// Fields of the response that the client gets, beside `Set-Cookie`.
+    pub(crate) returned: Vec<HeaderName>,
+}
+
+/// What a service that lets a request pass adds to it, and to the response.
+#[derive(Debug, Default)]
+pub(super) struct Authorized {
+    /// Fields of the request that is forwarded.
+    pub(super) identity: Vec<(HeaderName, HeaderValue)>,
+    /// Fields of the response, such as cookies of a session that was renewed.
+    pub(super) returned: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Authorized {
+    /// The response with the fields that the service returns to the client. They replace those of the server, but for
+    /// cookies, which stand beside them.
+    pub(super) fn returned_with(self, outcome: Outcome) -> Outcome {
+        let Outcome::Respond(mut response) = outcome else {
+            return outcome;
+        };
+        for (name, value) in self.returned {
+            response = if name == SET_COOKIE {
+                response.with_field(name, value)
+            } else {
+                response.with_field_set(name, value)
+            };
+        }
+        Outcome::Respond(response)
+    }
 }
 
 /// Asks a service whether a request may be forwarded.
@@ -34,13 +70,14 @@ pub(super) struct Authorizer {
 const MOST_CONTENT: usize = 64 * 1024;
 
 impl Authorizer {
-    /// The fields to add to the request; or the response if it may not be forwarded: that of the service if it is a
-    /// redirect or a client error, 502 to 504 if there is no valid response.
+    /// The fields to add to the request and its response; or the response if it may not be forwarded: that of the
+    /// service, whole, if it is a redirect or a client error, 502 to 504 if there is no valid response.
     pub(super) async fn authorize(
         &self,
         request: &OwnedRequest,
-        fields: FieldList,
-    ) -> Result<Vec<(HeaderName, HeaderValue)>, Response> {
+        mut fields: FieldList,
+    ) -> Result<Authorized, Response> {
+        self.plan.add_own(request, &mut fields);
         let now = SystemClock.now();
         let chosen = self.upstream.choose(0, None, &[], now);
         let server = chosen.ok_or_else(failure::no_server)?.begin(now);
@@ -52,7 +89,10 @@ impl Authorizer {
             Ok((head, content)) => {
                 server.responded(head.status.as_u16(), SystemClock.now());
                 if head.status.is_success() {
-                    return Ok(self.copied(&head));
+                    return Ok(Authorized {
+                        identity: copied(&self.plan.copied, &head),
+                        returned: self.plan.returned(&head),
+                    });
                 }
                 if head.status.is_redirection() || head.status.is_client_error() {
                     let response = Response::new(head.status)
@@ -87,15 +127,47 @@ impl Authorizer {
         let content = content(&mut exchange).await?;
         Ok((head, content))
     }
+}
 
-    fn copied(&self, head: &ResponseHead) -> Vec<(HeaderName, HeaderValue)> {
-        let names = self.plan.copied.iter();
-        let fields = names.filter_map(|name| {
-            let value = head.fields.field(name.as_str())?;
-            Some((name.clone(), HeaderValue::from_bytes(value).ok()?))
+impl AuthorizePlan {
+    /// The fields that the configuration sets come last, and no field of the client stands beside one of them.
+    fn add_own(&self, request: &OwnedRequest, fields: &mut FieldList) {
+        let templates = self.templates.iter().map(|(name, template)| {
+            let mut value = String::new();
+            template.write(&request.request(), &mut value);
+            (name, value.into_bytes())
         });
-        fields.collect()
+        let set = self.set.iter();
+        let set = set.map(|(name, value)| (name, value.as_bytes().to_vec()));
+        let own: Vec<_> = set.chain(templates).collect();
+        let names = own.iter().map(|(name, _)| *name).chain(&self.removed);
+        let names: Vec<_> = names.map(HeaderName::as_str).collect();
+        fields.retain(|name, _| {
+            let mut names = names.iter();
+            !names.any(|it| it.as_bytes().eq_ignore_ascii_case(name))
+        });
+        for (name, value) in own {
+            fields.push(name.as_str().as_bytes(), &value);
+        }
     }
+
+    fn returned(&self, head: &ResponseHead) -> Vec<(HeaderName, HeaderValue)> {
+        let mut returned = copied(&self.returned, head);
+        let cookies = head.fields.iter();
+        let cookies = cookies.filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie"));
+        let cookies = cookies.filter_map(|(_, value)| HeaderValue::from_bytes(value).ok());
+        returned.extend(cookies.map(|it| (SET_COOKIE, it)));
+        returned
+    }
+}
+
+/// The fields of these names in a response, the first one of each.
+fn copied(names: &[HeaderName], head: &ResponseHead) -> Vec<(HeaderName, HeaderValue)> {
+    let fields = names.iter().filter_map(|name| {
+        let value = head.fields.field(name.as_str())?;
+        Some((name.clone(), HeaderValue::from_bytes(value).ok()?))
+    });
+    fields.collect()
 }
 
 /// The fields of a subrequest: those that the server would see, without those of content and conditions, and with

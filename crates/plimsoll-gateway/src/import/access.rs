@@ -6,11 +6,14 @@ use ipnet::IpNet;
 use plimsoll_server::config::network;
 
 use super::Notes;
+use super::fates;
 use super::nginx::Directive;
+use super::proxy::{is_field, placeholders};
 use super::real_ip::is_of_place;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
 use super::upstreams::Upstreams;
+use super::variants::is_guard;
 
 /// Clients that the address rules of a location let in.
 #[derive(Debug)]
@@ -25,6 +28,11 @@ enum Clients {
 
 /// Closes a location that no client may use, or limits it to the addresses that may; false if it is open to some.
 pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bool {
+    // The list of fates has noted it.
+    if scope.find(fates::is_withholding).is_some() {
+        forbid(keys);
+        return true;
+    }
     if scope.own("internal").is_some() {
         keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
         return true;
@@ -63,6 +71,27 @@ pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bo
             true
         }
     }
+}
+
+/// Whether a location keeps out some or all of its requests.
+pub(super) fn is_closing(location: &Directive) -> bool {
+    const NAMES: [&str; 5] = [
+        "deny",
+        "internal",
+        "auth_basic",
+        "auth_request",
+        "limit_except",
+    ];
+    location.block.iter().any(|it| {
+        let is_error = it.name == "return" && it.argument(0).starts_with(['4', '5']);
+        let is_named = NAMES.contains(&it.name.as_str()) && it.argument(0) != "off";
+        let is_withheld = it.name.starts_with("proxy_pass_request_") && it.argument(0) == "off";
+        is_error
+            || is_named
+            || is_withheld
+            || fates::is_withholding(it)
+            || (it.name == "if" && is_guard(it))
+    })
 }
 
 /// Responds with a 403 to every request.
@@ -144,16 +173,47 @@ pub(super) fn authorized(
         );
         return false;
     };
-    let copied: Vec<_> = copied(scope)
+    let variables = copied(scope);
+    let fields = variables.iter().filter(|(_, field)| field != "set-cookie");
+    let fields: Vec<_> = fields.map(|(_, field)| quoted(field)).collect();
+    if !fields.is_empty() {
+        auth.set("copy", format!("[{}]", fields.join(", ")));
+    }
+    let mut own = Keys::default();
+    for field in location(scope, path)
+        .into_iter()
+        .flat_map(|it| it.all("proxy_set_header"))
+    {
+        let (name, value) = (field.argument(0), field.argument(1));
+        match placeholders(value) {
+            // The subrequest has no content, and the host of the request.
+            _ if !is_field(name, value) => {}
+            Some(value) if value.is_empty() => own.set(name, "false"),
+            Some(value) => own.text(name, &value),
+            None => notes.add(
+                field,
+                format!("`{name}` is left out: `{value}` has a variable"),
+            ),
+        }
+    }
+    if !own.is_empty() {
+        auth.set("headers", own.inline());
+    }
+    let added = scope.all("add_header");
+    let is_returned = |variable: &str, field: &str| {
+        let mut added = added.iter();
+        added.any(|it| it.argument(1) == variable && it.argument(0).eq_ignore_ascii_case(field))
+    };
+    let returned = variables
         .iter()
-        .map(|(_, field)| quoted(field))
-        .collect();
-    if !copied.is_empty() {
-        auth.set("copy", format!("[{}]", copied.join(", ")));
+        .filter(|(variable, field)| field != "set-cookie" && is_returned(variable, field));
+    let returned: Vec<_> = returned.map(|(_, field)| quoted(field)).collect();
+    if !returned.is_empty() {
+        auth.set("to_client", format!("[{}]", returned.join(", ")));
     }
     notes.add(
         directive,
-        "the service gets the fields of the request, `x-forwarded-method` and `x-forwarded-uri`; fields that its location sets are left out",
+        "the service gets the fields of the request, `x-forwarded-method` and `x-forwarded-uri`, and the client its cookies",
     );
     keys.set("auth", auth.inline());
     true

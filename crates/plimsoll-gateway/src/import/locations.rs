@@ -4,14 +4,18 @@
 //! then the longest prefix. In plimsoll prefixes come before regular expressions. So where a server has both, or a
 //! prefix that may end within a segment, its prefixes without `^~` become regular expressions, the longest first.
 
+use std::rc::Rc;
+
+use plimsoll_server::PathCondition;
+
 use super::Notes;
 use super::access;
 use super::nginx::Directive;
 use super::proxy::{prefix_expression, proxy};
 use super::redirects::{is_redirecting, redirecting};
 use super::responses::{files, middleware, returned};
-use super::scope::{Scope, is_read};
-use super::toml::{Keys, quoted};
+use super::scope::Scope;
+use super::toml::Keys;
 use super::upstreams::Upstreams;
 use super::variants::{Variant, variants};
 
@@ -41,13 +45,35 @@ pub(super) enum Condition<'a> {
     Regex(String),
 }
 
+/// One route as text, and the directive that it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    pub(super) file: Rc<str>,
+    pub(super) line: usize,
+    pub(super) directive: String,
+    pub(super) text: String,
+}
+
+impl Route {
+    pub(super) fn new(keys: &Keys, directive: &Directive) -> Self {
+        let mut text = String::new();
+        keys.lines(&mut text);
+        Self {
+            file: Rc::clone(&directive.file),
+            line: directive.line,
+            directive: directive.name.clone(),
+            text,
+        }
+    }
+}
+
 /// The routes of a server, each without its host.
 pub(super) fn routes(
     server: &Directive,
     scope: &Scope<'_>,
     upstreams: &mut Upstreams,
     notes: &mut Notes,
-) -> Vec<String> {
+) -> Vec<Route> {
     let mut locations = Vec::new();
     // A `return` of the server comes before any location.
     if server.last("return").is_none() {
@@ -76,7 +102,10 @@ pub(super) fn routes(
     };
     let mut routes = slash_redirects(&locations);
     routes.extend(redirecting(&Condition::Prefix("/"), &server.block, notes));
-    let mut write = |condition: &Condition<'_>, location: &Location<'_>, notes: &mut Notes| {
+    let mut write = |condition: &Condition<'_>,
+                     location: &Location<'_>,
+                     routes: &mut Vec<Route>,
+                     notes: &mut Notes| {
         let mut scope = scope.clone();
         for outer in &location.outer {
             scope = scope.within(&outer.block);
@@ -98,7 +127,7 @@ pub(super) fn routes(
         } else {
             Condition::Exact(location.pattern)
         };
-        write(&condition, location, notes);
+        write(&condition, location, &mut routes, notes);
     }
     for location in locations.iter().filter(|it| it.kind == Kind::FirstPrefix) {
         let is_shadowing = locations.iter().any(|it| {
@@ -126,11 +155,24 @@ pub(super) fn routes(
         } else {
             Condition::Prefix(location.pattern)
         };
-        write(&condition, location, notes);
+        write(&condition, location, &mut routes, notes);
     }
     for location in locations.iter().filter(|it| is_regex(it)) {
-        match whole_path(location) {
-            Ok(regex) => write(&Condition::Regex(regex), location, notes),
+        match whole_path(location, location.pattern) {
+            Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
+            // Other locations must not let in whom this one keeps out.
+            Err(reason) if access::is_closing(location.directive) => {
+                let wider = whole_path(location, &without_look_around(location.pattern));
+                let wider = wider.unwrap_or_else(|_| "/.*".to_owned());
+                notes.add(
+                    location.directive,
+                    format!("paths that match `{wider}` respond with 403: {reason}"),
+                );
+                let mut keys = Keys::default();
+                keys.text("regex", &wider);
+                access::forbid(&mut keys);
+                routes.push(Route::new(&keys, location.directive));
+            }
             Err(reason) => notes.add(location.directive, format!("left out: {reason}")),
         }
     }
@@ -152,7 +194,7 @@ pub(super) fn routes(
         } else {
             Condition::Prefix(location.pattern)
         };
-        write(&condition, location, notes);
+        write(&condition, location, &mut routes, notes);
     }
     if !prefixes.iter().any(|it| it.pattern == "/") {
         for variant in variants(&server.block, &[], notes) {
@@ -164,24 +206,21 @@ pub(super) fn routes(
 }
 
 /// Redirects to the slash that the path of a forwarding location ends with.
-fn slash_redirects(locations: &[Location<'_>]) -> Vec<String> {
+fn slash_redirects(locations: &[Location<'_>]) -> Vec<Route> {
     let forwards = |it: &&Location<'_>| {
         let names = ["proxy_pass", "grpc_pass", "fastcgi_pass", "uwsgi_pass"];
         let is_prefix = matches!(it.kind, Kind::Prefix | Kind::FirstPrefix);
         is_prefix && names.iter().any(|name| it.directive.last(name).is_some())
     };
-    let paths = locations.iter().filter(forwards).filter_map(|it| {
+    let routes = locations.iter().filter(forwards).filter_map(|it| {
         let path = it.pattern.strip_suffix('/').filter(|it| !it.is_empty())?;
         let has_own = locations.iter().any(|other| {
             other.pattern == path && !matches!(other.kind, Kind::Regex | Kind::RegexAnyCase)
         });
-        (!has_own).then_some(path)
-    });
-    let routes = paths.map(|path| {
-        format!(
-            "path = {}\nredirect = {{ to = \"{{path}}/{{query}}\", status = 301 }}\n",
-            quoted(path)
-        )
+        let mut keys = Keys::default();
+        keys.text("path", &as_path(path));
+        keys.set("redirect", "{ to = \"{path}/{query}\", status = 301 }");
+        (!has_own).then(|| Route::new(&keys, it.directive))
     });
     routes.collect()
 }
@@ -195,26 +234,33 @@ fn collect<'a>(
 ) {
     for directive in block.all("location") {
         let (kind, pattern) = match directive.arguments.as_slice() {
-            [pattern] if pattern.starts_with('@') => continue,
-            [pattern] => (Kind::Prefix, pattern),
-            [modifier, pattern] => match modifier.as_str() {
-                "=" => (Kind::Exact, pattern),
-                "^~" => (Kind::FirstPrefix, pattern),
-                "~" => (Kind::Regex, pattern),
-                "~*" => (Kind::RegexAnyCase, pattern),
-                _ => {
+            [name] if name.starts_with('@') => {
+                if !is_tried(block, name) {
+                    notes.add(directive, "left out: only `try_files` leads to it here");
+                }
+                continue;
+            }
+            [pattern] => split_modifier(pattern),
+            [modifier, pattern] => {
+                let Some(kind) = kind_of(modifier) else {
                     notes.add(
                         directive,
                         format!("left out: `{modifier}` is no modifier of a location"),
                     );
                     continue;
-                }
-            },
+                };
+                (kind, pattern.as_str())
+            }
             _ => {
                 notes.add(directive, "left out: it has no path");
                 continue;
             }
         };
+        let is_regex = matches!(kind, Kind::Regex | Kind::RegexAnyCase);
+        if !is_regex && PathCondition::prefix(&as_path(pattern)).is_err() {
+            notes.add(directive, "left out: no request has such a path");
+            continue;
+        }
         if directive.all("location").next().is_some() {
             notes.add(directive, "locations within it stand beside it here");
             let mut within = outer.to_vec();
@@ -230,9 +276,94 @@ fn collect<'a>(
     }
 }
 
+fn kind_of(modifier: &str) -> Option<Kind> {
+    Some(match modifier {
+        "=" => Kind::Exact,
+        "^~" => Kind::FirstPrefix,
+        "~" => Kind::Regex,
+        "~*" => Kind::RegexAnyCase,
+        _ => return None,
+    })
+}
+
+/// The modifier may stand before the path without a blank.
+fn split_modifier(text: &str) -> (Kind, &str) {
+    for modifier in ["=", "^~", "~*", "~"] {
+        if let (Some(pattern), Some(kind)) = (text.strip_prefix(modifier), kind_of(modifier)) {
+            return (kind, pattern);
+        }
+    }
+    (Kind::Prefix, text)
+}
+
+/// Whether a `try_files` of the server or its locations leads to a named location.
+fn is_tried(block: &Directive, name: &str) -> bool {
+    let leads =
+        |it: &Directive| it.name == "try_files" && it.arguments.last().is_some_and(|it| it == name);
+    block.block.iter().any(|it| leads(it) || is_tried(it, name))
+}
+
+/// A path of nginx, which stands for decoded ones, as a route has it.
+pub(super) fn as_path(path: &str) -> String {
+    let mut text = String::new();
+    for character in path.chars() {
+        match character {
+            '%' => text.push_str("%25"),
+            '?' => text.push_str("%3F"),
+            '#' => text.push_str("%23"),
+            it => text.push(it),
+        }
+    }
+    text
+}
+
+/// An expression without its look-around: it matches at least what the whole one does.
+fn without_look_around(text: &str) -> String {
+    let mut left = String::new();
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let is_look = ["(?=", "(?!", "(?<=", "(?<!"]
+            .iter()
+            .any(|it| rest.starts_with(it));
+        if is_look {
+            rest = behind_group(rest);
+            continue;
+        }
+        let mut length = character.len_utf8();
+        if character == '\\' {
+            length += rest.chars().nth(1).map_or(0, char::len_utf8);
+        }
+        let (taken, after) = rest.split_at(length);
+        left.push_str(taken);
+        rest = after;
+    }
+    left
+}
+
+/// What follows the group at the start of a text.
+fn behind_group(text: &str) -> &str {
+    let mut depth = 0_usize;
+    let mut is_escaped = false;
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '(' => depth += 1,
+            ')' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return text.get(at + 1..).unwrap_or_default();
+                }
+            }
+            _ => {}
+        }
+    }
+    ""
+}
+
 /// The expression of a location, which may match anywhere, as one for the whole path.
-fn whole_path(location: &Location<'_>) -> Result<String, String> {
-    let text = location.pattern;
+fn whole_path(location: &Location<'_>, pattern: &str) -> Result<String, String> {
+    let text = pattern;
     let (before, text) = match text.strip_prefix('^') {
         Some(rest) => ("", rest),
         None => (".*", text),
@@ -247,7 +378,7 @@ fn whole_path(location: &Location<'_>) -> Result<String, String> {
         "-i"
     };
     let whole = format!("{before}(?{case}:{text}){after}");
-    match regex::Regex::new(&whole) {
+    match PathCondition::regex(&whole) {
         Ok(_) => Ok(whole),
         Err(_) => Err(format!(
             "`{}` is not a regular expression here (no look-around, no back-references)",
@@ -270,24 +401,17 @@ fn route(
     context: &Context<'_>,
     upstreams: &mut Upstreams,
     notes: &mut Notes,
-) -> String {
+) -> Route {
     let mut keys = Keys::default();
     match condition {
-        Condition::Exact(path) => keys.text("path", path),
-        Condition::Prefix(prefix) => keys.text("prefix", prefix),
+        Condition::Exact(path) => keys.text("path", &as_path(path)),
+        Condition::Prefix(prefix) => keys.text("prefix", &as_path(prefix)),
         Condition::Regex(regex) => keys.text("regex", regex),
     }
     keys.inherit(&context.variant.conditions);
-    for directive in &context.location.directive.block {
-        if !is_read(&directive.name) {
-            notes.left_out(directive);
-        }
-    }
     action(condition, context, &mut keys, upstreams, notes);
     middleware(context.scope, &mut keys, notes);
-    let mut text = String::new();
-    keys.lines(&mut text);
-    text
+    Route::new(&keys, context.location.directive)
 }
 
 fn action(
@@ -366,7 +490,7 @@ fn server_route(
     by_regex: bool,
     upstreams: &mut Upstreams,
     notes: &mut Notes,
-) -> String {
+) -> Route {
     let mut keys = Keys::default();
     let condition = if by_regex {
         keys.text("regex", "/.*");
@@ -384,9 +508,7 @@ fn server_route(
         None => files(&condition, scope, &mut keys, notes),
     }
     middleware(scope, &mut keys, notes);
-    let mut text = String::new();
-    keys.lines(&mut text);
-    text
+    Route::new(&keys, server)
 }
 
 /// A path as an expression.

@@ -1,15 +1,21 @@
 //! `proxy_pass` and what goes with it.
 
+use http::{HeaderName, HeaderValue};
+use plimsoll_wire::http::{FieldClass, NormalPath};
+
 use super::Notes;
 use super::access;
 use super::cache::cache;
+use super::errors::error_pages;
 use super::locations::Condition;
 use super::nginx::Directive;
 use super::real_ip::{is_of_place, networks};
-use super::redirects::{is_redirecting, proxy_redirects};
+use super::redirects::{is_redirecting, proxy_cookies, proxy_redirects};
 use super::scope::Scope;
+use super::shares::{mirrored, split};
 use super::toml::{Keys, quoted};
-use super::upstreams::{Upstreams, duration, size};
+use super::upstreams::{Upstreams, duration, is_server, size};
+use crate::forward::Template;
 
 /// The action `proxy` of a route, and what belongs to its upstream.
 pub(super) fn proxy(
@@ -33,7 +39,11 @@ pub(super) fn proxy(
     };
     let (authority, uri) = authority_and_uri(rest);
     let is_socket = authority.starts_with("unix:");
-    if url.contains('$') || authority.is_empty() || (is_socket && scheme == "https") {
+    let split = split(url, scope, notes);
+    let authority = split.as_ref().map_or(authority, |it| it.main.as_str());
+    let is_known = split.is_some() || !url.contains('$');
+    let is_server = upstreams.has(authority) || is_server(authority);
+    if !is_known || authority.is_empty() || !is_server || (is_socket && scheme == "https") {
         notes.add(
             directive,
             format!(
@@ -43,10 +53,30 @@ pub(super) fn proxy(
         route.set("respond", "{ status = 502, body = \"not translated\\n\" }");
         return;
     }
+    for name in ["proxy_pass_request_headers", "proxy_pass_request_body"] {
+        if let Some(withheld) = scope.last(name).filter(|it| it.argument(0) == "off") {
+            notes.add(
+                withheld,
+                "responds with 501: what the server is not to see cannot be withheld from it; `headers` with `false` removes fields by their names",
+            );
+            route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
+            return;
+        }
+    }
     let mut connection = connection(scope, notes);
-    let timeouts = timeouts(scope);
-    if directive.name == "grpc_pass" {
-        connection.text("protocol", "http2");
+    let timeouts = timeouts(scope, notes);
+    let version = scope.last("proxy_http_version");
+    match version.map_or("", |it| it.argument(0)) {
+        _ if directive.name == "grpc_pass" => connection.text("protocol", "http2"),
+        "2" | "2.0" => connection.text("protocol", "http2"),
+        "1.0" => {
+            if let Some(version) = version {
+                notes.add(version, "servers get HTTP/1.1");
+            }
+        }
+        // By ALPN a server with TLS could choose HTTP/2.
+        _ if scheme == "https" => connection.text("protocol", "http1"),
+        _ => {}
     }
     let mut keys = Keys::default();
     if !access::authorized(scope, &mut keys, upstreams, notes) {
@@ -61,6 +91,15 @@ pub(super) fn proxy(
         keys.text("to", authority);
     } else {
         keys.text("to", &format!("{scheme}://{authority}"));
+    }
+    if let Some(split) = &split {
+        keys.set("split", split.shares.inline());
+        for name in &split.others {
+            upstreams.used(name, scheme, &connection, directive, notes);
+        }
+    }
+    if let Some(mirror) = scope.last("mirror").filter(|it| it.argument(0) != "off") {
+        mirrored(mirror, scope, upstreams, &mut keys, notes);
     }
     // The host that nginx itself names for a socket.
     let authority = if is_socket { "localhost" } else { authority };
@@ -80,6 +119,8 @@ pub(super) fn proxy(
         !upstreams.has(authority) || keys.get("host") == Some(quoted(authority).as_str());
     let is_known = is_named && !directive.argument(0).contains('$');
     proxy_redirects(url, is_known, condition, scope, route, notes);
+    proxy_cookies(scope, route, notes);
+    error_pages(scope, &mut keys, notes);
     let limit = scope.last("client_max_body_size");
     let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
     if let Some(limit) = limit {
@@ -121,6 +162,13 @@ fn replace_path(
     keys: &mut Keys,
     notes: &mut Notes,
 ) {
+    if !is_text(uri) || NormalPath::parse(uri.split('?').next().unwrap_or_default()).is_err() {
+        notes.add(
+            directive,
+            format!("the path stays as it is: `{uri}` is not one that a server may be sent"),
+        );
+        return;
+    }
     if uri.contains('?') {
         notes.add(
             directive,
@@ -179,7 +227,8 @@ fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
         .split('$')
         .skip(1)
         .any(|it| !it.starts_with(|digit: char| digit.is_ascii_digit()));
-    if !is_forwarded || has_variable || !to.starts_with('/') || regex::Regex::new(from).is_err() {
+    let is_target = is_target(to.split('?').next().unwrap_or_default()) && is_text(to);
+    if !is_forwarded || has_variable || !is_target || regex::Regex::new(from).is_err() {
         notes.left_out(directive);
         return;
     }
@@ -189,7 +238,11 @@ fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
     // nginx replaces the whole path, wherever the expression matches.
     let start = if from.starts_with('^') { "" } else { "^.*?" };
     let end = if from.ends_with('$') { "" } else { ".*$" };
-    let from = format!("{start}{from}{end}");
+    let from = if from.contains('|') {
+        format!("{start}(?:{from}){end}")
+    } else {
+        format!("{start}{from}{end}")
+    };
     let to = braced(to);
     let rule = format!("{{ from = {}, to = {} }}", quoted(&from), quoted(&to));
     let rules = match keys.get("rewrite") {
@@ -200,6 +253,15 @@ fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
         ),
     };
     keys.set("rewrite", rules);
+}
+
+/// Whether a path is one that a server may be sent, with groups in it or not.
+fn is_target(path: &str) -> bool {
+    path.starts_with('/') && (path.contains('$') || NormalPath::parse(path).is_ok())
+}
+
+fn is_text(target: &str) -> bool {
+    target.bytes().all(|it| it.is_ascii_graphic() && it != b'#')
 }
 
 /// Groups in braces, so that `$1x` is not the group `1x`.
@@ -220,8 +282,18 @@ fn braced(text: &str) -> String {
 }
 
 /// The timeouts of a location, which a route may have of its own.
-fn timeouts(scope: &Scope<'_>) -> Keys {
+fn timeouts(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     let mut keys = Keys::default();
+    let time_of = |name: &str| scope.last(name).and_then(|it| duration(it.argument(0)));
+    let send = scope.last("proxy_send_timeout");
+    if let Some(send) =
+        send.filter(|_| time_of("proxy_send_timeout") != time_of("proxy_read_timeout"))
+    {
+        notes.add(
+            send,
+            "left out: `response_timeout` is the time for both directions",
+        );
+    }
     for name in ["proxy_read_timeout", "grpc_read_timeout"] {
         if let Some(time) = scope.last(name).and_then(|it| duration(it.argument(0))) {
             keys.text("response_timeout", &time);
@@ -245,9 +317,22 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
             .filter_map(|it| match it.as_str() {
                 "error" => Some("\"connect\", \"reset\"".to_owned()),
                 "timeout" => Some("\"timeout\"".to_owned()),
-                it => it.strip_prefix("http_").map(quoted),
+                it => it
+                    .strip_prefix("http_")
+                    .filter(|it| is_error(it))
+                    .map(quoted),
             });
         let conditions: Vec<_> = conditions.collect();
+        let is_known = |it: &&String| {
+            let is_condition = ["error", "timeout", "off", "non_idempotent"].contains(&it.as_str());
+            is_condition || it.strip_prefix("http_").is_some_and(is_error)
+        };
+        for other in directive.arguments.iter().filter(|it| !is_known(it)) {
+            notes.add(
+                directive,
+                format!("`{other}` is left out: there is no counterpart"),
+            );
+        }
         let tries = scope.last("proxy_next_upstream_tries");
         let tries: u32 = tries
             .and_then(|it| it.argument(0).parse().ok())
@@ -295,10 +380,29 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
             name => tls.text("server_name", name),
         }
     }
+    let identity = scope
+        .last("proxy_ssl_certificate")
+        .filter(|_| is_https(scope));
+    if let Some((file, key)) = identity.zip(scope.last("proxy_ssl_certificate_key")) {
+        if file.argument(0).contains('$') || key.argument(0).contains('$') {
+            notes.add(file, "left out: the certificate depends on the request");
+        } else {
+            tls.text("cert", file.argument(0));
+            tls.text("key", key.argument(0));
+        }
+    }
     if !tls.is_empty() {
         keys.set("tls", tls.inline());
     }
     keys
+}
+
+/// Whether a status is one for which requests are repeated.
+fn is_error(status: &str) -> bool {
+    status.len() == 3
+        && status
+            .parse()
+            .is_ok_and(|it: u16| (400..=599).contains(&it))
 }
 
 fn is_https(scope: &Scope<'_>) -> bool {
@@ -309,7 +413,7 @@ fn is_https(scope: &Scope<'_>) -> bool {
 }
 
 /// A value with the placeholders of `headers` in the place of variables, if all of them have one.
-fn placeholders(value: &str) -> Option<String> {
+pub(super) fn placeholders(value: &str) -> Option<String> {
     let variables = [
         ("$remote_addr", "{client}"),
         ("$request_uri", "{path}{query}"),
@@ -331,7 +435,8 @@ fn placeholders(value: &str) -> Option<String> {
             value = value.replace(variable, placeholder);
         }
     }
-    (!value.contains('$')).then_some(value)
+    let is_valid = !value.contains('$') && Template::parse(&value).is_ok();
+    is_valid.then_some(value)
 }
 
 /// `proxy_set_header` as the host, the forwarded fields and others.
@@ -358,7 +463,11 @@ fn headers(
             ("host", "$http_host" | "$host:$server_port") => "client".clone_into(&mut host),
             ("host", "$host") => "{host}".clone_into(&mut host),
             ("host", "$proxy_host") => authority.clone_into(&mut host),
-            ("host", value) if !value.contains('$') => value.clone_into(&mut host),
+            ("host", value)
+                if !value.contains(['$', ' ']) && is_field("x", value) && !value.is_empty() =>
+            {
+                value.clone_into(&mut host);
+            }
             ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => forwarded = "x",
             // WebSockets are upgraded to without these, and connections are kept.
             ("connection" | "upgrade" | "accept-encoding", _)
@@ -371,9 +480,13 @@ fn headers(
                     set.set(name, "false");
                 }
             }
+            (_, value) if !is_field(name, value) => notes.add(
+                directive,
+                format!("`{name}` is left out: the gateway sets it by itself, or it is no field"),
+            ),
             (_, "") => set.set(name, "false"),
             (_, value) if is_copied(name, value) => {}
-            (_, "$request_id") => {
+            (_, "$request_id") if is_field(name, "") => {
                 route.set(
                     "request_id",
                     format!("{{ field = {} }}", quoted(&name.to_ascii_lowercase())),
@@ -394,6 +507,16 @@ fn headers(
     if !set.is_empty() {
         keys.set("headers", set.inline());
     }
+}
+
+/// Whether a field of requests may be set by a route.
+pub(super) fn is_field(name: &str, value: &str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok()
+        && HeaderValue::from_str(value).is_ok()
+        && !FieldClass::of(name.to_ascii_lowercase().as_bytes()).is_framing()
+        && !["connection", "host"]
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(name))
 }
 
 /// `set_real_ip_from` as the networks whose `X-Forwarded-For` is believed.

@@ -21,6 +21,10 @@ pub(super) fn rate_limit(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes)
     match limit(first, scope) {
         Ok(limit) => {
             route.set("rate_limit", limit.inline());
+            let status = scope.last("limit_req_status");
+            if let Some(status) = status.filter(|it| it.argument(0) != "429") {
+                notes.add(status, "left out: what is beyond the limit gets a 429");
+            }
             if limit.get("key").is_some_and(|it| it.contains("header:")) {
                 notes.add(
                     first,

@@ -1,7 +1,7 @@
 //! Redirects: the URL of `return`, `rewrite … redirect` and `permanent`, and `proxy_redirect`.
 
 use super::Notes;
-use super::locations::Condition;
+use super::locations::{Condition, Route};
 use super::nginx::Directive;
 use super::proxy::prefix_expression;
 use super::responses::REWRITES;
@@ -112,7 +112,7 @@ pub(super) fn redirecting(
     condition: &Condition<'_>,
     block: &[Directive],
     notes: &mut Notes,
-) -> Vec<String> {
+) -> Vec<Route> {
     let mut routes = Vec::new();
     let mut is_changed = false;
     for directive in block {
@@ -144,7 +144,7 @@ fn redirect(
     condition: &Condition<'_>,
     directive: &Directive,
     status: u16,
-) -> Result<Option<String>, String> {
+) -> Result<Option<Route>, String> {
     let (from, to) = (directive.argument(0), directive.argument(1));
     let Some(path) = within(condition, from)? else {
         return Ok(None);
@@ -160,11 +160,14 @@ fn redirect(
     } else {
         ""
     };
-    Ok(Some(format!(
-        "regex = {}\nredirect = {{ to = {}, status = {status} }}\n",
-        quoted(&path),
-        quoted(&format!("{target}{query}"))
-    )))
+    let target = quoted(&format!("{target}{query}"));
+    let mut keys = Keys::default();
+    keys.text("regex", &path);
+    keys.set(
+        "redirect",
+        format!("{{ to = {target}, status = {status} }}"),
+    );
+    Ok(Some(Route::new(&keys, directive)))
 }
 
 /// Expressions that match every path, with the groups that they have.
@@ -316,6 +319,67 @@ pub(super) fn proxy_redirects(
     if !rules.is_empty() {
         route.set(REWRITES, format!("[{}]", rules.join(", ")));
     }
+}
+
+/// `proxy_cookie_domain` and `proxy_cookie_path` as rules for the field `set-cookie`, of which one changes a cookie.
+pub(super) fn proxy_cookies(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
+    let mut rules = Vec::new();
+    let mut kinds = Vec::new();
+    for (name, attribute) in [
+        ("proxy_cookie_domain", "domain"),
+        ("proxy_cookie_path", "path"),
+    ] {
+        for directive in scope.all(name) {
+            let arguments: Vec<_> = directive.arguments.iter().map(String::as_str).collect();
+            let rule = match arguments.as_slice() {
+                ["off"] => continue,
+                [from, to] if !from.starts_with('~') => cookie_rule(attribute, from, to),
+                _ => None,
+            };
+            match rule {
+                Some(_) if kinds.first().is_some_and(|it| *it != attribute) => notes.add(
+                    directive,
+                    "left out: another rule changes the same cookies, and one rule is applied to each",
+                ),
+                Some(rule) => {
+                    kinds.push(attribute);
+                    rules.push(rule);
+                }
+                None => notes.left_out(directive),
+            }
+        }
+    }
+    if rules.is_empty() {
+        return;
+    }
+    let known = route.get(REWRITES).map(str::to_owned);
+    let known = known
+        .as_deref()
+        .and_then(|it| it.strip_prefix('[')?.strip_suffix(']'));
+    let all: Vec<_> = known.into_iter().map(str::to_owned).chain(rules).collect();
+    route.set(REWRITES, format!("[{}]", all.join(", ")));
+}
+
+/// What is behind `domain=` or `path=` is replaced where it begins so; a domain is compared whole.
+fn cookie_rule(attribute: &str, from: &str, to: &str) -> Option<String> {
+    if from.contains('$') {
+        return None;
+    }
+    let (end, behind) = if attribute == "domain" {
+        ("\\s*(;|$)", "{2}")
+    } else {
+        ("", "")
+    };
+    let dot = if attribute == "domain" { "\\.?" } else { "" };
+    let bare = from.strip_prefix('.').filter(|_| attribute == "domain");
+    let from = regex::escape(bare.unwrap_or(from));
+    let expression = format!("(?i)(;\\s*{attribute}=){dot}{from}{end}");
+    let to = redirect_target(to, None)?;
+    Some(format!(
+        "{{ name = \"set-cookie\", from = {}, to = {} }}",
+        quoted(&expression),
+        quoted(&format!("{{1}}{to}{behind}"))
+    ))
 }
 
 /// The URL of `proxy_pass` becomes the path of the location; without a path in it, the root.

@@ -1,14 +1,17 @@
 //! What a route responds with by itself, and its layers.
 
+use http::{HeaderName, HeaderValue};
+use plimsoll_server::Redirect;
+
 use super::Notes;
 use super::access;
-use super::locations::Condition;
+use super::locations::{Condition, as_path};
 use super::nginx::Directive;
 use super::rate_limit::rate_limit;
 use super::redirects::redirect_target;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
-use super::upstreams::duration;
+use super::upstreams::{bytes, duration};
 
 /// Key under which the rules of `proxy_redirect` wait for those of other fields; no route has it.
 pub(super) const REWRITES: &str = "rewrites of fields";
@@ -28,32 +31,17 @@ pub(super) fn files(
         access::forbid(keys);
         return;
     }
-    if let Some(directive) = scope.own("alias") {
-        if directive.argument(0).contains('$') {
-            notes.add(
-                directive,
-                "responds with 404: a folder cannot depend on the request",
-            );
-            keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
-            return;
-        }
-        keys.set(
-            "files",
-            format!("{{ root = {} }}", quoted(directive.argument(0))),
-        );
-        return;
-    }
-    let Some(root) = scope.last("root") else {
-        keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
+    let folder = scope.own("alias").or_else(|| scope.last("root"));
+    let Some(folder) = folder else {
+        keys.set("respond", NOT_FOUND);
         return;
     };
-    let folder = root.argument(0).trim_end_matches('/');
-    if folder.contains('$') {
+    if folder.argument(0).contains('$') {
         notes.add(
-            root,
+            folder,
             "responds with 404: a folder cannot depend on the request",
         );
-        keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
+        keys.set("respond", NOT_FOUND);
         return;
     }
     // The path below the prefix is what files are looked up by.
@@ -61,10 +49,124 @@ pub(super) fn files(
         Condition::Prefix(prefix) => prefix.trim_end_matches('/'),
         Condition::Exact(_) | Condition::Regex(_) => "",
     };
-    keys.set(
-        "files",
-        format!("{{ root = {} }}", quoted(&format!("{folder}{below}"))),
-    );
+    let root = if folder.name == "alias" {
+        if let Some((path, file)) = aliased(condition, folder.argument(0)) {
+            one_file(path, file, keys);
+            return;
+        }
+        folder.argument(0).to_owned()
+    } else {
+        format!("{}{below}", folder.argument(0).trim_end_matches('/'))
+    };
+    let mut files = Keys::default();
+    files.text("root", &root);
+    if let Some(index) = scope.last("index") {
+        let names = index.arguments.iter().filter(|it| is_file_name(it));
+        let names: Vec<_> = names.collect();
+        if names.len() < index.arguments.len() {
+            notes.add(index, "names of files without a folder are what is kept");
+        }
+        let names: Vec<_> = names.into_iter().map(|it| quoted(it)).collect();
+        if !names.is_empty() && names != ["\"index.html\""] {
+            files.set("index", format!("[{}]", names.join(", ")));
+        }
+    }
+    if scope.is("autoindex", "on") {
+        files.set("listing", "true");
+    }
+    if let Some(directive) = scope.last("try_files") {
+        tried_files(directive, below, &mut files, notes);
+    }
+    keys.set("files", files.inline());
+}
+
+const NOT_FOUND: &str = "{ status = 404, body = \"not found\\n\" }";
+
+/// Whether a name is that of a file in a folder, whatever is requested.
+fn is_file_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '$', '?', '\\', '\0'])
+}
+
+/// The path of a location and the file that is its `alias`, if it is no folder.
+fn aliased<'a>(condition: &Condition<'a>, alias: &'a str) -> Option<(&'a str, &'a str)> {
+    let name = alias.rsplit('/').next().filter(|it| !it.is_empty())?;
+    match condition {
+        Condition::Exact(path) => Some((path, alias)),
+        // A name with an extension for a path that does not end with a slash.
+        Condition::Prefix(path) if name.contains('.') && !path.ends_with('/') => {
+            Some((path, alias))
+        }
+        Condition::Prefix(_) | Condition::Regex(_) => None,
+    }
+}
+
+/// One file for one path: from a folder if both end alike, and otherwise as a response.
+fn one_file(path: &str, file: &str, keys: &mut Keys) {
+    keys.remove("prefix");
+    keys.text("path", &as_path(path));
+    match file.strip_suffix(path) {
+        Some(root)
+            if !root.is_empty() && path.rsplit('/').next().is_some_and(|it| it.contains('.')) =>
+        {
+            keys.set("files", format!("{{ root = {} }}", quoted(root)));
+        }
+        _ => {
+            let mut respond = Keys::default();
+            respond.text("file", file);
+            respond.text("type", media_type(file));
+            keys.set("respond", respond.inline());
+        }
+    }
+}
+
+/// The media type of a file by the end of its name, for those that are aliases of paths.
+fn media_type(file: &str) -> &'static str {
+    match file.rsplit('.').next().unwrap_or_default() {
+        "html" | "htm" => "text/html; charset=utf-8",
+        "txt" => "text/plain; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "json" | "map" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        "xml" => "application/xml",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "gif" => "image/gif",
+        "jpg" | "jpeg" => "image/jpeg",
+        _ => "application/octet-stream",
+    }
+}
+
+/// `try_files` of files: the name of a file, the folder, the file for what there is not.
+///
+/// - `below`: the prefix of the location, below which the folder is.
+fn tried_files(directive: &Directive, below: &str, files: &mut Keys, notes: &mut Notes) {
+    let Some((last, tried)) = directive.arguments.split_last() else {
+        return;
+    };
+    let known = ["$uri", "$uri/", "$uri.html", "$uri/index.html"];
+    if !tried.iter().all(|it| known.contains(&it.as_str())) {
+        notes.add(
+            directive,
+            "names other than that of the path, with `.html` or as a folder, are not looked for",
+        );
+    }
+    let fallback = last.strip_prefix(below).filter(|it| it.starts_with('/'));
+    match fallback {
+        _ if last.starts_with('=') => {
+            if last != "=404" {
+                notes.add(directive, "what is not there gets a 404");
+            }
+        }
+        Some(file) if file.split('/').skip(1).all(is_file_name) => {
+            files.text("fallback", file);
+        }
+        _ => notes.add(
+            directive,
+            format!("`{last}` is left out: what is not there gets a 404"),
+        ),
+    }
 }
 
 /// `return CODE [TEXT]`, `return CODE URL` or `return URL`.
@@ -83,7 +185,10 @@ pub(super) fn returned(
         [] => (200, ""),
     };
     if [301, 302, 303, 307, 308].contains(&status) {
-        if let Some(target) = redirect_target(text, groups) {
+        let expression = groups.and_then(|it| regex::Regex::new(it).ok());
+        let target = redirect_target(text, groups)
+            .filter(|it| Redirect::by_groups(status, it, expression.clone()).is_ok());
+        if let Some(target) = target {
             let target = quoted(&target);
             keys.set(
                 "redirect",
@@ -92,7 +197,9 @@ pub(super) fn returned(
         } else {
             notes.add(
                 directive,
-                format!("responds with 500: `{text}` has a variable without a counterpart"),
+                format!(
+                    "responds with 500: `{text}` is no URL, or has a variable without a counterpart"
+                ),
             );
             keys.set("respond", "{ status = 500 }");
         }
@@ -114,6 +221,14 @@ pub(super) fn returned(
         "respond",
         format!("{{ status = {status}, body = {} }}", quoted(text)),
     );
+}
+
+/// Whether a field of responses may be set by a route.
+fn is_field(name: &str, value: &str) -> bool {
+    let of_server = ["content-length", "transfer-encoding", "connection", "date"];
+    HeaderName::from_bytes(name.as_bytes()).is_ok()
+        && HeaderValue::from_str(value).is_ok()
+        && !of_server.iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
 fn lifetime_of(scope: &Scope<'_>) -> Option<String> {
@@ -140,10 +255,22 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     let mut added = Keys::default();
     for directive in scope.all("add_header") {
         let (name, value) = (directive.argument(0), directive.argument(1));
+        // A variable of the service that authorizes: its fields go to the client by themselves.
+        let is_of_service = access::copied(scope)
+            .iter()
+            .any(|(variable, field)| variable == value && field.eq_ignore_ascii_case(name));
+        if is_of_service && access::requested(scope).is_some() {
+            continue;
+        }
         if value.contains('$') {
             notes.add(
                 directive,
                 format!("`{name}` is left out: `{value}` has a variable"),
+            );
+        } else if !is_field(name, value) {
+            notes.add(
+                directive,
+                format!("`{name}` is left out: the server sets it by itself, or it is no field"),
             );
         } else {
             added.text(name, value);
@@ -158,7 +285,8 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         added.text("Cache-Control", &value);
     }
     let hidden = scope.all("proxy_hide_header");
-    let hidden: Vec<_> = hidden.iter().map(|it| quoted(it.argument(0))).collect();
+    let hidden = hidden.iter().map(|it| it.argument(0));
+    let hidden: Vec<_> = hidden.filter(|it| is_field(it, "")).map(quoted).collect();
     // `proxy_redirect` has come before.
     let mut rules = Keys::default();
     if let Some(rewrite) = keys.get(REWRITES).map(str::to_owned) {
@@ -197,7 +325,33 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
             "passwords have to be hashed with bcrypt: `htpasswd -B`",
         );
     }
-    if scope.last("gzip").is_some_and(|it| it.argument(0) == "on") {
-        keys.set("compress", "true");
+    if scope.is("gzip", "on") {
+        keys.set("compress", compressed(scope, notes));
     }
+}
+
+/// `gzip` with its least length, which is 20 bytes in nginx, and its types.
+fn compressed(scope: &Scope<'_>, notes: &mut Notes) -> String {
+    let mut compress = Keys::default();
+    let least = scope.last("gzip_min_length");
+    let least = least.map_or(Some(20), |it| bytes(it.argument(0)));
+    compress.text("least", &format!("{}B", least.unwrap_or(20)));
+    if let Some(types) = scope.last("gzip_types") {
+        let is_type = |it: &&String| {
+            let is_part = |it: u8| it.is_ascii_alphanumeric() || b"/.+-".contains(&it);
+            it.contains('/') && it.bytes().all(is_part)
+        };
+        if types.arguments.iter().any(|it| it == "*") {
+            compress.set("types", "[\"*/*\"]");
+        } else {
+            let given: Vec<_> = types.arguments.iter().filter(is_type).collect();
+            if given.len() < types.arguments.len() {
+                notes.add(types, "what is no media type is left out");
+            }
+            let html = std::iter::once("text/html").chain(given.iter().map(|it| it.as_str()));
+            let html: Vec<_> = html.map(quoted).collect();
+            compress.set("types", format!("[{}]", html.join(", ")));
+        }
+    }
+    compress.inline()
 }

@@ -1,49 +1,26 @@
 //! `server` blocks: listeners, names, and the routes of their locations.
+//!
+//! A server responds on its own listeners only, and there to its names and, if it is the default of the listener, to all
+//! others. Of servers with the same name the first one counts, as in nginx.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::rc::Rc;
+
+use plimsoll_server::Address;
 
 use super::Notes;
-use super::locations;
+use super::access;
+use super::fates::{self, Level};
+use super::limits;
+use super::locations::{self, Route};
 use super::nginx::Directive;
 use super::real_ip::RealIp;
 use super::responses;
-use super::scope::{Scope, is_read};
+use super::scope::Scope;
 use super::toml::{Keys, quoted};
-use super::upstreams::Upstreams;
-use super::variants::{host_of, is_for_plain, is_of_listener};
-
-/// Directives that concern the process or what plimsoll does by itself.
-const WITHOUT_EFFECT: [&str; 25] = [
-    "user",
-    "worker_processes",
-    "worker_rlimit_nofile",
-    "pid",
-    "events",
-    "error_log",
-    "load_module",
-    "include",
-    "types",
-    "default_type",
-    "sendfile",
-    "tcp_nopush",
-    "tcp_nodelay",
-    "server_tokens",
-    "types_hash_max_size",
-    "types_hash_bucket_size",
-    "server_names_hash_bucket_size",
-    "server_names_hash_max_size",
-    "variables_hash_bucket_size",
-    "proxy_headers_hash_bucket_size",
-    "proxy_headers_hash_max_size",
-    "multi_accept",
-    "http2",
-    "charset",
-    "log_not_found",
-];
-
-/// Directives that are read where they matter.
-const READ: [&str; 4] = ["http", "server", "upstream", "location"];
+use super::upstreams::{UpstreamText, Upstreams};
+use super::variants::{host_of, hosts_except, is_for_plain, is_guard, is_of_listener};
 
 /// A listener of plimsoll.
 #[derive(Debug, Default)]
@@ -53,49 +30,124 @@ struct Listener {
     has_proxy_protocol: bool,
     /// Files of certificates with those of their keys.
     certificates: Vec<(String, String)>,
-    /// Servers on it that only lead to `https`, and others.
-    redirects: usize,
+    /// Its servers by their numbers, and whether they are its default in so many words.
+    servers: Vec<(usize, bool)>,
+    /// Servers on it that do more than lead to `https`.
     others: usize,
+    /// The certificates that its servers want of clients.
+    client_certificates: Vec<Option<ClientCertificates>>,
+}
+
+/// `ssl_verify_client` with the authority whose certificates are accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ClientCertificates {
+    /// A server that requires a certificate and names no authority admits nobody.
+    ca: Option<String>,
+    required: bool,
+}
+
+impl Listener {
+    /// The server for names that none of them has.
+    fn default_server(&self) -> Option<usize> {
+        let named = self.servers.iter().find(|(_, is_default)| *is_default);
+        named.or(self.servers.first()).map(|(number, _)| *number)
+    }
+
+    /// It leads every client to `https`.
+    fn is_redirect(&self) -> bool {
+        !self.is_tls && !self.servers.is_empty() && self.others == 0
+    }
+
+    /// The certificates of clients, if all servers want the same of them.
+    fn client_certificates(&self) -> Option<&ClientCertificates> {
+        let (first, others) = self.client_certificates.split_first()?;
+        let first = first.as_ref().filter(|it| it.ca.is_some())?;
+        others
+            .iter()
+            .all(|it| it.as_ref() == Some(first))
+            .then_some(first)
+    }
 }
 
 /// One server and where it listens.
 struct Server<'a> {
+    number: usize,
     directive: &'a Directive,
     listeners: Vec<String>,
+    /// Those of its listeners on which it leads to `https` alone.
+    redirecting: Vec<String>,
     names: Vec<String>,
-    is_default: bool,
     is_https_redirect: bool,
+    client_certificates: Option<ClientCertificates>,
     /// Hosts for which an `if` returns something else.
     returning: Vec<(&'a str, &'a Directive)>,
+    /// What an `if` returns for all hosts but these.
+    excepting: Option<(Vec<&'a str>, &'a Directive)>,
 }
 
-pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut Notes) {
-    let http: Vec<_> = directives.iter().filter(|it| it.name == "http").collect();
-    let outer: &[Directive] = http.first().map_or(directives, |http| &http.block);
-    for directive in directives {
-        if directive.name == "stream" {
-            notes.add(directive, "left out: TCP and UDP are not translated");
-        } else if !is_known(directive) && !http.is_empty() {
-            notes.left_out(directive);
-        }
+impl Server<'_> {
+    /// The listeners on which a request for this host is one for the server; `None` is a host that no server has.
+    fn listeners_of(
+        &self,
+        host: Option<&str>,
+        servers: &[Server<'_>],
+        listeners: &BTreeMap<String, Listener>,
+    ) -> Vec<String> {
+        let is_own = |address: &&String| {
+            let Some(listener) = listeners.get(*address) else {
+                return false;
+            };
+            let has_name = |number: &usize| {
+                let server = servers.get(*number);
+                server.is_some_and(|it| {
+                    host.is_some_and(|host| it.names.iter().any(|name| name == host))
+                })
+            };
+            let mut numbers = listener.servers.iter().map(|(number, _)| *number);
+            let owner = numbers.find(has_name).or(listener.default_server());
+            owner == Some(self.number)
+        };
+        self.listeners.iter().filter(is_own).cloned().collect()
     }
-    for directive in outer {
-        if !is_known(directive) && !is_read(&directive.name) {
-            notes.left_out(directive);
-        }
-    }
+}
+
+/// The parts of the file for `plimsoll up`.
+pub(super) struct Translation {
+    /// Limits and listeners.
+    pub(super) head: String,
+    pub(super) routes: Vec<Route>,
+    pub(super) upstreams: Vec<UpstreamText>,
+    /// The file, and where its servers begin.
+    pub(super) at: (Rc<str>, usize),
+}
+
+pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translation {
+    let http = directives.iter().find(|it| it.name == "http");
+    let outer: &[Directive] = http.map_or(directives, |http| &http.block);
+    let level = if http.is_some() {
+        Level::Main
+    } else {
+        Level::Http
+    };
+    fates::report(directives, level, notes);
     let real_ip = RealIp::of(outer, notes);
     let mut upstreams = Upstreams::read(outer, notes);
     let mut listeners = BTreeMap::new();
-    let blocks = outer.iter().filter(|it| it.name == "server");
-    let servers = blocks.map(|it| server(it, real_ip.as_ref(), &mut listeners, notes));
+    let blocks = outer.iter().filter(|it| it.name == "server").enumerate();
+    let servers = blocks
+        .map(|(number, it)| server(number, it, outer, real_ip.as_ref(), &mut listeners, notes));
     let servers: Vec<_> = servers.collect();
-    let mut routes = String::new();
+    let mut written = Written {
+        listeners: &listeners,
+        servers: &servers,
+        named: Vec::new(),
+        routes: Vec::new(),
+    };
     for server in &servers {
         let is_alone = server
             .listeners
             .iter()
-            .all(|it| listeners.get(it).is_some_and(|it| it.others == 0));
+            .all(|it| listeners.get(it).is_some_and(Listener::is_redirect));
         if server.is_https_redirect && is_alone {
             let others = server.directive.all("location");
             for location in others.filter(|it| it.arguments != ["/"]) {
@@ -106,45 +158,69 @@ pub(super) fn translate(directives: &[Directive], out: &mut String, notes: &mut 
             }
             continue;
         }
-        write_routes(server, outer, &mut upstreams, &mut routes, notes);
+        write_routes(server, outer, &mut upstreams, &mut written, notes);
     }
-    warn_of_shared_names(&servers, notes);
-    write_listeners(&listeners, real_ip.as_ref(), out);
-    out.push_str(&routes);
-    upstreams.write(out);
-}
-
-fn is_known(directive: &Directive) -> bool {
-    let name = directive.name.as_str();
-    // By which WebSockets are upgraded to; they are anyway.
-    if name == "map" && directive.argument(0) == "$http_upgrade" {
-        return true;
+    let Written { named, routes, .. } = written;
+    let allows_underscores: Vec<_> = servers
+        .iter()
+        .map(|it| {
+            Scope::new(outer)
+                .within(&it.directive.block)
+                .is("underscores_in_headers", "on")
+        })
+        .collect();
+    let mut limits = String::new();
+    limits::write(outer, &mut limits, notes);
+    write_listeners(
+        &listeners,
+        &named,
+        real_ip.as_ref(),
+        &allows_underscores,
+        &mut limits,
+    );
+    if listeners.is_empty() {
+        // A file without listeners does not load.
+        limits.push_str("\n[[listen]]\naddress = \"127.0.0.1:8080\"\n");
+        if let Some(first) = directives.first() {
+            notes.add(
+                first,
+                "no server listens anywhere: a listener of this machine stands in",
+            );
+        }
     }
-    WITHOUT_EFFECT.contains(&name) || READ.contains(&name)
+    Translation {
+        head: limits,
+        routes,
+        upstreams: upstreams.written(),
+        at: directives
+            .first()
+            .map_or((Rc::from(""), 1), |it| (Rc::clone(&it.file), it.line)),
+    }
 }
 
 fn server<'a>(
+    number: usize,
     directive: &'a Directive,
+    outer: &'a [Directive],
     real_ip: Option<&RealIp>,
     listeners: &mut BTreeMap<String, Listener>,
     notes: &mut Notes,
 ) -> Server<'a> {
     let mut server = Server {
+        number,
         directive,
         listeners: Vec::new(),
+        redirecting: Vec::new(),
         names: Vec::new(),
-        is_default: false,
         is_https_redirect: is_https_redirect(directive),
+        client_certificates: None,
         returning: Vec::new(),
+        excepting: None,
     };
-    let has_plain_redirect = directive
-        .all("if")
-        .any(|it| is_for_plain(it) && it.last("return").is_some_and(leads_to_https));
-    let certificate = directive
-        .last("ssl_certificate")
-        .zip(directive.last("ssl_certificate_key"));
-    let certificate =
-        certificate.map(|(file, key)| (file.argument(0).to_owned(), key.argument(0).to_owned()));
+    let has_plain_redirect = directive.all("if").any(is_plain_redirect);
+    let scope = Scope::new(outer).within(&directive.block);
+    let certificates = certificates(&scope, notes);
+    server.client_certificates = client_certificates(&scope, notes);
     let mut listens: Vec<_> = directive.all("listen").collect();
     let default = Directive {
         name: "listen".to_owned(),
@@ -166,73 +242,125 @@ fn server<'a>(
             );
             continue;
         };
-        let is_new = !listeners.contains_key(&address);
+        let has = |flag: &str| listen.arguments.iter().any(|it| it == flag);
+        let is_tls = has("ssl") || has("quic") || scope.is("ssl", "on");
+        let is_socket = address.starts_with("unix:");
+        if is_socket && (is_tls || has("proxy_protocol")) {
+            notes.add(
+                listen,
+                "left out: a socket in the file system has neither TLS nor PROXY headers",
+            );
+            continue;
+        }
         let listener = listeners.entry(address.clone()).or_default();
-        let mut is_default = is_new;
-        for flag in listen.arguments.iter().skip(1) {
-            match flag.split('=').next().unwrap_or_default() {
-                "ssl" => listener.is_tls = true,
-                "quic" => {
-                    listener.is_tls = true;
-                    listener.has_http3 = true;
-                }
-                "default_server" | "default" => is_default = true,
-                "proxy_protocol" => {
-                    listener.has_proxy_protocol = true;
-                    if real_ip.is_none_or(|it| it.proxied_by().is_none()) {
-                        notes.add(
-                            listen,
-                            "`proxy_protocol` needs the networks of the proxies: set `proxied_by`",
-                        );
-                    }
-                }
-                // Both versions of HTTP are always served, on a socket for each worker.
-                _ => {}
+        listener.is_tls |= is_tls;
+        listener.has_http3 |= has("quic");
+        if has("proxy_protocol") {
+            listener.has_proxy_protocol = true;
+            if real_ip.is_none_or(|it| it.proxied_by().is_none()) {
+                notes.add(
+                    listen,
+                    "`proxy_protocol` needs the networks of the proxies: set `proxied_by`",
+                );
             }
         }
-        if listener.is_tls
-            && let Some(certificate) = &certificate
-            && !listener.certificates.contains(certificate)
-        {
-            listener.certificates.push(certificate.clone());
+        if is_tls {
+            for certificate in &certificates {
+                if !listener.certificates.contains(certificate) {
+                    listener.certificates.push(certificate.clone());
+                }
+            }
+            listener
+                .client_certificates
+                .push(server.client_certificates.clone());
         }
-        let is_plain = !listen
-            .arguments
-            .iter()
-            .any(|it| it == "ssl" || it == "quic");
-        if server.is_https_redirect || (has_plain_redirect && is_plain) {
-            listener.redirects += 1;
+        let is_default = has("default_server") || has("default");
+        // One `listen` is for TCP and one for QUIC, or one for each family of addresses.
+        if server.listeners.contains(&address) {
+            if let Some((_, known)) = listener.servers.iter_mut().find(|(it, _)| *it == number) {
+                *known |= is_default;
+            }
+            continue;
+        }
+        listener.servers.push((number, is_default));
+        if server.is_https_redirect || (has_plain_redirect && !is_tls) {
+            server.redirecting.push(address.clone());
         } else {
             listener.others += 1;
         }
-        server.is_default |= is_default;
         server.listeners.push(address);
     }
     server.returning = directive
         .all("if")
         .filter_map(|it| Some((host_of(it)?, it.last("return")?)))
+        .filter(|(host, _)| is_host(host))
         .collect();
+    server.excepting = directive
+        .all("if")
+        .find_map(|it| Some((hosts_except(it)?, it.last("return")?)));
     for names in directive.all("server_name") {
         for name in &names.arguments {
             match name.as_str() {
                 "" | "_" | "default" => {}
-                it if it.starts_with('~') => notes.add(
-                    names,
-                    format!("`{it}` is left out: a host is a name, or `*.` and a name"),
-                ),
-                it if it.starts_with('.') => {
+                it if it.starts_with('.') && is_host(it.trim_start_matches('.')) => {
                     let name = it.trim_start_matches('.');
                     server.names.extend([name.to_owned(), format!("*.{name}")]);
                 }
-                it if it.ends_with(".*") => notes.add(
+                it if is_host(it) => server.names.push(it.to_ascii_lowercase()),
+                it => notes.add(
                     names,
                     format!("`{it}` is left out: a host is a name, or `*.` and a name"),
                 ),
-                it => server.names.push(it.to_owned()),
             }
         }
     }
     server
+}
+
+/// Whether a name is one that the key `host` takes.
+fn is_host(name: &str) -> bool {
+    let bare = name.strip_prefix("*.").unwrap_or(name);
+    !bare.is_empty()
+        && bare
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+}
+
+/// The certificates of a server, each with its key.
+fn certificates(scope: &Scope<'_>, notes: &mut Notes) -> Vec<(String, String)> {
+    let keys = scope.all("ssl_certificate_key");
+    let pairs = scope.all("ssl_certificate").into_iter().zip(keys);
+    let mut certificates = Vec::new();
+    for (file, key) in pairs {
+        let is_file =
+            |it: &str| !it.contains('$') && !it.starts_with("data:") && !it.starts_with("engine:");
+        if is_file(file.argument(0)) && is_file(key.argument(0)) {
+            certificates.push((file.argument(0).to_owned(), key.argument(0).to_owned()));
+        } else {
+            notes.add(file, "left out: a certificate and its key are files");
+        }
+    }
+    certificates
+}
+
+/// `ssl_verify_client` with its authority.
+fn client_certificates(scope: &Scope<'_>, notes: &mut Notes) -> Option<ClientCertificates> {
+    let verify = scope
+        .last("ssl_verify_client")
+        .filter(|it| it.argument(0) != "off")?;
+    let ca = scope
+        .last("ssl_client_certificate")
+        .or_else(|| scope.last("ssl_trusted_certificate"));
+    if verify.argument(0) == "optional_no_ca" {
+        notes.add(
+            verify,
+            "certificates of other authorities are not accepted here",
+        );
+    }
+    Some(ClientCertificates {
+        ca: ca.map(|it| it.argument(0).to_owned()),
+        required: verify.argument(0) == "on",
+    })
 }
 
 /// Whether a server leads to the same URL by `https`, but for other locations.
@@ -250,6 +378,11 @@ fn is_https_redirect(server: &Directive) -> bool {
         && of_hosts.any(|it| it.last("return").is_some_and(leads_to_https))
 }
 
+/// Whether an `if` leads requests without TLS to the same URL by `https`.
+fn is_plain_redirect(condition: &Directive) -> bool {
+    is_for_plain(condition) && condition.last("return").is_some_and(leads_to_https)
+}
+
 /// Whether `return` leads to the same URL by `https`.
 fn leads_to_https(returned: &Directive) -> bool {
     let target = returned.arguments.last().map_or("", String::as_str);
@@ -261,40 +394,45 @@ fn leads_to_https(returned: &Directive) -> bool {
 
 /// The address of a listener; of `80`, `*:80`, `0.0.0.0:80` and `[::]:80` the same, which is all addresses.
 fn address(text: &str) -> Option<String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return Some(format!("unix:{path}"));
-    }
-    if text.parse::<u16>().is_ok() {
-        return Some(format!(":{text}"));
-    }
-    let Some((host, port)) = text
-        .rsplit_once(':')
-        .filter(|(_, port)| port.parse::<u16>().is_ok())
-    else {
-        // An address without a port.
-        return text
-            .parse::<std::net::IpAddr>()
-            .ok()
-            .map(|it| format!("{it}:80"));
+    let address = if text.starts_with("unix:") || text.contains('/') {
+        text.to_owned()
+    } else if text.parse::<u16>().is_ok() {
+        format!(":{text}")
+    } else if let Ok(ip) = text.parse::<std::net::IpAddr>() {
+        format!("{ip}:80")
+    } else {
+        match text.rsplit_once(':') {
+            Some(("*" | "0.0.0.0" | "[::]", port)) => format!(":{port}"),
+            Some(("localhost", port)) => format!("127.0.0.1:{port}"),
+            Some((host, "")) => format!("{host}:80"),
+            Some(_) => text.to_owned(),
+            None if text == "*" || text == "[::]" => ":80".to_owned(),
+            None => format!("{text}:80"),
+        }
     };
-    match host {
-        "*" | "0.0.0.0" | "[::]" => Some(format!(":{port}")),
-        host => Some(format!("{host}:{port}")),
-    }
+    address.parse::<Address>().is_ok().then_some(address)
 }
 
+/// - `allows_underscores`: whether each server lets fields with `_` pass. That of the default server counts.
 fn write_listeners(
     listeners: &BTreeMap<String, Listener>,
+    named: &[String],
     real_ip: Option<&RealIp>,
+    allows_underscores: &[bool],
     out: &mut String,
 ) {
     for (address, listener) in listeners {
         writeln!(out, "\n[[listen]]\naddress = {}", quoted(address)).ok();
+        if named.contains(address) {
+            writeln!(out, "name = {}", quoted(address)).ok();
+        }
+        let is_socket = address.starts_with("unix:");
         let proxied_by = real_ip.and_then(RealIp::proxied_by);
         if let Some(networks) = proxied_by.filter(|_| listener.has_proxy_protocol) {
             writeln!(out, "proxied_by = {networks}").ok();
         }
-        if let Some(proxies) = real_ip.and_then(RealIp::trusted_proxies) {
+        let proxies = real_ip.and_then(RealIp::trusted_proxies);
+        if let Some(proxies) = proxies.filter(|_| !is_socket) {
             writeln!(out, "trusted_proxies = {proxies}").ok();
         }
         if listener.is_tls {
@@ -311,9 +449,58 @@ fn write_listeners(
             if listener.has_http3 {
                 out.push_str("http3 = true\n");
             }
-        } else if listener.redirects > 0 && listener.others == 0 {
+            if let Some(wanted) = listener.client_certificates() {
+                let ca = quoted(wanted.ca.as_deref().unwrap_or_default());
+                let required = wanted.required;
+                writeln!(
+                    out,
+                    "client_certificates = {{ ca = {ca}, required = {required} }}"
+                )
+                .ok();
+            }
+        } else if listener.is_redirect() {
             out.push_str("redirect_https = { status = 301 }\n");
+            continue;
         }
+        let default_server = listener.default_server();
+        let is_allowed = default_server.and_then(|it| allows_underscores.get(it));
+        out.push_str(match is_allowed {
+            Some(true) => "underscores = \"allow\"\n",
+            _ => "underscores = \"drop\"\n",
+        });
+    }
+}
+
+/// The routes so far, and what they are written by.
+struct Written<'a> {
+    listeners: &'a BTreeMap<String, Listener>,
+    servers: &'a [Server<'a>],
+    /// Listeners that routes name.
+    named: Vec<String>,
+    routes: Vec<Route>,
+}
+
+impl Written<'_> {
+    /// Writes routes for a host on these listeners alone, unless they are all that there are.
+    fn push(&mut self, host: Option<&str>, on: &[String], routes: &[Route]) {
+        let mut serving = self.listeners.iter().filter(|(_, it)| !it.is_redirect());
+        let is_everywhere = serving.all(|(address, _)| on.contains(address));
+        if on.is_empty() {
+            return;
+        }
+        let mut conditions = String::new();
+        if !is_everywhere {
+            self.named.extend(on.iter().cloned());
+            let on: Vec<_> = on.iter().map(|it| quoted(it)).collect();
+            writeln!(conditions, "listen = [{}]", on.join(", ")).ok();
+        }
+        if let Some(host) = host {
+            writeln!(conditions, "host = {}", quoted(host)).ok();
+        }
+        self.routes.extend(routes.iter().map(|route| Route {
+            text: format!("{conditions}{}", route.text),
+            ..route.clone()
+        }));
     }
 }
 
@@ -321,80 +508,141 @@ fn write_routes(
     server: &Server<'_>,
     outer: &[Directive],
     upstreams: &mut Upstreams,
-    out: &mut String,
+    written: &mut Written<'_>,
     notes: &mut Notes,
 ) {
-    for directive in &server.directive.block {
-        let name = directive.name.as_str();
-        let is_of_listener = [
-            "listen",
-            "server_name",
-            "ssl_certificate",
-            "ssl_certificate_key",
-        ]
-        .contains(&name);
-        if !is_of_listener && !is_known(directive) && !is_read(name) {
-            notes.left_out(directive);
-        }
-    }
     for directive in server.directive.all("if").filter(|it| is_of_listener(it)) {
-        let returned = directive.last("return");
-        let is_read = returned.is_some_and(|it| {
-            host_of(directive).is_some() || (is_for_plain(directive) && leads_to_https(it))
-        });
-        if !is_read {
+        if !is_translated(directive) && !is_guard(directive) {
             notes.left_out(directive);
         }
+        for other in directive.block.iter().filter(|it| it.name != "return") {
+            notes.left_out(other);
+        }
     }
-    for (host, returned) in &server.returning {
+    let returns = |returned: &Directive, notes: &mut Notes| {
         let mut keys = Keys::default();
-        keys.text("host", host);
         keys.text("prefix", "/");
         responses::returned(returned, None, &mut keys, notes);
-        out.push_str("\n[[route]]\n");
-        keys.lines(out);
-    }
+        Route::new(&keys, returned)
+    };
     let scope = Scope::new(outer).within(&server.directive.block);
-    let routes = locations::routes(server.directive, &scope, upstreams, notes);
-    let mut hosts: Vec<Option<&str>> = server
-        .names
-        .iter()
-        .map(|name| Some(name.as_str()))
-        .filter(|name| {
-            !server
-                .returning
-                .iter()
-                .any(|(host, _)| *name == Some(*host))
-        })
-        .collect();
-    if server.is_default || hosts.is_empty() {
-        hosts.push(None);
+    let routes = if is_closed(server, written.listeners, notes) {
+        let mut keys = Keys::default();
+        keys.text("prefix", "/");
+        access::forbid(&mut keys);
+        vec![Route::new(&keys, server.directive)]
+    } else {
+        locations::routes(server.directive, &scope, upstreams, notes)
+    };
+    let mut hosts: Vec<(Option<&str>, Option<&Directive>)> = Vec::new();
+    for (host, returned) in &server.returning {
+        hosts.push((Some(host), Some(returned)));
     }
-    for host in hosts {
-        for route in &routes {
-            out.push_str("\n[[route]]\n");
-            if let Some(host) = host {
-                writeln!(out, "host = {}", quoted(host)).ok();
-            }
-            out.push_str(route);
+    let is_returning = |name: &str| server.returning.iter().any(|(host, _)| *host == name);
+    let names = server.names.iter().map(String::as_str);
+    let names = names.filter(|it| !is_returning(it));
+    let others = match &server.excepting {
+        None => {
+            hosts.extend(names.map(|it| (Some(it), None)));
+            None
         }
+        Some((admitted, returned)) => {
+            hosts.extend(admitted.iter().map(|it| (Some(*it), None)));
+            let rest = names.filter(|it| !admitted.contains(it));
+            hosts.extend(rest.map(|it| (Some(it), Some(*returned))));
+            Some(*returned)
+        }
+    };
+    hosts.push((None, others));
+    let mut redirect = Keys::default();
+    redirect.text("prefix", "/");
+    redirect.set(
+        "redirect",
+        "{ to = \"https://{host}{path}{query}\", status = 301 }",
+    );
+    let redirect = [Route::new(&redirect, server.directive)];
+    let mut is_reached = false;
+    for (host, returned) in hosts {
+        let on = server.listeners_of(host, written.servers, written.listeners);
+        if on.is_empty() {
+            if let Some(host) = host {
+                notes.add(
+                    server.directive,
+                    format!("`{host}` is left out: an earlier server has the name"),
+                );
+            }
+            continue;
+        }
+        is_reached = true;
+        let of_host = match returned {
+            Some(returned) => &[returns(returned, notes)],
+            None => routes.as_slice(),
+        };
+        let (redirecting, serving): (Vec<_>, Vec<_>) = on
+            .into_iter()
+            .partition(|it| server.redirecting.contains(it));
+        written.push(host, &serving, of_host);
+        // Where another server shares the listener, which so has no redirect of its own.
+        let is_shared = |it: &String| {
+            written
+                .listeners
+                .get(it)
+                .is_some_and(|it| !it.is_redirect())
+        };
+        let shared: Vec<_> = redirecting.into_iter().filter(is_shared).collect();
+        let on_plain = if server.is_https_redirect {
+            of_host
+        } else {
+            &redirect
+        };
+        written.push(host, &shared, on_plain);
+    }
+    if !is_reached {
+        notes.add(
+            server.directive,
+            "left out: no request is for it, since another server is the default of its listeners",
+        );
     }
 }
 
-/// Routes are the same on every listener: servers of one name on several ports become one.
-fn warn_of_shared_names(servers: &[Server<'_>], notes: &mut Notes) {
-    for (at, server) in servers.iter().enumerate() {
-        let before = servers.iter().take(at);
-        let mut before = before.filter(|it| !it.is_https_redirect && !server.is_https_redirect);
-        let shares = |other: &Server<'_>| {
-            server.names.iter().any(|name| other.names.contains(name))
-                || (server.is_default && other.is_default)
-        };
-        if before.any(shares) {
-            notes.add(
-                server.directive,
-                "another server has the same name, or is a default too: routes are the same on every listener, and the first one that matches counts",
-            );
-        }
+/// Whether something keeps clients out of the whole server that cannot be translated.
+fn is_closed(
+    server: &Server<'_>,
+    listeners: &BTreeMap<String, Listener>,
+    notes: &mut Notes,
+) -> bool {
+    let mut conditions = server.directive.all("if").filter(|it| is_of_listener(it));
+    let guard = conditions.find(|it| !is_translated(it) && is_guard(it));
+    if let Some(guard) = guard {
+        notes.add(
+            guard,
+            "the server responds with 403: its condition keeps clients out and cannot be translated",
+        );
+        return true;
     }
+    let Some(wanted) = server.client_certificates.as_ref() else {
+        return false;
+    };
+    let is_kept = server.listeners.iter().all(|address| {
+        let listener = listeners.get(address).filter(|it| it.is_tls);
+        listener.is_none_or(|it| it.client_certificates() == Some(wanted))
+    });
+    if is_kept {
+        return false;
+    }
+    let reason = "servers of one listener want different certificates of clients, and it asks all of them for the same";
+    let verify = server.directive.last("ssl_verify_client");
+    let at = verify.unwrap_or(server.directive);
+    if wanted.required {
+        notes.add(at, format!("the server responds with 403: {reason}"));
+    } else {
+        notes.add(at, format!("left out: {reason}"));
+    }
+    wanted.required
+}
+
+/// Whether an `if` of the server chooses a host or leads to `https`, which has a counterpart.
+fn is_translated(condition: &Directive) -> bool {
+    let is_of_host = host_of(condition).is_some_and(is_host) || hosts_except(condition).is_some();
+    condition.last("return").is_some() && (is_of_host || is_plain_redirect(condition))
 }

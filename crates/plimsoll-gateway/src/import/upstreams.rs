@@ -1,19 +1,31 @@
 //! `upstream` blocks.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::rc::Rc;
 use std::time::Duration;
+
+use plimsoll_client::Endpoint;
 
 use super::Notes;
 use super::nginx::Directive;
-use super::toml::{Keys, key_text, quoted};
+use super::toml::{Keys, quoted};
 
 /// The upstreams of a file by name, and what locations add to them.
 #[derive(Debug, Default)]
 pub(super) struct Upstreams(BTreeMap<String, Upstream>);
 
-#[derive(Debug, Default)]
+/// One upstream as text.
+pub(super) struct UpstreamText {
+    pub(super) name: String,
+    pub(super) keys: String,
+    pub(super) file: Rc<str>,
+    pub(super) line: usize,
+}
+
+#[derive(Debug)]
 struct Upstream {
+    file: Rc<str>,
+    line: usize,
     /// As they stand in the file, with the scheme of the first `proxy_pass` that names the upstream.
     servers: Vec<Server>,
     keys: Keys,
@@ -25,16 +37,37 @@ struct Server {
     address: String,
     weight: u32,
     is_backup: bool,
+    /// Failures after which it is left out, and for how long; nginx counts unless it is told not to.
+    max_fails: u32,
+    fail_timeout: String,
 }
+
+/// Most that a server may weigh.
+const MOST_WEIGHT: u32 = 1000;
+
+/// Most that counts of connections may be.
+const MOST_CONNECTIONS: u32 = 65_536;
 
 impl Upstreams {
     pub(super) fn read(directives: &[Directive], notes: &mut Notes) -> Self {
         let mut upstreams = Self::default();
         for block in directives.iter().filter(|it| it.name == "upstream") {
-            let upstream = upstreams.0.entry(block.argument(0).to_owned()).or_default();
+            let mut upstream = Upstream {
+                file: Rc::clone(&block.file),
+                line: block.line,
+                servers: Vec::new(),
+                keys: Keys::default(),
+                scheme: None,
+            };
             for directive in &block.block {
-                read_one(directive, upstream, notes);
+                read_one(directive, &mut upstream, notes);
             }
+            upstream.settle(block, notes);
+            if upstream.servers.is_empty() {
+                notes.add(block, "left out: it has no servers that are known");
+                continue;
+            }
+            upstreams.0.insert(block.argument(0).to_owned(), upstream);
         }
         upstreams
     }
@@ -74,38 +107,98 @@ impl Upstreams {
         }
     }
 
-    pub(super) fn write(&self, out: &mut String) {
-        for (name, upstream) in &self.0 {
-            if upstream.servers.is_empty() {
-                continue;
-            }
-            writeln!(out, "\n[upstream.{}]", key_text(name)).ok();
+    /// The keys of each upstream by its name.
+    pub(super) fn written(&self) -> Vec<UpstreamText> {
+        let written = self.0.iter().map(|(name, upstream)| {
             let scheme = upstream.scheme.unwrap_or("http");
-            let servers = upstream.servers.iter().map(|server| {
-                let url = if server.address.starts_with("unix:") {
-                    quoted(&server.address)
-                } else {
-                    quoted(&format!("{scheme}://{}", server.address))
-                };
-                let mut keys = Keys::default();
-                if server.weight != 1 {
-                    keys.set("weight", server.weight.to_string());
-                }
-                if server.is_backup {
-                    keys.set("backup", "true");
-                }
-                if keys.is_empty() {
-                    return url;
-                }
-                let mut table = Keys::default();
-                table.set("url", url);
-                table.inherit(&keys);
-                table.inline()
-            });
+            let servers = upstream.servers.iter().map(|it| it.written(scheme));
             let servers: Vec<_> = servers.collect();
-            writeln!(out, "servers = [{}]", servers.join(", ")).ok();
-            upstream.keys.lines(out);
+            let mut text = format!("servers = [{}]\n", servers.join(", "));
+            upstream.keys.lines(&mut text);
+            UpstreamText {
+                name: name.clone(),
+                keys: text,
+                file: Rc::clone(&upstream.file),
+                line: upstream.line,
+            }
+        });
+        written.collect()
+    }
+}
+
+impl Upstream {
+    /// What depends on all of the servers.
+    fn settle(&mut self, block: &Directive, notes: &mut Notes) {
+        // nginx takes the same address twice for two servers.
+        let mut servers: Vec<Server> = Vec::new();
+        for server in std::mem::take(&mut self.servers) {
+            let same = |known: &&mut Server| known.identity() == server.identity();
+            match servers.iter_mut().find(same) {
+                Some(known) => {
+                    known.weight = known.weight.saturating_add(server.weight).min(MOST_WEIGHT);
+                    known.is_backup &= server.is_backup;
+                }
+                None => servers.push(server),
+            }
         }
+        if servers.iter().all(|it| it.is_backup) {
+            for server in &mut servers {
+                server.is_backup = false;
+            }
+        }
+        if !servers.is_empty() && servers.iter().all(|it| it.weight == 0) {
+            notes.add(block, "left out: all of its servers are down");
+            servers.clear();
+        }
+        // Of a single server nginx counts no failures, and plimsoll would have none to turn to.
+        let counted = servers.iter().filter(|it| it.max_fails > 0);
+        let strictest = counted.min_by_key(|it| it.max_fails);
+        if let Some(server) = strictest.filter(|_| servers.len() > 1) {
+            let failures = server.max_fails.min(1000);
+            let time = quoted(&server.fail_timeout);
+            let table = format!("{{ failures = {failures}, time = {time} }}");
+            self.keys.set("eject", table);
+            let is_other = |it: &Server| {
+                it.max_fails != server.max_fails || it.fail_timeout != server.fail_timeout
+            };
+            if servers.iter().any(is_other) {
+                notes.add(
+                    block,
+                    format!("failures are counted for all servers alike: after {failures} in a row one is left out for {time}"),
+                );
+            }
+        }
+        self.servers = servers;
+    }
+}
+
+impl Server {
+    /// A URL, or a table with more than that.
+    fn written(&self, scheme: &str) -> String {
+        let url = if self.address.starts_with("unix:") {
+            quoted(&self.address)
+        } else {
+            quoted(&format!("{scheme}://{}", self.address))
+        };
+        let mut table = Keys::default();
+        if self.weight != 1 {
+            table.set("weight", self.weight.to_string());
+        }
+        if self.is_backup {
+            table.set("backup", "true");
+        }
+        if table.is_empty() {
+            return url;
+        }
+        let mut whole = Keys::default();
+        whole.set("url", url);
+        whole.inherit(&table);
+        whole.inline()
+    }
+
+    /// By which the gateway knows it: the port of `http` if there is none.
+    fn identity(&self) -> &str {
+        self.address.strip_suffix(":80").unwrap_or(&self.address)
     }
 }
 
@@ -139,51 +232,104 @@ fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
                 ),
             ),
         },
-        "keepalive" => {
-            if let Ok(count) = directive.argument(0).parse::<u32>() {
-                keys.set("keep", count.to_string());
-            }
+        "keepalive" => count(directive, "keep", 0..=MOST_CONNECTIONS, keys, notes),
+        "keepalive_requests" => {
+            count(directive, "max_requests", 1..=1_000_000_000, keys, notes);
         }
-        "keepalive_timeout" => {
-            if let Some(time) = duration(directive.argument(0)) {
-                keys.text("keep_for", &time);
-            }
-        }
+        "keepalive_timeout" => time(directive, "keep_for", keys, notes),
+        "keepalive_time" => time(directive, "lifetime", keys, notes),
         // State is shared by all workers as it is.
-        "zone" | "keepalive_requests" | "keepalive_time" => {}
+        "zone" => {}
         _ => notes.left_out(directive),
     }
 }
 
+/// A number within bounds as a key.
+fn count(
+    directive: &Directive,
+    key: &str,
+    bounds: std::ops::RangeInclusive<u32>,
+    keys: &mut Keys,
+    notes: &mut Notes,
+) {
+    let number = directive.argument(0).parse::<u32>().ok();
+    match number.filter(|it| bounds.contains(it)) {
+        Some(number) => keys.set(key, number.to_string()),
+        None => notes.add(
+            directive,
+            format!(
+                "left out: it is not a number from {} to {}",
+                bounds.start(),
+                bounds.end()
+            ),
+        ),
+    }
+}
+
+fn time(directive: &Directive, key: &str, keys: &mut Keys, notes: &mut Notes) {
+    match duration(directive.argument(0)) {
+        Some(time) => keys.text(key, &time),
+        None => notes.add(directive, "left out: it is not a time"),
+    }
+}
+
 fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
-    let address = directive.argument(0).to_owned();
-    let (mut weight, mut is_backup) = (1, false);
+    let mut server = Server {
+        address: directive.argument(0).to_owned(),
+        weight: 1,
+        is_backup: false,
+        max_fails: 1,
+        fail_timeout: "10s".to_owned(),
+    };
+    if !is_server(&server.address) {
+        notes.add(
+            directive,
+            "left out: it is not a host with a port, nor a socket",
+        );
+        return;
+    }
     for argument in directive.arguments.iter().skip(1) {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-        match name {
-            "weight" => weight = value.parse().unwrap_or(1),
-            "down" => weight = 0,
-            "backup" => is_backup = true,
-            "max_fails" | "fail_timeout" => {
-                if name == "max_fails" && value == "0" {
-                    continue;
-                }
-                if upstream.keys.get("eject").is_none() {
-                    upstream.keys.set("eject", "true");
-                }
+        let number = value.parse::<u32>().ok();
+        let span = duration(value);
+        match (name, number, span) {
+            ("weight", Some(weight), _) => server.weight = weight.clamp(1, MOST_WEIGHT),
+            ("down", ..) => server.weight = 0,
+            ("backup", ..) => server.is_backup = true,
+            ("max_fails", Some(fails), _) => server.max_fails = fails,
+            ("fail_timeout", _, Some(span)) => server.fail_timeout = span,
+            ("resolve", ..) => upstream.keys.set("dns", "true"),
+            ("slow_start", _, Some(span)) => upstream.keys.text("slow_start", &span),
+            ("max_conns", Some(0), _) => {}
+            ("max_conns", Some(most), _) => {
+                let most = most.min(MOST_CONNECTIONS);
+                let known = upstream.keys.get("connections");
+                let known = known.and_then(|it| it.parse::<u32>().ok());
+                let least = known.map_or(most, |it| it.min(most));
+                upstream.keys.set("connections", least.to_string());
+                notes.add(
+                    directive,
+                    "`max_conns` becomes `connections`: for each server of the upstream and each worker, and requests beyond it wait",
+                );
             }
-            "resolve" => upstream.keys.set("dns", "true"),
             _ => notes.add(
                 directive,
                 format!("`{argument}` is left out: there is no counterpart"),
             ),
         }
     }
-    upstream.servers.push(Server {
-        address,
-        weight,
-        is_backup,
-    });
+    upstream.servers.push(server);
+}
+
+/// Whether an address is one that a server may have.
+pub(super) fn is_server(address: &str) -> bool {
+    if let Some(path) = address.strip_prefix("unix:") {
+        return path.starts_with('/') && !path.contains('$');
+    }
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-._:[]".contains(&it);
+    address.bytes().all(is_plain)
+        && Endpoint::parse(&format!("http://{address}"))
+            .is_ok_and(|it| it.path_and_query() == "/" && it.credentials().is_none())
 }
 
 /// What requests are told apart by, for a variable.
@@ -194,9 +340,14 @@ pub(super) fn key_source(variable: &str) -> Option<String> {
         _ => {
             let header = variable.strip_prefix("$http_");
             let cookie = variable.strip_prefix("$cookie_");
+            let is_name = |name: &&str| {
+                let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+                !name.is_empty() && name.bytes().all(is_part)
+            };
+            let header = header.filter(is_name);
             header
                 .map(|name| format!("header:{}", name.replace('_', "-")))
-                .or_else(|| cookie.map(|name| format!("cookie:{name}")))
+                .or_else(|| cookie.filter(is_name).map(|name| format!("cookie:{name}")))
         }
     }
 }
@@ -221,14 +372,15 @@ pub(super) fn duration(text: &str) -> Option<String> {
         parts.push(format!("{}{unit}", number.checked_mul(factor)?));
         rest = after.trim_start();
     }
-    if let [only] = parts.as_slice() {
-        return Some(only.clone());
-    }
-    let parts = parts
+    let mut times = parts
         .iter()
-        .map(|part| plimsoll_model::parse_duration(part));
-    let sum = parts.sum::<Result<Duration, _>>().ok()?;
-    Some(format!("{}ms", sum.as_millis()))
+        .map(|part| plimsoll_model::parse_duration(part).ok());
+    let sum = times.try_fold(Duration::ZERO, |sum, time| sum.checked_add(time?))?;
+    match parts.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        _ => Some(format!("{}ms", sum.as_millis())),
+    }
 }
 
 /// The beginning of a text of characters of a kind, and the rest.
@@ -237,18 +389,28 @@ fn split_while(text: &str, is_part: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// A size of nginx (`10m`, `512k`, `1g`) as plimsoll writes it; `None` for 0, which means no limit.
-pub(super) fn size(text: &str) -> Option<String> {
+/// A size of nginx (`10m`, `512k`, `1g`) in bytes.
+pub(super) fn bytes(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
-    let number: u64 = digits.parse().ok().filter(|it| *it > 0)?;
-    match text.get(digits.len()..)? {
-        "" => Some(format!("{number}B")),
-        "k" => Some(format!("{number}KiB")),
-        "m" => Some(format!("{number}MiB")),
-        "g" => Some(format!("{number}GiB")),
-        _ => None,
-    }
+    let number: u64 = digits.parse().ok()?;
+    let unit: u64 = match text.get(digits.len()..)? {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+/// The same as plimsoll writes it; `None` for 0, which means no limit.
+pub(super) fn size(text: &str) -> Option<String> {
+    let bytes = bytes(text).filter(|it| *it > 0)?;
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let whole = units.into_iter().find(|(unit, _)| bytes % unit == 0);
+    let (unit, name) = whole.unwrap_or((1, "B"));
+    Some(format!("{}{name}", bytes / unit))
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
     let mut variables = Variables::new();
     let mut returning = Vec::new();
     let mut setting = Vec::new();
+    let mut ending = None;
+    let mut is_closed = false;
     let levels = [(server, true), (own, false)];
     let levels = levels
         .into_iter()
@@ -40,10 +42,25 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
             // Those of the server choose it, or its listener.
             "if" if is_server && is_of_listener(directive) => {}
             "if" => match condition(directive) {
-                Some(conditions) => {
+                Some(Conditions::All(conditions)) => {
                     conditional(directive, conditions, &mut returning, &mut setting, notes);
                 }
-                None => notes.add(
+                // What it returns is for all but the requests of the routes before.
+                Some(Conditions::AllBut(conditions)) if ending.is_none() && is_guard(directive) => {
+                    let returned = directive.last("return").cloned();
+                    ending = returned.map(|returned| (conditions, returned));
+                }
+                _ if is_guard(directive) => {
+                    is_closed = true;
+                    notes.add(
+                        directive,
+                        format!(
+                            "responds with 403 to every request: `{}` keeps some out and is no condition of a route",
+                            shown(directive)
+                        ),
+                    );
+                }
+                _ => notes.add(
                     directive,
                     format!(
                         "left out: `{}` is no condition of a route",
@@ -54,21 +71,43 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
             _ => {}
         }
     }
-    let mut base = Keys::default();
     let methods = own.iter().rev().find(|it| it.name == "limit_except");
+    if let Some(methods) = methods.filter(|_| ending.is_some()) {
+        is_closed = true;
+        notes.add(
+            methods,
+            "responds with 403 to every request: an `if` is on the method too",
+        );
+    }
+    if is_closed {
+        let mut forbidden = variant(Keys::default(), own, &[]);
+        forbidden.is_forbidden = true;
+        return vec![forbidden];
+    }
+    let mut base = Keys::default();
     let forbidden = methods.map(|methods| limited(methods, own, &mut base, notes));
     let mut variants = Vec::new();
+    let ending = ending.map(|(conditions, returned)| {
+        base.inherit(&conditions);
+        let block = [own, std::slice::from_ref(&returned)].concat();
+        variant(Keys::default(), &block, &variables)
+    });
     for (conditions, returned) in returning {
         let block = [own, std::slice::from_ref(&returned)].concat();
         variants.push(variant(conditions, &block, &variables));
     }
     for (mut conditions, own_variables) in setting.into_iter().rev() {
+        // Of two conditions on the method the one that keeps out counts.
+        if let Some(method) = base.get("method") {
+            conditions.set("method", method);
+        }
         conditions.inherit(&base);
         let variables = [variables.as_slice(), &own_variables].concat();
         variants.push(variant(conditions, own, &variables));
     }
     variants.push(variant(base, own, &variables));
     variants.extend(forbidden);
+    variants.extend(ending);
     variants
 }
 
@@ -125,12 +164,8 @@ fn conditional(
     notes: &mut Notes,
 ) {
     let mut variables = Variables::new();
-    for inner in &directive.block {
-        match inner.name.as_str() {
-            "set" => set(inner, &mut variables, notes),
-            "return" => {}
-            _ => notes.left_out(inner),
-        }
+    for inner in directive.all("set") {
+        set(inner, &mut variables, notes);
     }
     if let Some(returned) = directive.last("return") {
         returning.push((conditions, returned.clone()));
@@ -153,27 +188,108 @@ fn limited(
             "other methods get a 403: only `deny all` is translated",
         );
     }
-    let methods: Vec<_> = directive.arguments.iter().map(|it| quoted(it)).collect();
-    base.set("method", format!("[{}]", methods.join(", ")));
+    let is_method = |it: &&String| !it.is_empty() && it.bytes().all(|it| it.is_ascii_uppercase());
+    let methods = directive.arguments.iter().filter(is_method);
+    let methods: Vec<_> = methods.map(|it| quoted(it)).collect();
+    if !methods.is_empty() {
+        base.set("method", format!("[{}]", methods.join(", ")));
+    }
     let mut forbidden = variant(Keys::default(), own, &[]);
     forbidden.is_forbidden = true;
     forbidden
 }
 
+/// Which requests an `if` is for.
+enum Conditions {
+    /// Those that meet all of these.
+    All(Keys),
+    /// Those that do not meet these.
+    AllBut(Keys),
+}
+
+/// Whether an `if` ends requests that its condition keeps out of what follows, and does not only send them elsewhere.
+///
+/// A test of files is none, as it is the same for all clients. Neither is a redirect by what the request is for.
+pub(super) fn is_guard(directive: &Directive) -> bool {
+    /// What requests are for, and what clients can do; not who they are.
+    const OF_REQUEST: [&str; 16] = [
+        "$scheme",
+        "$https",
+        "$host",
+        "$http_host",
+        "$server_name",
+        "$server_port",
+        "$request_uri",
+        "$uri",
+        "$document_uri",
+        "$args",
+        "$query_string",
+        "$is_args",
+        "$request_method",
+        "$http_user_agent",
+        "$http_x_forwarded_proto",
+        "$http_accept_language",
+    ];
+    let Some(returned) = directive.last("return") else {
+        return false;
+    };
+    let words = words(directive);
+    let subject = words.first().copied().unwrap_or_default();
+    let is_of_files = matches!(subject.trim_start_matches('!'), "-f" | "-d" | "-e" | "-x");
+    let status = returned.argument(0).parse::<u16>().unwrap_or(302);
+    let is_redirect = (300..400).contains(&status);
+    let is_of_request = OF_REQUEST.contains(&subject) || subject.starts_with("$arg_");
+    let is_elsewhere = is_redirect && is_of_request;
+    !is_of_files && !is_elsewhere
+}
+
+/// The hosts for which an `if` does not return, if it is for all others.
+pub(super) fn hosts_except(directive: &Directive) -> Option<Vec<&str>> {
+    let is_name = |it: &&str| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+        !it.is_empty() && it.bytes().all(is_part)
+    };
+    match words(directive).as_slice() {
+        ["$host" | "$http_host", "!=", name] => {
+            Some(vec![*name]).filter(|it| it.iter().all(is_name))
+        }
+        _ => None,
+    }
+}
+
 /// The condition of an `if` as keys of a route.
-fn condition(directive: &Directive) -> Option<Keys> {
+fn condition(directive: &Directive) -> Option<Conditions> {
+    let words = words(directive);
+    let (words, is_inverted) = match words.as_slice() {
+        [subject @ "$request_method", "!=", value] => (vec![*subject, "=", value], true),
+        [subject @ "$request_method", "!~" | "!~*", value] => (vec![*subject, "~", value], true),
+        _ => (words, false),
+    };
+    let keys = keys_of(&words)?;
+    Some(if is_inverted {
+        Conditions::AllBut(keys)
+    } else {
+        Conditions::All(keys)
+    })
+}
+
+fn keys_of(words: &[&str]) -> Option<Keys> {
+    let is_method = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_uppercase());
+    let is_name = |it: &str| {
+        let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+        !it.is_empty() && it.bytes().all(is_part)
+    };
     let mut keys = Keys::default();
     let mut table = |key: &str, name: &str, value: String| {
         let mut inner = Keys::default();
         inner.set(&name.replace('_', "-"), value);
         keys.set(key, inner.inline());
     };
-    match words(directive).as_slice() {
-        ["$request_method", "=", method] => keys.text("method", method),
+    match words {
+        ["$request_method", "=", method] if is_method(method) => keys.text("method", method),
         ["$request_method", "~", pattern] => {
             let methods = pattern.strip_prefix("^(")?.strip_suffix(")$")?.split('|');
-            let is_method = |it: &str| it.bytes().all(|it| it.is_ascii_uppercase());
-            let methods: Vec<_> = methods.collect();
+            let methods: Vec<_> = methods.map(|it| it.trim_start_matches("?:")).collect();
             if !methods.iter().all(|it| is_method(it)) {
                 return None;
             }
@@ -181,17 +297,27 @@ fn condition(directive: &Directive) -> Option<Keys> {
             keys.set("method", format!("[{}]", methods.join(", ")));
         }
         [name, "=", value] if !value.is_empty() => {
-            if let Some(field) = name.strip_prefix("$http_") {
+            if let Some(field) = name.strip_prefix("$http_").filter(|it| is_name(it)) {
                 table("header", field, quoted(value));
             } else {
-                let name = name.strip_prefix("$arg_")?;
+                let name = name.strip_prefix("$arg_").filter(|it| is_name(it))?;
                 keys.set(
                     "query",
                     format!("{{ {} = {} }}", super::toml::key_text(name), quoted(value)),
                 );
             }
         }
-        [name] => table("header", name.strip_prefix("$http_")?, "true".to_owned()),
+        [name] => {
+            if let Some(field) = name.strip_prefix("$http_").filter(|it| is_name(it)) {
+                table("header", field, "true".to_owned());
+            } else {
+                let name = name.strip_prefix("$arg_").filter(|it| is_name(it))?;
+                keys.set(
+                    "query",
+                    format!("{{ {} = true }}", super::toml::key_text(name)),
+                );
+            }
+        }
         _ => return None,
     }
     Some(keys)

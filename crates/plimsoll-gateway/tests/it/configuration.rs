@@ -25,6 +25,10 @@ path = "/d"
 proxy = { to = "http://10.0.0.1", rewrite = { from = "(", to = "../x" }, error_pages = { 200 = { body = "x" }, 502 = { file = "missing.html" } }, split = { api = 60, keyed = 60, gone = 1 }, mirror = "gone", fault = {}, auth = { copy = "content-length" } }
 
 [[route]]
+path = "/g"
+proxy = { to = "http://10.0.0.1", headers = { x-user = "{clint}" }, auth = { to = "http://10.0.0.2/x?a b", headers = { x-user = "{user}" } } }
+
+[[route]]
 path = "/e"
 proxy = { to = "http://10.0.0.1", cache = true, auth = { to = "http://10.0.0.2" } }
 
@@ -77,8 +81,8 @@ balance = "maglev"
         "route[2].proxy.headers.host: is set by the gateway",
         "route[2].proxy.stripp: unknown key Some(\"did you mean `strip`?\")",
         "route[3].proxy: has a user",
-        "route[5].proxy.cache: responses would be sent from the cache without authorization",
-        "route[6].proxy.cache: the cache would mix responses",
+        "route[6].proxy.cache: responses would be sent from the cache without authorization",
+        "route[7].proxy.cache: the cache would mix responses",
         "route[4].proxy.rewrite.from: is not a regular expression: unclosed group",
         "route[4].proxy.rewrite.to: begins with a slash",
         "route[4].proxy.error_pages.200: `200` is not a status from 400 to 599",
@@ -89,6 +93,9 @@ balance = "maglev"
         "route[4].proxy.fault: `delay` is missing",
         "route[4].proxy.auth: `to` is missing",
         "route[4].proxy.auth.copy: `content-length` is not a field that can be copied",
+        "route[5].proxy.headers.x-user: `{clint}` is no place; there are {client}, {authority}, {host}, {scheme}, {port}, {path}, {query} Some(\"did you mean `{client}`?\")",
+        "route[5].proxy.auth.headers.x-user: `{user}` is no place",
+        "route[5].proxy.auth.to: has a query with a blank",
         "upstream.api.servers[2].url: the server is given twice",
         "upstream.api.servers[3]: a server is a scheme, a host and a port",
         "upstream.api.balance: `fastest` is not a balancer",
@@ -147,7 +154,7 @@ panic_threshold = 50
 address = "127.0.0.1:0"
 [[route]]
 prefix = "/a"
-proxy = {{ to = "all", response_timeout = "2s", idle_timeout = "3s", timeout = "4s", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }}, rewrite = {{ from = "^/a", to = "/b" }}, max_request = "1MiB", max_response = "1MiB", error_pages = {{ 502 = {{ body = "b", type = "text/plain", status = 503 }}, 5xx = {{ file = "Cargo.toml" }} }}, intercept_errors = true, grpc_health = true, split = {{ least = 5, "http://10.0.0.8" = 1 }}, split_cookie = "variant", mirror = {{ to = "least", share = 5 }}, fault = {{ delay = "1ms", delay_share = 1, abort = 503, abort_share = 1 }}, auth = {{ to = "http://10.0.0.7/check", path = "/x", copy = ["x-user"] }} }}
+proxy = {{ to = "all", response_timeout = "2s", idle_timeout = "3s", timeout = "4s", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }}, rewrite = {{ from = "^/a", to = "/b" }}, max_request = "1MiB", max_response = "1MiB", error_pages = {{ 502 = {{ body = "b", type = "text/plain", status = 503 }}, 5xx = {{ file = "Cargo.toml" }} }}, intercept_errors = true, grpc_health = true, split = {{ least = 5, "http://10.0.0.8" = 1 }}, split_cookie = "variant", mirror = {{ to = "least", share = 5 }}, fault = {{ delay = "1ms", delay_share = 1, abort = 503, abort_share = 1 }}, auth = {{ to = "http://10.0.0.7/check", path = "/x", headers = {{ x-a = "{{client}}", cookie = false }}, copy = ["x-user"], to_client = ["x-level"] }} }}
 [[route]]
 prefix = "/c"
 proxy = {{ to = "all", rewrite = [{{ from = "a", to = "/b" }}], mirror = "least", cache = true }}

@@ -287,3 +287,44 @@ fn failures_have_the_statuses_of_a_gateway() {
     let broken = gateway(&[url.trim_end_matches('/')], "");
     assert_eq!(get(broken.address(), "/").status, 502);
 }
+
+/// A client that waits for 100 (Continue) has the server's word on it, and what else is expected is the server's affair.
+#[test]
+fn a_server_that_refuses_first_spares_the_content() {
+    let refusing = Origin::scripted(Script::new().then(Step::ReadHead).then(Step::Write(
+        b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno".to_vec(),
+    )));
+    let wanting = Origin::scripted(
+        Script::new()
+            .then(Step::ReadHead)
+            .then(Step::Write(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()))
+            .then(Step::ReadBody(5))
+            .then(Step::Write(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec(),
+            )),
+    );
+    for (origin, begins, then) in [
+        (&refusing, "HTTP/1.1 403 ", ""),
+        (&wanting, "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 "),
+    ] {
+        let gateway = gateway(&[&origin.url("")], "");
+        let mut stream = std::net::TcpStream::connect(gateway.address()).unwrap();
+        stream
+            .set_read_timeout(Some(std::time::Duration::from_secs(20)))
+            .unwrap();
+        let head =
+            "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut first = vec![0; begins.len()];
+        stream.read_exact(&mut first).unwrap();
+        assert_eq!(String::from_utf8_lossy(&first), begins);
+        if !then.is_empty() {
+            stream.write_all(b"hello").unwrap();
+            let mut second = vec![0; then.len()];
+            stream.read_exact(&mut second).unwrap();
+            assert_eq!(String::from_utf8_lossy(&second), then);
+        }
+        let seen = origin.heads().pop().unwrap().to_ascii_lowercase();
+        assert!(seen.contains("expect: 100-continue"), "{seen}");
+    }
+}

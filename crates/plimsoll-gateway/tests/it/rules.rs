@@ -347,6 +347,86 @@ fn a_service_authorizes_requests_and_names_the_user() {
     );
 }
 
+/// The exchange of Authelia and oauth2-proxy: a query and fields of one's own, and on success what the client gets too.
+#[test]
+fn a_service_has_a_query_and_fields_of_its_own_and_its_cookies_reach_the_client() {
+    let origin = Origin::scripted(Script::serve(
+        "HTTP/1.1 200 OK\r\nSet-Cookie: shop=1\r\nX-Auth-Level: forged\r\nContent-Length: 5\r\n\r\nhello",
+    ));
+    let service = Origin::scripted(Script::serve(
+        "HTTP/1.1 202 Accepted\r\nRemote-User: ann\r\nX-Auth-Level: 2\r\nX-Inner: 1\r\n\
+         Set-Cookie: session=renewed\r\nSet-Cookie: csrf=2\r\nContent-Length: 0\r\n\r\n",
+    ));
+    let keys = format!(
+        "auth = {{ to = \"{}api/verify?rd=https://auth.test/&x=%20\", copy = [\"remote-user\"], to_client = [\"x-auth-level\"], \
+         headers = {{ x-original-url = \"{{scheme}}://{{authority}}{{path}}{{query}}\", x-secret = \"s\", cookie = false }} }}",
+        service.url("/")
+    );
+    let gateway = gateway(&origin.url(""), &keys);
+    let fields = "Cookie: id=7\r\nX-Original-URL: http://forged/\r\nX-Secret: forged\r\n";
+    let received = get_with(gateway.address(), "/page?a", fields);
+    assert_eq!(received.text(), "hello");
+    let asked = service.heads().pop().unwrap().to_ascii_lowercase();
+    assert!(
+        asked.starts_with("get /api/verify?rd=https://auth.test/&x=%20 http/1.1"),
+        "{asked}"
+    );
+    let url = "x-original-url: http://localhost/page?a\r\n";
+    assert!(
+        asked.contains(url) && asked.contains("x-secret: s\r\n"),
+        "{asked}"
+    );
+    assert!(
+        !asked.contains("forged") && !asked.contains("cookie"),
+        "{asked}"
+    );
+    let head = received.head.to_ascii_lowercase();
+    for line in [
+        "set-cookie: shop=1",
+        "set-cookie: session=renewed",
+        "set-cookie: csrf=2",
+        "x-auth-level: 2",
+    ] {
+        assert!(head.contains(line), "{line}: {head}");
+    }
+    assert!(
+        !head.contains("forged") && !head.contains("x-inner"),
+        "{head}"
+    );
+    let seen = origin.heads().pop().unwrap().to_ascii_lowercase();
+    assert!(
+        seen.contains("remote-user: ann") && seen.contains("cookie: id=7"),
+        "{seen}"
+    );
+}
+
+/// What the service says to a client whom it turns away is not replaced by pages of the gateway.
+#[test]
+fn a_denial_goes_back_whole() {
+    let origin = Origin::hello();
+    let service = Origin::scripted(Script::serve(
+        "HTTP/1.1 401 Unauthorized\r\nLocation: https://auth.test/\r\nWWW-Authenticate: Basic\r\n\
+         Set-Cookie: csrf=1\r\nSet-Cookie: state=2\r\nContent-Length: 5\r\n\r\nlogin",
+    ));
+    let keys = format!(
+        "auth = {{ to = \"{}\" }}, error_pages = {{ 4xx = {{ body = \"page\" }} }}",
+        service.url("/check")
+    );
+    let received = get(gateway(&origin.url(""), &keys).address(), "/");
+    assert_eq!(received.status, 401);
+    assert_eq!(received.text(), "login");
+    let head = received.head.to_ascii_lowercase();
+    for line in [
+        "location: https://auth.test/",
+        "www-authenticate: basic",
+        "set-cookie: csrf=1",
+        "set-cookie: state=2",
+    ] {
+        assert!(head.contains(line), "{line}: {head}");
+    }
+    assert_eq!(origin.requests(), 0);
+}
+
 #[test]
 fn a_request_that_is_not_authorized_is_not_forwarded() {
     let origin = Origin::hello();

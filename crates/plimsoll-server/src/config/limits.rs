@@ -73,6 +73,12 @@ pub(super) fn compile(table: Option<Table<'_>>) -> Limits {
             _ => table.wrong("`head` must be from 256B to 1MiB", None),
         }
     }
+    if let Some(size) = table.bytes("target") {
+        match usize::try_from(size) {
+            Ok(size @ 256..=MOST_HEAD) => limits.request.target_bytes = size,
+            _ => table.wrong("`target` must be from 256B to 1MiB", None),
+        }
+    }
     if let Some(size) = table.bytes("body") {
         limits.request.body_bytes = size;
     }

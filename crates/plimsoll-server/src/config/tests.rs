@@ -49,6 +49,7 @@ fn everything_that_can_be_written_is_in_the_schema() {
         headers = 7
         http2_streams = 6
         head = "4KiB"
+        target = "2KiB"
         body = "1MiB"
         discard = "2KiB"
         header_timeout = "1s"

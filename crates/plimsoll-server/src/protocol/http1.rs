@@ -26,7 +26,7 @@ use http::StatusCode;
 use plimsoll_model::Clock;
 use plimsoll_wire::h1::{
     BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, ResponseWriter,
-    TargetForm,
+    TargetForm, read_as_http_1_1,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -328,7 +328,7 @@ impl Http1 {
                     } = memory;
                     let date = date.at(self.since, &worker.clock);
                     self.head_since = self.since;
-                    let (taken, next) = self.answer(&input[..filled], output, date);
+                    let (taken, next) = self.answer(&mut input[..filled], output, date);
                     self.carry.extend_from_slice(&input[taken..filled]);
                     next
                 } else {
@@ -347,7 +347,7 @@ impl Http1 {
     fn answer_carried(&mut self, memory: &mut Memory) -> Next {
         let mut carry = std::mem::take(&mut self.carry);
         let date = memory.date.at(self.since, &self.place.worker.clock);
-        let (taken, next) = self.answer(&carry, &mut memory.output, date);
+        let (taken, next) = self.answer(&mut carry, &mut memory.output, date);
         if taken > 0 || self.waits_for != WaitsFor::Head {
             self.head_since = self.since;
         }
@@ -384,7 +384,7 @@ impl Http1 {
     /// Takes requests off `input` and appends their answers to `out`.
     ///
     /// Returns how much was taken; the rest is an unfinished head, or waits for its turn.
-    fn answer(&mut self, input: &[u8], out: &mut Vec<u8>, date: &[u8]) -> (usize, Next) {
+    fn answer(&mut self, input: &mut [u8], out: &mut Vec<u8>, date: &[u8]) -> (usize, Next) {
         let mut at = 0;
         let is_first = self.is_fresh;
         if is_first {
@@ -450,6 +450,9 @@ impl Http1 {
                     return (at, Next::More);
                 }
                 Err(error) => {
+                    if error == RequestError::Version && read_as_http_1_1(&mut input[at..]) {
+                        continue;
+                    }
                     if is_first && at == 0 && self.service.http2.get() && is_other_preface(input) {
                         self.end_refused(error);
                     } else {

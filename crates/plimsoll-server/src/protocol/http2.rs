@@ -238,7 +238,11 @@ impl Http2 {
         })
     }
 
-    fn handle(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
+    fn handle(&mut self, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        if self.tap.is_malformed(respond.stream_id().as_u32()) {
+            respond.send_reset(Reason::PROTOCOL_ERROR);
+            return;
+        }
         let worker = &self.place.worker;
         let now = worker.clock.now();
         self.activity.is_seen(now);
@@ -274,6 +278,7 @@ impl Http2 {
             interims: None,
             is_tls: self.scheme == Scheme::Https,
             tunnel: None,
+            tap: Rc::clone(&self.tap),
         };
         let checked = match head::checked(&parts, &self.limits.request) {
             Ok(checked) => checked,
@@ -348,7 +353,8 @@ impl Http2 {
                     interims.ask_to_continue();
                 }
                 if let Some(unread) = unread {
-                    tokio::task::spawn_local(hand_over(stream, sender, asks, unread));
+                    let tap = Rc::clone(&self.tap);
+                    tokio::task::spawn_local(hand_over(stream, sender, asks, tap, unread));
                 }
             }
             ContentSource::None | ContentSource::Kept(_) => {}

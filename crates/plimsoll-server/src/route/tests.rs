@@ -346,6 +346,24 @@ fn no_spelling_passes_a_guard() {
         );
     }
     for path in [
+        "/m/private%5Csecret.json",
+        "/m/x;a%2F..;b",
+        "/m%2Fprivate;x/secret.json",
+    ] {
+        assert!(index.find(&get("", path)).is_err(), "{path}");
+    }
+    // Servers such as Tomcat take parameters off before they look at the path.
+    for path in [
+        "/KEYS;x/one",
+        "/m/private;v=1/secret.json",
+        "/m/private%3Bx/secret.json",
+        "/;x/admin",
+        "/admin;jsessionid=1",
+    ] {
+        let refused = Err(RouteRefusal::Parameters);
+        assert_eq!(index.find(&get("", path)), refused, "{path}");
+    }
+    for path in [
         "/public/../admin",
         "/public/%2e%2e/admin",
         "/public/..;/admin",
@@ -356,5 +374,7 @@ fn no_spelling_passes_a_guard() {
         assert_eq!(index.find(&get("", path)), refused, "{path}");
     }
     // An encoded slash that leads nowhere else belongs to its segment.
-    assert_eq!(index.find(&get("", "/users/a%2Fb")), Ok(Some(&"user")));
+    for path in ["/users/a%2Fb", "/users/a%5Cb", "/users/a;b=c"] {
+        assert_eq!(index.find(&get("", path)), Ok(Some(&"user")), "{path}");
+    }
 }

@@ -38,6 +38,40 @@ fn pipelined_requests_are_answered_in_order() {
     assert_eq!(server.engine.counters().snapshot().answered(), 5);
 }
 
+/// RFC 9110, section 2.5: a later minor version is spoken to in the highest one that is known.
+#[test]
+fn later_minor_versions_are_served_and_unknown_expectations_pass() {
+    let server = Server::hello();
+    let answer = server.talk(
+        "GET / HTTP/1.2\r\nhost: a\r\n\r\n\
+         GET /?q=a\\b`c HTTP/1.9\r\nhost: a\r\n\r\n\
+         POST / HTTP/1.1\r\nhost: a\r\nexpect: 200-ok\r\ncontent-length: 3\r\n\r\nabc\
+         GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+    );
+    let expected = format!(
+        "{HELLO}\r\nhello{HELLO}\r\nhello{HELLO}\r\nhello{HELLO}connection: close\r\n\r\nhello"
+    );
+    assert_eq!(answer, expected);
+    let refused = server.talk("GET / HTTP/1.10\r\nhost: a\r\n\r\n");
+    assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+}
+
+/// What dashboards such as Kibana put into a query.
+#[test]
+fn long_queries_pass_up_to_the_limit() {
+    let server = Server::hello();
+    for (length, status) in [(8_300, "200"), (16_300, "200"), (16_400, "414")] {
+        let query = "q".repeat(length);
+        let answer = server.talk(format!(
+            "GET /?{query} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+        ));
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{length}"
+        );
+    }
+}
+
 #[test]
 fn requests_come_byte_by_byte_too() {
     let server = Server::hello();
@@ -370,7 +404,7 @@ fn malformed_chunks_to_an_echo_are_an_error() {
 #[test]
 fn a_target_beyond_every_limit_is_the_fault_of_the_target() {
     let server = Server::hello();
-    for (length, status) in [(9_000, "414"), (40_000, "414")] {
+    for (length, status) in [(17_000, "414"), (40_000, "414")] {
         let target = "x".repeat(length);
         let answer = server.talk(format!("GET /{target} HTTP/1.1\r\nhost: a\r\n\r\n"));
         assert!(

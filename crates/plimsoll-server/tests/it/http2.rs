@@ -1,5 +1,6 @@
 //! HTTP/2 as a client sees it, in the clear and over TLS.
 
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -235,5 +236,105 @@ fn an_early_response_comes_well_before_the_reset_of_what_the_client_still_sends(
         read_frames(&mut stream, |kind, _, payload| {
             kind == 3 && payload == [0, 0, 0, 0]
         });
+    }
+}
+
+/// A frame with fields as literals with literal names.
+fn headers(flags: u8, stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0);
+        for text in [name, value] {
+            block.push(u8::try_from(text.len()).unwrap());
+            block.extend_from_slice(text.as_bytes());
+        }
+    }
+    frame(1, flags, stream, &block)
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Kind, flags, stream and payload of the next frame.
+fn next_frame(stream: &mut std::net::TcpStream) -> (u8, u8, u32, Vec<u8>) {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).unwrap();
+    let [a, b, c, kind, flags, id @ ..] = head;
+    let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+    stream.read_exact(&mut payload).unwrap();
+    (kind, flags, u32::from_be_bytes(id), payload)
+}
+
+/// A malformed message is an error of its stream, and of nothing else (RFC 9113, section 8.1.1).
+#[test]
+fn malformed_pseudo_fields_are_errors_of_their_stream() {
+    const END_STREAM: u8 = 1;
+    const END_HEADERS: u8 = 4;
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Echo)));
+    let good = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "a"),
+        (":path", "/"),
+    ];
+    let with = |more: &[(&'static str, &'static str)]| [&good[..], more].concat();
+    let fragment = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "a"),
+        (":path", "/#b"),
+    ];
+    let trailer = ("a", "b");
+    for (name, head, trailers, is_refused) in [
+        ("good", with(&[]), trailer, false),
+        ("second path", with(&[(":path", "/other")]), trailer, true),
+        ("second method", with(&[(":method", "GET")]), trailer, true),
+        (
+            "behind others",
+            with(&[("a", "b"), (":path", "/")]),
+            trailer,
+            true,
+        ),
+        ("fragment", fragment.to_vec(), trailer, true),
+        ("trailers", with(&[]), (":path", "/other"), true),
+    ] {
+        let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let bytes = [
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+            frame(4, 0, 0, &[]),
+            headers(END_HEADERS, 1, &head),
+            frame(0, 0, 1, b"x"),
+            headers(END_HEADERS | END_STREAM, 1, &[trailers]),
+            // The connection goes on.
+            headers(END_HEADERS | END_STREAM, 3, &good),
+        ];
+        stream.write_all(&bytes.concat()).unwrap();
+        let (mut first, mut second) = (None, None);
+        while first.is_none() || second.is_none() {
+            let (kind, flags, id, payload) = next_frame(&mut stream);
+            let end = match kind {
+                3 => Some(payload),
+                _ if flags & END_STREAM != 0 && kind < 2 => Some(Vec::new()),
+                _ => None,
+            };
+            match id {
+                1 => first = first.or(end),
+                3 => second = second.or(end),
+                _ => assert_ne!(kind, 7, "{name}: the connection ends"),
+            }
+        }
+        // PROTOCOL_ERROR.
+        let expected = if is_refused {
+            vec![0, 0, 0, 1]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(first, Some(expected), "{name}");
+        assert_eq!(second, Some(Vec::new()), "{name}");
     }
 }

@@ -356,10 +356,10 @@ fn mistakes_are_refused_as_over_http1() {
         }
         let (parts, ..) = exchange(&mut requests, request, b"").await.unwrap();
         assert_eq!(parts.status.as_u16(), 431);
-        // A thousand references to one field, each of which counts for 38 bytes.
+        // A thousand references to one field, each of which counts for 36 bytes.
         let (mut send, mut receive) = quic.open_bi().await.unwrap();
         send.write_all(&[1, 0x43, 0xea, 0, 0]).await.unwrap();
-        send.write_all(&[0xc0 | 1; 1000]).await.unwrap();
+        send.write_all(&[0xc0 | 2; 1000]).await.unwrap();
         send.finish().unwrap();
         let answer = receive.read_to_end(1000).await.unwrap();
         // HEADERS whose block ends in `431` by the code of Huffman (RFC 7541, appendix B).
@@ -440,6 +440,103 @@ fn what_breaks_the_rules_ends_the_connection() {
     assert_eq!(snapshot.cut(Cut::Http3HeaderList), 1);
     assert_eq!(snapshot.cut(Cut::Http3EmptyFrames), 1);
     assert_eq!(snapshot.panics, 0);
+}
+
+/// A HEADERS frame of literal fields with literal names.
+fn literals(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = vec![0, 0];
+    for (name, value) in fields {
+        // Lengths of names up to 6 fit their prefix of three bits.
+        let length = u8::try_from(name.len()).unwrap();
+        match length {
+            0..7 => block.push(0x20 | length),
+            _ => block.extend([0x27, length - 7]),
+        }
+        block.extend_from_slice(name.as_bytes());
+        block.push(u8::try_from(value.len()).unwrap());
+        block.extend_from_slice(value.as_bytes());
+    }
+    let mut frame = vec![1, 0x40, u8::try_from(block.len()).unwrap()];
+    frame.extend_from_slice(&block);
+    frame
+}
+
+/// A malformed message is an error of its stream, and of nothing else (RFC 9114, section 4.1.2).
+#[test]
+fn malformed_pseudo_fields_are_errors_of_their_stream() {
+    let (server, authority) = start(Limits::default(), 1, || Rc::new(Echo));
+    let good = [
+        (":method", "POST"),
+        (":scheme", "https"),
+        (":authority", "localhost"),
+        (":path", "/"),
+    ];
+    let with = |more: &[(&str, &str)]| literals(&[&good[..], more].concat());
+    let content = [0, 1, b'x'];
+    let code = VarInt::from_u64(Code::H3_MESSAGE_ERROR.value()).unwrap();
+    run(async {
+        let quic = open(&authority, server.address).await;
+        let mut control = quic.open_uni().await.unwrap();
+        control.write_all(&[0, 4, 0]).await.unwrap();
+        for (name, bytes, is_refused) in [
+            (
+                "good",
+                [with(&[]), content.to_vec(), literals(&[("a", "b")])].concat(),
+                false,
+            ),
+            ("second path", with(&[(":path", "/other")]), true),
+            ("second method", with(&[(":method", "GET")]), true),
+            (
+                "behind others",
+                literals(&[
+                    (":method", "GET"),
+                    ("a", "b"),
+                    (":scheme", "https"),
+                    (":authority", "localhost"),
+                    (":path", "/"),
+                ]),
+                true,
+            ),
+            (
+                "unknown behind others",
+                with(&[("a", "b"), (":x", "y")]),
+                true,
+            ),
+            (
+                "fragment",
+                literals(&[
+                    (":method", "GET"),
+                    (":scheme", "https"),
+                    (":authority", "localhost"),
+                    (":path", "/#a"),
+                ]),
+                true,
+            ),
+            (
+                "trailers",
+                [
+                    with(&[]),
+                    content.to_vec(),
+                    literals(&[(":path", "/other")]),
+                ]
+                .concat(),
+                true,
+            ),
+        ] {
+            let (mut send, mut receive) = quic.open_bi().await.unwrap();
+            send.write_all(&bytes).await.ok();
+            send.finish().ok();
+            match receive.read_to_end(10_000).await {
+                Ok(response) => assert!(!is_refused && !response.is_empty(), "{name}"),
+                Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(found))) => {
+                    assert!(is_refused && found == code, "{name}: {found}");
+                }
+                Err(other) => panic!("{name}: {other}"),
+            }
+        }
+        quic.close(0_u32.into(), b"");
+    });
+    assert_eq!(server.engine.counters().snapshot().panics, 0);
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub(crate) enum PathError {
     /// It has no normal form.
     #[error(transparent)]
     Refused(#[from] PathRefusal),
-    /// A slash behind an escape, which no file name contains.
-    #[error("the path contains `%2F`, which no file name has")]
+    /// A slash or backslash behind an escape, which no file name contains.
+    #[error("the path contains `%2F` or `%5C`, which no file name has")]
     Slash,
     /// Bytes that are no UTF-8.
     #[error("the path is not UTF-8")]
@@ -111,7 +111,7 @@ mod tests {
     fn what_leads_elsewhere_is_refused() {
         for (raw, error) in [
             ("/a/../b", PathError::Refused(PathRefusal::Dots)),
-            ("/a%5Cb", PathError::Refused(PathRefusal::Character)),
+            ("/a%5Cb", PathError::Slash),
             ("/a%", PathError::Refused(PathRefusal::Escape)),
             ("/a%2fb", PathError::Slash),
             ("/%c0%ae%c0%ae/", PathError::Encoding),

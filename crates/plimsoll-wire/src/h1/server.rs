@@ -50,7 +50,8 @@ impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             head_bytes: 32 * 1024,
-            target_bytes: 8 * 1024,
+            // Queries of dashboards such as Kibana's pass 8 KiB.
+            target_bytes: 16 * 1024,
             headers: 100,
             body_bytes: 64 << 20,
             chunk_overhead_bytes: 8 * 1024,
@@ -342,6 +343,31 @@ impl RequestDecoder {
     }
 }
 
+/// Writes `HTTP/1.1` in the place of a later minor version, up to `HTTP/1.9`, of the request at the start of `input`, which
+/// its sender expects to be understood by the rules of 1.1 (RFC 9110, section 2.5). False if it has none.
+pub fn read_as_http_1_1(input: &mut [u8]) -> bool {
+    let skipped = if input.starts_with(b"\r\n") { 2 } else { 0 };
+    let blanks = input.iter().enumerate().skip(skipped);
+    let mut blanks = blanks.filter(|(_, byte)| **byte == b' ');
+    let Some((before, _)) = blanks.nth(1) else {
+        return false;
+    };
+    let version = input.get_mut(before + 1..).unwrap_or_default();
+    let Some((b"HTTP/1.", minor)) = version
+        .split_at_mut_checked(7)
+        .map(|(it, rest)| (&*it, rest))
+    else {
+        return false;
+    };
+    match minor {
+        [minor @ b'2'..=b'9'] | [minor @ b'2'..=b'9', b'\r' | b'\n', ..] => {
+            *minor = b'1';
+            true
+        }
+        _ => false,
+    }
+}
+
 /// The fields of lines of `name: value`, as [`RequestDecoder::finish_body`] returns them.
 pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     lines.split(|byte| *byte == b'\n').filter_map(|line| {
@@ -381,10 +407,8 @@ impl<'a> Fields<'a> {
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("expect") => {
-                    if !value.eq_ignore_ascii_case(b"100-continue") {
-                        return Err(RequestError::Expectation);
-                    }
-                    fields.expects_continue = true;
+                    // Others are for whoever knows them (RFC 9110, section 10.1.1).
+                    fields.expects_continue |= value.eq_ignore_ascii_case(b"100-continue");
                 }
                 7 if header.name.eq_ignore_ascii_case("upgrade") => fields.upgrade = Some(value),
                 10 if header.name.eq_ignore_ascii_case("connection") => {

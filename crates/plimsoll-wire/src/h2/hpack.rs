@@ -11,6 +11,8 @@ mod encoder;
 
 mod fields;
 
+mod pseudo_watch;
+
 mod repeat;
 
 mod dynamic_table;
@@ -24,6 +26,7 @@ pub(crate) mod huffman;
 pub use crate::h2::hpack::decoder::{Decoder, FieldLimits, Summary};
 pub use crate::h2::hpack::encoder::Encoder;
 pub use crate::h2::hpack::fields::Fields;
+pub use crate::h2::hpack::pseudo_watch::{PseudoFields, PseudoWatch};
 
 pub(crate) use crate::h2::hpack::encoder::RequestField;
 

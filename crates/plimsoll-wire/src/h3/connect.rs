@@ -17,6 +17,8 @@ pub enum Rewritten {
     Same,
     /// The same bytes with another value.
     Changed(Vec<u8>),
+    /// The head is malformed in its pseudo-fields (RFC 9114, section 4.3).
+    Malformed,
 }
 
 /// Replaces the value `from` of `:protocol` by `to` in the head that a stream begins with.
@@ -40,7 +42,16 @@ pub fn with_protocol(bytes: &[u8], from: &[u8], to: &[u8]) -> Rewritten {
             return Rewritten::Partial;
         };
         if kind == HEADERS {
-            return match changed(content, from, to) {
+            let Ok(section) = section(content, from) else {
+                return Rewritten::Same;
+            };
+            if section.is_malformed {
+                return Rewritten::Malformed;
+            }
+            let frame = section
+                .protocol
+                .and_then(|range| changed(content, range, to));
+            return match frame {
                 Some(frame) => Rewritten::Changed([&bytes[..start], &frame, rest].concat()),
                 None => Rewritten::Same,
             };
@@ -50,9 +61,13 @@ pub fn with_protocol(bytes: &[u8], from: &[u8], to: &[u8]) -> Rewritten {
     }
 }
 
-/// The frame of the same head with the other value, if the head has the field.
-fn changed(section: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
-    let (start, end) = protocol(section, from).ok().flatten()?;
+/// Whether trailer fields have a pseudo-field among them, which makes the message malformed (RFC 9114, section 4.3).
+pub(super) fn has_pseudo_fields(section_of_trailers: &[u8]) -> bool {
+    section(section_of_trailers, b"").is_ok_and(|section| section.pseudo_fields > 0)
+}
+
+/// The frame of the same head with the other value in place of the line of `:protocol`.
+fn changed(section: &[u8], (start, end): (usize, usize), to: &[u8]) -> Option<Vec<u8>> {
     let mut line = Vec::with_capacity(NAME.len() + to.len() + 4);
     // A literal with a literal name, neither of them Huffman coded (RFC 9204, section 4.5.6).
     prefixed::put(&mut line, 0x20, 3, NAME.len());
@@ -69,8 +84,58 @@ fn changed(section: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Range of the line of `:protocol`, if its value is `value`.
-fn protocol(section: &[u8], value: &[u8]) -> Result<Option<(usize, usize)>, HpackError> {
+/// What the lines of a section show of its pseudo-fields.
+#[derive(Default)]
+struct Section {
+    /// Range of the line of `:protocol`, if it has the value that is looked for.
+    protocol: Option<(usize, usize)>,
+    pseudo_fields: u32,
+    /// A pseudo-field is there twice or behind another field, or the path has a fragment.
+    is_malformed: bool,
+    seen: u8,
+    has_others: bool,
+}
+
+/// The pseudo-fields of requests; others have no number.
+const PSEUDO: [&[u8]; 5] = [b":authority", b":path", b":method", b":scheme", NAME];
+
+const PATH: usize = 1;
+
+impl Section {
+    /// - `number`: which of the pseudo-fields of requests it is.
+    fn pseudo(&mut self, number: Option<usize>) {
+        self.pseudo_fields += 1;
+        self.is_malformed |= self.has_others;
+        if let Some(number) = number {
+            let bit = 1 << number;
+            self.is_malformed |= self.seen & bit != 0;
+            self.seen |= bit;
+        }
+    }
+
+    /// An entry of the static table (RFC 9204, appendix A), as far as its name tells.
+    fn entry(&mut self, index: u32) -> Option<usize> {
+        let number = match index {
+            0 => Some(0),
+            1 => Some(PATH),
+            15..=21 => Some(2),
+            22 | 23 => Some(3),
+            24..=28 | 63..=71 => None,
+            _ => {
+                self.has_others = true;
+                return None;
+            }
+        };
+        self.pseudo(number);
+        number
+    }
+}
+
+/// Looks at the lines of a section.
+///
+/// - `value`: of `:protocol`.
+fn section(section: &[u8], value: &[u8]) -> Result<Section, HpackError> {
+    let mut found = Section::default();
     let mut input = section;
     // Required Insert Count and Base (RFC 9204, section 4.5.1).
     prefixed::take(&mut input, 8)?;
@@ -78,28 +143,47 @@ fn protocol(section: &[u8], value: &[u8]) -> Result<Option<(usize, usize)>, Hpac
     while let Some(first) = input.first() {
         let start = section.len() - input.len();
         match first {
-            // An indexed field, with a post-base index below (sections 4.5.2 and 4.5.3).
-            0x80.. => drop(prefixed::take(&mut input, 6)?),
-            0x10..0x20 => drop(prefixed::take(&mut input, 4)?),
-            // A literal with the name of an entry (sections 4.5.4 and 4.5.5).
-            0x40..0x80 => {
-                prefixed::take(&mut input, 4)?;
-                string(&mut input, 7)?;
+            // An indexed field, of the static table or, which is empty here, the dynamic one (section 4.5.2).
+            0x80.. => {
+                let is_static = first & 0x40 != 0;
+                let index = prefixed::take(&mut input, 6)?;
+                if is_static {
+                    found.entry(index);
+                }
             }
+            // With a post-base index (section 4.5.3).
+            0x10..0x20 => drop(prefixed::take(&mut input, 4)?),
+            // A literal with the name of an entry (section 4.5.4).
+            0x40..0x80 => {
+                let is_static = first & 0x10 != 0;
+                let index = prefixed::take(&mut input, 4)?;
+                let value = string(&mut input, 7)?;
+                if is_static && found.entry(index) == Some(PATH) {
+                    found.is_malformed |= value.has_fragment();
+                }
+            }
+            // With a post-base index (section 4.5.5).
             0x00..0x10 => {
                 prefixed::take(&mut input, 3)?;
                 string(&mut input, 7)?;
             }
             0x20..0x40 => {
                 let name = string(&mut input, 3)?;
-                let found = string(&mut input, 7)?;
-                if name.is(NAME) && found.is(value) {
-                    return Ok(Some((start, section.len() - input.len())));
+                let text = string(&mut input, 7)?;
+                if !name.begins_with_colon() {
+                    found.has_others = true;
+                    continue;
+                }
+                let number = PSEUDO.iter().position(|known| name.is(known));
+                found.pseudo(number);
+                found.is_malformed |= number == Some(PATH) && text.has_fragment();
+                if name.is(NAME) && text.is(value) {
+                    found.protocol = Some((start, section.len() - input.len()));
                 }
             }
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// A string as it is sent.
@@ -109,6 +193,26 @@ struct Coded<'a> {
 }
 
 impl Coded<'_> {
+    fn begins_with_colon(&self) -> bool {
+        // The Huffman code of `:` is 1011100 (RFC 7541, appendix B).
+        let first = self.bytes.first();
+        first.is_some_and(|first| {
+            if self.is_huffman {
+                first >> 1 == 0b101_1100
+            } else {
+                *first == b':'
+            }
+        })
+    }
+
+    fn has_fragment(&self) -> bool {
+        if !self.is_huffman {
+            return self.bytes.contains(&b'#');
+        }
+        let mut decoded = Vec::new();
+        huffman::decode(self.bytes, &mut decoded).is_ok() && decoded.contains(&b'#')
+    }
+
     fn is(&self, text: &[u8]) -> bool {
         if !self.is_huffman {
             return self.bytes == text;
@@ -211,6 +315,67 @@ mod tests {
             let bytes = [&[1, length], section].concat();
             assert_eq!(with_protocol(&bytes, b"websocket", b"x"), Rewritten::Same);
         }
+    }
+
+    /// A section of literals with literal names.
+    fn literals(fields: &[(&str, &str)], is_huffman: bool) -> Vec<u8> {
+        let mut section = vec![0, 0];
+        for (name, value) in fields {
+            for (text, pattern, prefix) in [(name, 0x20_u8, 3), (value, 0, 7)] {
+                if is_huffman {
+                    let length = huffman::encoded_len(text.as_bytes());
+                    prefixed::put(&mut section, pattern | 1_u8 << prefix, prefix, length);
+                    huffman::encode(text.as_bytes(), &mut section);
+                } else {
+                    prefixed::put(&mut section, pattern, prefix, text.len());
+                    section.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+        section
+    }
+
+    #[test]
+    fn malformed_pseudo_fields_are_found() {
+        let good = [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":authority", "a"),
+            (":path", "/a?b"),
+        ];
+        for is_huffman in [false, true] {
+            let is_malformed = |fields: &[(&str, &str)]| {
+                let section = literals(fields, is_huffman);
+                assert_eq!(
+                    has_pseudo_fields(&section),
+                    fields.iter().any(|(name, _)| name.starts_with(':'))
+                );
+                let mut frame = vec![1];
+                put_integer(&mut frame, section.len());
+                frame.extend_from_slice(&section);
+                with_protocol(&frame, b"websocket", b"x") == Rewritten::Malformed
+            };
+            assert!(!is_malformed(&good));
+            assert!(!is_malformed(&[]));
+            assert!(!is_malformed(
+                &[&good[..], &[("a", "#"), ("a", "b")]].concat()
+            ));
+            for more in [
+                &[(":path", "/b")][..],
+                &[(":method", "GET")],
+                &[("a", "b"), (":protocol", "x")],
+                &[("a", "b"), (":unknown", "x")],
+            ] {
+                assert!(is_malformed(&[&good[..], more].concat()), "{more:?}");
+            }
+            assert!(is_malformed(&[(":method", "GET"), (":path", "/a#b")]));
+        }
+        // Indexed: `:path` twice, `:path` behind `age`, and a literal with the name of an entry.
+        let section_of = |lines: &[u8]| section(&[&[0, 0], lines].concat(), b"").unwrap();
+        assert!(section_of(&[0xc1, 0xc1]).is_malformed);
+        assert!(section_of(&[0xc2, 0xc1]).is_malformed);
+        assert!(!section_of(&[0xc1, 0xc2]).is_malformed);
+        assert!(section_of(&[0x51, 2, b'/', b'#']).is_malformed);
     }
 
     proptest! {

@@ -7,16 +7,23 @@ use std::borrow::Cow;
 
 /// A path, decoded once and without ambiguous parts.
 ///
-/// - Percent-escapes are decoded once. An encoded slash stays `%2F`, because it belongs to its segment.
+/// - Percent-escapes are decoded once. An encoded slash stays `%2F`, because it belongs to its segment, and an encoded
+///   backslash `%5C`.
 /// - Repeated slashes count as one. A slash at the end is kept.
-/// - Dot segments, NUL and backslashes are refused, in every spelling.
+/// - Dot segments and NUL are refused, in every spelling, and a plain backslash.
+/// - Parameters of a segment (`;x=y`) are a part of it.
+///
+/// Servers differ about encoded slashes, backslashes and parameters: [`other_readings`](Self::other_readings) are what
+/// they may make of the path.
 /// - Letters keep their case. Routes compare paths with [`folded`](Self::folded), so that a route also covers the
 ///   other spellings of its path on servers and file systems that ignore case.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct NormalPath<'a> {
     text: Cow<'a, str>,
     has_gaps: bool,
     has_encoded_slash: bool,
+    has_parameters: bool,
     is_utf8: bool,
 }
 
@@ -26,7 +33,7 @@ pub enum PathRefusal {
     /// A percent sign without two hexadecimal digits.
     #[error("the path has a `%` without two hexadecimal digits")]
     Escape,
-    /// NUL or a backslash, plain or escaped.
+    /// NUL, plain or escaped, or a plain backslash.
     #[error("the path contains NUL or a backslash")]
     Character,
     /// `.` or `..`, plain or escaped, also with parameters (`..;x`) or beside an encoded slash.
@@ -89,8 +96,7 @@ impl<'a> NormalPath<'a> {
         self.has_gaps
     }
 
-    /// A segment contains `%2F`.
-    #[inline]
+    /// A segment contains `%2F` or `%5C`.
     pub fn has_encoded_slash(&self) -> bool {
         self.has_encoded_slash
     }
@@ -100,19 +106,35 @@ impl<'a> NormalPath<'a> {
         self.is_utf8
     }
 
-    /// The path as a server reads it that treats encoded slashes as separators.
+    /// Servers may read the path otherwise than it stands here.
+    #[inline]
+    pub fn is_ambiguous(&self) -> bool {
+        self.has_encoded_slash || self.has_parameters
+    }
+
+    /// The path as servers may read it: with encoded slashes and backslashes as separators, without the parameters of its
+    /// segments, and with both, in either order. Empty unless it [is ambiguous](Self::is_ambiguous).
     #[must_use]
-    pub fn with_slashes_decoded(&self) -> NormalPath<'static> {
-        let mut text = self.text.replace("%2F", "/");
-        while text.contains("//") {
-            text = text.replace("//", "/");
+    pub fn other_readings(&self) -> Vec<NormalPath<'static>> {
+        let mut readings = Vec::new();
+        if self.has_encoded_slash {
+            readings.push(with_slashes_decoded(&self.text));
         }
-        NormalPath {
+        if self.has_parameters {
+            readings.push(without_parameters(&self.text));
+        }
+        if self.has_encoded_slash && self.has_parameters {
+            readings.push(without_parameters(&with_slashes_decoded(&self.text)));
+            readings.push(with_slashes_decoded(&without_parameters(&self.text)));
+        }
+        let of_text = |text| NormalPath {
             text: Cow::Owned(text),
             has_gaps: self.has_gaps,
             has_encoded_slash: false,
+            has_parameters: false,
             is_utf8: self.is_utf8,
-        }
+        };
+        readings.into_iter().map(of_text).collect()
     }
 
     fn plain(text: &'a str) -> Self {
@@ -120,6 +142,7 @@ impl<'a> NormalPath<'a> {
             text: Cow::Borrowed(text),
             has_gaps: false,
             has_encoded_slash: false,
+            has_parameters: false,
             is_utf8: true,
         }
     }
@@ -129,6 +152,7 @@ impl<'a> NormalPath<'a> {
             text: Cow::Borrowed("/"),
             has_gaps: false,
             has_encoded_slash: false,
+            has_parameters: false,
             is_utf8: true,
         };
         let mut text = String::with_capacity(raw.len() + 1);
@@ -142,13 +166,18 @@ impl<'a> NormalPath<'a> {
             }
             let (bytes, has_encoded_slash) = decode(segment, policy)?;
             let name = String::from_utf8_lossy(&bytes);
-            if name.split("%2F").any(is_dots) {
+            if name
+                .split("%2F")
+                .flat_map(|it| it.split("%5C"))
+                .any(is_dots)
+            {
                 match policy {
                     Policy::Refuse => return Err(PathRefusal::Dots),
                     Policy::Clean => continue,
                 }
             }
             normal.has_encoded_slash |= has_encoded_slash;
+            normal.has_parameters |= name.contains(';');
             normal.is_utf8 &= matches!(name, Cow::Borrowed(_));
             text.push('/');
             text.push_str(&name);
@@ -204,13 +233,15 @@ pub fn fold_case(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().flat_map(char::to_lowercase).collect())
 }
 
-/// Whether `raw` is its own normal form, by a look at its bytes: no escape, no second slash, no segment that begins
-/// with a dot.
+/// Whether `raw` is its own normal form, by a look at its bytes: no escape, no parameters, no second slash, no segment
+/// that begins with a dot.
 #[inline]
 fn is_normal(raw: &str) -> bool {
     let mut before = 0;
     for byte in raw.bytes() {
-        if matches!(byte, b'%' | b'\\' | 0) || (before == b'/' && matches!(byte, b'/' | b'.')) {
+        if matches!(byte, b'%' | b'\\' | b';' | 0)
+            || (before == b'/' && matches!(byte, b'/' | b'.'))
+        {
             return false;
         }
         before = byte;
@@ -224,7 +255,25 @@ fn is_dots(name: &str) -> bool {
     name == "." || name == ".."
 }
 
-/// The bytes of a segment, and whether it has an encoded slash.
+fn with_slashes_decoded(text: &str) -> String {
+    without_gaps(&text.replace("%2F", "/").replace("%5C", "/"))
+}
+
+fn without_parameters(text: &str) -> String {
+    let segments = text.split('/');
+    let names = segments.map(|it| it.split(';').next().unwrap_or_default());
+    without_gaps(&names.collect::<Vec<_>>().join("/"))
+}
+
+fn without_gaps(text: &str) -> String {
+    let mut text = text.to_owned();
+    while text.contains("//") {
+        text = text.replace("//", "/");
+    }
+    text
+}
+
+/// The bytes of a segment, and whether it has an encoded slash or backslash.
 fn decode(segment: &str, policy: Policy) -> Result<(Vec<u8>, bool), PathRefusal> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut has_encoded_slash = false;
@@ -235,9 +284,9 @@ fn decode(segment: &str, policy: Policy) -> Result<(Vec<u8>, bool), PathRefusal>
         if first == b'%' {
             let digits = after.split_at_checked(2);
             match digits.and_then(|(digits, after)| Some((escaped(digits)?, after))) {
-                Some((b'/', after)) => {
+                Some((slash @ (b'/' | b'\\'), after)) => {
                     has_encoded_slash = true;
-                    bytes.extend_from_slice(b"%2F");
+                    bytes.extend_from_slice(if slash == b'/' { b"%2F" } else { b"%5C" });
                     rest = after;
                     continue;
                 }

@@ -27,6 +27,12 @@ pub fn certificate(der: &[u8]) -> Option<Certificate> {
     })
 }
 
+/// The version of X.509 as people count it; `None` if it is not a certificate.
+pub(super) fn version(der: &[u8]) -> Option<u32> {
+    let (_, parsed) = parse_x509_certificate(der).ok()?;
+    Some(parsed.version().0 + 1)
+}
+
 fn name(name: &GeneralName<'_>) -> Option<String> {
     match *name {
         GeneralName::DNSName(name) => Some(name.to_owned()),

@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 
 use crate::SystemClock;
-use crate::tls::certificate::certificate;
+use crate::tls::certificate::{certificate, version};
 use crate::tls::challenges::{ACME_TLS, TlsChallenges};
 use crate::tls::ocsp::OcspQuestion;
 use crate::tls::on_demand::OnDemandCertificates;
@@ -94,6 +94,14 @@ pub enum ServerTlsError {
         files: CertificateFiles,
         /// Why the key and the certificate do not match.
         reason: String,
+    },
+    /// X.509 before version 3, which has no names of hosts and which no client accepts (RFC 5280, section 4.1.2.1).
+    #[error("the certificate in `{}` is of X.509 version {version}: make one of version 3, with `subjectAltName`", file.display())]
+    CertificateVersion {
+        /// The file.
+        file: PathBuf,
+        /// As people count it: 1 or 2.
+        version: u32,
     },
     /// There is none.
     #[error("no certificate is given")]
@@ -226,11 +234,15 @@ impl Certified {
             files: files.clone(),
             reason: error.to_string(),
         };
-        let names = chain
-            .first()
-            .and_then(|leaf| certificate(leaf))
-            .map(|leaf| leaf.names)
-            .unwrap_or_default();
+        let leaf = chain.first();
+        if let Some(version @ 1..=2) = leaf.and_then(|it| version(it)) {
+            return Err(ServerTlsError::CertificateVersion {
+                file: files.certificates.clone(),
+                version,
+            });
+        }
+        let leaf = leaf.and_then(|leaf| certificate(leaf));
+        let names = leaf.map(|leaf| leaf.names).unwrap_or_default();
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(misfit)?;
         key.keys_match().map_err(misfit)?;
         let response = files.ocsp.as_ref().and_then(|file| {
@@ -307,6 +319,18 @@ mod tests {
         ServerCertificate::Files(files.clone())
     }
 
+    /// As `openssl x509 -req` makes one without a file of extensions.
+    const FIRST_VERSION: &str = "-----BEGIN CERTIFICATE-----
+MIIBITCByQIUL8icVdsNcgzazHXljuaYfVefih0wCgYIKoZIzj0EAwIwEzERMA8G
+A1UEAwwIb2xkLnRlc3QwIBcNMjYxMTI1MjEwMDI3WhgPMjEyNjExMDEyMTAwMjda
+MBMxETAPBgNVBAMMCG9sZC50ZXN0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
+7CnHQ1s/3X5VmO1EK6ZCqgjUW0QFS87imvdxruq8XLCV6lkyC9oe+7Z/ZJSAidLE
+fri6tiobEBJ9FCQecdl/fzAKBggqhkjOPQQDAgNHADBEAiBWdA+MNXIxWwNjCYr6
+LBoVzIx0+bxDLBz7mTMsc6h6WQIgZWFvwanqEQCHOQXSlQ+Vxj+FFfa3u0upgGvX
+wSG/7vc=
+-----END CERTIFICATE-----
+";
+
     #[test]
     fn names_choose_and_mistakes_are_reported() {
         let (files, authority) = (MaterialFiles::new(), Authority::new());
@@ -348,6 +372,16 @@ mod tests {
         assert!(matches!(
             server_config(&[files_of(&mixed)], None, true, None, None),
             Err(ServerTlsError::Key { .. })
+        ));
+        let first_version = CertificateFiles {
+            certificates: files.write("v1.pem", FIRST_VERSION),
+            key: mixed.key,
+            ocsp: None,
+        };
+        let refused = server_config(&[files_of(&first_version)], None, true, None, None);
+        assert!(matches!(
+            refused,
+            Err(ServerTlsError::CertificateVersion { version: 1, .. })
         ));
         let awaited = AwaitedCertificate {
             names: vec!["c.example".to_owned()],

@@ -18,6 +18,7 @@ use crate::message::body::{BodyError, BodySender};
 use crate::message::interim::Interims;
 use crate::observe::counters::Cut;
 use crate::protocol::activity::Busy;
+use crate::protocol::http2::tap::TapState;
 use crate::protocol::pace::{Pace, sooner};
 use crate::worker::timer::Timer;
 
@@ -39,6 +40,7 @@ pub(super) async fn hand_over(
     mut stream: RecvStream,
     sender: BodySender,
     asks: Option<Rc<Interims>>,
+    tap: Rc<TapState>,
     unread: Unread,
 ) {
     let (limits, busy) = (&unread.limits, &unread.busy);
@@ -113,6 +115,9 @@ pub(super) async fn hand_over(
             }
             ContentPart::End => {
                 let trailers = poll_fn(|cx: &mut Context<'_>| stream.poll_trailers(cx)).await;
+                if tap.is_malformed(stream.stream_id().as_u32()) {
+                    break Err(BodyError::Closed);
+                }
                 break trailers.map_err(|_| BodyError::Closed);
             }
             ContentPart::Broken => break Err(BodyError::Closed),

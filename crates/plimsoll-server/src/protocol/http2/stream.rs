@@ -15,6 +15,7 @@ use http_body::{Body, Frame};
 use plimsoll_model::Clock;
 use tokio::sync::oneshot;
 
+use super::tap::TapState;
 use super::tunnel::Tunnel;
 use crate::action::{LocalFuture, Outcome, TakeOver};
 use crate::engine::limits::Limits;
@@ -67,6 +68,8 @@ pub(super) struct Responder {
     pub(super) is_tls: bool,
     /// The client's bytes behind a CONNECT.
     pub(super) tunnel: Option<RecvStream>,
+    /// Knows whether the request turned out to be malformed.
+    pub(super) tap: Rc<TapState>,
 }
 
 impl Responder {
@@ -117,6 +120,10 @@ impl Responder {
         mut fields: HeaderMap,
         is_over: bool,
     ) -> Option<SendStream<Bytes>> {
+        if self.tap.is_malformed(self.respond.stream_id().as_u32()) {
+            self.respond.send_reset(Reason::PROTOCOL_ERROR);
+            return None;
+        }
         self.send_interims();
         if let Some(interims) = self.interims.take() {
             interims.end();
@@ -226,6 +233,10 @@ impl Responder {
                 stream.poll_reset(cx).map(|_| None)
             })
             .await;
+            if self.tap.is_malformed(self.respond.stream_id().as_u32()) {
+                stream.send_reset(Reason::PROTOCOL_ERROR);
+                break;
+            }
             let data = match frame {
                 None => break,
                 Some(None) => {

@@ -7,7 +7,9 @@
 
 pub(crate) mod frames;
 
-use std::cell::Cell;
+mod sections;
+
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,6 +21,7 @@ use plimsoll_wire::SystemClock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::frames::{FrameHeader, Frames};
+use self::sections::Sections;
 use crate::engine::limits::FloodLimits;
 use crate::observe::counters::{Cut, ResetSide};
 use crate::protocol::stream::Stream;
@@ -48,6 +51,7 @@ pub(super) struct Tap {
     state: Rc<TapState>,
     incoming: Frames,
     outgoing: Frames,
+    sections: Sections,
     counts: Counts,
     /// CONTINUATION frames of the header block that is under way.
     continuations: u32,
@@ -68,6 +72,8 @@ pub(super) struct TapState {
     lingering: Cell<Option<Instant>>,
     /// The client has sent its last byte, or knows that it should.
     is_expected_to_end: Cell<bool>,
+    /// Streams whose pseudo-fields break the rules.
+    malformed: RefCell<Vec<u32>>,
 }
 
 /// Counts since `begun`.
@@ -121,6 +127,19 @@ impl TapState {
         self.lingering.get()
     }
 
+    /// Whether a stream has pseudo-fields that break the rules, which the `h2` crate passes over.
+    pub(super) fn is_malformed(&self, stream: u32) -> bool {
+        self.malformed.borrow().contains(&stream)
+    }
+
+    fn is_malformed_at(&self, stream: u32) {
+        let mut malformed = self.malformed.borrow_mut();
+        malformed.push(stream);
+        if malformed.len() > self.place.worker.limits().http2.provoked_resets {
+            self.tripped.set(Some(Cut::Http2ProvokedResets));
+        }
+    }
+
     /// The client got GOAWAY.
     pub(super) fn expect_end(&self) {
         self.is_expected_to_end.set(true);
@@ -143,12 +162,14 @@ impl Tap {
             blocked: Cell::new(None),
             lingering: Cell::new(None),
             is_expected_to_end: Cell::new(false),
+            malformed: RefCell::default(),
         });
         let tap = Self {
             stream,
             state: Rc::clone(&state),
             incoming: Frames::after(PREFACE_BYTES),
             outgoing: Frames::after(0),
+            sections: Sections::default(),
             counts: Counts::since(now),
             continuations: 0,
             lingered: 0,
@@ -162,12 +183,19 @@ impl Tap {
     fn read(&mut self, bytes: &[u8]) {
         let Self {
             incoming,
+            sections,
             counts,
             continuations,
             state,
             ..
         } = self;
-        incoming.scan(bytes, |frame, _| {
+        if let Some(stream) = sections.went_on(bytes) {
+            state.is_malformed_at(stream);
+        }
+        incoming.scan(bytes, |frame, rest| {
+            if let Some(stream) = sections.began(frame, rest) {
+                state.is_malformed_at(stream);
+            }
             if let Some(cut) = count(frame, counts, continuations, state) {
                 state.tripped.set(Some(cut));
             }

@@ -93,6 +93,7 @@ impl quic::Connection<Bytes> for Transport {
                 is_reset: Cell::new(false),
                 must_finish: Cell::new(false),
                 is_websocket: Cell::new(false),
+                is_malformed: Cell::new(false),
             });
             if !self.tap.began(u64::from(send.id()), &state) {
                 // The rejection came in time, so the client may send it again elsewhere (RFC 9114, section 5.2).
@@ -209,6 +210,8 @@ pub(super) struct StreamState {
     must_finish: Cell<bool>,
     /// Its head has `:protocol` of this value.
     is_websocket: Cell<bool>,
+    /// Its pseudo-fields break the rules.
+    is_malformed: Cell<bool>,
 }
 
 impl StreamState {
@@ -220,6 +223,11 @@ impl StreamState {
     /// Whether the client took it back.
     pub(super) fn is_reset(&self) -> bool {
         self.is_reset.get()
+    }
+
+    /// Whether its pseudo-fields break the rules.
+    pub(super) fn is_malformed(&self) -> bool {
+        self.is_malformed.get()
     }
 
     /// Whether the request is to open a WebSocket (RFC 9220).
@@ -316,9 +324,9 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// The bytes that the `h3` crate may see: those of the head once it is whole, with a protocol that the crate knows.
-    fn passed(&mut self, bytes: Bytes) -> Option<Bytes> {
+    fn passed(&mut self, bytes: Bytes) -> Result<Option<Bytes>, StreamErrorIncoming> {
         let Some(mut head) = self.head.take() else {
-            return Some(bytes);
+            return Ok(Some(bytes));
         };
         // Usually the head comes in one piece.
         let whole = if head.is_empty() {
@@ -327,7 +335,8 @@ impl Receiver {
             head.extend_from_slice(&bytes);
             head.into()
         };
-        match with_protocol(&whole, b"websocket", STAND_IN) {
+        Ok(match with_protocol(&whole, b"websocket", STAND_IN) {
+            Rewritten::Malformed => return Err(self.malformed()),
             Rewritten::Same => Some(whole),
             Rewritten::Partial => {
                 // The crate collects it too, within the same limit.
@@ -340,7 +349,17 @@ impl Receiver {
                 }
                 Some(rewritten.into())
             }
+        })
+    }
+
+    /// A message that is malformed is an error of its stream (RFC 9114, section 4.1.2).
+    fn malformed(&mut self) -> StreamErrorIncoming {
+        self.is_over = true;
+        self.stream.stop(code(Code::H3_MESSAGE_ERROR)).ok();
+        if let Some(state) = &self.state {
+            state.is_malformed.set(true);
         }
+        terminated(Code::H3_MESSAGE_ERROR)
     }
 
     fn look(&mut self, bytes: &[u8]) -> Result<(), StreamErrorIncoming> {
@@ -350,6 +369,9 @@ impl Receiver {
             return Err(terminated(code));
         };
         self.tap.empty(empty);
+        if self.frames.has_pseudo_trailers() {
+            return Err(self.malformed());
+        }
         Ok(())
     }
 }
@@ -367,7 +389,7 @@ impl quic::RecvStream for Receiver {
             match read {
                 Ok(Some(chunk)) => {
                     self.look(&chunk.bytes)?;
-                    if let Some(bytes) = self.passed(chunk.bytes) {
+                    if let Some(bytes) = self.passed(chunk.bytes)? {
                         return Poll::Ready(Ok(Some(bytes)));
                     }
                 }
@@ -438,6 +460,10 @@ pub(super) struct Sender {
 
 impl quic::SendStream<Bytes> for Sender {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        if self.is_malformed() {
+            self.reset(Code::H3_MESSAGE_ERROR.value());
+            return Poll::Ready(Err(terminated(Code::H3_MESSAGE_ERROR)));
+        }
         if let Some(data) = &mut self.writing {
             while data.has_remaining() {
                 let written = ready!(Pin::new(&mut self.stream).poll_write(cx, data.chunk()));
@@ -474,6 +500,10 @@ impl quic::SendStream<Bytes> for Sender {
     }
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        if self.is_malformed() {
+            self.reset(Code::H3_MESSAGE_ERROR.value());
+            return Poll::Ready(Err(terminated(Code::H3_MESSAGE_ERROR)));
+        }
         self.is_over = true;
         let finished = self.stream.finish();
         Poll::Ready(finished.map_err(|error| StreamErrorIncoming::Unknown(Box::new(error))))
@@ -493,8 +523,18 @@ impl quic::SendStream<Bytes> for Sender {
     }
 }
 
+impl Sender {
+    /// The request is malformed, and the client does not know it yet.
+    fn is_malformed(&self) -> bool {
+        !self.is_over && self.state.as_ref().is_some_and(|it| it.is_malformed())
+    }
+}
+
 impl Drop for Sender {
     fn drop(&mut self) {
+        if self.is_malformed() {
+            quic::SendStream::<Bytes>::reset(self, Code::H3_MESSAGE_ERROR.value());
+        }
         let must_finish = |state: &Rc<StreamState>| state.must_finish.get();
         if !self.is_over && self.state.as_ref().is_some_and(must_finish) {
             self.stream.reset(code(Code::H3_INTERNAL_ERROR)).ok();

@@ -70,9 +70,6 @@ pub enum RequestError {
     /// A `transfer-encoding` in HTTP/1.0, which has none.
     #[error("transfer-encoding in HTTP/1.0")]
     TransferEncodingInOld,
-    /// An `expect` other than `100-continue` (RFC 9110, section 10.1.1).
-    #[error("unknown expectation")]
-    Expectation,
     /// The content is longer than its limit.
     #[error("content too long")]
     BodyTooLarge,
@@ -95,7 +92,7 @@ pub enum RequestError {
 
 impl RequestError {
     /// Each of them, in the order of their numbers (`error as usize`).
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 27] = [
         Self::RequestLine,
         Self::Version,
         Self::Target,
@@ -117,7 +114,6 @@ impl RequestError {
         Self::TransferEncoding,
         Self::TransferEncodingEnd,
         Self::TransferEncodingInOld,
-        Self::Expectation,
         Self::BodyTooLarge,
         Self::ChunkSize,
         Self::ChunkExtension,
@@ -131,7 +127,6 @@ impl RequestError {
         match self {
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
-            Self::Expectation => 417,
             Self::HeadTooLarge | Self::TooManyFields | Self::ChunkOverhead => 431,
             Self::TransferEncoding => 501,
             Self::Version => 505,
@@ -163,7 +158,6 @@ impl RequestError {
             Self::TransferEncoding => "transfer_encoding",
             Self::TransferEncodingEnd => "transfer_encoding_end",
             Self::TransferEncodingInOld => "transfer_encoding_in_old",
-            Self::Expectation => "expectation",
             Self::BodyTooLarge => "body_too_large",
             Self::ChunkSize => "chunk_size",
             Self::ChunkExtension => "chunk_extension",

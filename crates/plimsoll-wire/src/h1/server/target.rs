@@ -32,9 +32,9 @@ pub enum TargetForm {
 impl<'a> Target<'a> {
     /// Takes `text` apart.
     ///
-    /// A fragment, a blank, a control character, a quote, an angle bracket, a backslash or anything
-    /// beyond ASCII is refused anywhere, and in the path a `%` without two hexadecimal digits. HTTP/2 and HTTP/3 have
-    /// their `:path` read by the same function.
+    /// A fragment, a blank, a control character, a quote, an angle bracket or anything beyond ASCII is refused anywhere,
+    /// and in the path a backslash, a backtick, and a `%` without two hexadecimal digits. Browsers send both characters
+    /// in queries as they are. HTTP/2 and HTTP/3 have their `:path` read by the same function.
     pub fn parse(method: &str, text: &'a str) -> Result<Self, RequestError> {
         if !text.bytes().all(|byte| TARGET_BYTES[usize::from(byte)]) {
             return Err(RequestError::Target);
@@ -83,7 +83,7 @@ impl<'a> Target<'a> {
             None => (text, None),
             Some((path, query)) => (path, Some(query)),
         };
-        if !has_whole_escapes(path.as_bytes()) {
+        if !has_whole_escapes(path.as_bytes()) || path.contains(['\\', '`']) {
             return Err(RequestError::Target);
         }
         Ok(Self {
@@ -151,7 +151,7 @@ static TARGET_BYTES: [bool; 256] = {
     let mut allowed = [false; 256];
     let mut byte = b'!';
     while byte < 0x7f {
-        allowed[byte as usize] = !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'`');
+        allowed[byte as usize] = !matches!(byte, b'"' | b'#' | b'<' | b'>');
         byte += 1;
     }
     allowed

@@ -15,6 +15,7 @@ fn paths_have_one_normal_form() {
         ("/%61", "/a", false),
         ("/%2561", "/%61", false),
         ("/a%2fb", "/a%2Fb", false),
+        ("/a%5cb", "/a%5Cb", false),
         ("/a+b", "/a+b", false),
         ("/.well-known/x", "/.well-known/x", false),
         ("/...", "/...", false),
@@ -41,7 +42,9 @@ fn ambiguous_paths_are_refused() {
         ("/a/..%3bx=1/b", PathRefusal::Dots),
         ("/a%2f..%2fb", PathRefusal::Dots),
         ("/..%2fa", PathRefusal::Dots),
-        ("/a%5Cb", PathRefusal::Character),
+        ("/a%5C..%5cb", PathRefusal::Dots),
+        ("/..%5ca", PathRefusal::Dots),
+        ("/a/.;x/b", PathRefusal::Dots),
         ("/a\\b", PathRefusal::Character),
         ("/a%00b", PathRefusal::Character),
         ("/a%", PathRefusal::Escape),
@@ -50,6 +53,25 @@ fn ambiguous_paths_are_refused() {
         ("/a%+1", PathRefusal::Escape),
     ] {
         assert_eq!(NormalPath::parse(raw), Err(refusal), "{raw}");
+    }
+}
+
+#[test]
+fn a_path_may_be_read_in_other_ways() {
+    for (raw, expected) in [
+        ("/auth/z", &[][..]),
+        ("/auth;x/z", &["/auth/z"]),
+        ("/;x/auth/z;y=1", &["/auth/z"]),
+        ("/auth%3Bx/z", &["/auth/z"]),
+        ("/a%2Fb", &["/a/b"]),
+        ("/a%5Cb", &["/a/b"]),
+        ("/a;b%2Fc", &["/a;b/c", "/a", "/a/c", "/a"]),
+    ] {
+        let path = NormalPath::parse(raw).unwrap();
+        let readings = path.other_readings();
+        let readings: Vec<_> = readings.iter().map(NormalPath::text).collect();
+        assert_eq!(readings, expected, "{raw}");
+        assert_eq!(path.is_ambiguous(), !expected.is_empty(), "{raw}");
     }
 }
 
@@ -92,8 +114,11 @@ proptest! {
             prop_assert!(!path.text().contains("//"));
             prop_assert!(!path.text().contains(['\\', '\0']));
             prop_assert!(!path.text().split('/').any(is_dots));
-            // Those who decode slashes find no dots either.
-            prop_assert!(!path.with_slashes_decoded().text().split('/').any(is_dots));
+            // Those who decode slashes or cut parameters off find no dots either.
+            for reading in path.other_readings() {
+                prop_assert!(!reading.text().split('/').any(is_dots), "{:?}", reading);
+                prop_assert!(reading.text().starts_with('/') && !reading.text().contains("//"));
+            }
             prop_assert_eq!(NormalPath::cleaned(&raw), path);
         }
     }

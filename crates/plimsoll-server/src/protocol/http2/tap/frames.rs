@@ -11,6 +11,9 @@ pub(crate) const WINDOW_UPDATE: u8 = 0x8;
 pub(crate) const CONTINUATION: u8 = 0x9;
 
 pub(crate) const END_STREAM: u8 = 0x1;
+pub(crate) const END_HEADERS: u8 = 0x4;
+pub(crate) const PADDED: u8 = 0x8;
+pub(crate) const HAS_PRIORITY: u8 = 0x20;
 
 /// Octets of a frame header.
 const HEADER_BYTES: usize = 9;
@@ -22,6 +25,7 @@ pub(crate) struct FrameHeader {
     pub(crate) length: usize,
     pub(crate) kind: u8,
     pub(crate) flags: u8,
+    pub(crate) stream: u32,
 }
 
 /// Position in the stream of frames.
@@ -79,11 +83,13 @@ impl Frames {
 
 #[inline]
 fn parse(header: [u8; HEADER_BYTES]) -> FrameHeader {
-    let [a, b, c, kind, flags, ..] = header;
+    let [a, b, c, kind, flags, stream @ ..] = header;
     FrameHeader {
         length: u32::from_be_bytes([0, a, b, c]) as usize,
         kind,
         flags,
+        // The highest bit is reserved.
+        stream: u32::from_be_bytes(stream) & 0x7fff_ffff,
     }
 }
 
