@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use plimsoll_model::{Clock, Secret};
+use plimsoll_model::{Clock, Failure, Secret};
 use plimsoll_wire::{SystemClock, h2};
 
 use super::http1::Http1Connection;
