@@ -33,7 +33,9 @@ fn parse(output: &str) -> Result<Tally, CountError> {
     Ok(Tally {
         source: FORMAT.name,
         ok: count("/counts/ok").ok_or_else(|| malformed("`counts.ok`"))?,
-        failed: count("/counts/failed").unwrap_or(0),
+        // Those that were under way after the grace period got no response either.
+        failed: count("/counts/failed").unwrap_or(0) + count("/counts/aborted").unwrap_or(0),
+        error_statuses: count("/counts/error_statuses").unwrap_or(0),
         requests_per_second: number("/requests_per_second"),
         mean_us: number("/latency/from_started/mean_us"),
         p50_us: number("/latency/from_started/p50_us"),

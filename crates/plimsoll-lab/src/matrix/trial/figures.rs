@@ -17,8 +17,11 @@ pub struct Figures {
     pub source: String,
     /// Complete responses.
     pub ok: u64,
-    /// Requests without one, and whatever else the tool calls an error.
+    /// Requests without one, error statuses, and whatever else the tool calls an error.
     pub errors: u64,
+    /// Of `errors`: requests without a complete response.
+    #[serde(default)]
+    pub failed: u64,
     /// Complete responses per second.
     pub requests_per_second: f64,
     /// Mean latency in microseconds, if the tool reports it; of an open loop from the intended start.
@@ -75,7 +78,11 @@ impl Figures {
         Ok(Self {
             source: tally.source.to_owned(),
             ok: tally.ok,
-            errors: own.errors.unwrap_or(tally.failed),
+            errors: own
+                .errors
+                .unwrap_or(0)
+                .max(tally.failed + tally.error_statuses),
+            failed: tally.failed,
             requests_per_second: tally
                 .requests_per_second
                 .unwrap_or_else(|| tally.ok as f64 / length.as_secs_f64()),
