@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use plimsoll_model::{Phase, Tick, Trend};
 
+use crate::worker::first_second;
 use crate::worker::recorder::Interval;
 
 /// Counts of a worker since it last handed over.
@@ -72,7 +73,9 @@ impl Collector {
             grace,
             mut interval,
         } = published;
-        let mut second = at.as_secs().max(1);
+        // Workers hand over a moment after a second is full.
+        let offset = first_second(self.warm_up);
+        let mut second = at.saturating_sub(offset).as_secs() + 1;
         if is_last {
             // Counts after the last full second are a line of their own, one for all workers.
             second = second.max(self.reached[worker as usize] + 1);
@@ -145,15 +148,18 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
         interval,
     } = pending;
     let counts = &interval.counts;
-    let latency = interval.honest_latency();
+    // What was given up at the end is a matter of the run, not of its last second.
+    let latency = interval.honest_latency().observed();
     let length = at.saturating_sub(last);
+    // Workers hand over a moment after a second is full, so its end decides nothing.
+    let is_warm_up = last + length / 2 < warm_up;
     Tick {
         at: *at,
         length,
-        // Workers hand over a moment after a second is full, so its end decides nothing.
-        warm_up: last + length / 2 < warm_up,
+        warm_up: is_warm_up,
         grace: *grace,
-        ok: counts.ok + counts.warm_up,
+        // What began in the warm-up and ended after it is no figure of the window.
+        ok: if is_warm_up { counts.ok + counts.warm_up } else { counts.ok },
         failed: counts.failed,
         other_errors: counts.errors() - counts.failed,
         events: interval.events.as_ref().map_or(0, |events| events.received),
@@ -168,6 +174,7 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
         phases: Phase::ALL.map(|phase| {
             let times = interval.times(Trend::Phase(phase));
             let sum = times.map_or(0.0, |times| {
+                let times = times.observed();
                 times.mean().unwrap_or_default().as_secs_f64() * times.len() as f64
             });
             Duration::try_from_secs_f64(sum / counts.ok as f64).unwrap_or_default()
@@ -235,5 +242,18 @@ mod tests {
             .map(|second| second.tick.warm_up)
             .collect();
         assert_eq!(marks, [true, false, false]);
+    }
+
+    #[test]
+    fn a_second_ends_with_the_warm_up_and_rows_of_the_window_hold_what_it_counts() {
+        let mut collector = Collector::new(Interval::new(0, false), 1, Duration::from_millis(500));
+        let mut ticks = Vec::new();
+        for (millis, warm_up, ok) in [(501, 50, 0), (1_502, 1, 99), (2_501, 0, 100), (3_500, 0, 101)] {
+            let mut published = published(0, millis, ok, millis == 3_500);
+            published.interval.counts.warm_up = warm_up;
+            ticks.extend(collector.take(published).1.into_iter().map(|second| second.tick));
+        }
+        let rows: Vec<_> = ticks.iter().map(|tick| (tick.warm_up, tick.ok)).collect();
+        assert_eq!(rows, [(true, 50), (false, 99), (false, 100), (false, 101)]);
     }
 }

@@ -225,6 +225,9 @@ fn verdict(summary: &RunSummary) -> Exit {
         || !summary.unmet.is_empty()
         || summary.shows_nothing().is_some()
         || is_breached
+        // Without thresholds a run explores, and its errors are figures.
+        || (!summary.thresholds.is_empty()
+            && (summary.shortfall().is_some() || summary.dropped_by_server().is_some()))
     {
         Exit::Objective
     } else {
