@@ -35,7 +35,7 @@ use crate::run::collector::{Collector, Published, Second};
 use crate::run::judge::Judge;
 use crate::run::progress::{Interrupt, Progress, ProgressReport};
 use crate::schedule::Share;
-use crate::target::{AttachError, ProcessTree, Sampler, Target};
+use plimsoll_observe::{AttachError, ProcessTree, Sampler, Target};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use crate::worker::{Report, Setup, work};
@@ -449,7 +449,7 @@ pub(crate) struct Observed {
     target: Option<(ResourceSample, ResourceSample)>,
     generator: Option<(ResourceSample, ResourceSample)>,
     throttled: Option<Duration>,
-    samples: crate::target::Samples,
+    samples: plimsoll_observe::Samples,
 }
 
 impl Costs {

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::ProcessTree;
+use plimsoll_observe::ProcessTree;
 use plimsoll_model::{Clock, CpuTime, ResourceSample, masked_text};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Finished, SpawnError};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_load::conditions::Before;
-use plimsoll_load::target::Target;
+use plimsoll_observe::Target;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, run};
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;

@@ -16,7 +16,7 @@ use crate::conditions::{Before, RunFacts};
 use crate::run::collector::{Collector, Published};
 use crate::run::progress::{Progress, ProgressReport};
 use crate::run::{Costs, Measured, standstill, summary_of};
-use crate::target::{AttachError, Target};
+use plimsoll_observe::{AttachError, Target};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 

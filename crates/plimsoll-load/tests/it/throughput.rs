@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_client::grpc::frame;
-use plimsoll_load::target::Pid;
+use plimsoll_observe::Pid;
 use plimsoll_load::{HttpPlan, Observation, OnFull, RunPlan, Spacing, WorkloadPlan};
 use plimsoll_model::{RunSummary, Threshold, Unit};
 use plimsoll_testkit::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_load::target::Pid;
+use plimsoll_observe::Pid;
 use plimsoll_load::{Interrupt, Observation, OnFull, RunPlan, Spacing};
 use plimsoll_model::Clock;
 use plimsoll_model::ThresholdVerdict;

@@ -10,7 +10,7 @@ use plimsoll_client::chaos::{
     Bounds, ChaosError, ChaosOutcome, ChaosPlan, Class, may_be_attacked, prepare,
 };
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::{
+use plimsoll_observe::{
     NotReady, Pid, Readiness, Sampler, Samples, Spawned, SpawnedPlan, Target,
 };
 use plimsoll_model::{
@@ -236,7 +236,7 @@ fn target(
         timeout: START,
         grace: STOP,
     };
-    let target = Spawned::start(&plan, interrupt).map_err(|error| Failed {
+    let target = Spawned::start(&plan, &|| interrupt.is_set()).map_err(|error| Failed {
         exit: match error {
             NotReady::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::CouldNotRun,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_load::target::ProcessTree;
+use plimsoll_observe::ProcessTree;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::Finished;

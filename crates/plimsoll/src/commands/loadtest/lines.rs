@@ -1,6 +1,6 @@
 //! A line on standard error each second.
 
-use plimsoll_load::target::ProcessTree;
+use plimsoll_observe::ProcessTree;
 use plimsoll_model::LoadtestTick;
 use plimsoll_report::text;
 

@@ -2,7 +2,7 @@
 
 use plimsoll_k6::Outcome;
 use plimsoll_load::conditions::RunFacts;
-use plimsoll_load::target::Target;
+use plimsoll_observe::Target;
 use plimsoll_model::{Histogram, Pinning, masked_arguments};
 use plimsoll_report::files::{self, ExtraTable};
 use plimsoll_report::page::{short_number, short_time};
