@@ -9,7 +9,7 @@ mod h2load;
 mod k6;
 mod oha_json;
 mod oha_text;
-mod plimsoll;
+pub(crate) mod plimsoll;
 mod wrk;
 
 pub mod stub_status;

@@ -35,11 +35,11 @@ use crate::run::collector::{Collector, Published, Second};
 use crate::run::judge::Judge;
 use crate::run::progress::{Interrupt, Progress, ProgressReport};
 use crate::schedule::Share;
-use plimsoll_observe::{AttachError, ProcessTree, Sampler, Target};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use crate::worker::{Report, Setup, work};
 use crate::workload::websocket;
+use plimsoll_observe::{AttachError, ProcessTree, Sampler, Target};
 
 /// Descriptors that a run needs beside its connections: runtimes, timers, files, the target's pipes.
 const SPARE_DESCRIPTORS: u64 = 64;
@@ -280,7 +280,10 @@ pub fn run(
     let mut found = hazards::warnings(&summary, plan.endpoints.len(), stream_limit, surplus);
     found.extend(standstill::warnings(&summary));
     if is_back_to_back(plan) {
-        found.extend(standstill::idle_connections(&summary, stream_limit.is_some()));
+        found.extend(standstill::idle_connections(
+            &summary,
+            stream_limit.is_some(),
+        ));
     }
     summary.conditions.warnings.extend(found);
     Ok(summary)

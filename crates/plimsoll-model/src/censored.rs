@@ -233,7 +233,9 @@ impl<'a> TimesView<'a> {
         let low = all.quantile(fraction)?;
         // At infinity they are the last in order, so the rank falls among the known or beyond them.
         let known = self.observed.len() as f64;
-        let rank = (fraction.clamp(0.0, 1.0) * all.len() as f64).ceil().max(1.0);
+        let rank = (fraction.clamp(0.0, 1.0) * all.len() as f64)
+            .ceil()
+            .max(1.0);
         let high = if rank <= known {
             self.observed.quantile(rank / known)
         } else {
@@ -335,7 +337,10 @@ mod tests {
             let known = times.quantile(fraction).unwrap().known();
             assert_eq!(known, times.observed().quantile(fraction));
         }
-        assert_eq!(times.view().mean().unwrap().known(), times.observed().mean());
+        assert_eq!(
+            times.view().mean().unwrap().known(),
+            times.observed().mean()
+        );
         assert!(times.view().standard_deviation().is_some());
         assert!(Times::new().quantile(0.5).is_none() && Times::new().is_empty());
     }

@@ -75,7 +75,9 @@ impl Histogram {
         let mut taken = part.buckets().peekable();
         for bucket in self.buckets() {
             let same = taken.next_if(|taken| taken.up_to == bucket.up_to);
-            let count = bucket.count.saturating_sub(same.map_or(0, |same| same.count));
+            let count = bucket
+                .count
+                .saturating_sub(same.map_or(0, |same| same.count));
             if count > 0 {
                 rest.record_bucket(Bucket { count, ..bucket });
             }
@@ -254,7 +256,10 @@ mod tests {
 
     #[test]
     fn a_part_can_be_taken_out_again() {
-        let (part, rest) = (of(&[5, 900_000, 900_000]), of(&[5, 7, 900_000, 3_000_000_000]));
+        let (part, rest) = (
+            of(&[5, 900_000, 900_000]),
+            of(&[5, 7, 900_000, 3_000_000_000]),
+        );
         let mut whole = part.clone();
         whole.merge(&rest);
         assert_eq!(whole.without(&part), rest);

@@ -93,10 +93,7 @@ pub struct Spawned {
 
 impl Spawned {
     /// Starts the program and blocks until it serves, or `is_interrupted`.
-    pub fn start(
-        plan: &SpawnedPlan,
-        is_interrupted: &dyn Fn() -> bool,
-    ) -> Result<Self, NotReady> {
+    pub fn start(plan: &SpawnedPlan, is_interrupted: &dyn Fn() -> bool) -> Result<Self, NotReady> {
         let program = plan.argv.first().cloned().unwrap_or_default();
         if let Readiness::Accepts(addresses) = &plan.ready
             && let Some(address) = addresses.iter().find(|address| accepts(**address))

@@ -14,8 +14,8 @@ use plimsoll_model::{
     Bounded, Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure, FailureCount,
     FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold,
     Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment, Phase, Pinning, Protocol,
-    Rate, RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
-    Stalls, Times, WindowBytes,
+    Rate, RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Stalls, Threshold,
+    Tick, Times, WindowBytes,
 };
 
 /// Each kind of run by name.

@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn a_server_that_rejects_almost_everything_is_not_faster() {
         let reason = verdict(vec![trial(26_000, 0, 25_900)], vec![trial(1_000, 0, 0)]).unwrap();
-        assert!(reason.contains("99.6 %") && reason.contains("0.00 %"), "{reason}");
+        assert!(
+            reason.contains("99.6 %") && reason.contains("0.00 %"),
+            "{reason}"
+        );
         assert!(verdict(vec![trial(900, 100, 0)], vec![trial(1_000, 0, 0)]).is_some());
     }
 
@@ -92,7 +95,13 @@ mod tests {
         bursts.extend(vec![trial(1_000, 0, 300); 2]);
         assert_eq!(verdict(bursts, vec![trial(1_000, 0, 0); 10]), None);
         // One in a thousand changes no cost.
-        assert_eq!(verdict(vec![trial(1_000_000, 0, 1_000)], vec![trial(1_000_000, 0, 0)]), None);
+        assert_eq!(
+            verdict(
+                vec![trial(1_000_000, 0, 1_000)],
+                vec![trial(1_000_000, 0, 0)]
+            ),
+            None
+        );
     }
 
     #[test]

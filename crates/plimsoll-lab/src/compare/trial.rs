@@ -4,8 +4,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_observe::ProcessTree;
 use plimsoll_model::{Clock, CpuTime, ResourceSample, masked_text};
+use plimsoll_observe::ProcessTree;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Finished, SpawnError};
 use url::Url;

@@ -164,6 +164,12 @@ fn our_own_summary_tolerates_absence() {
             p99_9_us: Some(120.5),
         }
     );
+    let bounded = full.replace(
+        r#""p99_9_us": 120.5"#,
+        r#""p99_9_us": 120.5, "censored": ["p99_9_us"]"#,
+    );
+    assert_eq!(tally(&bounded).p99_us, Some(90.0));
+    assert_eq!(tally(&bounded).p99_9_us, None, "a lower bound is no figure");
     let short = tally(r#"{"schema":"plimsoll.load.summary/1","counts":{"ok":7}}"#);
     assert_eq!((short.ok, short.failed, short.p50_us), (7, 0, None));
     let later = read(r#"{"schema":"plimsoll.load.summary/2","counts":{"ok":7}}"#).unwrap_err();

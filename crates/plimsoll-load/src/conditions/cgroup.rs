@@ -229,13 +229,22 @@ mod tests {
     fn the_longest_stop_on_the_way_to_the_root_counts() {
         let root = tree(&[
             ("proc/self/cgroup", "0::/a/b\n"),
-            ("sys/fs/cgroup/a/cpu.stat", "usage_usec 7\nthrottled_usec 900\n"),
-            ("sys/fs/cgroup/a/b/cpu.stat", "nr_throttled 1\nthrottled_usec 40\n"),
+            (
+                "sys/fs/cgroup/a/cpu.stat",
+                "usage_usec 7\nthrottled_usec 900\n",
+            ),
+            (
+                "sys/fs/cgroup/a/b/cpu.stat",
+                "nr_throttled 1\nthrottled_usec 40\n",
+            ),
         ]);
         assert_eq!(throttled(root.path()), Some(Duration::from_micros(900)));
         let first = tree(&[
             ("proc/self/cgroup", "2:cpu,cpuacct:/a\n"),
-            ("sys/fs/cgroup/cpu/a/cpu.stat", "nr_periods 3\nthrottled_time 5000\n"),
+            (
+                "sys/fs/cgroup/cpu/a/cpu.stat",
+                "nr_periods 3\nthrottled_time 5000\n",
+            ),
         ]);
         assert_eq!(throttled(first.path()), Some(Duration::from_micros(5)));
         let without = tree(&[("proc/self/cgroup", "0::/\n")]);

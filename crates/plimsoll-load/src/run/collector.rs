@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::{Phase, Tick, Trend};
+use plimsoll_model::{Counts, Phase, Tick, Trend};
 
 use crate::worker::first_second;
 use crate::worker::recorder::Interval;
@@ -39,6 +39,8 @@ pub(crate) struct Collector {
     reached: Vec<u64>,
     warm_up: Duration,
     last_tick: Duration,
+    /// Counts of the window that were handed over with the warm-up.
+    early: Counts,
     /// Merged seconds, to be filled again.
     spare: Vec<Interval>,
 }
@@ -61,6 +63,7 @@ impl Collector {
             reached: vec![0; workers],
             warm_up,
             last_tick: Duration::ZERO,
+            early: Counts::default(),
         }
     }
 
@@ -130,7 +133,7 @@ impl Collector {
             && *entry.key() <= reached
         {
             let pending = entry.remove();
-            let tick = tick(&pending, self.last_tick, self.warm_up);
+            let tick = self.tick(&pending);
             self.last_tick = self.last_tick.max(pending.at);
             seconds.push(Second {
                 tick,
@@ -139,27 +142,43 @@ impl Collector {
         }
         seconds
     }
+
+    /// The row of a second. Workers hand over a moment after it is full, so that the last row of the warm-up
+    /// would have the first counts of the window: these go into the next row.
+    fn tick(&mut self, pending: &Pending) -> Tick {
+        let last = self.last_tick;
+        let length = pending.at.saturating_sub(last);
+        let is_warm_up = last + length / 2 < self.warm_up;
+        let mut counts = pending.interval.counts;
+        counts.merge(&std::mem::take(&mut self.early));
+        if is_warm_up {
+            self.early = Counts {
+                warm_up: 0,
+                ..counts
+            };
+            counts = Counts {
+                ok: counts.warm_up,
+                ..Counts::default()
+            };
+        }
+        tick(pending, &counts, length, is_warm_up)
+    }
 }
 
-fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
+fn tick(pending: &Pending, counts: &Counts, length: Duration, is_warm_up: bool) -> Tick {
     let Pending {
         at,
         grace,
         interval,
     } = pending;
-    let counts = &interval.counts;
     // What was given up at the end is a matter of the run, not of its last second.
     let latency = interval.honest_latency().observed();
-    let length = at.saturating_sub(last);
-    // Workers hand over a moment after a second is full, so its end decides nothing.
-    let is_warm_up = last + length / 2 < warm_up;
     Tick {
         at: *at,
         length,
         warm_up: is_warm_up,
         grace: *grace,
-        // What began in the warm-up and ended after it is no figure of the window.
-        ok: if is_warm_up { counts.ok + counts.warm_up } else { counts.ok },
+        ok: counts.ok,
         failed: counts.failed,
         other_errors: counts.errors() - counts.failed,
         events: interval.events.as_ref().map_or(0, |events| events.received),
@@ -248,10 +267,21 @@ mod tests {
     fn a_second_ends_with_the_warm_up_and_rows_of_the_window_hold_what_it_counts() {
         let mut collector = Collector::new(Interval::new(0, false), 1, Duration::from_millis(500));
         let mut ticks = Vec::new();
-        for (millis, warm_up, ok) in [(501, 50, 0), (1_502, 1, 99), (2_501, 0, 100), (3_500, 0, 101)] {
+        for (millis, warm_up, ok) in [
+            (501, 50, 2),
+            (1_502, 1, 97),
+            (2_501, 0, 100),
+            (3_500, 0, 101),
+        ] {
             let mut published = published(0, millis, ok, millis == 3_500);
             published.interval.counts.warm_up = warm_up;
-            ticks.extend(collector.take(published).1.into_iter().map(|second| second.tick));
+            ticks.extend(
+                collector
+                    .take(published)
+                    .1
+                    .into_iter()
+                    .map(|second| second.tick),
+            );
         }
         let rows: Vec<_> = ticks.iter().map(|tick| (tick.warm_up, tick.ok)).collect();
         assert_eq!(rows, [(true, 50), (false, 99), (false, 100), (false, 101)]);

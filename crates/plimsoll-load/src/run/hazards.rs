@@ -97,7 +97,7 @@ fn mixed(apart: Option<(Histogram, &Histogram)>) -> Option<String> {
     let share = errors.len() as f64 / (ok.len() + errors.len()) as f64;
     let (of_ok, of_errors) = (ok.quantile(0.5)?, errors.quantile(0.5)?);
     let are_alike = of_ok <= of_errors * MIXED_FACTOR && of_errors <= of_ok * MIXED_FACTOR;
-    if are_alike || share < MIXED_SHARE || share > 1.0 - MIXED_SHARE {
+    if are_alike || !(MIXED_SHARE..=1.0 - MIXED_SHARE).contains(&share) {
         return None;
     }
     Some(format!(
@@ -352,14 +352,20 @@ mod tests {
     fn many_requests_sent_again_are_reported() {
         assert_eq!(reconnects(None, 1_000), None);
         let warning = reconnects(Some(97), 485).unwrap();
-        assert!(warning.starts_with("97 of 485 requests (20.0 %)"), "{warning}");
+        assert!(
+            warning.starts_with("97 of 485 requests (20.0 %)"),
+            "{warning}"
+        );
     }
 
     #[test]
     fn fast_rejections_in_the_latency_are_reported() {
         let (fast, slow) = (latency(&[(1_000, 500)]), latency(&[(100_000, 500)]));
         let warning = mixed(Some((slow.clone(), &fast))).unwrap();
-        assert!(warning.contains("(50.0 % of all, p50 1.00 ms) and others (p50 100 ms)"), "{warning}");
+        assert!(
+            warning.contains("(50.0 % of all, p50 1.00 ms) and others (p50 100 ms)"),
+            "{warning}"
+        );
         assert_eq!(mixed(Some((slow.clone(), &slow))), None);
         let few = latency(&[(1_000, 3)]);
         assert_eq!(mixed(Some((slow, &few))), None);

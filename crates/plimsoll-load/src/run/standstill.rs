@@ -113,7 +113,11 @@ impl Facts<'_> {
         SHOWN.into_iter().find_map(|(name, fraction)| {
             let value = self.latency.quantile(fraction)?.low();
             // The longest are at the end of the distribution.
-            let stall = if fraction < 0.99 { mean } else { stalls.longest };
+            let stall = if fraction < 0.99 {
+                mean
+            } else {
+                stalls.longest
+            };
             let is_moved = affected >= 1.0 - fraction && stall > value.mul_f64(SHARE_OF_PERCENTILE);
             is_moved.then_some(name)
         })
@@ -131,7 +135,10 @@ impl Facts<'_> {
     }
 
     fn share_text(&self, time: Duration) -> String {
-        format!("{} % of the window", three_figures(self.share(time) * 100.0))
+        format!(
+            "{} % of the window",
+            three_figures(self.share(time) * 100.0)
+        )
     }
 }
 
@@ -191,7 +198,9 @@ mod tests {
 
     fn facts<'a>(latency: &'a Histogram, stalls: &[u64]) -> Facts<'a> {
         let mut recorded = Stalls::default();
-        stalls.iter().for_each(|stall| recorded.record(millis(*stall)));
+        stalls
+            .iter()
+            .for_each(|stall| recorded.record(millis(*stall)));
         Facts {
             window: Duration::from_secs(5),
             stalls: recorded,
@@ -210,8 +219,14 @@ mod tests {
         let warnings = facts(&latency, &[700]).warnings();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         let warning = &warnings[0];
-        assert!(warning.contains("stood still for 700 ms in all (14.0 % of the window)"), "{warning}");
-        assert!(warning.contains("throughput, and latency from p99 on"), "{warning}");
+        assert!(
+            warning.contains("stood still for 700 ms in all (14.0 % of the window)"),
+            "{warning}"
+        );
+        assert!(
+            warning.contains("throughput, and latency from p99 on"),
+            "{warning}"
+        );
     }
 
     #[test]
@@ -225,7 +240,10 @@ mod tests {
     fn short_stalls_move_short_latencies_only() {
         let latency = latency(&[(2, 20_000)]);
         let warnings = facts(&latency, &[5, 5, 5]).warnings();
-        assert!(warnings[0].contains(": latency from p99 on describes it"), "{warnings:?}");
+        assert!(
+            warnings[0].contains(": latency from p99 on describes it"),
+            "{warnings:?}"
+        );
         let mut open = facts(&latency, &[5, 5, 5]);
         open.is_open = true;
         assert_eq!(open.warnings(), [""; 0], "15 ms of 5 s are due in them");
@@ -238,8 +256,14 @@ mod tests {
         facts.run_delay = Some(millis(101));
         facts.throttled = Some(millis(500));
         let warnings = facts.warnings();
-        assert!(warnings[0].contains("ready and not run for 101 ms (2.02 %"), "{warnings:?}");
-        assert!(warnings[1].contains("throttled for 500 ms (10.0 %"), "{warnings:?}");
+        assert!(
+            warnings[0].contains("ready and not run for 101 ms (2.02 %"),
+            "{warnings:?}"
+        );
+        assert!(
+            warnings[1].contains("throttled for 500 ms (10.0 %"),
+            "{warnings:?}"
+        );
         facts.run_delay = Some(millis(99));
         facts.throttled = None;
         assert_eq!(facts.warnings(), [""; 0]);

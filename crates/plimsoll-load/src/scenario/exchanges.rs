@@ -16,9 +16,9 @@ use crate::conditions::{Before, RunFacts};
 use crate::run::collector::{Collector, Published};
 use crate::run::progress::{Progress, ProgressReport};
 use crate::run::{Costs, Measured, standstill, summary_of};
-use plimsoll_observe::{AttachError, Target};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
+use plimsoll_observe::{AttachError, Target};
 
 /// Settings of the recording of a run.
 #[derive(Debug)]

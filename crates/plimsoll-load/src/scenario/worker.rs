@@ -18,13 +18,13 @@ use crate::run::progress::Progress;
 
 use super::claims::NextStart;
 use super::exchanges::{ExchangeRecorder, WorkerExchanges};
-use crate::worker::thread_share::{ThreadMark, ThreadShare};
 use super::metric::{Registry, Sinks};
 use super::progress::{ScenarioProgress, TestProgress};
 use super::run::{Abort, Scenario};
 use super::workload::{
     Iteration, IterationEnd, UserId, VirtualUsers, WorkerState, Workload, Workloads,
 };
+use crate::worker::thread_share::{ThreadMark, ThreadShare};
 
 /// How often exchanges are handed over.
 const SECOND: Duration = Duration::from_secs(1);

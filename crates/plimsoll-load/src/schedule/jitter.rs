@@ -65,7 +65,7 @@ impl Schedule for JitteredArrivals {
 impl JitteredArrivals {
     fn shifted_arrival(&mut self, arrival: Duration) -> Duration {
         let end = self.ends.iter().find(|end| **end > arrival);
-        let room = end.map_or(self.most, |end| self.most.min(*end - arrival));
+        let room = end.map_or(self.most, |end| self.most.min(end.saturating_sub(arrival)));
         let shifted = arrival.saturating_add(room.mul_f64(self.random.f64()));
         // A product may be rounded up to the end, which is no part of the stretch.
         match end {

@@ -120,7 +120,10 @@ fn jitter_delays_by_no_more_than_its_bound_and_evenly() {
             Share::ALL,
         ))
     };
-    let arrivals = take(JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 3), 50_000);
+    let arrivals = take(
+        JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 3),
+        50_000,
+    );
     assert!(arrivals.is_sorted());
     // In order again, each is between its place and the bound behind it.
     for (position, arrival) in (0_u64..).zip(&arrivals) {
@@ -136,7 +139,10 @@ fn jitter_delays_by_no_more_than_its_bound_and_evenly() {
         .sum();
     let mean = late / arrivals.len() as f64;
     assert!((mean - 50.0).abs() < 1.0, "{mean}");
-    let other = take(JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 4), 50_000);
+    let other = take(
+        JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 4),
+        50_000,
+    );
     assert_ne!(arrivals, other);
 }
 

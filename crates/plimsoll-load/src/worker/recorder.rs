@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
     Counts, DecodedBytes, EventFigures, Exchange, Failure, FailureCount, FailureKind, GrpcFigures,
-    GrpcStatus, GrpcStatusCount, Histogram, Messages, Phase, RequestFigures, Times, TimesView, Trend,
-    WindowBytes,
+    GrpcStatus, GrpcStatusCount, Histogram, Messages, Phase, RequestFigures, Times, TimesView,
+    Trend, WindowBytes,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.

@@ -145,10 +145,19 @@ fn assert_adds_up(summary: &RunSummary) {
         .filter(|failure| failure.kind == FailureKind::Timeout)
         .map(|failure| failure.count)
         .sum();
-    assert_eq!(summary.latency.from_started.observed().len(), counts.ok + timeouts);
+    assert_eq!(
+        summary.latency.from_started.observed().len(),
+        counts.ok + timeouts
+    );
     let is_open = summary.latency.from_intended.is_some();
-    assert_eq!(summary.latency.honest().observed().len(), counts.ok + timeouts);
-    assert_eq!(summary.latency.from_started.censored_count(), counts.aborted);
+    assert_eq!(
+        summary.latency.honest().observed().len(),
+        counts.ok + timeouts
+    );
+    assert_eq!(
+        summary.latency.from_started.censored_count(),
+        counts.aborted
+    );
     let missed = if is_open { counts.missed } else { 0 };
     assert_eq!(
         summary.latency.honest().censored_count(),

@@ -175,7 +175,10 @@ fn a_silent_origin_leaves_arrivals_missed_and_no_more_connections_than_requested
     assert!(summary.ticks.iter().all(|tick| tick.in_flight <= 6));
     // All of them waited, and nothing is known of how long they would have taken.
     let median = summary.latency.honest().quantile(0.5).unwrap();
-    assert!(median.is_censored() && median.low() > millis(100), "{median:?}");
+    assert!(
+        median.is_censored() && median.low() > millis(100),
+        "{median:?}"
+    );
     assert_eq!(summary.shortfall(), Some(300));
 }
 
@@ -216,8 +219,15 @@ fn answers_that_never_come_make_percentiles_lower_bounds_and_thresholds_fail() {
     let p99 = latency.quantile(0.99).unwrap();
     assert!(p99.is_censored() && p99.low() > millis(500), "{p99:?}");
     assert!(latency.max().unwrap().is_censored());
-    let verdicts: Vec<_> = summary.thresholds.iter().map(|it| it.verdict().name()).collect();
-    assert_eq!(verdicts, ["breached", "met", "breached", "breached", "breached"]);
+    let verdicts: Vec<_> = summary
+        .thresholds
+        .iter()
+        .map(|it| it.verdict().name())
+        .collect();
+    assert_eq!(
+        verdicts,
+        ["breached", "met", "breached", "breached", "breached"]
+    );
     assert_eq!(summary.shortfall(), Some(4));
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plimsoll_client::grpc::frame;
-use plimsoll_observe::Pid;
 use plimsoll_load::{HttpPlan, Observation, OnFull, RunPlan, Spacing, WorkloadPlan};
 use plimsoll_model::{RunSummary, Threshold, Unit};
+use plimsoll_observe::Pid;
 use plimsoll_testkit::{
     HELLO, Http2Answer, Http2Origin, Http3Answer, Origin, Script, Step, WebSocketAnswer,
     WebSocketOrigin,

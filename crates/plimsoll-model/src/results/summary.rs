@@ -445,7 +445,10 @@ pub struct Latency {
 impl Latency {
     /// Latencies of responses below 400 and of the others, if there are both.
     pub fn apart(&self) -> Option<(Histogram, &Histogram)> {
-        let errors = self.of_errors.as_ref().filter(|errors| !errors.is_empty())?;
+        let errors = self
+            .of_errors
+            .as_ref()
+            .filter(|errors| !errors.is_empty())?;
         let ok = self.honest().observed().without(errors);
         (!ok.is_empty()).then_some((ok, errors))
     }

@@ -139,9 +139,18 @@ fn times_are_aggregated() {
 #[test]
 fn a_margin_is_what_is_left_of_the_limit() {
     let margin = |text: &str, value| Threshold::parse(text).unwrap().margin_percent(value);
-    assert_eq!(margin("latency:max<200ms", Bounded::exact(150e3)), Some(25.0));
-    assert_eq!(margin("latency:max<200ms", Bounded::exact(250e3)), Some(-25.0));
-    assert_eq!(margin("http_reqs:rate>100", Bounded::exact(150.0)), Some(50.0));
+    assert_eq!(
+        margin("latency:max<200ms", Bounded::exact(150e3)),
+        Some(25.0)
+    );
+    assert_eq!(
+        margin("latency:max<200ms", Bounded::exact(250e3)),
+        Some(-25.0)
+    );
+    assert_eq!(
+        margin("http_reqs:rate>100", Bounded::exact(150.0)),
+        Some(50.0)
+    );
     assert_eq!(margin("errors:count<=0", Bounded::exact(3.0)), None);
     assert_eq!(margin("errors:count==5", Bounded::exact(3.0)), None);
 }
@@ -149,11 +158,20 @@ fn a_margin_is_what_is_left_of_the_limit() {
 #[test]
 fn the_worst_value_is_the_one_that_is_reported() {
     let slow = Threshold::parse("latency:p(99)<100ms").unwrap();
-    assert!(slow.is_worse(Bounded::exact(90e3), Bounded::exact(50e3)) && slow.is_worse(Bounded::exact(150e3), Bounded::exact(50e3)));
+    assert!(
+        slow.is_worse(Bounded::exact(90e3), Bounded::exact(50e3))
+            && slow.is_worse(Bounded::exact(150e3), Bounded::exact(50e3))
+    );
     let few = Threshold::parse("http_reqs:rate>100").unwrap();
-    assert!(few.is_worse(Bounded::exact(90.0), Bounded::exact(150.0)) && !few.is_worse(Bounded::exact(150.0), Bounded::exact(110.0)));
+    assert!(
+        few.is_worse(Bounded::exact(90.0), Bounded::exact(150.0))
+            && !few.is_worse(Bounded::exact(150.0), Bounded::exact(110.0))
+    );
     let exact = Threshold::parse("errors:count==0").unwrap();
-    assert!(exact.is_worse(Bounded::exact(1.0), Bounded::exact(0.0)) && !exact.is_worse(Bounded::exact(0.0), Bounded::exact(1.0)));
+    assert!(
+        exact.is_worse(Bounded::exact(1.0), Bounded::exact(0.0))
+            && !exact.is_worse(Bounded::exact(0.0), Bounded::exact(1.0))
+    );
 }
 
 #[test]

@@ -17,7 +17,7 @@ use procfs::process::{Process, Stat};
 use procfs::{CurrentSI, KernelStats, ProcError, ProcResult};
 
 use self::group::Group;
-use self::precise::PreciseTime;
+use self::precise::{PreciseTime, never_back};
 use super::{AttachError, TargetEnded};
 
 /// Up to so many threads, the children of each are read at every sample; a child belongs to the
@@ -148,9 +148,7 @@ impl Tree {
             sample.cpu = spent;
         }
         // A parent takes over what an ended child had spent in whole ticks.
-        if sample.cpu.total() < self.last.total() {
-            sample.cpu = self.last;
-        }
+        sample.cpu = never_back(self.last, sample.cpu);
         self.last = sample.cpu;
         Ok(sample)
     }
@@ -343,7 +341,8 @@ impl Member {
         };
         let is_small = self.threads <= FEW_THREADS && !self.zombie;
         self.own = if is_small {
-            self.precise.update(&self.process, self.own_ticks, units.time(1))
+            self.precise
+                .update(&self.process, self.own_ticks, units.time(1))
         } else {
             self.precise.at_least(self.own_ticks)
         };

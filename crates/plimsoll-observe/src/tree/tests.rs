@@ -110,8 +110,9 @@ fn what_a_reaped_child_had_spent_is_kept_once() {
         .unwrap()
         .sample(LONG, 0)
         .unwrap();
-    // The shell has waited for its child, so its own figures are the whole truth.
-    assert_eq!(after.cpu, alone.cpu);
+    // The shell has waited for its child, so its own figures are the whole truth, in whole clock ticks.
+    let difference = after.cpu.total().abs_diff(alone.cpu.total());
+    assert!(difference < Duration::from_millis(40), "{difference:?}");
     assert!(after.cpu.total() > Duration::ZERO);
 }
 
@@ -212,5 +213,8 @@ fn processor_time_is_finer_than_a_clock_tick() {
     // The counter is there where the kernel has it, and then whole ticks are a coincidence.
     let has_counter = std::fs::read_to_string(format!("/proc/{}/schedstat", process.id()))
         .is_ok_and(|text| !text.starts_with("0 "));
-    assert!(!has_counter || spent.subsec_nanos() % 10_000_000 != 0, "{spent:?}");
+    assert!(
+        !has_counter || spent.subsec_nanos() % 10_000_000 != 0,
+        "{spent:?}"
+    );
 }

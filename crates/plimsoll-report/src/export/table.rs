@@ -14,6 +14,7 @@ use crate::text::margin_of_limit;
 pub(super) const NOTHING: &str = "–";
 
 type TimeOf = fn(&TimesDocument) -> Option<Bounded<f64>>;
+type PartOf = fn(&RunRecord) -> Option<&TimesDocument>;
 type CountOf = fn(&CountsDocument) -> u64;
 
 /// A title, and a row of one cell a run for each label.
@@ -185,8 +186,7 @@ fn latency(runs: &[RunRecord]) -> Table {
     for (label, value) in values {
         table.row(label, runs, |run| optional(value(honest(run))));
     }
-    type Part = fn(&RunRecord) -> Option<&TimesDocument>;
-    let parts: [(&str, Part); 2] = [
+    let parts: [(&str, PartOf); 2] = [
         ("of ok", |run| run.summary.latency.of_ok.as_ref()),
         ("of errors", |run| run.summary.latency.of_errors.as_ref()),
     ];

@@ -156,11 +156,17 @@ fn no_format_shows_a_lower_bound_as_a_figure() {
     let p99 = prometheus
         .lines()
         .find(|line| line.starts_with("plimsoll_latency_seconds") && line.contains("\"0.99\""));
-    assert!(p99.is_some_and(|line| line.contains("bound=\"lower\"")), "{prometheus}");
+    assert!(
+        p99.is_some_and(|line| line.contains("bound=\"lower\"")),
+        "{prometheus}"
+    );
     let p50 = prometheus
         .lines()
         .find(|line| line.starts_with("plimsoll_latency_seconds") && line.contains("\"0.5\""));
-    assert!(p50.is_some_and(|line| !line.contains("bound")), "{prometheus}");
+    assert!(
+        p50.is_some_and(|line| !line.contains("bound")),
+        "{prometheus}"
+    );
     let junit = shown(&Junit);
     assert!(junit.contains("breached: ≥ 5.0"), "{junit}");
     assert!(junit.contains("no complete response to"), "{junit}");

@@ -22,11 +22,11 @@ mod view;
 
 use clap::{Args as _, FromArgMatches as _};
 use plimsoll_load::conditions::RunFacts;
-use plimsoll_observe::Target;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, check_reachable};
 use plimsoll_model::{
     FailureKind, Pinning, RunSummary, Threshold, ThresholdVerdict, masked_arguments,
 };
+use plimsoll_observe::Target;
 use plimsoll_report::files;
 
 pub(crate) use self::args::Args;

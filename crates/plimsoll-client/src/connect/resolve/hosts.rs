@@ -17,7 +17,9 @@ pub(super) fn read() -> String {
 /// The addresses that `hosts` lists for `name`, in order.
 pub(super) fn listed(hosts: &str, name: &str) -> Vec<IpAddr> {
     let name = name.strip_suffix('.').unwrap_or(name);
-    let lines = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let lines = hosts
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default());
     let mut addresses = Vec::new();
     for line in lines {
         let mut words = line.split_whitespace();

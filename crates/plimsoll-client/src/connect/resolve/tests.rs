@@ -95,7 +95,10 @@ fn a_name_of_the_hosts_file_is_not_looked_up() {
         let resolver = Resolver::new(family, Overrides::default());
         resolver.hosts.set(HOSTS.to_owned()).unwrap();
         assert_eq!(shown(&resolve(&resolver, url).unwrap()), expected, "{url}");
-        assert!(resolver.lookups.get().is_none(), "no name server was used for {url}");
+        assert!(
+            resolver.lookups.get().is_none(),
+            "no name server was used for {url}"
+        );
     }
     assert!(hosts::listed(HOSTS, "other.test").is_empty());
     assert!(hosts::listed(HOSTS, "x").is_empty());

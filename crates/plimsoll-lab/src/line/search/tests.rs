@@ -66,7 +66,9 @@ fn a_long_window_that_the_generator_broke_confirms_nothing() {
     });
     assert_eq!(found.confirmed, None);
     near(found.held_up_to.unwrap(), 1000.0, 0.03);
-    let long = windows.iter().filter(|planned| planned.purpose == Purpose::Confirm);
+    let long = windows
+        .iter()
+        .filter(|planned| planned.purpose == Purpose::Confirm);
     assert_eq!(long.count(), 2, "the line is left as it is");
 }
 

@@ -86,12 +86,12 @@ impl Figures {
             requests_per_second: tally
                 .requests_per_second
                 .unwrap_or_else(|| tally.ok as f64 / length.as_secs_f64()),
-            mean_us: own.latency("mean_us").or(tally.mean_us),
-            p50_us: own.latency("p50_us").or(tally.p50_us),
-            p90_us: own.latency("p90_us").or(tally.p90_us),
-            p95_us: own.latency("p95_us").or(tally.p95_us),
-            p99_us: own.latency("p99_us").or(tally.p99_us),
-            p99_9_us: own.latency("p99_9_us").or(tally.p99_9_us),
+            mean_us: own.latency("mean_us").unwrap_or(tally.mean_us),
+            p50_us: own.latency("p50_us").unwrap_or(tally.p50_us),
+            p90_us: own.latency("p90_us").unwrap_or(tally.p90_us),
+            p95_us: own.latency("p95_us").unwrap_or(tally.p95_us),
+            p99_us: own.latency("p99_us").unwrap_or(tally.p99_us),
+            p99_9_us: own.latency("p99_9_us").unwrap_or(tally.p99_9_us),
             target,
             generator,
             upstreams,
@@ -127,7 +127,10 @@ impl OwnSummary {
         }
     }
 
-    fn latency(&self, name: &str) -> Option<f64> {
-        self.latency.as_ref()?.get(name)?.as_f64()
+    /// A time from the intended start; `None` if there is no such start, `Some(None)` if the time is only a lower
+    /// bound.
+    fn latency(&self, name: &str) -> Option<Option<f64>> {
+        let latency = self.latency.as_ref()?;
+        Some(counts::plimsoll::known(latency, name))
     }
 }

@@ -45,7 +45,8 @@ impl Group {
         let processes = fs::read_to_string(self.directory.join("cgroup.procs"));
         processes.is_ok_and(|processes| {
             let ids = processes.lines().map(|line| line.trim().parse());
-            ids.into_iter().all(|id| id.is_ok_and(|id| tree.contains(&id)))
+            ids.into_iter()
+                .all(|id| id.is_ok_and(|id| tree.contains(&id)))
         })
     }
 
@@ -90,7 +91,10 @@ mod tests {
             },
         };
         assert_eq!(group.spent(), None);
-        write("cpu.stat", "usage_usec 5900\nuser_usec 3600\nsystem_usec 2300\nnr_periods 0\n");
+        write(
+            "cpu.stat",
+            "usage_usec 5900\nuser_usec 3600\nsystem_usec 2300\nnr_periods 0\n",
+        );
         assert_eq!(group.spent().unwrap().user, Duration::from_micros(3_050));
         assert_eq!(group.spent().unwrap().system, Duration::from_micros(2_000));
         write("cgroup.procs", "7\n9\n");

@@ -17,7 +17,7 @@ pub(super) struct PreciseTime {
     /// Spent by threads that have ended.
     ended: Option<Duration>,
     /// The last result.
-    last: Duration,
+    last: CpuTime,
 }
 
 impl PreciseTime {
@@ -35,8 +35,8 @@ impl PreciseTime {
 
     /// The time in clock ticks, or the last result if that is more.
     pub(super) fn at_least(&mut self, ticks: CpuTime) -> CpuTime {
-        self.last = self.last.max(ticks.total());
-        split(self.last, ticks)
+        self.last = never_back(self.last, ticks);
+        self.last
     }
 
     fn advance(
@@ -51,19 +51,22 @@ impl PreciseTime {
             return self.at_least(ticks);
         }
         let whole = ticks.total();
-        let gone = self.threads.iter().filter(|(id, _)| !threads.contains_key(id));
+        let gone = self
+            .threads
+            .iter()
+            .filter(|(id, _)| !threads.contains_key(id));
         let gone: Duration = gone.map(|(_, spent)| *spent).sum();
         // What had ended before the first reading is known in ticks.
         let mut ended = self.ended.unwrap_or_else(|| whole.saturating_sub(running)) + gone;
         // Both kinds of time are truncated, each by less than a tick. A larger gap is what ended threads
         // had spent since they were last read.
         if whole > ended + running + 2 * tick {
-            ended = whole - running;
+            ended = whole.saturating_sub(running);
         }
         self.ended = Some(ended);
         self.threads = threads;
-        self.last = self.last.max(ended + running);
-        split(self.last, ticks)
+        self.last = never_back(self.last, split(ended + running, ticks));
+        self.last
     }
 }
 
@@ -78,7 +81,18 @@ fn split(total: Duration, ticks: CpuTime) -> CpuTime {
     let user = total.mul_f64(share).min(total);
     CpuTime {
         user,
-        system: total - user,
+        system: total.saturating_sub(user),
+    }
+}
+
+/// `now`, but neither part of it less than in `before`: counters of different sources differ by a clock tick.
+pub(super) fn never_back(before: CpuTime, now: CpuTime) -> CpuTime {
+    let total = now.total().max(before.total());
+    let most = total.saturating_sub(before.system);
+    let user = now.user.max(before.user).min(most);
+    CpuTime {
+        user,
+        system: total.saturating_sub(user),
     }
 }
 
@@ -100,7 +114,10 @@ mod tests {
     }
 
     fn threads(spent: &[(i32, u64)]) -> HashMap<i32, Duration> {
-        spent.iter().map(|(id, time)| (*id, micros(*time))).collect()
+        spent
+            .iter()
+            .map(|(id, time)| (*id, micros(*time)))
+            .collect()
     }
 
     #[test]
@@ -122,13 +139,27 @@ mod tests {
         // One that came and went between two readings is seen in ticks alone.
         let third = time.advance(threads(&[(1, 1_500)]), ticks(4, 4), TICK);
         assert_eq!(third.total(), micros(80_000));
-        assert_eq!(third.user, micros(40_000));
+        assert!(third.user >= second.user && third.system >= second.system);
     }
 
     #[test]
     fn without_the_counters_ticks_are_used() {
         let mut time = PreciseTime::default();
         assert_eq!(time.advance(HashMap::new(), ticks(3, 1), TICK), ticks(3, 1));
-        assert_eq!(time.advance(threads(&[(1, 0)]), ticks(3, 2), TICK), ticks(3, 2));
+        assert_eq!(
+            time.advance(threads(&[(1, 0)]), ticks(3, 2), TICK),
+            ticks(3, 2)
+        );
+    }
+
+    #[test]
+    fn neither_part_goes_back() {
+        let mut time = PreciseTime::default();
+        let first = time.advance(threads(&[(1, 12_000)]), ticks(1, 0), TICK);
+        // By ticks alone half of it is now system time.
+        let second = time.advance(threads(&[(1, 21_000)]), ticks(1, 1), TICK);
+        assert!(second.user >= first.user && second.system >= first.system);
+        assert_eq!(second.total(), micros(21_000));
+        assert_eq!(never_back(second, first), second);
     }
 }

@@ -404,7 +404,8 @@ fn result(page: &mut Page, run: &RunSummary) {
             None => match run.dropped_by_server() {
                 Some(dropped) => {
                     let dropped = share(dropped, counts.started);
-                    let text = format!("failed: {dropped} of the requests were dropped by the server");
+                    let text =
+                        format!("failed: {dropped} of the requests were dropped by the server");
                     (Emphasis::Error, text)
                 }
                 None => (Emphasis::Strong, format!("ok: {} met", thresholds(total))),

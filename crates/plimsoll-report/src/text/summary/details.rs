@@ -8,7 +8,8 @@ use plimsoll_model::{
 use super::conditions::conditions;
 use crate::text::WIDTH;
 use crate::text::numbers::{
-    NOTHING, bounded, bytes, count, duration, margin_of_limit, optional, percent, plural, rate, share,
+    NOTHING, bounded, bytes, count, duration, margin_of_limit, optional, percent, plural, rate,
+    share,
 };
 use crate::text::page::{Page, shortened};
 use crate::text::requests::requests as by_request;
@@ -476,14 +477,19 @@ fn generator(page: &mut Page, generator: &Generator) {
                 duration(generator.stalls.total)
             ),
         ),
-        ("not run", generator.run_delay.map_or_else(unavailable, duration)),
-        ("throttled", generator.throttled.map_or_else(unavailable, duration)),
+        (
+            "not run",
+            generator.run_delay.map_or_else(unavailable, duration),
+        ),
+        (
+            "throttled",
+            generator.throttled.map_or_else(unavailable, duration),
+        ),
         (
             "memory",
-            generator.peak_memory_bytes.map_or_else(
-                unavailable,
-                |peak| format!("{} peak", bytes(peak)),
-            ),
+            generator
+                .peak_memory_bytes
+                .map_or_else(unavailable, |peak| format!("{} peak", bytes(peak))),
         ),
     ]);
 }

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use plimsoll_client::Endpoint;
-use plimsoll_observe::{NotReady, Pid, Readiness, Spawned, SpawnedPlan, Target};
 use plimsoll_load::{Interrupt, RunPlan};
+use plimsoll_observe::{NotReady, Pid, Readiness, Spawned, SpawnedPlan, Target};
 use plimsoll_wire::cores;
 
 use super::Args;
