@@ -86,12 +86,12 @@ impl Figures {
             requests_per_second: tally
                 .requests_per_second
                 .unwrap_or_else(|| tally.ok as f64 / length.as_secs_f64()),
-            mean_us: own.latency("mean_us").unwrap_or(tally.mean_us),
-            p50_us: own.latency("p50_us").unwrap_or(tally.p50_us),
-            p90_us: own.latency("p90_us").unwrap_or(tally.p90_us),
-            p95_us: own.latency("p95_us").unwrap_or(tally.p95_us),
-            p99_us: own.latency("p99_us").unwrap_or(tally.p99_us),
-            p99_9_us: own.latency("p99_9_us").unwrap_or(tally.p99_9_us),
+            mean_us: own.time("mean_us", tally.mean_us),
+            p50_us: own.time("p50_us", tally.p50_us),
+            p90_us: own.time("p90_us", tally.p90_us),
+            p95_us: own.time("p95_us", tally.p95_us),
+            p99_us: own.time("p99_us", tally.p99_us),
+            p99_9_us: own.time("p99_9_us", tally.p99_9_us),
             target,
             generator,
             upstreams,
@@ -127,10 +127,11 @@ impl OwnSummary {
         }
     }
 
-    /// A time from the intended start; `None` if there is no such start, `Some(None)` if the time is only a lower
-    /// bound.
-    fn latency(&self, name: &str) -> Option<Option<f64>> {
-        let latency = self.latency.as_ref()?;
-        Some(counts::plimsoll::known(latency, name))
+    /// A time from the intended start, else `from_started`; `None` if it is only a lower bound.
+    fn time(&self, name: &str, from_started: Option<f64>) -> Option<f64> {
+        match &self.latency {
+            Some(latency) => counts::plimsoll::known(latency, name),
+            None => from_started,
+        }
     }
 }
