@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use plimsoll_load::target::{AttachError, ProcessTree};
+use plimsoll_observe::{AttachError, ProcessTree};
 use plimsoll_wire::process::{Finished, Output, Process, ProcessSpec, SpawnError};
 
 use crate::cgroup::Group;

@@ -21,6 +21,8 @@ mod run;
 
 mod outcome;
 
+mod comparable;
+
 mod sweep;
 
 mod text;

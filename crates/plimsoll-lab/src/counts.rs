@@ -9,7 +9,7 @@ mod h2load;
 mod k6;
 mod oha_json;
 mod oha_text;
-mod plimsoll;
+pub(crate) mod plimsoll;
 mod wrk;
 
 pub mod stub_status;
@@ -25,6 +25,8 @@ pub struct Tally {
     pub ok: u64,
     /// Requests without a complete response; those cut off by the end of the run are not failures.
     pub failed: u64,
+    /// Of `ok`: responses with an error status, as far as the tool reports them apart.
+    pub error_statuses: u64,
     /// Complete responses per second, if the tool reports them.
     pub requests_per_second: Option<f64>,
     /// Mean latency in microseconds.

@@ -25,6 +25,8 @@ pub mod profile;
 
 pub mod statistics;
 
+mod error_share;
+
 pub mod counts;
 
 mod command;

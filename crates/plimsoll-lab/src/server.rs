@@ -6,8 +6,8 @@ use std::io;
 use std::time::Duration;
 
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::{AttachError, ProcessTree};
 use plimsoll_model::{Clock, masked_arguments, masked_text};
+use plimsoll_observe::{AttachError, ProcessTree};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::SpawnError;
 use url::Url;

@@ -36,6 +36,13 @@ pub fn range(values: &[f64]) -> Option<Interval> {
     ))
 }
 
+/// Half the length of the interval that holds a normal deviate of this variance with probability `level`.
+pub(crate) fn normal_interval_half(level: f64, variance: f64) -> f64 {
+    /// Student's distribution with so many degrees of freedom is the normal one to three digits.
+    const MANY: f64 = 1000.0;
+    student_quantile((1.0 - level) / 2.0, MANY) * variance.sqrt()
+}
+
 /// From a low to a high bound, both included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {

@@ -14,6 +14,11 @@ use std::time::SystemTime;
 use plimsoll_model::{Conditions, LoadAverage, Pinning};
 use plimsoll_wire::cores;
 
+/// Time for which a limit on processor time has stopped the control group of this process.
+pub(crate) fn throttled() -> Option<std::time::Duration> {
+    platform::throttled()
+}
+
 /// The state of the machine before a run.
 #[derive(Debug)]
 pub struct Before {

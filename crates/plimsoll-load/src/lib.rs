@@ -27,7 +27,6 @@ pub mod harness;
 pub mod scenario;
 
 pub mod conditions;
-pub mod target;
 
 pub use crate::plan::{
     GrpcPlan, Http2Plan, Http3Plan, HttpPlan, OnFull, Pacing, Pick, PlannedRequest, ResponsePlan,

@@ -10,6 +10,8 @@ pub(crate) mod saturation;
 
 pub(crate) mod hazards;
 
+pub(crate) mod standstill;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -33,10 +35,11 @@ use crate::run::collector::{Collector, Published, Second};
 use crate::run::judge::Judge;
 use crate::run::progress::{Interrupt, Progress, ProgressReport};
 use crate::schedule::Share;
-use crate::target::{AttachError, ProcessTree, Sampler, Target};
 use crate::worker::recorder::Interval;
+use crate::worker::thread_share::ThreadShare;
 use crate::worker::{Report, Setup, work};
 use crate::workload::websocket;
+use plimsoll_observe::{AttachError, ProcessTree, Sampler, Target};
 
 /// Descriptors that a run needs beside its connections: runtimes, timers, files, the target's pipes.
 const SPARE_DESCRIPTORS: u64 = 64;
@@ -241,7 +244,7 @@ pub fn run(
                         counts: total.counts,
                         statuses: total.statuses().collect(),
                         failures: &total.failures,
-                        latency: total.honest_latency(),
+                        latency: total.honest_latency().observed(),
                         target: sample,
                     });
                     ticks.push(tick);
@@ -254,16 +257,14 @@ pub fn run(
     let reports = crew.dismiss()?;
     let window = window(plan, &reports, start, watch.interrupt.is_over());
     let observed = costs.finish();
-    let busiest = reports
-        .iter()
-        .map(|report| report.cpu_percent)
-        .fold(0.0, f64::max);
+    let worst = reports.iter().map(|report| report.thread);
+    let worst = worst.fold(ThreadShare::default(), ThreadShare::worse);
     let total = collector.finish();
     let conditions = before.after(observation.facts);
     let measured = Measured {
         ticks,
         window,
-        busiest_worker_percent: busiest,
+        worst_worker: worst,
         observed,
         target: observation.target,
         conditions,
@@ -276,9 +277,28 @@ pub fn run(
         .filter_map(|report| report.stream_limit)
         .min();
     let surplus = reports.iter().map(|report| report.surplus).sum();
-    let found = hazards::warnings(&summary, plan.endpoints.len(), stream_limit, surplus);
+    let mut found = hazards::warnings(&summary, plan.endpoints.len(), stream_limit, surplus);
+    found.extend(standstill::warnings(&summary));
+    if is_back_to_back(plan) {
+        found.extend(standstill::idle_connections(
+            &summary,
+            stream_limit.is_some(),
+        ));
+    }
     summary.conditions.warnings.extend(found);
     Ok(summary)
+}
+
+/// Whether each connection begins an exchange as soon as the last one is done.
+fn is_back_to_back(plan: &RunPlan) -> bool {
+    let is_immediate = matches!(
+        plan.pacing,
+        Pacing::Closed {
+            ramp: None,
+            think: None
+        }
+    );
+    is_immediate && !matches!(plan.workload, WorkloadPlan::Events(..))
 }
 
 fn empty_interval(plan: &RunPlan) -> Interval {
@@ -423,6 +443,7 @@ pub(crate) struct Costs {
 struct Mark {
     target: Option<ResourceSample>,
     generator: Option<ResourceSample>,
+    throttled: Option<Duration>,
 }
 
 /// Cost of the two sides.
@@ -430,7 +451,8 @@ struct Mark {
 pub(crate) struct Observed {
     target: Option<(ResourceSample, ResourceSample)>,
     generator: Option<(ResourceSample, ResourceSample)>,
-    samples: crate::target::Samples,
+    throttled: Option<Duration>,
+    samples: plimsoll_observe::Samples,
 }
 
 impl Costs {
@@ -491,6 +513,7 @@ impl Costs {
         self.marks.push(Mark {
             target: self.sampler.sample_now(),
             generator,
+            throttled: crate::conditions::throttled(),
         });
     }
 
@@ -501,6 +524,10 @@ impl Costs {
         Observed {
             target: first.target.zip(last.target),
             generator: first.generator.zip(last.generator),
+            throttled: first
+                .throttled
+                .zip(last.throttled)
+                .map(|(first, last)| last.saturating_sub(first)),
             samples: self.sampler.stop(),
         }
     }
@@ -529,7 +556,7 @@ fn moment(progress: &[Arc<Progress>]) -> Moment {
 pub(crate) struct Measured<'a> {
     pub(crate) ticks: Vec<Tick>,
     pub(crate) window: Duration,
-    pub(crate) busiest_worker_percent: f64,
+    pub(crate) worst_worker: ThreadShare,
     pub(crate) observed: Observed,
     pub(crate) target: Option<&'a dyn Target>,
     pub(crate) conditions: plimsoll_model::Conditions,
@@ -576,19 +603,25 @@ pub(crate) fn summary_of(
     let Measured {
         ticks,
         window,
-        busiest_worker_percent,
+        worst_worker,
         observed,
         target,
         conditions,
         interrupted,
     } = measured;
-    total.counts.aborted = total.counts.started - total.counts.ok - total.counts.failed;
+    let aborted = total.counts.started - total.counts.ok - total.counts.failed;
+    debug_assert!(total.counts.aborted <= aborted, "an exchange ends once");
+    // An exchange that was never given up in an orderly way waited for a time that is not known.
+    for _ in total.counts.aborted..aborted {
+        total.record_lost();
+    }
     total
         .failures
         .sort_by_key(|failure| std::cmp::Reverse(failure.count));
     let latency = Latency {
         from_started: total.from_started.clone(),
         from_intended: total.from_intended.clone(),
+        of_errors: total.of_errors.as_deref().cloned(),
     };
     let no_cost = Cost {
         cpu: plimsoll_model::CpuTime::default(),
@@ -607,23 +640,31 @@ pub(crate) fn summary_of(
                 .map_or(no_cost, |(first, last)| Cost::between(&first, &last))
         },
         peak_memory_bytes: observed.samples.generator_peak_memory_bytes,
-        busiest_worker_percent,
+        busiest_worker_percent: worst_worker.cpu_percent,
         lag_p99: total.lag.quantile(0.99).unwrap_or_default(),
         lag_max: total.lag.max().unwrap_or_default(),
+        stalls: worst_worker.stalls,
+        run_delay: worst_worker.run_delay,
+        throttled: observed.throttled,
         saturated: saturation::judge(
-            busiest_worker_percent,
+            worst_worker.cpu_percent,
             &total.lag,
-            latency.honest(),
+            latency.honest().observed(),
             is_open,
         ),
     };
     let mut samples = observed.samples;
+    let unseen_children = samples.unseen_children;
     let moments = std::mem::take(&mut samples.moments);
     let server = observed.target.zip(target).map(|((first, last), target)| {
         let mut server = samples.cost(target.name(), &first, &last);
         server.cost.exchanges = exchanges;
         server
     });
+    let mut conditions = conditions;
+    conditions
+        .warnings
+        .extend(hazards::unseen_children(unseen_children, exchanges));
     RunSummary {
         load,
         window,

@@ -10,14 +10,16 @@ pub(crate) mod coalescing;
 
 pub(crate) mod recorder;
 
+pub(crate) mod thread_share;
+
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use plimsoll_client::Connector;
-use plimsoll_model::Clock;
-use plimsoll_wire::{Alarm, SystemClock, cores, cpu_time, timer_slack};
+use plimsoll_model::{Clock, Stalls};
+use plimsoll_wire::{Alarm, SystemClock, cores, timer_slack};
 use tokio::runtime::{Builder, LocalOptions};
 
 use crate::Ramp;
@@ -33,6 +35,7 @@ use crate::source::SharedSource;
 use crate::worker::coalescing::Coalescing;
 use crate::worker::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::worker::recorder::Interval;
+use crate::worker::thread_share::{ThreadMark, ThreadShare};
 use crate::worker::user::Recorder;
 use crate::workload::{EventStreams, GrpcCalls, HttpWorkload, PlainExchange, websocket};
 
@@ -63,8 +66,8 @@ pub(crate) struct Setup {
 pub(crate) struct Report {
     /// When it began nothing more.
     pub(crate) stopped: Instant,
-    /// Share of one core that it used in the measured window, in percent.
-    pub(crate) cpu_percent: f64,
+    /// What became of its thread in the measured window.
+    pub(crate) thread: ThreadShare,
     /// The fewest streams that a server allows at a time, where that is fewer than configured.
     pub(crate) stream_limit: Option<usize>,
     /// Responses behind which more bytes came than they announce.
@@ -105,10 +108,11 @@ struct Worker {
     /// Where wake-ups are coalesced.
     coalescing: Option<Arc<Coalescing>>,
     window_start: Instant,
-    /// Moment and processor time at the start of the measured window.
-    window_mark: Option<(Instant, Duration)>,
-    /// The same when it began nothing more.
-    stop_mark: Option<(Instant, Duration)>,
+    /// At the start of the measured window.
+    window_mark: Option<ThreadMark>,
+    /// When it began nothing more.
+    stop_mark: Option<ThreadMark>,
+    stalls: Stalls,
     published: u32,
     /// Figures handed over so far.
     handed_over: ProgressReport,
@@ -141,6 +145,7 @@ impl Worker {
             spares: setup.spares,
             window_mark: None,
             stop_mark: None,
+            stalls: Stalls::default(),
             published: 0,
             handed_over: ProgressReport::default(),
             is_in_grace: false,
@@ -158,7 +163,9 @@ impl Worker {
         let mut tasks = self.start_users();
         let start = self.gate.run_start();
         let mut beat = start + BEAT;
-        let mut publish_at = start + PUBLISH_EVERY;
+        // A second belongs to the warm-up or to the window, never to both.
+        let offset = first_second(self.plan.warm_up);
+        let mut publish_at = start + offset;
         loop {
             tokio::select! {
                 biased;
@@ -166,6 +173,9 @@ impl Worker {
                     beaten.map_err(RunError::Runtime)?;
                     let now = SystemClock.now();
                     self.recorder.interval().record_lag(now - beat);
+                    if self.stop_mark.is_none() && now >= self.window_start {
+                        self.stalls.record(now - beat);
+                    }
                     self.publish_progress();
                     self.mark(now);
                     let stops_now = self.stop_mark.is_none() && self.must_stop(now);
@@ -191,8 +201,8 @@ impl Worker {
                 },
             }
         }
-        // Users that are still under way are aborted by being dropped.
-        drop(tasks);
+        // Users that are still under way are aborted by being dropped, and count their exchanges then.
+        tasks.shutdown().await;
         if let HttpPlan::Http3(_) = self.plan.workload.http() {
             // QUIC closes connections from tasks of its own.
             tokio::task::yield_now().await;
@@ -277,7 +287,7 @@ impl Worker {
     /// Notes the processor time when the measured window starts.
     fn mark(&mut self, now: Instant) {
         if self.window_mark.is_none() && now >= self.window_start {
-            self.window_mark = Some((now, cpu_time::of_this_thread()));
+            self.window_mark = Some(ThreadMark::read(now));
         }
     }
 
@@ -289,12 +299,12 @@ impl Worker {
         self.interrupt.is_urgent()
             || self
                 .stop_mark
-                .is_some_and(|(stopped, _)| now >= stopped + self.plan.grace)
+                .is_some_and(|stopped| now >= stopped.at + self.plan.grace)
     }
 
     fn stop(&mut self, now: Instant) {
         if self.stop_mark.is_none() {
-            self.stop_mark = Some((now, cpu_time::of_this_thread()));
+            self.stop_mark = Some(ThreadMark::read(now));
             self.recorder.end_window(now);
             match &self.open {
                 Some(open) => open.stop(now),
@@ -304,8 +314,9 @@ impl Worker {
     }
 
     fn count_missed(&self) {
-        if let (Some(open), Some((stopped, _))) = (&self.open, self.stop_mark) {
-            self.recorder.interval().counts.missed += open.count_missed(stopped);
+        if let (Some(open), Some(stopped)) = (&self.open, self.stop_mark) {
+            let mut interval = self.recorder.interval();
+            open.count_missed(stopped.at, |waited| interval.record_missed(waited));
         }
     }
 
@@ -353,17 +364,16 @@ impl Worker {
     }
 
     fn report(&self) -> Report {
-        let (stopped, cpu) = self
+        let stop = self
             .stop_mark
-            .unwrap_or((SystemClock.now(), cpu_time::of_this_thread()));
-        let cpu_percent = self.window_mark.map_or(0.0, |(start, cpu_before)| {
-            let wall = stopped.saturating_duration_since(start).as_secs_f64();
-            let used = cpu.saturating_sub(cpu_before).as_secs_f64();
-            if wall > 0.0 { used / wall * 100.0 } else { 0.0 }
-        });
+            .unwrap_or_else(|| ThreadMark::read(SystemClock.now()));
+        let start = self.window_mark.unwrap_or(stop);
         Report {
-            stopped,
-            cpu_percent,
+            stopped: stop.at,
+            thread: ThreadShare {
+                stalls: self.stalls,
+                ..stop.since(start)
+            },
             stream_limit: self.recorder.stream_limit(),
             surplus: self.recorder.surplus_count(),
         }
@@ -458,7 +468,11 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
         Box::new(BurstArrivals::new(bursts, *burst, share))
     };
     if !jitter.is_zero() {
-        schedule = Box::new(JitteredArrivals::new(schedule, *jitter, share, plan.seed));
+        let window_end = plan.stop.duration.map(|duration| plan.warm_up + duration);
+        let ends = std::iter::once(plan.warm_up).chain(window_end).collect();
+        schedule = Box::new(JitteredArrivals::new(
+            schedule, *jitter, ends, share, plan.seed,
+        ));
     }
     let http = plan.workload.http();
     Some(Rc::new(OpenPacer::new(
@@ -472,6 +486,15 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
         },
         matches!(http, HttpPlan::Http2(_)).then(|| plan.streams()),
     )))
+}
+
+/// Length of the first second of a run: a part of one if the warm-up is no whole number of them, so that one ends
+/// with it.
+pub(crate) fn first_second(warm_up: Duration) -> Duration {
+    match warm_up.subsec_nanos() {
+        0 => PUBLISH_EVERY,
+        part => Duration::from_nanos(part.into()),
+    }
 }
 
 /// The part of `total` that falls to `share`; the parts add up to the total.

@@ -68,6 +68,23 @@ impl Histogram {
         }
     }
 
+    /// The values that are not in `part`, of which each must be in here.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        let mut rest = Self::new();
+        let mut taken = part.buckets().peekable();
+        for bucket in self.buckets() {
+            let same = taken.next_if(|taken| taken.up_to == bucket.up_to);
+            let count = bucket
+                .count
+                .saturating_sub(same.map_or(0, |same| same.count));
+            if count > 0 {
+                rest.record_bucket(Bucket { count, ..bucket });
+            }
+        }
+        rest
+    }
+
     /// Forgets every value and keeps the memory.
     pub fn clear(&mut self) {
         if !self.is_empty() {
@@ -235,6 +252,18 @@ mod tests {
             sum.merge(other);
             assert_eq!(sum, of(&[5, 5]));
         }
+    }
+
+    #[test]
+    fn a_part_can_be_taken_out_again() {
+        let (part, rest) = (
+            of(&[5, 900_000, 900_000]),
+            of(&[5, 7, 900_000, 3_000_000_000]),
+        );
+        let mut whole = part.clone();
+        whole.merge(&rest);
+        assert_eq!(whole.without(&part), rest);
+        assert_eq!(whole.without(&whole), Histogram::new());
     }
 
     #[test]

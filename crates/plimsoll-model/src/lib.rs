@@ -15,6 +15,8 @@ mod exchange;
 
 mod histogram;
 
+mod censored;
+
 mod cost;
 
 mod threshold;
@@ -33,6 +35,7 @@ mod field_class;
 
 mod proxy_field;
 
+pub use crate::censored::{Bounded, Times, TimesView};
 pub use crate::clock::Clock;
 pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
 pub use crate::exchange::failure::{Failure, FailureKind, Retry, Side};
@@ -56,7 +59,8 @@ pub use crate::results::loadtest::{
 pub use crate::results::requests::{RequestFigures, RequestNames};
 pub use crate::results::summary::{
     Counts, DecodedBytes, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel,
-    LoadShape, Messages, Moment, Nothing, RunSummary, Saturation, ServerCost, Tick, WindowBytes,
+    LoadShape, Messages, Moment, Nothing, RunSummary, Saturation, ServerCost, Stalls, Tick,
+    WindowBytes,
 };
 pub use crate::secret::Secret;
 pub use crate::secret::masking::{

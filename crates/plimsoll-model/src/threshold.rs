@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use self::error::ThresholdError;
 pub use self::metric::{Aggregation, Measured, Metric, ServerFigures, Trend, Unit};
-use crate::{parse_byte_size, parse_duration, parse_rate};
+use crate::{Bounded, parse_byte_size, parse_duration, parse_rate};
 
 /// The shortest and the longest stretch that a threshold can be held over.
 const STRETCH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_hours(1));
@@ -108,14 +108,23 @@ impl Threshold {
     }
 
     /// The value in `measured`, in [`Threshold::unit`]; `None` if there is nothing to compute it from.
-    pub fn value(&self, measured: &dyn Measured) -> Option<f64> {
+    pub fn value(&self, measured: &dyn Measured) -> Option<Bounded<f64>> {
         self.metric
             .value(self.aggregation, measured)
-            .filter(|value| value.is_finite())
+            .filter(|value| value.low().is_finite())
     }
 
-    /// Whether `value` is within the limit.
-    pub fn is_met(&self, value: f64) -> bool {
+    /// Whether `value` is within the limit, wherever between its bounds it lies.
+    pub fn is_met(&self, value: Bounded<f64>) -> bool {
+        let high = value.high().unwrap_or(f64::INFINITY);
+        match self.comparison {
+            // Two bounds on one side of the value that is excluded leave it possible in between.
+            Comparison::NotEqual => self.limit < value.low() || self.limit > high,
+            _ => self.holds(value.low()) && self.holds(high),
+        }
+    }
+
+    fn holds(&self, value: f64) -> bool {
         let limit = &self.limit;
         match self.comparison {
             Comparison::Less => value < *limit,
@@ -128,8 +137,12 @@ impl Threshold {
     }
 
     /// Margin of `value` to the limit, in percent of the limit; negative beyond it. `None`
-    /// where that has no meaning.
-    pub fn margin_percent(&self, value: f64) -> Option<f64> {
+    /// where that has no meaning, as for a value that is only known to be above a limit that it has to stay below.
+    pub fn margin_percent(&self, value: Bounded<f64>) -> Option<f64> {
+        let value = match self.comparison {
+            Comparison::Less | Comparison::LessOrEqual => value.high()?,
+            _ => value.low(),
+        };
         let room = match self.comparison {
             Comparison::Less | Comparison::LessOrEqual => self.limit - value,
             Comparison::Greater | Comparison::GreaterOrEqual => value - self.limit,
@@ -139,13 +152,14 @@ impl Threshold {
     }
 
     /// Whether `value` is worse than `other`: breached where the other is not, or nearer to it.
-    pub fn is_worse(&self, value: f64, other: f64) -> bool {
+    pub fn is_worse(&self, value: Bounded<f64>, other: Bounded<f64>) -> bool {
+        let high = |value: Bounded<f64>| value.high().unwrap_or(f64::INFINITY);
         match (self.is_met(value), self.is_met(other)) {
             (false, true) => true,
             (true, false) => false,
             _ => match self.comparison {
-                Comparison::Less | Comparison::LessOrEqual => value > other,
-                Comparison::Greater | Comparison::GreaterOrEqual => value < other,
+                Comparison::Less | Comparison::LessOrEqual => high(value) > high(other),
+                Comparison::Greater | Comparison::GreaterOrEqual => value.low() < other.low(),
                 Comparison::Equal | Comparison::NotEqual => false,
             },
         }
@@ -237,7 +251,7 @@ pub struct JudgedThreshold {
     pub threshold: Threshold,
     /// The value of the run, or of the stretch that was worst; `None` if there was nothing to compute
     /// it from.
-    pub value: Option<f64>,
+    pub value: Option<Bounded<f64>>,
     /// Time since the start of the run at the end of that stretch.
     pub at: Option<Duration>,
     /// Whether its breach ended the run.

@@ -110,6 +110,7 @@ impl SummaryDocument {
 
     /// The document of `run`.
     pub fn of(run: &RunSummary) -> Self {
+        let apart = run.latency.apart();
         Self {
             schema: Self::SCHEMA.to_owned(),
             load: LoadDocument::of(&run.load),
@@ -135,8 +136,14 @@ impl SummaryDocument {
                 EventsDocument::of(events, run.events_per_second().unwrap_or_default())
             }),
             latency: LatencyDocument {
-                from_started: TimesDocument::of(&run.latency.from_started),
-                from_intended: run.latency.from_intended.as_ref().map(TimesDocument::of),
+                from_started: TimesDocument::of(run.latency.from_started.view()),
+                from_intended: run
+                    .latency
+                    .from_intended
+                    .as_ref()
+                    .map(|times| TimesDocument::of(times.view())),
+                of_ok: apart.as_ref().map(|(ok, _)| TimesDocument::of(ok)),
+                of_errors: apart.as_ref().map(|(_, errors)| TimesDocument::of(*errors)),
             },
             phases: Phase::ALL
                 .into_iter()

@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
-    Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure, FailureCount,
+    Bounded, Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure, FailureCount,
     FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold,
     Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment, Phase, Pinning, Protocol,
-    Rate, RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Threshold, Tick,
-    WindowBytes,
+    Rate, RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Stalls, Threshold,
+    Tick, Times, WindowBytes,
 };
 
 /// Each kind of run by name.
@@ -30,7 +30,27 @@ pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
         ("called", called()),
         ("round_trips", round_trips()),
         ("streams", streams()),
+        ("censored", censored()),
     ]
+}
+
+/// An open loop of which exchanges were aborted and arrivals missed.
+pub(crate) fn censored() -> RunSummary {
+    let mut run = open();
+    let from_intended = run.latency.from_intended.get_or_insert_default();
+    let all = from_intended.view().len();
+    for waited in 0..all / 20 {
+        let waited = Duration::from_millis(5_000 + waited % 100);
+        run.latency.from_started.record_at_least(waited);
+        from_intended.record_at_least(waited);
+        run.counts.aborted += 1;
+        run.counts.started += 1;
+    }
+    run.counts.missed += 40;
+    (0..40).for_each(|_| from_intended.record_at_least(Duration::from_millis(300)));
+    run.thresholds = thresholds(&[("latency:p(99)<1h", None, None)]);
+    run.thresholds[0].value = run.thresholds[0].threshold.value(&run);
+    run
 }
 
 /// 64 connections against a spawned server.
@@ -93,8 +113,9 @@ fn make_closed() -> RunSummary {
         decoded: None,
         events: None,
         latency: Latency {
-            from_started: latency,
+            from_started: latency.into(),
             from_intended: None,
+            of_errors: None,
         },
         phases,
         ticks: (1..=3).map(|second| tick(second, second == 1)).collect(),
@@ -133,6 +154,9 @@ fn make_closed() -> RunSummary {
             busiest_worker_percent: 22.0,
             lag_p99: Duration::from_micros(61),
             lag_max: Duration::from_micros(1_204),
+            stalls: Stalls::default(),
+            run_delay: Some(Duration::from_millis(3)),
+            throttled: None,
             saturated: None,
         },
         conditions: Conditions {
@@ -206,8 +230,9 @@ pub(crate) fn open() -> RunSummary {
         received: 49_957 * 2_048,
     };
     run.latency = Latency {
-        from_started: started,
-        from_intended: Some(intended),
+        from_started: started.into(),
+        from_intended: Some(intended.into()),
+        of_errors: None,
     };
     run.phases = Default::default();
     run.phases[Phase::Blocked.index()] = distribution(49_960, 40, 0.9);
@@ -240,7 +265,7 @@ pub(crate) fn failing() -> RunSummary {
     run.load.warm_up = Duration::ZERO;
     run.statuses = BTreeMap::from([(200, 8_201), (404, 83), (503, 320)]);
     run.unmet = BTreeMap::from([("body contains \"ok\"".into(), 17)]);
-    run.latency.from_started = distribution(8_604, 2_100, 0.8);
+    run.latency.from_started = distribution(8_604, 2_100, 0.8).into();
     run.phases[Phase::Send.index()] = distribution(8_796, 6, 0.3);
     run.phases[Phase::Wait.index()] = distribution(8_616, 2_050, 0.8);
     run.phases[Phase::Receive.index()] = distribution(8_604, 2, 0.4);
@@ -376,7 +401,7 @@ pub(crate) fn empty() -> RunSummary {
     run.bytes_received = 0;
     run.bytes_in_window = WindowBytes::default();
     run.connections_opened = 0;
-    run.latency.from_started = Histogram::new();
+    run.latency.from_started = Times::new();
     run.phases = Default::default();
     run.ticks.clear();
     run.moments.clear();
@@ -434,7 +459,7 @@ fn thresholds(judged: &[(&str, Option<f64>, Option<u64>)]) -> Vec<JudgedThreshol
         .iter()
         .map(|&(text, value, at)| JudgedThreshold {
             threshold: Threshold::parse(text).unwrap(),
-            value,
+            value: value.map(Bounded::exact),
             at: at.map(Duration::from_millis),
             ended_run: false,
         })
@@ -525,7 +550,7 @@ pub(crate) fn requests() -> Vec<RequestFigures> {
         name: name.into(),
         ok: count,
         error_statuses,
-        latency: distribution(count, p50, 0.3),
+        latency: distribution(count, p50, 0.3).into(),
         ..RequestFigures::default()
     };
     let mut requests = vec![

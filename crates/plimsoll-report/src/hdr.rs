@@ -7,10 +7,17 @@ use plimsoll_model::{Histogram, Phase, RunSummary};
 /// The tag of the latencies from the actual start, beside those from the intended start.
 pub(crate) const FROM_STARTED: &str = "from-started";
 
+/// The tag of the times for which aborted and missed exchanges were waited for, beside the latencies.
+pub(crate) const CENSORED: &str = "censored";
+
+/// The same beside the latencies from the actual start.
+pub(crate) const CENSORED_FROM_STARTED: &str = "censored-from-started";
+
 /// One interval for the whole window; values are nanoseconds, the maximum column milliseconds.
 ///
 /// The interval without a tag holds the latencies from the intended start, or in a closed loop from
-/// the actual one. In an open loop those from the actual start have the tag `from-started`. The
+/// the actual one. In an open loop those from the actual start have the tag `from-started`. Of exchanges
+/// that were aborted or missed `censored` and `censored-from-started` hold how long each was waited for. The
 /// phases that happened have their names as tags.
 pub fn latency_log(run: &RunSummary) -> Vec<u8> {
     let mut log = Vec::new();
@@ -45,12 +52,19 @@ pub(crate) fn intervals(
     run: &RunSummary,
 ) -> impl Iterator<Item = (Option<&'static str>, &Histogram)> {
     let is_open = run.latency.from_intended.is_some();
-    let started = is_open.then_some((Some(FROM_STARTED), &run.latency.from_started));
+    let started = &run.latency.from_started;
+    let censored = run.latency.honest().censored();
+    let censored = censored.map(|times| (Some(CENSORED), times));
+    let censored_started = started.censored().filter(|_| is_open);
+    let censored_started = censored_started.map(|times| (Some(CENSORED_FROM_STARTED), times));
+    let started = is_open.then_some((Some(FROM_STARTED), started.observed()));
     let phases = Phase::ALL
         .into_iter()
         .map(|phase| (Some(phase.name()), &run.phases[phase.index()]));
-    std::iter::once((None, run.latency.honest()))
+    std::iter::once((None, run.latency.honest().observed()))
         .chain(started)
+        .chain(censored)
+        .chain(censored_started)
         .chain(phases.filter(|(_, histogram)| !histogram.is_empty()))
 }
 
@@ -88,10 +102,10 @@ mod tests {
             let found = read.iter().find(|(found, _)| found.as_deref() == tag);
             &found.unwrap().1
         };
-        assert_eq!(find(None), run.latency.honest().as_hdr());
+        assert_eq!(find(None), run.latency.honest().observed().as_hdr());
         assert_eq!(
             find(Some("from-started")),
-            run.latency.from_started.as_hdr()
+            run.latency.from_started.observed().as_hdr()
         );
         let wait = &run.phases[Phase::Wait.index()];
         assert_eq!(find(Some("wait")), wait.as_hdr());

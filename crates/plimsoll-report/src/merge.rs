@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_model::{Histogram, Phase};
+use plimsoll_model::{Histogram, Phase, Times};
 
 use crate::document::{
     CostDocument, FailureDocument, PhaseDocument, SummaryDocument, TickDocument, TimesDocument,
 };
-use crate::hdr::FROM_STARTED;
+use crate::hdr::{CENSORED, CENSORED_FROM_STARTED, FROM_STARTED};
 use crate::record::RunRecord;
 
 /// Starts further apart than this are reported.
@@ -53,12 +53,16 @@ pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     for (tag, histogram) in runs.iter().flat_map(|run| &run.intervals) {
         intervals.entry(tag.clone()).or_default().merge(histogram);
     }
-    let latency = intervals.get(&None).cloned().unwrap_or_default();
+    let tagged = |tag: Option<&str>| {
+        let found = intervals.get(&tag.map(str::to_owned));
+        found.cloned().unwrap_or_default()
+    };
+    let latency = Times::from_parts(tagged(None), tagged(Some(CENSORED)));
     let mut summary = first.summary.clone();
     for run in rest {
         add(&mut summary, &run.summary);
     }
-    times(&mut summary, &latency, &intervals);
+    times(&mut summary, &latency, &intervals, !rest.is_empty());
     cost(&mut summary.generator.cost);
     let exchanges = summary.generator.cost.exchanges;
     if let Some(target) = &mut summary.target {
@@ -270,13 +274,20 @@ fn ticks(sum: &mut Vec<TickDocument>, run: &[TickDocument]) {
 /// Latencies and phases, from the merged histograms.
 fn times(
     summary: &mut SummaryDocument,
-    latency: &Histogram,
+    latency: &Times,
     intervals: &BTreeMap<Option<String>, Histogram>,
+    is_of_several: bool,
 ) {
     let tagged = |tag: &str| intervals.get(&Some(tag.to_owned()));
-    let honest = TimesDocument::of(latency);
+    // Histograms of one kind of response are not in the log.
+    if is_of_several {
+        (summary.latency.of_ok, summary.latency.of_errors) = (None, None);
+    }
+    let honest = TimesDocument::of(latency.view());
     if let Some(started) = tagged(FROM_STARTED) {
-        summary.latency.from_started = TimesDocument::of(started);
+        let censored = tagged(CENSORED_FROM_STARTED).cloned().unwrap_or_default();
+        let started = Times::from_parts(started.clone(), censored);
+        summary.latency.from_started = TimesDocument::of(started.view());
         summary.latency.from_intended = Some(honest);
     } else {
         summary.latency.from_started = honest;
@@ -332,8 +343,8 @@ mod tests {
     fn two() -> (RunSummary, RunSummary) {
         let one = fixture::open();
         let mut other = one.clone();
-        let mut slower = Histogram::new();
-        for bucket in one.latency.honest().buckets() {
+        let mut slower = Times::new();
+        for bucket in one.latency.honest().observed().buckets() {
             slower.record_bucket(plimsoll_model::Bucket {
                 up_to: bucket.up_to * 2,
                 count: bucket.count,
@@ -351,12 +362,12 @@ mod tests {
 
         let mut whole = one.latency.honest().clone();
         whole.merge(other.latency.honest());
-        assert_eq!(both.latency.len(), whole.len());
+        assert_eq!(both.latency.view().len(), whole.view().len());
         for quantile in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
             assert_eq!(both.latency.quantile(quantile), whole.quantile(quantile));
         }
         let intended = both.summary.latency.from_intended.as_ref().unwrap();
-        assert_eq!(intended, &TimesDocument::of(&whole));
+        assert_eq!(intended, &TimesDocument::of(whole.view()));
         assert_eq!(both.summary.counts.started, one.counts.started * 2);
         assert_eq!(both.summary.counts.ok, one.counts.ok * 2);
         let rate = records[0].summary.requests_per_second * 2.0;

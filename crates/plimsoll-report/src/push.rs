@@ -71,7 +71,7 @@ pub fn of_tick(
             ),
             (
                 "live_errors_per_second",
-                "failures, failed statuses, unmet expectations and drops in the last second",
+                "failures, aborted exchanges, failed statuses, unmet expectations and drops in the last second",
                 tick.failed + tick.other_errors,
             ),
             (

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use plimsoll_model::{Histogram, RunSummary};
+use plimsoll_model::{Histogram, RunSummary, Times};
 use serde_json::Value;
 
 use crate::SummaryDocument;
@@ -18,7 +18,7 @@ pub struct RunRecord {
     /// The summary.
     pub summary: SummaryDocument,
     /// Latency from the intended start where there is one.
-    pub latency: Histogram,
+    pub latency: Times,
     /// Every interval of `latency.hdr` by its tag: the one without is `latency`, others are named after
     /// what they measure.
     pub intervals: Vec<(Option<String>, Histogram)>,
@@ -63,14 +63,19 @@ impl RunRecord {
             return Err(RecordError::Schema(summary.schema));
         }
         let intervals = read_intervals(latency)?;
-        let untagged = intervals.iter().find(|(tag, _)| tag.is_none());
-        let Some((_, latency)) = untagged else {
+        let find = |wanted: Option<&str>| {
+            let mut all = intervals.iter();
+            all.find(|(tag, _)| tag.as_deref() == wanted)
+                .map(|(_, histogram)| histogram.clone())
+        };
+        let Some(latency) = find(None) else {
             return Err(RecordError::Latency("it holds no interval".to_owned()));
         };
+        let censored = find(Some(hdr::CENSORED)).unwrap_or_default();
         Ok(Self {
             name: name.to_owned(),
             summary,
-            latency: latency.clone(),
+            latency: Times::from_parts(latency, censored),
             intervals,
         })
     }
@@ -109,7 +114,8 @@ mod tests {
             let summary = made.summary.to_json();
             let read = RunRecord::read(name, summary.as_bytes(), &latency_log(&run)).unwrap();
             assert_eq!(read.summary, made.summary, "{name}");
-            assert_eq!(read.latency.len(), made.latency.len(), "{name}");
+            let count = |record: &RunRecord| record.latency.view().len();
+            assert_eq!(count(&read), count(&made), "{name}");
             for quantile in [0.5, 0.99, 0.999] {
                 let quantiles = [&read, &made].map(|record| record.latency.quantile(quantile));
                 assert_eq!(quantiles[0], quantiles[1], "{name}");

@@ -61,7 +61,12 @@ pub fn samples_csv(run: &RunSummary, every: Duration) -> String {
         .zip(targets().next_back())
         .map(|(first, last)| last.cpu.since(first.cpu))
         .unwrap_or_default();
-    let latency = run.latency.from_started.mean().unwrap_or_default();
+    let latency = run
+        .latency
+        .from_started
+        .observed()
+        .mean()
+        .unwrap_or_default();
     writeln!(
         csv,
         "# summary duration_s={:.1} target_rps={rate} achieved_rps={:.1} completed={} errors={} \

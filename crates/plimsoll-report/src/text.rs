@@ -24,7 +24,7 @@ mod loadtest;
 
 pub use chaos::chaos;
 pub use check::check;
-pub use live::{Progress, live};
+pub use live::{Progress, SecondsTogether, live};
 pub use loadtest::{loadtest, loadtest_line};
 pub(crate) use numbers::margin_of_limit;
 pub use style::Style;

@@ -1,8 +1,11 @@
 //! From a host to its addresses.
 //!
-//! In this order: overrides given by hand, addresses written as such, `localhost`, the hosts file
-//! and the name servers of the system, whose answers are kept as long as their TTL says. Only the
-//! last step waits, and only it counts as the dns phase.
+//! In this order: overrides given by hand, addresses written as such, `localhost`, the hosts file, the
+//! name servers of the system, whose answers are kept as long as their TTL says. Only the last step waits,
+//! and only it counts as the dns phase. As with getaddrinfo(3), a name that the hosts file lists with an
+//! address of either family is not looked up for the other one.
+
+mod hosts;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -60,6 +63,8 @@ pub struct Resolver {
     name_servers: Vec<SocketAddr>,
     /// In place of the TTL of answers.
     ttl: Option<Duration>,
+    /// The content of the hosts file, read for the first name that needs it.
+    hosts: OnceCell<String>,
     /// Reading the system's configuration is left until the first name that needs it.
     lookups: OnceCell<TokioResolver>,
     /// Connections that are opened at the same time share one lookup of their name.
@@ -87,6 +92,7 @@ impl Resolver {
             overrides,
             name_servers: Vec::new(),
             ttl: None,
+            hosts: OnceCell::new(),
             lookups: OnceCell::new(),
             under_way: RefCell::default(),
         }
@@ -122,8 +128,19 @@ impl Resolver {
                 host,
                 &[Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()],
             ),
-            Host::Domain(name) => self.look_up(name).await,
+            Host::Domain(name) => match self.listed(name) {
+                addresses if addresses.is_empty() => self.look_up(name).await,
+                addresses => self.known(host, &addresses),
+            },
         }
+    }
+
+    /// The addresses of `name` in the hosts file, of the family that is wanted.
+    fn listed(&self, name: &str) -> Vec<IpAddr> {
+        let hosts = self.hosts.get_or_init(hosts::read);
+        let mut addresses = hosts::listed(hosts, name);
+        addresses.retain(|address| self.family.admits(*address));
+        addresses
     }
 
     fn known(&self, host: &Host<&str>, addresses: &[IpAddr]) -> Result<Resolved, Failure> {

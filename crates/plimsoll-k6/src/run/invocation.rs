@@ -8,7 +8,7 @@ use plimsoll_client::forward::Speaks;
 use plimsoll_client::{AddressFilter, ProxyRules};
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::RecordedRun;
-use plimsoll_load::target::Target;
+use plimsoll_observe::Target;
 use serde_json::Value;
 
 use super::control::RunControl;

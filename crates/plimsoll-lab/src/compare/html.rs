@@ -249,7 +249,7 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
         let class = match result.verdict {
             Verdict::Faster => "good",
             Verdict::Slower => "bad",
-            Verdict::NoDifferenceSeen | Verdict::Undecided => "",
+            Verdict::NoDifferenceSeen | Verdict::Undecided | Verdict::NotComparable => "",
         };
         write!(
             page,

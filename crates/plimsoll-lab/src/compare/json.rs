@@ -85,6 +85,7 @@ struct TrialRow {
     source: &'static str,
     ok: u64,
     failed: u64,
+    error_statuses: u64,
     cpu_user_us: u128,
     cpu_system_us: u128,
     #[serde(flatten)]
@@ -99,6 +100,8 @@ struct Pair {
     verdict: &'static str,
     ratio: f64,
     interval: Bounds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_comparable: Option<String>,
     metrics: Vec<Row>,
 }
 
@@ -216,6 +219,7 @@ impl From<&Trial> for TrialRow {
             source: trial.source,
             ok: trial.ok,
             failed: trial.failed,
+            error_statuses: trial.error_statuses,
             cpu_user_us: trial.cpu.user.as_micros(),
             cpu_system_us: trial.cpu.system.as_micros(),
             figures: Figures::new(|metric| trial.value(metric)),
@@ -232,6 +236,7 @@ impl From<&PairResult> for Pair {
             verdict: pair.verdict.verdict.name(),
             ratio: pair.verdict.estimate.ratio,
             interval: pair.verdict.estimate.interval.into(),
+            not_comparable: pair.incomparable.clone(),
             metrics: pair.metrics.iter().map(Row::from).collect(),
         }
     }

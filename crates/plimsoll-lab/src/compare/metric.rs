@@ -112,6 +112,8 @@ pub enum Verdict {
     NoDifferenceSeen,
     /// A single trial says nothing about what varies from one to the next.
     Undecided,
+    /// The sides did not do the same: they failed, or rejected, different shares of their requests.
+    NotComparable,
 }
 
 impl Verdict {
@@ -122,6 +124,7 @@ impl Verdict {
             Self::Slower => "slower",
             Self::NoDifferenceSeen => "no-difference-seen",
             Self::Undecided => "undecided",
+            Self::NotComparable => "not-comparable",
         }
     }
 }
@@ -133,6 +136,7 @@ impl fmt::Display for Verdict {
             Self::Slower => "slower",
             Self::NoDifferenceSeen => "no difference seen",
             Self::Undecided => "undecided",
+            Self::NotComparable => "not comparable",
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use plimsoll_model::{Conditions, masked_arguments};
 
+use super::comparable::incomparable;
 use super::metric::{Metric, Verdict};
 use super::order::Turn;
 use super::plan::ComparePlan;
@@ -74,6 +75,8 @@ pub struct PairResult {
     pub verdict: MetricResult,
     /// Every metric that both sides have, in the order of [`Metric::ALL`].
     pub metrics: Vec<MetricResult>,
+    /// Why the two cannot be compared, if they cannot.
+    pub incomparable: Option<String>,
 }
 
 /// One metric of a pair.
@@ -152,6 +155,9 @@ impl Comparison {
                 coverage_limit(trials) * 100.0
             ));
         }
+        for pair in &self.pairs {
+            warnings.extend(pair.incomparable.clone());
+        }
         for operand in &self.operands {
             let failed: u64 = operand.trials.iter().map(|trial| trial.failed).sum();
             if failed > 0 {
@@ -201,16 +207,26 @@ fn pair(
             });
         }
     }
+    let incomparable = incomparable(ours, theirs, bootstrap.level);
+    let judged = |mut result: MetricResult| {
+        if incomparable.is_some() {
+            result.verdict = Verdict::NotComparable;
+        }
+        result
+    };
     let verdict = metric_result(ours, theirs, metric, bootstrap)
+        .map(judged)
         .map_err(|cause| CompareError::NoRatio { metric, cause })?;
     let metrics = Metric::ALL
         .into_iter()
         .filter_map(|metric| metric_result(ours, theirs, metric, bootstrap).ok())
+        .map(judged)
         .collect();
     Ok(PairResult {
         peer,
         verdict,
         metrics,
+        incomparable,
     })
 }
 

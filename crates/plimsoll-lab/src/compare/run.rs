@@ -291,6 +291,7 @@ impl<'a> Run<'a> {
             source: tally.source,
             ok: tally.ok,
             failed: tally.failed,
+            error_statuses: tally.error_statuses,
             requests_per_second: tally
                 .requests_per_second
                 .unwrap_or_else(|| tally.ok as f64 / observed.length.as_secs_f64()),

@@ -43,6 +43,12 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
             "{ours} / {peer}: ratio of medians [{:.0} % interval]",
             comparison.bootstrap.level * 100.0
         )?;
+        if pair.incomparable.is_some() {
+            writeln!(
+                out,
+                "  NOT COMPARABLE: the sides failed different shares of their requests"
+            )?;
+        }
         for metric in &pair.metrics {
             write_metric(out, metric, comparison.metric)?;
         }

@@ -4,8 +4,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::{Clock, CpuTime, ResourceSample, masked_text};
+use plimsoll_observe::ProcessTree;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Finished, SpawnError};
 use url::Url;
@@ -32,6 +32,8 @@ pub struct Trial {
     pub ok: u64,
     /// Requests without one.
     pub failed: u64,
+    /// Of `ok`: responses with an error status, as far as the tool reports them.
+    pub error_statuses: u64,
     /// Complete responses per second: the tool's figure, else `ok` over `length`.
     pub requests_per_second: f64,
     /// Mean latency in microseconds, if the tool reports it.
@@ -48,10 +50,29 @@ pub struct Trial {
     pub other_end_cpu: Option<CpuTime>,
 }
 
+/// Stands for processor time that the kernel's clock of 10 ms did not see: on average it is half of that.
+const UNSEEN: Duration = Duration::from_millis(5);
+
 impl Trial {
+    /// Requests that were not served: without a complete response, or with an error status.
+    pub fn errors(&self) -> u64 {
+        self.failed + self.error_statuses
+    }
+
+    /// Requests that ended.
+    pub fn ended(&self) -> u64 {
+        self.ok + self.failed
+    }
+
     /// The figure that `metric` names, if this trial has it.
     pub fn value(&self, metric: Metric) -> Option<f64> {
-        let per_request = |cpu: CpuTime| cpu.total().as_secs_f64() * 1e6 / self.ok as f64;
+        let per_request = |cpu: CpuTime| {
+            let spent = match cpu.total() {
+                Duration::ZERO => UNSEEN,
+                spent => spent,
+            };
+            spent.as_secs_f64() * 1e6 / self.ok as f64
+        };
         match metric {
             Metric::CpuUsPerRequest => Some(per_request(self.cpu)),
             Metric::RequestsPerSecond => Some(self.requests_per_second),
@@ -264,6 +285,7 @@ impl Generator<'_> {
             source: "server",
             ok: stub_status::between(before, after),
             failed: reported.as_ref().map_or(0, |tally| tally.failed),
+            error_statuses: reported.as_ref().map_or(0, |tally| tally.error_statuses),
             requests_per_second: None,
             mean_us: reported.as_ref().and_then(|tally| tally.mean_us),
             p50_us: reported.as_ref().and_then(|tally| tally.p50_us),

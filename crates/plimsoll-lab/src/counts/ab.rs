@@ -42,6 +42,9 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         source: FORMAT.name,
         ok: complete.saturating_sub(failed),
         failed,
+        error_statuses: field(output, "Non-2xx responses:")
+            .and_then(leading_number)
+            .unwrap_or(0),
         requests_per_second: field(output, "Requests per second:").and_then(leading_number),
         mean_us: None,
         p50_us: percentile("50%"),

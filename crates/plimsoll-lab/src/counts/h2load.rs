@@ -40,6 +40,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         source: FORMAT.name,
         ok: succeeded.saturating_add(failed.saturating_sub(incomplete)),
         failed: incomplete,
+        error_statuses: failed.saturating_sub(incomplete),
         requests_per_second: rate,
         mean_us: None,
         p50_us: None,

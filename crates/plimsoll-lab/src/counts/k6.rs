@@ -39,6 +39,7 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         source: FORMAT.name,
         ok,
         failed,
+        error_statuses: 0,
         requests_per_second: rate
             .filter(|_| total > 0)
             .map(|rate| rate * (ok as f64 / total as f64)),

@@ -53,6 +53,11 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         source: FORMAT.name,
         ok,
         failed,
+        error_statuses: sum(document
+            .status_code_distribution
+            .iter()
+            .filter(|(status, _)| status.parse().is_ok_and(|status: u16| status >= 400))
+            .map(|(_, count)| count)),
         requests_per_second: document
             .summary
             .total

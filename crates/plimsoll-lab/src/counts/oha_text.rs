@@ -38,6 +38,10 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         source: FORMAT.name,
         ok,
         failed,
+        error_statuses: section(output, "Status code distribution:")
+            .filter(|(status, _)| status.parse().is_ok_and(|status: u16| status >= 400))
+            .filter_map(|(_, line)| leading_number::<u64>(line))
+            .fold(0, u64::saturating_add),
         // Its own "Requests/sec" counts those that the deadline cut off.
         requests_per_second: seconds.map(|seconds| ok as f64 / seconds),
         mean_us: None,

@@ -23,6 +23,7 @@ fn wrk() {
             source: "wrk",
             ok: 173_095,
             failed: 0,
+            error_statuses: 0,
             requests_per_second: Some(157_367.82),
             mean_us: None,
             p50_us: Some(36.0),
@@ -39,6 +40,7 @@ fn wrk() {
     );
     let statuses = tally(captured!("wrk-bad.txt"));
     assert_eq!((statuses.ok, statuses.failed), (73_735, 0));
+    assert!(statuses.error_statuses > 0, "{statuses:?}");
     let timeouts = tally(captured!("wrk-timeout.txt"));
     assert_eq!(timeouts.ok, 0);
 }
@@ -60,6 +62,7 @@ fn h2load() {
     assert_eq!(fine.p50_us, None);
     let statuses = tally(captured!("h2load-bad.txt"));
     assert_eq!((statuses.ok, statuses.failed), (1000, 0));
+    assert_eq!(statuses.error_statuses, 1000);
     let refused = tally(captured!("h2load-refused.txt"));
     assert_eq!((refused.ok, refused.failed), (0, 10));
 }
@@ -87,6 +90,7 @@ fn oha_as_json() {
     assert!((fine.p99_9_us.unwrap() - 1167.932).abs() < 1e-9);
     let statuses = tally(captured!("oha-bad.json"));
     assert_eq!((statuses.ok, statuses.failed), (100, 0));
+    assert_eq!(statuses.error_statuses, 100);
     let refused = tally(captured!("oha-refused.json"));
     assert_eq!((refused.ok, refused.failed, refused.p50_us), (0, 10, None));
 }
@@ -100,6 +104,7 @@ fn k6() {
             source: "k6",
             ok: 17_132,
             failed: 0,
+            error_statuses: 0,
             requests_per_second: Some(17_119.635_72),
             mean_us: Some(438.24),
             p50_us: Some(233.51),
@@ -140,7 +145,7 @@ fn ab() {
 #[test]
 fn our_own_summary_tolerates_absence() {
     let full = r#"{"schema": "plimsoll.load.summary/1",
-        "counts": {"started": 12, "ok": 10, "failed": 2, "aborted": 0},
+        "counts": {"started": 15, "ok": 10, "failed": 2, "aborted": 3, "error_statuses": 4},
         "requests_per_second": 3.5,
         "latency": {"from_started": {"p50_us": 40.0, "p90_us": 70, "p95_us": 80, "p99_us": 90, "p99_9_us": 120.5}}}"#;
     assert_eq!(
@@ -148,7 +153,8 @@ fn our_own_summary_tolerates_absence() {
         Tally {
             source: "plimsoll load --json",
             ok: 10,
-            failed: 2,
+            failed: 5,
+            error_statuses: 4,
             requests_per_second: Some(3.5),
             mean_us: None,
             p50_us: Some(40.0),
@@ -158,6 +164,12 @@ fn our_own_summary_tolerates_absence() {
             p99_9_us: Some(120.5),
         }
     );
+    let bounded = full.replace(
+        r#""p99_9_us": 120.5"#,
+        r#""p99_9_us": 120.5, "censored": ["p99_9_us"]"#,
+    );
+    assert_eq!(tally(&bounded).p99_us, Some(90.0));
+    assert_eq!(tally(&bounded).p99_9_us, None, "a lower bound is no figure");
     let short = tally(r#"{"schema":"plimsoll.load.summary/1","counts":{"ok":7}}"#);
     assert_eq!((short.ok, short.failed, short.p50_us), (7, 0, None));
     let later = read(r#"{"schema":"plimsoll.load.summary/2","counts":{"ok":7}}"#).unwrap_err();

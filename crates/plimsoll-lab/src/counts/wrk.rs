@@ -26,6 +26,9 @@ fn parse(output: &str) -> Result<Tally, CountError> {
         source: FORMAT.name,
         ok,
         failed: failed.ok_or_else(|| malformed("the number of socket errors"))?,
+        error_statuses: field(output, "Non-2xx or 3xx responses:")
+            .and_then(leading_number)
+            .unwrap_or(0),
         requests_per_second: field(output, "Requests/sec:").and_then(leading_number),
         mean_us: None,
         p50_us: field(output, "50%").and_then(microseconds),

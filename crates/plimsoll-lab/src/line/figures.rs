@@ -1,6 +1,6 @@
 //! Figures with no more digits than their interval supports, and the sentence that sums a line up.
 
-use plimsoll_model::{ByteSize, grouped, three_figures};
+use plimsoll_model::{Bounded, ByteSize, grouped, three_figures};
 
 use super::outcome::{Line, Window};
 use super::search::SearchEnd;
@@ -105,8 +105,8 @@ pub(super) struct Row {
     pub(super) held: usize,
     pub(super) windows: usize,
     pub(super) throughput: Option<f64>,
-    pub(super) p50_us: Option<f64>,
-    pub(super) p99_us: Option<f64>,
+    pub(super) p50_us: Option<Bounded<f64>>,
+    pub(super) p99_us: Option<Bounded<f64>>,
     pub(super) error_share: Option<f64>,
     pub(super) in_flight: Option<f64>,
     pub(super) cpu_us: Option<f64>,
@@ -129,8 +129,8 @@ pub(super) fn rows(line: &Line) -> Vec<Row> {
                 held: windows.iter().filter(|window| window.seen.held).count(),
                 windows: windows.len(),
                 throughput: middle(|window| Some(window.throughput)),
-                p50_us: middle(|window| window.p50_us),
-                p99_us: middle(|window| window.p99_us),
+                p50_us: middle_time(windows, |window| window.p50_us),
+                p99_us: middle_time(windows, |window| window.p99_us),
                 error_share: middle(|window| Some(window.error_share)),
                 in_flight: middle(|window| window.in_flight),
                 cpu_us: middle(|window| window.cpu_us_per_request),
@@ -147,19 +147,35 @@ pub(super) fn rows(line: &Line) -> Vec<Row> {
         .collect()
 }
 
+/// The median of a time of which some windows know only a lower bound.
+fn middle_time(
+    windows: &[&Window],
+    value: fn(&Window) -> Option<Bounded<f64>>,
+) -> Option<Bounded<f64>> {
+    let values: Vec<_> = windows.iter().filter_map(|window| value(window)).collect();
+    let lows: Vec<f64> = values.iter().map(|value| value.low()).collect();
+    let highs = values.iter().map(|value| value.high());
+    let highs: Vec<f64> = highs.map(|high| high.unwrap_or(f64::INFINITY)).collect();
+    let high = median(&highs).filter(|high| high.is_finite());
+    Some(Bounded::between(median(&lows)?, high))
+}
+
 impl Row {
     /// The cells below [`HEADINGS`].
     pub(super) fn cells(&self) -> Vec<String> {
         let or = |value: Option<f64>, show: fn(f64) -> String| {
             value.map_or_else(|| NOTHING.to_owned(), show)
         };
+        let time_or = |value: Option<Bounded<f64>>| {
+            value.map_or_else(|| NOTHING.to_owned(), |value| value.text(time))
+        };
         let limited = if self.generator_limited > 0 { " *" } else { "" };
         vec![
             rate(self.rate),
             format!("{}/{}{limited}", self.held, self.windows),
             or(self.throughput, rate),
-            or(self.p50_us, time),
-            or(self.p99_us, time),
+            time_or(self.p50_us),
+            time_or(self.p99_us),
             or(self.error_share, percent),
             or(self.in_flight, three_figures),
             or(self.cpu_us, three_figures),

@@ -1,5 +1,6 @@
 //! A load line as a page: the line, the plots, the windows, the conditions.
 
+use plimsoll_model::Bounded;
 use std::fmt::Write as _;
 
 use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
@@ -144,7 +145,11 @@ fn latency(line: &Line) -> Option<Plot> {
         line,
         "Latency by rate",
         short_time,
-        &[("p50", |row| row.p50_us), ("p99", |row| row.p99_us)],
+        &[
+            // A lower bound is no point of a curve.
+            ("p50", |row| row.p50_us.and_then(Bounded::known)),
+            ("p99", |row| row.p99_us.and_then(Bounded::known)),
+        ],
     )?;
     plot.y = Axis::Logarithmic(short_time);
     Some(plot)

@@ -1,6 +1,6 @@
 //! A load line as JSON: `schemas/line.v1.json` describes it.
 
-use plimsoll_model::Threshold;
+use plimsoll_model::{Bounded, Threshold};
 use plimsoll_report::ConditionsDocument;
 use serde::Serialize;
 
@@ -84,6 +84,9 @@ struct Row<'a> {
     mean_us: Option<f64>,
     p50_us: Option<f64>,
     p99_us: Option<f64>,
+    /// The names of those times that are only lower bounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    censored: Vec<&'static str>,
     in_flight: Option<f64>,
     cpu_us_per_request: Option<f64>,
     cpu_percent: Option<f64>,
@@ -96,6 +99,9 @@ struct Objective<'a> {
     threshold: &'a str,
     unit: &'static str,
     value: Option<f64>,
+    /// Whether the value is only a lower bound.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    censored: bool,
     met: bool,
 }
 
@@ -178,7 +184,8 @@ impl<'a> Row<'a> {
                 .map(|(objective, value)| Objective {
                     threshold: objective.text(),
                     unit: objective.unit().name(),
-                    value: *value,
+                    value: value.map(Bounded::low),
+                    censored: value.is_some_and(Bounded::is_censored),
                     met: value.is_some_and(|value| objective.is_met(value)),
                 })
                 .collect(),
@@ -186,9 +193,18 @@ impl<'a> Row<'a> {
             started: window.started,
             missed: window.missed,
             error_share: window.error_share,
-            mean_us: window.mean_us,
-            p50_us: window.p50_us,
-            p99_us: window.p99_us,
+            mean_us: window.mean_us.map(Bounded::low),
+            p50_us: window.p50_us.map(Bounded::low),
+            p99_us: window.p99_us.map(Bounded::low),
+            censored: [
+                ("mean_us", window.mean_us),
+                ("p50_us", window.p50_us),
+                ("p99_us", window.p99_us),
+            ]
+            .into_iter()
+            .filter(|(_, time)| time.is_some_and(Bounded::is_censored))
+            .map(|(name, _)| name)
+            .collect(),
             in_flight: window.in_flight,
             cpu_us_per_request: window.cpu_us_per_request,
             cpu_percent: window.cpu_percent,

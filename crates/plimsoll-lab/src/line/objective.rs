@@ -45,6 +45,7 @@ pub fn parse_objective(text: &str) -> Result<Threshold, ObjectiveError> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::Bounded;
     use proptest::prelude::*;
 
     use super::*;
@@ -59,8 +60,8 @@ mod tests {
         fn an_objective_is_its_threshold(quantile in 0_u8..=100, millis in 1_u32..100_000) {
             let objective = parse_objective(&format!("p{quantile}<{millis}ms")).unwrap();
             prop_assert!((objective.limit() - f64::from(millis) * 1e3).abs() < 1e-6);
-            prop_assert!(objective.is_met(f64::from(millis) * 1e3 - 1.0));
-            prop_assert!(!objective.is_met(f64::from(millis) * 1e3 + 1.0));
+            prop_assert!(objective.is_met(Bounded::exact(f64::from(millis) * 1e3 - 1.0)));
+            prop_assert!(!objective.is_met(Bounded::exact(f64::from(millis) * 1e3 + 1.0)));
         }
     }
 

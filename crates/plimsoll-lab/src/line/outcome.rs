@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Conditions, RunSummary, Saturation, Threshold, Unit, counted};
+use plimsoll_model::{Bounded, Conditions, RunSummary, Saturation, Threshold, Unit, counted};
 
 use super::growth::grows;
 use super::knee::{Operating, knee};
@@ -73,7 +73,7 @@ pub struct Window {
     /// Whether the requests under way grew through the window: the target takes less than it is offered.
     pub queue_grew: bool,
     /// The value of each objective's figure, in its unit.
-    pub values: Vec<Option<f64>>,
+    pub values: Vec<Option<Bounded<f64>>>,
     /// Complete responses per second.
     pub throughput: f64,
     /// Failures, failed statuses, unmet expectations and drops, of all that was started.
@@ -83,11 +83,11 @@ pub struct Window {
     /// Arrivals that were due but not begun when the window ended.
     pub missed: u64,
     /// Mean latency from the intended start, in microseconds.
-    pub mean_us: Option<f64>,
+    pub mean_us: Option<Bounded<f64>>,
     /// Median of the same.
-    pub p50_us: Option<f64>,
+    pub p50_us: Option<Bounded<f64>>,
     /// 99th percentile of the same.
-    pub p99_us: Option<f64>,
+    pub p99_us: Option<Bounded<f64>>,
     /// Exchanges under way on average: throughput times mean latency from the actual start (Little
     /// 1961).
     pub in_flight: Option<f64>,
@@ -113,7 +113,9 @@ impl Window {
         run: &RunSummary,
         objectives: &[Threshold],
     ) -> Self {
-        let micros = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e6);
+        let micros = |time: Option<Bounded<Duration>>| {
+            time.map(|time| time.map(|time| time.as_secs_f64() * 1e6))
+        };
         let latency = run.latency.honest();
         let counts = &run.counts;
         let due = counts.started + counts.dropped + counts.missed;
@@ -123,7 +125,7 @@ impl Window {
             .iter()
             .map(|objective| objective.value(run))
             .collect();
-        let is_met = |(objective, value): (&Threshold, &Option<f64>)| {
+        let is_met = |(objective, value): (&Threshold, &Option<Bounded<f64>>)| {
             value.is_some_and(|value| objective.is_met(value))
         };
         let queue_grew = grows(&in_flight_of(run), counts.started);
@@ -134,7 +136,7 @@ impl Window {
             .zip(&values)
             .any(|pair| !is_met(pair) && pair.0.unit() == Unit::Microseconds);
         let throughput = run.requests_per_second();
-        let busy = run.latency.from_started.mean();
+        let busy = run.latency.from_started.observed().mean();
         // Answers of the grace period count in the mean, but there are never more than places.
         let places = (planned.connections * run.load.streams) as f64;
         let in_flight = busy.map(|mean| (throughput * mean.as_secs_f64()).min(places));
@@ -206,7 +208,7 @@ impl Line {
                 Some(Operating {
                     rate: window.planned.rate,
                     throughput: window.throughput,
-                    mean_us: window.mean_us?,
+                    mean_us: window.mean_us?.known()?,
                 })
             })
             .collect();

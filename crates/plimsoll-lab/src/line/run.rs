@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plimsoll_load::conditions::Before;
-use plimsoll_load::target::Target;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, run};
 use plimsoll_model::Clock;
+use plimsoll_observe::Target;
 use plimsoll_wire::SystemClock;
 
 use super::outcome::{Line, Window};

@@ -161,6 +161,9 @@ const EXTENSIONS: i32 = 3;
 /// more changes faster than it can be measured.
 const RESTARTS: usize = 4;
 
+/// Long windows at a rate, of which one has to hold.
+const WINDOWS_TO_CONFIRM: usize = 2;
+
 /// Rates that are tried to confirm the line, each lower than the one before.
 const CONFIRMATIONS: usize = 8;
 
@@ -443,7 +446,8 @@ impl<E> Searcher<'_, E> {
 
     /// Makes a long window at the highest rate that held, and lowers the line until one holds.
     ///
-    /// A rate is given up for two long windows that break. Returns the highest rate that still holds
+    /// Only a window that held confirms. A rate is given up for two long windows that break; if one of them broke
+    /// because the generator was at its limit, the line is left as it is and not confirmed. Returns the highest rate that still holds
     /// as far as is known, and the one that was confirmed.
     fn confirm(
         &mut self,
@@ -452,11 +456,17 @@ impl<E> Searcher<'_, E> {
     ) -> Result<(Option<f64>, Option<f64>), E> {
         let mut rate = held;
         for _ in 0..CONFIRMATIONS {
-            let broke = |seen: WindowOutcome| !seen.held && !seen.generator_limited;
-            if !broke(self.window(rate, Purpose::Confirm)?)
-                || !broke(self.window(rate, Purpose::Confirm)?)
-            {
-                return Ok((Some(rate), Some(rate)));
+            let mut is_limited = false;
+            for _ in 0..WINDOWS_TO_CONFIRM {
+                let seen = self.window(rate, Purpose::Confirm)?;
+                if seen.held {
+                    return Ok((Some(rate), Some(rate)));
+                }
+                is_limited |= seen.generator_limited;
+            }
+            if is_limited {
+                // The generator's limit is no breach, and no window that held either.
+                return Ok((Some(rate), None));
             }
             // A rate that does not hold for long is above the line.
             boundary.rate = boundary.rate.min(rate);

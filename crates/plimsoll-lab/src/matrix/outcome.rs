@@ -10,6 +10,7 @@ use super::order::{Cell, cells};
 use super::plan::{LoadPlan, MatrixPlan, SizePlan};
 use super::trial::{Figures, Outcome, Trial};
 use super::usage::Usage;
+use crate::error_share::ErrorShare;
 use crate::statistics::{
     Bootstrap, Interval, Pairing, coverage_limit, median, range, ratio_of_medians,
 };
@@ -204,6 +205,14 @@ impl CellResult {
         (mean > 0.0).then(|| (squares / (count - 1.0)).sqrt() / mean)
     }
 
+    fn error_share(&self) -> ErrorShare {
+        let trials = self.trials.iter().filter_map(|trial| match &trial.outcome {
+            Outcome::Measured(figures) => Some((figures.errors, figures.ok + figures.failed)),
+            Outcome::Killed { .. } | Outcome::Failed { .. } => None,
+        });
+        ErrorShare::from_trials(trials)
+    }
+
     /// Requests without an answer, and whatever else is an error, over all trials.
     pub fn errors(&self) -> u64 {
         self.measured().map(|figures| figures.errors).sum()
@@ -371,9 +380,20 @@ impl Matrix {
                  with the connections"
             ));
         }
-        let errors: u64 = self.cells.iter().map(CellResult::errors).sum();
-        if errors > 0 {
-            warnings.push(format!("{errors} requests were errors"));
+        for (index, (target, _)) in self.targets.iter().enumerate() {
+            let cells = || self.cells.iter().filter(|cell| cell.cell.target == index);
+            let errors: u64 = cells().map(CellResult::errors).sum();
+            if errors > 0 {
+                let left_out = cells().filter(|cell| !self.is_comparable(cell)).count();
+                let left_out = match left_out {
+                    0 => String::new(),
+                    cells => format!(
+                        "; in {cells} cells it served a smaller share than others, and is not compared \
+                         with them"
+                    ),
+                };
+                warnings.push(format!("{target}: {errors} requests were errors{left_out}"));
+            }
         }
         if self.kept > 0 {
             warnings.push(format!(
@@ -382,6 +402,16 @@ impl Matrix {
             ));
         }
         self.conditions.warnings.extend(warnings);
+    }
+
+    /// Whether a cell served as large a share of its requests as the best one of its row.
+    fn is_comparable(&self, cell: &CellResult) -> bool {
+        let share = cell.error_share();
+        let row = self.row(cell.cell.size, cell.cell.load);
+        let best = row.filter(|other| other.measured().count() > 0);
+        let best = best.map(CellResult::error_share);
+        let best = best.min_by(|one, other| one.value.total_cmp(&other.value));
+        best.is_none_or(|best| !share.differs_from(best, Bootstrap::default().level))
     }
 
     fn count(&self, which: impl Fn(&CellResult) -> bool) -> usize {
@@ -398,7 +428,8 @@ impl Matrix {
     /// The target that is ahead in a row by `figure`; `None` unless two targets have it, and of the rate of an open
     /// loop.
     ///
-    /// Cells whose figures are not the target's take part in the cost per request and in memory only.
+    /// Cells whose figures are not the target's take part in the cost per request and in memory only; those of
+    /// targets that failed or rejected what another one served, in nothing.
     pub fn winner(&self, size: usize, load: usize, figure: Figure) -> Option<Winner> {
         // An open loop has the target rate.
         if figure == Figure::RequestsPerSecond && self.loads[load].rate.is_some() {
@@ -408,6 +439,7 @@ impl Matrix {
         let mut row: Vec<(&CellResult, f64)> = self
             .row(size, load)
             .filter(|cell| is_cost || !cell.harness_bound)
+            .filter(|cell| self.is_comparable(cell))
             .filter_map(|cell| Some((cell, cell.median(figure)?)))
             .collect();
         row.sort_by(|one, other| {

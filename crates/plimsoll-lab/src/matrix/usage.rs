@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::{Clock, CpuTime, ResourceSample};
+use plimsoll_observe::ProcessTree;
 use plimsoll_wire::SystemClock;
 use serde::{Deserialize, Serialize};
 

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::Clock as _;
 use plimsoll_model::document::with_causes;
+use plimsoll_observe::ProcessTree;
 use plimsoll_wire::SystemClock;
 use url::Url;
 

@@ -71,8 +71,9 @@ impl Figure {
         match self {
             Self::CpuUsPerRequest => target?.cost.cpu_us_per_request,
             Self::RequestsPerSecond => Some(summary.requests_per_second),
-            Self::P50Us => honest.p50_us,
-            Self::P99Us => honest.p99_us,
+            // A lower bound is no value to compare others with.
+            Self::P50Us => honest.p50_us?.known(),
+            Self::P99Us => honest.p99_us?.known(),
             Self::PeakMemoryBytes => Some(target?.peak_memory_bytes as f64),
             Self::ErrorShare => {
                 let counts = &summary.counts;

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_model::Limits;
 
@@ -50,6 +51,47 @@ pub(super) fn limits(root: &Path) -> Limits {
         }
     }
     limits
+}
+
+/// Time for which a limit on processor time has stopped this process or others of its group; `None` where
+/// it is not counted. Of the groups on the way to the root, the one that was stopped longest counts.
+///
+/// - `root`: as for [`limits`].
+pub(super) fn throttled(root: &Path) -> Option<Duration> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let mount = root.join("sys/fs/cgroup");
+    let mut longest = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let names = match controllers {
+            "" => vec![mount.clone()],
+            _ if controllers.split(',').any(|name| name == "cpu") => {
+                vec![mount.join("cpu"), mount.join(controllers)]
+            }
+            _ => continue,
+        };
+        for group in names.iter().flat_map(|mount| upwards(mount, path)) {
+            longest = longest.max(throttled_of(&group));
+        }
+    }
+    longest
+}
+
+/// `throttled_usec` of version 2 or, in nanoseconds, `throttled_time` of version 1.
+fn throttled_of(group: &Path) -> Option<Duration> {
+    let text = fs::read_to_string(group.join("cpu.stat")).ok()?;
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        let value = value.trim().parse().ok()?;
+        match name {
+            "throttled_usec" => Some(Duration::from_micros(value)),
+            "throttled_time" => Some(Duration::from_nanos(value)),
+            _ => None,
+        }
+    })
 }
 
 /// The group at `path` and those above it, up to `mount`.
@@ -181,5 +223,31 @@ mod tests {
     fn this_machine_is_read_without_harm() {
         let limits = limits(Path::new("/"));
         assert!(limits.cpus.is_none_or(|cpus| cpus > 0.0));
+    }
+
+    #[test]
+    fn the_longest_stop_on_the_way_to_the_root_counts() {
+        let root = tree(&[
+            ("proc/self/cgroup", "0::/a/b\n"),
+            (
+                "sys/fs/cgroup/a/cpu.stat",
+                "usage_usec 7\nthrottled_usec 900\n",
+            ),
+            (
+                "sys/fs/cgroup/a/b/cpu.stat",
+                "nr_throttled 1\nthrottled_usec 40\n",
+            ),
+        ]);
+        assert_eq!(throttled(root.path()), Some(Duration::from_micros(900)));
+        let first = tree(&[
+            ("proc/self/cgroup", "2:cpu,cpuacct:/a\n"),
+            (
+                "sys/fs/cgroup/cpu/a/cpu.stat",
+                "nr_periods 3\nthrottled_time 5000\n",
+            ),
+        ]);
+        assert_eq!(throttled(first.path()), Some(Duration::from_micros(5)));
+        let without = tree(&[("proc/self/cgroup", "0::/\n")]);
+        assert_eq!(throttled(without.path()), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use plimsoll_model::{Limits, LoadAverage};
 use procfs::{CpuInfo, Current, CurrentSI, KernelStats, Meminfo};
@@ -10,6 +11,11 @@ use procfs::{CpuInfo, Current, CurrentSI, KernelStats, Meminfo};
 mod cgroup;
 
 use super::MachineTime;
+
+/// See [`cgroup::throttled`].
+pub(super) fn throttled() -> Option<Duration> {
+    cgroup::throttled(Path::new("/"))
+}
 
 pub(super) fn load_average() -> Option<LoadAverage> {
     let load = procfs::LoadAverage::current().ok()?;

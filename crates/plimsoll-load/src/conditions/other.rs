@@ -4,6 +4,10 @@ use plimsoll_model::{Limits, LoadAverage};
 
 use super::MachineTime;
 
+pub(super) fn throttled() -> Option<std::time::Duration> {
+    None
+}
+
 pub(super) fn load_average() -> Option<LoadAverage> {
     None
 }

@@ -13,7 +13,7 @@ use super::{Driver, Tasks, WorkerState, begin};
 use crate::worker::Seat;
 use crate::worker::back_off::BackOff;
 use crate::worker::pace::{Finished, Start};
-use crate::worker::user::{Recorder, VirtualUser, live};
+use crate::worker::user::{Recorder, UnderWay, VirtualUser, live};
 use crate::workload::{HttpWorkload, Response, ResponseReader};
 
 /// Carries exchanges over HTTP/1.
@@ -65,12 +65,14 @@ impl<W: HttpWorkload> VirtualUser for Http1User<W> {
     async fn exchange(&mut self, mut start: Start, recorder: &Recorder) -> Finished {
         let mut exchange = begin(&start, Protocol::Http1);
         let mut endpoint = self.workload.take_up(&mut start);
+        let under_way = UnderWay::new(recorder, start);
         let deadline = start.started + self.shared.plan.timeout;
         let mut was_sent_again = false;
         loop {
             let connecting = self.connect(endpoint, &start, recorder, &mut exchange);
             if connecting.await.is_err() {
                 recorder.finish(&start, &exchange);
+                under_way.finished();
                 return Finished {
                     done: exchange.done,
                     back_off: self.back_off.remaining(exchange.done),
@@ -134,6 +136,7 @@ impl<W: HttpWorkload> VirtualUser for Http1User<W> {
                 endpoint = next;
                 continue;
             }
+            under_way.finished();
             return Finished {
                 done: exchange.done,
                 back_off: concluded.pause.max(self.back_off.remaining(exchange.done)),

@@ -95,6 +95,17 @@ struct StreamsUser<W> {
     turn: u64,
 }
 
+/// Exchanges that are under way when the run is over are aborted; a stream that is open was counted.
+impl<W> Drop for StreamsUser<W> {
+    fn drop(&mut self) {
+        for place in &self.places {
+            if place.is_under_way {
+                self.shared.recorder.abort(&place.start);
+            }
+        }
+    }
+}
+
 impl<W: HttpWorkload> StreamsUser<W> {
     /// Makes exchanges until the pacer has no more starts.
     async fn live(mut self) {
@@ -370,9 +381,11 @@ impl<W: HttpWorkload> StreamsUser<W> {
         let is_any = !answered.is_empty() || !failed.is_empty() || !again.is_empty();
         self.under_way -= answered.len() + failed.len();
         for (place, finished) in answered.drain(..) {
+            self.places[place as usize].is_under_way = false;
             self.pacer.free(place, finished);
         }
         for (place, mut finished) in failed.drain(..) {
+            self.places[place as usize].is_under_way = false;
             let rest = self.links[endpoint].back_off.remaining(finished.done);
             finished.back_off = finished.back_off.max(rest);
             self.pacer.free(place, finished);

@@ -15,7 +15,7 @@ use crate::plan::Http3Plan;
 use crate::worker::Seat;
 use crate::worker::back_off::BackOff;
 use crate::worker::pace::{Finished, Start};
-use crate::worker::user::{Recorder, VirtualUser, live};
+use crate::worker::user::{Recorder, UnderWay, VirtualUser, live};
 use crate::workload::{HttpWorkload, Response, ResponseReader};
 
 /// Carries exchanges over HTTP/3.
@@ -314,6 +314,7 @@ impl<W: HttpWorkload> VirtualUser for QuicUser<W> {
     async fn exchange(&mut self, mut start: Start, recorder: &Recorder) -> Finished {
         let mut exchange = begin(&start, Protocol::Http3);
         let mut endpoint = self.workload.take_up(&mut start);
+        let under_way = UnderWay::new(recorder, start);
         let deadline = start.started + self.shared.plan.timeout;
         let mut attempts = 0;
         loop {
@@ -326,6 +327,7 @@ impl<W: HttpWorkload> VirtualUser for QuicUser<W> {
                     exchange.outcome = Err(failure);
                     recorder.finish(&start, &exchange);
                     let back_off = link.back_off.borrow().remaining(exchange.done);
+                    under_way.finished();
                     return Finished {
                         done: exchange.done,
                         back_off,
@@ -375,6 +377,7 @@ impl<W: HttpWorkload> VirtualUser for QuicUser<W> {
                 continue;
             }
             let rest = link.back_off.borrow().remaining(exchange.done);
+            under_way.finished();
             return Finished {
                 done: exchange.done,
                 back_off: concluded.pause.max(rest),

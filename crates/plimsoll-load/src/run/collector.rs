@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::{Phase, Tick, Trend};
+use plimsoll_model::{Counts, Phase, Tick, Trend};
 
+use crate::worker::first_second;
 use crate::worker::recorder::Interval;
 
 /// Counts of a worker since it last handed over.
@@ -38,6 +39,8 @@ pub(crate) struct Collector {
     reached: Vec<u64>,
     warm_up: Duration,
     last_tick: Duration,
+    /// Counts of the window that were handed over with the warm-up.
+    early: Counts,
     /// Merged seconds, to be filled again.
     spare: Vec<Interval>,
 }
@@ -60,6 +63,7 @@ impl Collector {
             reached: vec![0; workers],
             warm_up,
             last_tick: Duration::ZERO,
+            early: Counts::default(),
         }
     }
 
@@ -72,7 +76,9 @@ impl Collector {
             grace,
             mut interval,
         } = published;
-        let mut second = at.as_secs().max(1);
+        // Workers hand over a moment after a second is full.
+        let offset = first_second(self.warm_up);
+        let mut second = at.saturating_sub(offset).as_secs() + 1;
         if is_last {
             // Counts after the last full second are a line of their own, one for all workers.
             second = second.max(self.reached[worker as usize] + 1);
@@ -127,7 +133,7 @@ impl Collector {
             && *entry.key() <= reached
         {
             let pending = entry.remove();
-            let tick = tick(&pending, self.last_tick, self.warm_up);
+            let tick = self.tick(&pending);
             self.last_tick = self.last_tick.max(pending.at);
             seconds.push(Second {
                 tick,
@@ -136,24 +142,43 @@ impl Collector {
         }
         seconds
     }
+
+    /// The row of a second. Workers hand over a moment after it is full, so that the last row of the warm-up
+    /// would have the first counts of the window: these go into the next row.
+    fn tick(&mut self, pending: &Pending) -> Tick {
+        let last = self.last_tick;
+        let length = pending.at.saturating_sub(last);
+        let is_warm_up = last + length / 2 < self.warm_up;
+        let mut counts = pending.interval.counts;
+        counts.merge(&std::mem::take(&mut self.early));
+        if is_warm_up {
+            self.early = Counts {
+                warm_up: 0,
+                ..counts
+            };
+            counts = Counts {
+                ok: counts.warm_up,
+                ..Counts::default()
+            };
+        }
+        tick(pending, &counts, length, is_warm_up)
+    }
 }
 
-fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
+fn tick(pending: &Pending, counts: &Counts, length: Duration, is_warm_up: bool) -> Tick {
     let Pending {
         at,
         grace,
         interval,
     } = pending;
-    let counts = &interval.counts;
-    let latency = interval.honest_latency();
-    let length = at.saturating_sub(last);
+    // What was given up at the end is a matter of the run, not of its last second.
+    let latency = interval.honest_latency().observed();
     Tick {
         at: *at,
         length,
-        // Workers hand over a moment after a second is full, so its end decides nothing.
-        warm_up: last + length / 2 < warm_up,
+        warm_up: is_warm_up,
         grace: *grace,
-        ok: counts.ok + counts.warm_up,
+        ok: counts.ok,
         failed: counts.failed,
         other_errors: counts.errors() - counts.failed,
         events: interval.events.as_ref().map_or(0, |events| events.received),
@@ -168,6 +193,7 @@ fn tick(pending: &Pending, last: Duration, warm_up: Duration) -> Tick {
         phases: Phase::ALL.map(|phase| {
             let times = interval.times(Trend::Phase(phase));
             let sum = times.map_or(0.0, |times| {
+                let times = times.observed();
                 times.mean().unwrap_or_default().as_secs_f64() * times.len() as f64
             });
             Duration::try_from_secs_f64(sum / counts.ok as f64).unwrap_or_default()
@@ -235,5 +261,29 @@ mod tests {
             .map(|second| second.tick.warm_up)
             .collect();
         assert_eq!(marks, [true, false, false]);
+    }
+
+    #[test]
+    fn a_second_ends_with_the_warm_up_and_rows_of_the_window_hold_what_it_counts() {
+        let mut collector = Collector::new(Interval::new(0, false), 1, Duration::from_millis(500));
+        let mut ticks = Vec::new();
+        for (millis, warm_up, ok) in [
+            (501, 50, 2),
+            (1_502, 1, 97),
+            (2_501, 0, 100),
+            (3_500, 0, 101),
+        ] {
+            let mut published = published(0, millis, ok, millis == 3_500);
+            published.interval.counts.warm_up = warm_up;
+            ticks.extend(
+                collector
+                    .take(published)
+                    .1
+                    .into_iter()
+                    .map(|second| second.tick),
+            );
+        }
+        let rows: Vec<_> = ticks.iter().map(|tick| (tick.warm_up, tick.ok)).collect();
+        assert_eq!(rows, [(true, 50), (false, 99), (false, 100), (false, 101)]);
     }
 }

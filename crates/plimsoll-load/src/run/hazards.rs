@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Conditions, Histogram, Phase, RunSummary};
+use plimsoll_model::{Conditions, DurationText, Histogram, Phase, RunSummary, three_figures};
 
 /// Of the local ports, connections closed within the last minute hold theirs (RFC 9293, TIME-WAIT).
 const TIME_WAIT: Duration = Duration::from_mins(1);
@@ -54,17 +54,70 @@ pub(crate) fn warnings(
             run.conditions.cores,
         ),
         delayed_acknowledgements(
-            &run.latency.from_started,
+            run.latency.from_started.observed(),
             &run.phases[Phase::Receive.index()],
         ),
         streams(run.load.streams, stream_limit),
         longer_than_announced(surplus),
         paced(&run.conditions, run.bytes_received, run.counts.ok),
         limits(&run.conditions),
+        reconnects(run.dropped_by_server(), run.counts.started),
+        mixed(run.latency.apart()),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Processes made for so many of the requests before one speaks of those that were not seen.
+const FORKS_SHARE: f64 = 0.05;
+
+/// Children of the target whose processor time is not in its cost.
+///
+/// - `made`: processes that the machine made meanwhile, if children of the target vanish.
+/// - `exchanges`: responses completed within the window.
+pub(crate) fn unseen_children(made: Option<u64>, exchanges: u64) -> Option<String> {
+    let made = made.filter(|made| *made as f64 > FORKS_SHARE * exchanges as f64)?;
+    Some(format!(
+        "the target ignores SIGCHLD, so its children vanish as they end, and their processor time with \
+         them ({made} processes were made on this machine meanwhile): the cost per request is that of the \
+         target without them. Run it in a control group of its own, such as `systemd-run --scope`"
+    ))
+}
+
+/// Responses of either kind from which on they move percentiles.
+const MIXED_SHARE: f64 = 0.01;
+
+/// How far apart the medians of both kinds may be.
+const MIXED_FACTOR: u32 = 2;
+
+/// - `apart`: latencies of responses below 400, and of the others.
+fn mixed(apart: Option<(Histogram, &Histogram)>) -> Option<String> {
+    let (ok, errors) = apart?;
+    let share = errors.len() as f64 / (ok.len() + errors.len()) as f64;
+    let (of_ok, of_errors) = (ok.quantile(0.5)?, errors.quantile(0.5)?);
+    let are_alike = of_ok <= of_errors * MIXED_FACTOR && of_errors <= of_ok * MIXED_FACTOR;
+    if are_alike || !(MIXED_SHARE..=1.0 - MIXED_SHARE).contains(&share) {
+        return None;
+    }
+    Some(format!(
+        "latency mixes responses with an error status ({} % of all, p50 {}) and others (p50 {}): judge \
+         them apart",
+        three_figures(share * 100.0),
+        DurationText(of_errors),
+        DurationText(of_ok),
+    ))
+}
+
+fn reconnects(dropped: Option<u64>, started: u64) -> Option<String> {
+    let dropped = dropped?;
+    let share = dropped as f64 / started as f64 * 100.0;
+    Some(format!(
+        "{dropped} of {started} requests ({} %) were sent again, because the server closed the connection they \
+         were sent on: more than idle connections that happen to be closed. Clients that do not repeat requests see \
+         them fail",
+        three_figures(share)
+    ))
 }
 
 fn ports(local: Option<u32>, opened: u64, window: Duration, endpoints: usize) -> Option<String> {
@@ -285,5 +338,37 @@ mod tests {
             warning.contains("128 streams") && warning.contains("500"),
             "{warning}"
         );
+    }
+
+    #[test]
+    fn children_that_vanish_are_reported_where_the_target_makes_some() {
+        assert_eq!(unseen_children(None, 100), None);
+        assert_eq!(unseen_children(Some(3), 100), None);
+        let warning = unseen_children(Some(100), 100).unwrap();
+        assert!(warning.contains("SIGCHLD"), "{warning}");
+    }
+
+    #[test]
+    fn many_requests_sent_again_are_reported() {
+        assert_eq!(reconnects(None, 1_000), None);
+        let warning = reconnects(Some(97), 485).unwrap();
+        assert!(
+            warning.starts_with("97 of 485 requests (20.0 %)"),
+            "{warning}"
+        );
+    }
+
+    #[test]
+    fn fast_rejections_in_the_latency_are_reported() {
+        let (fast, slow) = (latency(&[(1_000, 500)]), latency(&[(100_000, 500)]));
+        let warning = mixed(Some((slow.clone(), &fast))).unwrap();
+        assert!(
+            warning.contains("(50.0 % of all, p50 1.00 ms) and others (p50 100 ms)"),
+            "{warning}"
+        );
+        assert_eq!(mixed(Some((slow.clone(), &slow))), None);
+        let few = latency(&[(1_000, 3)]);
+        assert_eq!(mixed(Some((slow, &few))), None);
+        assert_eq!(mixed(None), None);
     }
 }

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use plimsoll_model::{
-    Bucket, Cost, Counts, Histogram, JudgedThreshold, Measured, Metric, ResourceSample, RunSummary,
-    ServerFigures, Threshold, Tick, Trend, WindowBytes,
+    Bounded, Bucket, Cost, Counts, Histogram, JudgedThreshold, Measured, Metric, ResourceSample,
+    RunSummary, ServerFigures, Threshold, Tick, TimesView, Trend, Unit, WindowBytes,
 };
 
 use crate::worker::recorder::Interval;
@@ -36,7 +36,7 @@ pub(crate) struct Judge {
 #[derive(Debug)]
 struct ThresholdWatch {
     threshold: Threshold,
-    worst: Option<(f64, Duration)>,
+    worst: Option<(Bounded<f64>, Duration)>,
     ended_run: bool,
 }
 
@@ -150,9 +150,13 @@ impl Judge {
             .map(|watched| {
                 let threshold = watched.threshold;
                 // A run that was shorter than the stretch is one itself.
+                let of_run = threshold.value(run);
                 let (value, at) = match watched.worst.filter(|_| threshold.over.is_some()) {
-                    Some((value, at)) => (Some(value), Some(at)),
-                    None => (threshold.value(run), None),
+                    Some((worst, at)) => match of_run.filter(|_| hides(&threshold, run)) {
+                        Some(value) if threshold.is_worse(value, worst) => (Some(value), None),
+                        _ => (Some(worst), Some(at)),
+                    },
+                    None => (of_run, None),
                 };
                 JudgedThreshold {
                     threshold,
@@ -177,7 +181,7 @@ impl Judge {
             .iter()
             .map(|trend| {
                 let times = interval.times(*trend);
-                times.map_or_else(Vec::new, |times| times.buckets().collect())
+                times.map_or_else(Vec::new, |times| times.observed().buckets().collect())
             })
             .collect();
         self.seconds.push_back(Second {
@@ -229,6 +233,18 @@ impl Judge {
         }
         None
     }
+}
+
+/// Whether the whole of `run` shows what its stretches do not: exchanges that were given up at its end. A
+/// mean, a percentile or a share of the whole is never worse than that of its worst stretch, so
+/// a breach by the whole is one by a stretch.
+fn hides(threshold: &Threshold, run: &RunSummary) -> bool {
+    let is_of_exchanges = match threshold.metric() {
+        Metric::Time(Trend::FromStarted | Trend::Honest) => threshold.unit() == Unit::Microseconds,
+        Metric::Errors | Metric::Failed => threshold.unit() == Unit::Ratio,
+        _ => false,
+    };
+    is_of_exchanges && run.counts.aborted + run.counts.missed > 0
 }
 
 /// Figures of one second.
@@ -323,7 +339,7 @@ impl Measured for SoFar<'_> {
         self.sum.bytes_in_window
     }
 
-    fn times(&self, trend: Trend) -> Option<&Histogram> {
+    fn times(&self, trend: Trend) -> Option<TimesView<'_>> {
         self.total.times(trend)
     }
 
@@ -357,9 +373,9 @@ impl Measured for Stretch {
         self.sum.bytes_in_window
     }
 
-    fn times(&self, trend: Trend) -> Option<&Histogram> {
+    fn times(&self, trend: Trend) -> Option<TimesView<'_>> {
         let found = self.times.iter().find(|(known, _)| *known == trend);
-        found.map(|(_, histogram)| histogram)
+        found.map(|(_, histogram)| histogram.into())
     }
 
     fn server(&self) -> Option<ServerFigures> {

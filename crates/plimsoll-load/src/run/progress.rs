@@ -34,7 +34,7 @@ impl ProgressReport {
     pub(crate) fn add(&mut self, interval: &Interval) {
         self.ok += interval.counts.ok;
         self.errors += interval.counts.errors();
-        self.latencies += interval.from_started.len();
+        self.latencies += interval.from_started.observed().len();
         self.latency_nanos += interval.latency_nanos;
     }
 

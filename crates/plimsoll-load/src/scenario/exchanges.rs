@@ -7,16 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_model::{
-    Clock as _, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary, Tick,
+    Clock as _, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary, Stalls,
+    Tick,
 };
-use plimsoll_wire::{SystemClock, cpu_time};
+use plimsoll_wire::SystemClock;
 
 use crate::conditions::{Before, RunFacts};
 use crate::run::collector::{Collector, Published};
 use crate::run::progress::{Progress, ProgressReport};
-use crate::run::{Costs, Measured, summary_of};
-use crate::target::{AttachError, Target};
+use crate::run::{Costs, Measured, standstill, summary_of};
 use crate::worker::recorder::Interval;
+use crate::worker::thread_share::ThreadShare;
+use plimsoll_observe::{AttachError, Target};
 
 /// Settings of the recording of a run.
 #[derive(Debug)]
@@ -47,6 +49,7 @@ pub struct ExchangeRecorder {
     interval: RefCell<Box<Interval>>,
     requests: RefCell<Requests>,
     iterations: RefCell<Histogram>,
+    stalls: Cell<Stalls>,
     progress: Arc<Progress>,
     report: Cell<ProgressReport>,
 }
@@ -71,6 +74,7 @@ struct First {
 #[derive(Debug)]
 pub struct ExchangeUnderWay {
     recorder: Rc<ExchangeRecorder>,
+    began: Instant,
     is_over: bool,
 }
 
@@ -91,17 +95,19 @@ impl ExchangeRecorder {
             interval: RefCell::new(Box::new(Interval::new(0, is_open))),
             requests: RefCell::default(),
             iterations: RefCell::new(Histogram::new()),
+            stalls: Cell::default(),
             progress,
             report: Cell::default(),
         }
     }
 
-    /// Counts an exchange that begins.
-    pub fn begin(self: &Rc<Self>) -> ExchangeUnderWay {
+    /// Counts an exchange that begins at `now`.
+    pub fn begin(self: &Rc<Self>, now: Instant) -> ExchangeUnderWay {
         self.interval.borrow_mut().counts.started += 1;
         self.progress.begin();
         ExchangeUnderWay {
             recorder: Rc::clone(self),
+            began: now,
             is_over: false,
         }
     }
@@ -127,6 +133,9 @@ impl ExchangeRecorder {
     ///
     /// - `late`: how late its timer fired.
     pub(super) fn second(&self, late: Duration) -> Box<Interval> {
+        let mut stalls = self.stalls.get();
+        stalls.record(late);
+        self.stalls.set(stalls);
         let mut interval = self.interval.borrow_mut();
         interval.record_lag(late);
         interval.in_flight = self.progress.in_flight();
@@ -138,6 +147,11 @@ impl ExchangeRecorder {
     pub(super) fn give_back(&self, mut second: Box<Interval>) {
         second.in_flight = 0;
         self.interval.borrow_mut().merge(&second);
+    }
+
+    /// Times at which the worker stood still, as far as its timer of a second shows.
+    pub(super) fn stalls(&self) -> Stalls {
+        self.stalls.get()
     }
 
     /// Everything that is handed over once.
@@ -182,6 +196,8 @@ impl Drop for ExchangeUnderWay {
     fn drop(&mut self) {
         if !self.is_over {
             self.recorder.progress.complete(false);
+            let mut interval = self.recorder.interval.borrow_mut();
+            interval.record_aborted(self.began, self.began, SystemClock.now());
         }
     }
 }
@@ -253,35 +269,7 @@ impl Requests {
 pub(super) struct WorkerExchanges {
     pub(super) requests: Requests,
     pub(super) iterations: Histogram,
-    /// Share of one core in percent.
-    pub(super) cpu_percent: f64,
-}
-
-/// Processor time of a worker's thread since its start.
-#[derive(Debug)]
-pub(super) struct WorkerTime {
-    start: Instant,
-    spent: Duration,
-}
-
-impl WorkerTime {
-    /// Begins now, on the worker's thread.
-    pub(super) fn start() -> Self {
-        Self {
-            start: SystemClock.now(),
-            spent: cpu_time::of_this_thread(),
-        }
-    }
-
-    /// Share of one core in percent until now.
-    pub(super) fn percent(&self) -> f64 {
-        let passed = SystemClock.now().saturating_duration_since(self.start);
-        let spent = cpu_time::of_this_thread().saturating_sub(self.spent);
-        if passed.is_zero() {
-            return 0.0;
-        }
-        spent.as_secs_f64() / passed.as_secs_f64() * 100.0
-    }
+    pub(super) thread: ThreadShare,
 }
 
 /// Merges the seconds and last reports of all workers.
@@ -295,7 +283,7 @@ pub(super) struct Recorder<'a> {
     ticks: Vec<Tick>,
     requests: Requests,
     iterations: Histogram,
-    busiest_percent: f64,
+    worst_worker: ThreadShare,
 }
 
 impl<'a> Recorder<'a> {
@@ -310,7 +298,7 @@ impl<'a> Recorder<'a> {
             ticks: Vec::new(),
             requests: Requests::default(),
             iterations: Histogram::new(),
-            busiest_percent: 0.0,
+            worst_worker: ThreadShare::default(),
             recording,
         }
     }
@@ -345,7 +333,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn take_last(&mut self, last: WorkerExchanges) {
         self.requests.merge(last.requests);
         self.iterations.merge(&last.iterations);
-        self.busiest_percent = self.busiest_percent.max(last.cpu_percent);
+        self.worst_worker = self.worst_worker.worse(last.thread);
     }
 
     /// - `window`: the length of the run.
@@ -365,7 +353,7 @@ impl<'a> Recorder<'a> {
             Measured {
                 ticks: self.ticks,
                 window,
-                busiest_worker_percent: self.busiest_percent,
+                worst_worker: self.worst_worker,
                 observed,
                 target: self.recording.target,
                 conditions,
@@ -373,6 +361,15 @@ impl<'a> Recorder<'a> {
             },
         );
         summary.requests = self.requests.into_figures();
+        let aborted = summary.counts.aborted;
+        if aborted > 0 {
+            summary.conditions.warnings.push(format!(
+                "{aborted} requests were under way when the run ended: the metrics of k6 and their \
+                 thresholds leave them out, however long they would have taken"
+            ));
+        }
+        let found = standstill::warnings(&summary);
+        summary.conditions.warnings.extend(found);
         Some(RecordedRun {
             summary,
             iterations_from_intended: self.iterations,

@@ -17,13 +17,14 @@ use crate::run::collector::Published;
 use crate::run::progress::Progress;
 
 use super::claims::NextStart;
-use super::exchanges::{ExchangeRecorder, WorkerExchanges, WorkerTime};
+use super::exchanges::{ExchangeRecorder, WorkerExchanges};
 use super::metric::{Registry, Sinks};
 use super::progress::{ScenarioProgress, TestProgress};
 use super::run::{Abort, Scenario};
 use super::workload::{
     Iteration, IterationEnd, UserId, VirtualUsers, WorkerState, Workload, Workloads,
 };
+use crate::worker::thread_share::{ThreadMark, ThreadShare};
 
 /// How often exchanges are handed over.
 const SECOND: Duration = Duration::from_secs(1);
@@ -157,7 +158,7 @@ impl Worker {
         drop(workers);
         let mut ticks = tokio::time::interval(TICK);
         let mut has_commands = true;
-        let spent = WorkerTime::start();
+        let began = ThreadMark::read(SystemClock.now());
         let mut seconds = interval_at(Alarm::from_std(start) + SECOND, SECOND);
         loop {
             tokio::select! {
@@ -199,10 +200,14 @@ impl Worker {
             };
             self.reports.send(Report::Second(last)).ok();
             let (requests, iterations) = exchanges.finish();
+            let share = ThreadMark::read(SystemClock.now()).since(began);
             let last = WorkerExchanges {
                 requests,
                 iterations,
-                cpu_percent: spent.percent(),
+                thread: ThreadShare {
+                    stalls: exchanges.stalls(),
+                    ..share
+                },
             };
             self.reports.send(Report::Exchanges(Box::new(last))).ok();
         }

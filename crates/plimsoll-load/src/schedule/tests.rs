@@ -87,7 +87,7 @@ fn bursts_and_jitter_keep_the_contract() {
     contract(
         |profile, share| {
             let even = Box::new(EvenArrivals::new(profile, share));
-            Box::new(JitteredArrivals::new(even, late, share, 7))
+            Box::new(JitteredArrivals::new(even, late, Vec::new(), share, 7))
         },
         late,
     );
@@ -120,7 +120,10 @@ fn jitter_delays_by_no_more_than_its_bound_and_evenly() {
             Share::ALL,
         ))
     };
-    let arrivals = take(JitteredArrivals::new(even(), most, Share::ALL, 3), 50_000);
+    let arrivals = take(
+        JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 3),
+        50_000,
+    );
     assert!(arrivals.is_sorted());
     // In order again, each is between its place and the bound behind it.
     for (position, arrival) in (0_u64..).zip(&arrivals) {
@@ -136,7 +139,10 @@ fn jitter_delays_by_no_more_than_its_bound_and_evenly() {
         .sum();
     let mean = late / arrivals.len() as f64;
     assert!((mean - 50.0).abs() < 1.0, "{mean}");
-    let other = take(JitteredArrivals::new(even(), most, Share::ALL, 4), 50_000);
+    let other = take(
+        JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 4),
+        50_000,
+    );
     assert_ne!(arrivals, other);
 }
 
@@ -194,6 +200,35 @@ fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
 }
 
 proptest! {
+    #[test]
+    fn jitter_moves_no_arrival_out_of_its_stretch(
+        per_second in 1_u32..500,
+        jitter in 1_u64..2_000,
+        warm_up in 0_u64..1_500,
+        window in 1_u64..4_000,
+        workers in 1_u32..4,
+        burst in 1_u32..6,
+        seed in any::<u64>(),
+    ) {
+        let (warm_up, window) = (Duration::from_millis(warm_up), Duration::from_millis(window));
+        let end = warm_up + window;
+        let in_window = |mut schedule: Box<dyn Schedule>| {
+            std::iter::from_fn(|| schedule.next_arrival())
+                .take_while(|arrival| *arrival < end)
+                .filter(|arrival| *arrival >= warm_up)
+                .count()
+        };
+        for index in 0..workers {
+            let share = Share { index, of: workers };
+            let profile = RateProfile::constant(rate(f64::from(per_second)));
+            let plain = || Box::new(bursts(profile.clone(), burst, share, None));
+            let most = Duration::from_millis(jitter);
+            let ends = vec![warm_up, end];
+            let jittered = JitteredArrivals::new(plain(), most, ends, share, seed);
+            prop_assert_eq!(in_window(Box::new(jittered)), in_window(plain()));
+        }
+    }
+
     #[test]
     fn any_profile_gives_ascending_finite_times(
         initial in 0.0_f64..1e4,

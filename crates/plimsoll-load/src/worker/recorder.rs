@@ -1,11 +1,12 @@
 //! Counts of one worker: an interval at a time, in memory that does not grow.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
     Counts, DecodedBytes, EventFigures, Exchange, Failure, FailureCount, FailureKind, GrpcFigures,
-    GrpcStatus, GrpcStatusCount, Histogram, Messages, Phase, RequestFigures, Trend, WindowBytes,
+    GrpcStatus, GrpcStatusCount, Histogram, Messages, Phase, RequestFigures, Times, TimesView,
+    Trend, WindowBytes,
 };
 
 /// Everything that happened in one interval of one worker, or in several merged.
@@ -30,11 +31,13 @@ pub(crate) struct Interval {
     pub(crate) messages: Messages,
     /// Made when the first stream of events is opened.
     pub(crate) events: Option<Box<EventFigures>>,
-    pub(crate) from_started: Histogram,
-    /// The sum of what is in `from_started`.
+    pub(crate) from_started: Times,
+    /// The sum of the known durations in `from_started`.
     pub(crate) latency_nanos: u64,
+    /// Of responses with an error status, from the intended start; made when the first one is recorded.
+    pub(crate) of_errors: Option<Box<Histogram>>,
     /// Only in an open loop.
-    pub(crate) from_intended: Option<Histogram>,
+    pub(crate) from_intended: Option<Times>,
     /// Made when a phase is first recorded: most runs never see some of them.
     phases: [Option<Histogram>; Phase::ALL.len()],
     /// How late timers fired.
@@ -45,6 +48,8 @@ pub(crate) struct Interval {
 }
 
 const LOWEST_STATUS: u16 = 100;
+/// Client and server errors begin here (RFC 9110, section 15.5).
+const LOWEST_ERROR: u16 = 400;
 const STATUSES: usize = 900;
 
 impl Interval {
@@ -66,9 +71,10 @@ impl Interval {
             decoded: DecodedBytes::default(),
             messages: Messages::default(),
             events: None,
-            from_started: Histogram::new(),
+            from_started: Times::new(),
             latency_nanos: 0,
-            from_intended: is_open.then(Histogram::new),
+            of_errors: None,
+            from_intended: is_open.then(Times::new),
             phases: [const { None }; Phase::ALL.len()],
             lag: Histogram::new(),
             in_flight: 0,
@@ -91,6 +97,9 @@ impl Interval {
                 self.counts.ok += 1;
                 self.statuses[usize::from(status - LOWEST_STATUS)] += 1;
                 self.record_latency(exchange);
+                if *status >= LOWEST_ERROR {
+                    self.record_error_latency(exchange);
+                }
             }
             Err(failure) => {
                 self.counts.failed += 1;
@@ -137,6 +146,43 @@ impl Interval {
         }
     }
 
+    #[cold]
+    fn record_error_latency(&mut self, exchange: &Exchange) {
+        // In a closed loop both starts are the same.
+        let latency = exchange.latency_from_intended();
+        self.of_errors.get_or_insert_default().record(latency);
+    }
+
+    /// Counts an exchange of the measured window that was given up at `now`: how long it would have taken
+    /// is known only from below.
+    pub(crate) fn record_aborted(&mut self, intended: Instant, started: Instant, now: Instant) {
+        self.counts.aborted += 1;
+        let waited = |since: Instant| now.saturating_duration_since(since);
+        self.from_started.record_at_least(waited(started));
+        if let Some(from_intended) = &mut self.from_intended {
+            from_intended.record_at_least(waited(intended));
+        }
+    }
+
+    /// Counts an arrival of the measured window that was never begun.
+    ///
+    /// - `waited`: from its intended start to the end of the window.
+    pub(crate) fn record_missed(&mut self, waited: Duration) {
+        self.counts.missed += 1;
+        if let Some(from_intended) = &mut self.from_intended {
+            from_intended.record_at_least(waited);
+        }
+    }
+
+    /// Counts an exchange of the measured window of which only the start was counted.
+    pub(crate) fn record_lost(&mut self) {
+        self.counts.aborted += 1;
+        self.from_started.record_at_least(Duration::ZERO);
+        if let Some(from_intended) = &mut self.from_intended {
+            from_intended.record_at_least(Duration::ZERO);
+        }
+    }
+
     fn record_failure(&mut self, failure: &Failure) {
         FailureCount::add(&mut self.failures, failure);
     }
@@ -165,6 +211,9 @@ impl Interval {
         }
         self.from_started.merge(&other.from_started);
         self.latency_nanos += other.latency_nanos;
+        if let Some(theirs) = &other.of_errors {
+            self.of_errors.get_or_insert_default().merge(theirs);
+        }
         if let (Some(mine), Some(theirs)) = (&mut self.from_intended, &other.from_intended) {
             mine.merge(theirs);
         }
@@ -211,6 +260,7 @@ impl Interval {
         }
         self.from_started.clear();
         self.latency_nanos = 0;
+        self.of_errors = None;
         if let Some(from_intended) = &mut self.from_intended {
             from_intended.clear();
         }
@@ -240,16 +290,16 @@ impl Interval {
     }
 
     /// The latency that does not hide waiting.
-    pub(crate) fn honest_latency(&self) -> &Histogram {
+    pub(crate) fn honest_latency(&self) -> &Times {
         self.from_intended.as_ref().unwrap_or(&self.from_started)
     }
 
     /// How long something took, if that was recorded.
-    pub(crate) fn times(&self, trend: Trend) -> Option<&Histogram> {
+    pub(crate) fn times(&self, trend: Trend) -> Option<TimesView<'_>> {
         match trend {
-            Trend::FromStarted => Some(&self.from_started),
-            Trend::Honest => Some(self.honest_latency()),
-            Trend::Phase(phase) => self.phases[phase.index()].as_ref(),
+            Trend::FromStarted => Some(self.from_started.view()),
+            Trend::Honest => Some(self.honest_latency().view()),
+            Trend::Phase(phase) => self.phases[phase.index()].as_ref().map(TimesView::from),
         }
     }
 
@@ -335,11 +385,11 @@ mod tests {
             1000,
         ));
         interval.record(&exchange(Err(refused()), 0, 1));
-        assert_eq!(interval.from_started.len(), 2);
+        assert_eq!(interval.from_started.view().len(), 2);
         assert_eq!(interval.counts.ok, 1);
         assert_eq!(interval.counts.failed, 2);
         let longest = interval.honest_latency().max().unwrap();
-        assert!(longest >= Duration::from_secs(1));
+        assert!(longest.known().unwrap() >= Duration::from_secs(1));
     }
 
     #[test]

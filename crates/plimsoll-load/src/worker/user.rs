@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::grpc::GrpcAnswer;
 use plimsoll_model::{
-    DecodedBytes, EventFigures, Exchange, Failure, FailureCount, FailureKind, Messages,
+    Clock, DecodedBytes, EventFigures, Exchange, Failure, FailureCount, FailureKind, Messages,
     RequestFigures, RequestNames, WindowBytes,
 };
+
+use plimsoll_wire::SystemClock;
 
 use crate::plan::StatusSet;
 use crate::run::progress::Progress;
@@ -33,6 +35,32 @@ pub(crate) async fn live<V: VirtualUser>(mut user: V, mut pacer: Pacer, recorder
     }
 }
 
+/// An exchange under way; one that is dropped with its user is counted as aborted.
+#[derive(Debug)]
+pub(crate) struct UnderWay<'a> {
+    recorder: &'a Recorder,
+    start: Start,
+}
+
+impl<'a> UnderWay<'a> {
+    #[inline]
+    pub(crate) fn new(recorder: &'a Recorder, start: Start) -> Self {
+        Self { recorder, start }
+    }
+
+    /// The exchange was counted.
+    #[inline]
+    pub(crate) fn finished(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.recorder.abort(&self.start);
+    }
+}
+
 /// Where the virtual users of one worker count their exchanges.
 #[derive(Debug)]
 pub struct Recorder {
@@ -46,6 +74,8 @@ pub struct Recorder {
     stream_limit: Cell<Option<usize>>,
     /// Responses behind which more bytes came than they announce.
     surplus: Cell<u64>,
+    /// Exchanges given up at the end, warm-up included.
+    aborted: Cell<u64>,
     /// Only where there are several requests.
     requests: Option<RequestTable>,
 }
@@ -81,6 +111,7 @@ impl Recorder {
             window_end: Cell::new(window_end),
             stream_limit: Cell::new(None),
             surplus: Cell::new(0),
+            aborted: Cell::new(0),
             requests,
         }
     }
@@ -184,6 +215,27 @@ impl Recorder {
         }
         if let Some(requests) = &self.requests {
             requests.count(start, exchange, is_error_status, is_unmet);
+        }
+    }
+
+    /// Counts an exchange that is given up now, because the run is over.
+    #[cold]
+    pub(crate) fn abort(&self, start: &Start) {
+        // Of a stream that is open the exchange, its opening, was counted before.
+        let aborted = self.aborted.get();
+        if aborted == self.progress.in_flight() {
+            return;
+        }
+        self.aborted.set(aborted + 1);
+        if !start.in_window {
+            return;
+        }
+        let now = SystemClock.now();
+        let mut interval = self.interval.borrow_mut();
+        interval.record_aborted(start.intended, start.started, now);
+        drop(interval);
+        if let Some(requests) = &self.requests {
+            requests.abort(start, now);
         }
     }
 
@@ -311,6 +363,15 @@ impl Recorder {
 }
 
 impl RequestTable {
+    fn abort(&self, start: &Start, now: Instant) {
+        let mut figures = self.figures.borrow_mut();
+        if let Some(figures) = figures.get_mut(self.names.position(start.request)) {
+            figures.aborted += 1;
+            let waited = now.saturating_duration_since(start.intended);
+            figures.latency.record_at_least(waited);
+        }
+    }
+
     fn count(&self, start: &Start, exchange: &Exchange, is_error_status: bool, is_unmet: bool) {
         let mut figures = self.figures.borrow_mut();
         // The table is handed over when the worker ends, and an exchange may end after it.

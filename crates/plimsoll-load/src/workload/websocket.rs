@@ -21,7 +21,7 @@ use crate::plan::{RunPlan, WebSocketPlan};
 use crate::worker::Seat;
 use crate::worker::back_off::BackOff;
 use crate::worker::pace::{Finished, Pacer, Start};
-use crate::worker::user::Recorder;
+use crate::worker::user::{Recorder, UnderWay};
 
 use self::carrier::{Carrier, Opener, Opening};
 
@@ -96,7 +96,9 @@ impl WebSocketSession {
             };
             let Some(start) = start else { break };
             recorder.begin(&start);
+            let under_way = UnderWay::new(&recorder, start);
             last = Some(self.exchange(start, &recorder).await);
+            under_way.finished();
         }
         let mut random = self.random;
         let buffer = &self.shared.buffer;

@@ -48,7 +48,7 @@ fn latency_is_the_time_that_connections_were_busy() {
             stop: requests(400),
             ..plan(&origin.url("/"))
         });
-        let latency = summary.latency.honest();
+        let latency = summary.latency.honest().observed();
         let busy = latency.mean().unwrap().as_secs_f64() * latency.len() as f64;
         // The last exchanges end behind the window; histograms keep three figures.
         let longest = summary.window + latency.max().unwrap();

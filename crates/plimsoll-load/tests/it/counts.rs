@@ -185,7 +185,14 @@ fn requests_are_counted_apart_by_their_names() {
     let counted: Vec<_> = summary
         .requests
         .iter()
-        .map(|it| (it.name.as_str(), it.ok, it.error_statuses, it.latency.len()))
+        .map(|it| {
+            (
+                it.name.as_str(),
+                it.ok,
+                it.error_statuses,
+                it.latency.observed().len(),
+            )
+        })
         .collect();
     assert_eq!(counted, [("bad", 3, 3, 3), ("good", 3, 0, 3)]);
 }

@@ -145,15 +145,31 @@ fn assert_adds_up(summary: &RunSummary) {
         .filter(|failure| failure.kind == FailureKind::Timeout)
         .map(|failure| failure.count)
         .sum();
-    assert_eq!(summary.latency.from_started.len(), counts.ok + timeouts);
+    assert_eq!(
+        summary.latency.from_started.observed().len(),
+        counts.ok + timeouts
+    );
     let is_open = summary.latency.from_intended.is_some();
-    assert_eq!(summary.latency.honest().len(), counts.ok + timeouts);
+    assert_eq!(
+        summary.latency.honest().observed().len(),
+        counts.ok + timeouts
+    );
+    assert_eq!(
+        summary.latency.from_started.censored_count(),
+        counts.aborted
+    );
+    let missed = if is_open { counts.missed } else { 0 };
+    assert_eq!(
+        summary.latency.honest().censored_count(),
+        counts.aborted + missed
+    );
     assert_eq!(
         is_open,
         summary.load.model != plimsoll_model::LoadModel::Closed
     );
-    let ticked: u64 = summary.ticks.iter().map(|tick| tick.ok).sum();
-    assert_eq!(ticked, counts.ok + counts.warm_up);
+    let in_window = summary.ticks.iter().filter(|tick| !tick.warm_up);
+    let ticked: u64 = in_window.map(|tick| tick.ok).sum();
+    assert_eq!(ticked, counts.ok);
     let ticked: u64 = summary.ticks.iter().map(|tick| tick.failed).sum();
     assert_eq!(ticked, counts.failed);
     let ticked: u64 = summary.ticks.iter().map(|tick| tick.other_errors).sum();

@@ -157,7 +157,7 @@ fn an_open_loop_makes_what_its_schedule_says() {
     });
     assert_eq!(summary.counts.ok, 250);
     assert_eq!(origin.requests(), 250);
-    assert_eq!(summary.latency.honest().len(), 250);
+    assert_eq!(summary.latency.honest().observed().len(), 250);
 }
 
 #[test]

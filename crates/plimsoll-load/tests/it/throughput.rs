@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plimsoll_client::grpc::frame;
-use plimsoll_load::target::Pid;
 use plimsoll_load::{HttpPlan, Observation, OnFull, RunPlan, Spacing, WorkloadPlan};
 use plimsoll_model::{RunSummary, Threshold, Unit};
+use plimsoll_observe::Pid;
 use plimsoll_testkit::{
     HELLO, Http2Answer, Http2Origin, Http3Answer, Origin, Script, Step, WebSocketAnswer,
     WebSocketOrigin,
@@ -48,7 +48,7 @@ fn assert_rates(summary: &RunSummary, in_window: u64, in_grace: u64) {
     assert_eq!(counts.completed_in_window, in_window);
     assert_eq!(counts.started, counts.ok + counts.aborted);
     // No sample is left out.
-    assert_eq!(summary.latency.honest().len(), counts.ok);
+    assert_eq!(summary.latency.honest().observed().len(), counts.ok);
     let per_second = in_window as f64 / 0.5;
     assert_eq!(summary.window, millis(500));
     assert!((summary.requests_per_second() - per_second).abs() < 1e-9);
@@ -57,10 +57,10 @@ fn assert_rates(summary: &RunSummary, in_window: u64, in_grace: u64) {
     let [requests, received] = summary.thresholds.as_slice() else {
         panic!("two thresholds: {:?}", summary.thresholds);
     };
-    assert!((requests.value.unwrap() - per_second).abs() < 1e-9);
+    assert!((requests.value.unwrap().low() - per_second).abs() < 1e-9);
     assert_eq!(received.threshold.unit(), Unit::BytesPerSecond);
     let bytes = summary.bytes_received_per_second();
-    assert!((received.value.unwrap() - bytes).abs() < 1e-9);
+    assert!((received.value.unwrap().low() - bytes).abs() < 1e-9);
     assert!(bytes < summary.bytes_received as f64 / 0.5);
     let grace = summary.ticks.iter().filter(|tick| tick.grace);
     assert_eq!(grace.map(|tick| tick.ok).sum::<u64>(), in_grace);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_load::target::Pid;
 use plimsoll_load::{Interrupt, Observation, OnFull, RunPlan, Spacing};
 use plimsoll_model::Clock;
 use plimsoll_model::ThresholdVerdict;
+use plimsoll_observe::Pid;
 use plimsoll_testkit::{Origin, eventually};
 use plimsoll_wire::SystemClock;
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::Histogram;
+use crate::Times;
 
 /// Figures of one of several requests, or of all that have its name.
 #[derive(Debug, Clone, Default)]
@@ -14,23 +14,25 @@ pub struct RequestFigures {
     pub ok: u64,
     /// Exchanges without one.
     pub failed: u64,
+    /// Exchanges still under way when the grace period ended.
+    pub aborted: u64,
     /// Of `ok`: a status of 400 or above, one that `--fail-status` names, or one of gRPC that is not `OK`.
     pub error_statuses: u64,
     /// Of `ok`: a response that did not meet `--expect` and is not in `error_statuses`.
     pub unmet: u64,
     /// Durations of exchanges: from the intended start in an open loop, else from the actual one.
-    pub latency: Histogram,
+    pub latency: Times,
 }
 
 impl RequestFigures {
-    /// Exchanges that ended, with a response or without.
+    /// Exchanges that were begun.
     pub fn count(&self) -> u64 {
-        self.ok + self.failed
+        self.ok + self.failed + self.aborted
     }
 
     /// Everything that went wrong.
     pub fn errors(&self) -> u64 {
-        self.failed + self.error_statuses + self.unmet
+        self.failed + self.aborted + self.error_statuses + self.unmet
     }
 
     /// `errors` in relation to `count`, as a fraction; 0 where nothing ended.
@@ -46,6 +48,7 @@ impl RequestFigures {
     pub fn merge(&mut self, other: &Self) {
         self.ok += other.ok;
         self.failed += other.failed;
+        self.aborted += other.aborted;
         self.error_statuses += other.error_statuses;
         self.unmet += other.unmet;
         self.latency.merge(&other.latency);
@@ -53,7 +56,11 @@ impl RequestFigures {
 
     /// Puts the request with the largest share of errors first, then the slowest by p99.
     pub fn worst_first(&self, other: &Self) -> Ordering {
-        let p99 = |figures: &Self| figures.latency.quantile(0.99);
+        // What is known only from below may be longer still.
+        let p99 = |figures: &Self| {
+            let p99 = figures.latency.quantile(0.99);
+            p99.map(|p99| (p99.is_censored(), p99.low()))
+        };
         other
             .error_share()
             .total_cmp(&self.error_share())
@@ -144,7 +151,7 @@ mod tests {
     #[test]
     fn the_most_failing_come_first_then_the_slowest() {
         let figures = |name: &str, failed, milliseconds| {
-            let mut latency = Histogram::new();
+            let mut latency = Times::new();
             latency.record(Duration::from_millis(milliseconds));
             RequestFigures {
                 name: name.to_owned(),

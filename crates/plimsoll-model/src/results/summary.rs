@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{
     Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram, JudgedThreshold,
-    Memory, Phase, Protocol, Rate, RequestFigures, ResourceSample,
+    Memory, Phase, Protocol, Rate, RequestFigures, ResourceSample, Times,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -159,6 +159,27 @@ impl EventFigures {
 }
 
 impl RunSummary {
+    /// Exchanges that were meant to be made and not completed although nothing permits that, if they are
+    /// more than [`RunSummary::SHORTFALL_SHARE`] of all: they were missed or aborted. Arrivals that
+    /// `--on-full drop` gives up are permitted, and are errors.
+    pub fn shortfall(&self) -> Option<u64> {
+        let short = self.counts.missed + self.counts.aborted;
+        let most = Self::SHORTFALL_SHARE * self.counts.intended() as f64;
+        (short as f64 > most).then_some(short)
+    }
+
+    /// Requests that the server read and dropped with their connection, so that they were sent again, if they are
+    /// more than [`RunSummary::SHORTFALL_SHARE`] of all: a server that closes idle connections is rarely crossed by
+    /// a request.
+    pub fn dropped_by_server(&self) -> Option<u64> {
+        let most = Self::SHORTFALL_SHARE * self.counts.started as f64;
+        let reconnects = self.counts.reconnects;
+        (reconnects as f64 > most).then_some(reconnects)
+    }
+
+    /// The share of intended exchanges that may be missed or aborted without a word in the verdict.
+    pub const SHORTFALL_SHARE: f64 = 0.01;
+
     /// Responses with a status of 400 or above, whether or not they count as errors.
     pub fn error_statuses(&self) -> u64 {
         self.statuses.range(400..).map(|(_, count)| count).sum()
@@ -340,7 +361,12 @@ pub struct Counts {
 impl Counts {
     /// Everything that an objective on errors counts.
     pub fn errors(&self) -> u64 {
-        self.failed + self.failed_status + self.unmet + self.dropped + self.broken
+        self.failed + self.aborted + self.failed_status + self.unmet + self.dropped + self.broken
+    }
+
+    /// Exchanges that were meant to be made: in an open loop every arrival of the window.
+    pub fn intended(&self) -> u64 {
+        self.started + self.dropped + self.missed
     }
 
     /// Adds `other`, field by field.
@@ -403,18 +429,32 @@ impl FailureCount {
 
 /// Durations of the exchanges of the window, connection set-up included.
 ///
-/// Only complete responses and timeouts are in here; a refused connection has no latency.
+/// Complete responses and timeouts are in here, and what was given up when the run ended as censored;
+/// a refused connection has no latency.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// From the actual start.
-    pub from_started: Histogram,
-    /// From the intended start; the same as `from_started` in a closed loop, and then absent.
-    pub from_intended: Option<Histogram>,
+    /// From the actual start. Aborted exchanges are censored.
+    pub from_started: Times,
+    /// From the intended start; the same as `from_started` in a closed loop, and then absent. Missed
+    /// arrivals are censored too.
+    pub from_intended: Option<Times>,
+    /// Of responses with a status of 400 or above: the part of [`honest`](Self::honest) that is theirs.
+    pub of_errors: Option<Histogram>,
 }
 
 impl Latency {
+    /// Latencies of responses below 400 and of the others, if there are both.
+    pub fn apart(&self) -> Option<(Histogram, &Histogram)> {
+        let errors = self
+            .of_errors
+            .as_ref()
+            .filter(|errors| !errors.is_empty())?;
+        let ok = self.honest().observed().without(errors);
+        (!ok.is_empty()).then_some((ok, errors))
+    }
+
     /// The view that does not hide waiting: from the intended start where there is one.
-    pub fn honest(&self) -> &Histogram {
+    pub fn honest(&self) -> &Times {
         self.from_intended.as_ref().unwrap_or(&self.from_started)
     }
 }
@@ -434,7 +474,7 @@ pub struct Tick {
     pub ok: u64,
     /// Failures.
     pub failed: u64,
-    /// Failed statuses, unmet expectations, drops and streams that broke.
+    /// Aborted exchanges, failed statuses, unmet expectations, drops and streams that broke.
     pub other_errors: u64,
     /// Events of streams.
     pub events: u64,
@@ -515,8 +555,42 @@ pub struct Generator {
     pub lag_p99: Duration,
     /// Maximum lateness of timers.
     pub lag_max: Duration,
+    /// How a worker stood still, of the worker for which that took longest.
+    pub stalls: Stalls,
+    /// Time in the measured window for which a worker was ready to run and no core ran it, of the worker
+    /// for which that was longest; `None` where the kernel does not count it.
+    pub run_delay: Option<Duration>,
+    /// Time in the measured window for which a limit on processor time stopped the generator's control
+    /// group; `None` where there is no such count.
+    pub throttled: Option<Duration>,
     /// Set when the figures describe the generator rather than the target.
     pub saturated: Option<Saturation>,
+}
+
+/// Times at which a worker did not get to look up from its work when it had meant to: because it was not
+/// run, because it was stopped, or because it was busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stalls {
+    /// How many.
+    pub count: u64,
+    /// The longest.
+    pub longest: Duration,
+    /// All together.
+    pub total: Duration,
+}
+
+impl Stalls {
+    /// Timers are late by less than this on any machine.
+    pub const SHORTEST: Duration = Duration::from_millis(1);
+
+    /// Counts a timer that fired this late, if that is a stall.
+    pub fn record(&mut self, late: Duration) {
+        if late >= Self::SHORTEST {
+            self.count += 1;
+            self.longest = self.longest.max(late);
+            self.total += late;
+        }
+    }
 }
 
 /// Why the generator was the limit.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::threshold::ThresholdError;
 use crate::{
-    ByteSize, Cost, Counts, DurationText, Histogram, Phase, RunSummary, WindowBytes, three_figures,
+    Bounded, ByteSize, Cost, Counts, DurationText, Phase, RunSummary, TimesView, WindowBytes,
+    three_figures,
 };
 
 /// A figure of a run.
@@ -17,9 +18,9 @@ pub enum Metric {
     Requests,
     /// Arrivals that were given up because no connection was free.
     Dropped,
-    /// Exchanges without a response, or with a status outside 200 to 399, as k6 counts them.
+    /// Exchanges without a response, aborted ones included, or with a status outside 200 to 399.
     Failed,
-    /// Failures, failed statuses, unmet expectations and drops.
+    /// Failures, aborted exchanges, failed statuses, unmet expectations and drops.
     Errors,
     /// Bytes taken from the transport.
     Received,
@@ -90,8 +91,7 @@ pub trait Measured {
     fn length(&self) -> Duration;
     /// Counts of exchanges by outcome.
     fn counts(&self) -> Counts;
-    /// Exchanges without a response or with a status outside 200 to 399; for gRPC, one that is not
-    /// `OK`.
+    /// Failed exchanges and those with a status outside 200 to 399; for gRPC, one that is not `OK`.
     fn unexpected(&self) -> u64;
     /// Bytes handed to the transport.
     fn bytes_sent(&self) -> u64;
@@ -100,7 +100,7 @@ pub trait Measured {
     /// Bytes of the exchanges that completed within the measured window.
     fn bytes_in_window(&self) -> WindowBytes;
     /// Durations; `None` if none were recorded.
-    fn times(&self, trend: Trend) -> Option<&Histogram>;
+    fn times(&self, trend: Trend) -> Option<TimesView<'_>>;
     /// Cost of the target, if it was observed.
     fn server(&self) -> Option<ServerFigures>;
 }
@@ -151,11 +151,11 @@ impl Measured for RunSummary {
         self.bytes_in_window
     }
 
-    fn times(&self, trend: Trend) -> Option<&Histogram> {
+    fn times(&self, trend: Trend) -> Option<TimesView<'_>> {
         Some(match trend {
-            Trend::FromStarted => &self.latency.from_started,
-            Trend::Honest => self.latency.honest(),
-            Trend::Phase(phase) => &self.phases[phase.index()],
+            Trend::FromStarted => self.latency.from_started.view(),
+            Trend::Honest => self.latency.honest().view(),
+            Trend::Phase(phase) => (&self.phases[phase.index()]).into(),
         })
     }
 
@@ -303,7 +303,19 @@ impl Metric {
         }
     }
 
-    pub(super) fn value(self, aggregation: Aggregation, measured: &dyn Measured) -> Option<f64> {
+    pub(super) fn value(
+        self,
+        aggregation: Aggregation,
+        measured: &dyn Measured,
+    ) -> Option<Bounded<f64>> {
+        match self {
+            Self::Time(trend) => time(aggregation, measured.times(trend)?),
+            _ => self.number(aggregation, measured).map(Bounded::exact),
+        }
+    }
+
+    /// The value of a metric that is no duration of exchanges.
+    fn number(self, aggregation: Aggregation, measured: &dyn Measured) -> Option<f64> {
         let counts = measured.counts();
         let ended = counts.ok + counts.failed;
         // A rate divides by the window, so it counts only what ended within it.
@@ -320,10 +332,13 @@ impl Metric {
             _ => Some(count as f64),
         };
         match self {
-            Self::Time(trend) => time(aggregation, measured.times(trend)?),
+            Self::Time(_) => None,
             Self::Requests => per_second(ended, counts.completed_in_window),
             Self::Dropped => per_second(counts.dropped, counts.dropped),
-            Self::Failed => share(measured.unexpected(), ended),
+            Self::Failed => share(
+                measured.unexpected() + counts.aborted,
+                ended + counts.aborted,
+            ),
             Self::Errors => share(counts.errors(), counts.started + counts.dropped),
             Self::Received => per_second(measured.bytes_received(), in_window.received),
             Self::Sent => per_second(measured.bytes_sent(), in_window.sent),
@@ -366,15 +381,15 @@ fn percentile(text: &str) -> Result<Aggregation, ThresholdError> {
         .ok_or_else(|| ThresholdError::Percentile(text.to_owned()))
 }
 
-fn time(aggregation: Aggregation, histogram: &Histogram) -> Option<f64> {
+fn time(aggregation: Aggregation, times: TimesView<'_>) -> Option<Bounded<f64>> {
     let time = match aggregation {
-        Aggregation::Mean => histogram.mean(),
-        Aggregation::Least => histogram.min(),
-        Aggregation::Most => histogram.max(),
-        Aggregation::Quantile(fraction) => histogram.quantile(fraction),
-        _ => return Some(histogram.len() as f64),
+        Aggregation::Mean => times.mean(),
+        Aggregation::Least => times.min(),
+        Aggregation::Most => times.max(),
+        Aggregation::Quantile(fraction) => times.quantile(fraction),
+        _ => return Some(Bounded::exact(times.len() as f64)),
     };
-    time.map(|time| time.as_nanos() as f64 / 1e3)
+    time.map(|time| time.map(|time| time.as_nanos() as f64 / 1e3))
 }
 
 impl Unit {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Cost, Counts, CpuTime, Histogram};
+use crate::{Cost, Counts, CpuTime, Histogram, TimesView};
 
 /// A second with a hundred requests of 1 to 100 ms, two of them with status 500.
 struct Second {
@@ -53,8 +53,8 @@ impl Measured for Second {
         16_000
     }
 
-    fn times(&self, trend: Trend) -> Option<&Histogram> {
-        (trend == Trend::FromStarted).then_some(&self.times)
+    fn times(&self, trend: Trend) -> Option<TimesView<'_>> {
+        (trend == Trend::FromStarted).then(|| (&self.times).into())
     }
 
     fn server(&self) -> Option<ServerFigures> {
@@ -83,7 +83,7 @@ fn judged(text: &str) -> (Option<f64>, ThresholdVerdict) {
         at: None,
         ended_run: false,
     };
-    (judged.value, judged.verdict())
+    (judged.value.map(Bounded::low), judged.verdict())
 }
 
 #[test]
@@ -139,21 +139,39 @@ fn times_are_aggregated() {
 #[test]
 fn a_margin_is_what_is_left_of_the_limit() {
     let margin = |text: &str, value| Threshold::parse(text).unwrap().margin_percent(value);
-    assert_eq!(margin("latency:max<200ms", 150e3), Some(25.0));
-    assert_eq!(margin("latency:max<200ms", 250e3), Some(-25.0));
-    assert_eq!(margin("http_reqs:rate>100", 150.0), Some(50.0));
-    assert_eq!(margin("errors:count<=0", 3.0), None);
-    assert_eq!(margin("errors:count==5", 3.0), None);
+    assert_eq!(
+        margin("latency:max<200ms", Bounded::exact(150e3)),
+        Some(25.0)
+    );
+    assert_eq!(
+        margin("latency:max<200ms", Bounded::exact(250e3)),
+        Some(-25.0)
+    );
+    assert_eq!(
+        margin("http_reqs:rate>100", Bounded::exact(150.0)),
+        Some(50.0)
+    );
+    assert_eq!(margin("errors:count<=0", Bounded::exact(3.0)), None);
+    assert_eq!(margin("errors:count==5", Bounded::exact(3.0)), None);
 }
 
 #[test]
 fn the_worst_value_is_the_one_that_is_reported() {
     let slow = Threshold::parse("latency:p(99)<100ms").unwrap();
-    assert!(slow.is_worse(90e3, 50e3) && slow.is_worse(150e3, 50e3));
+    assert!(
+        slow.is_worse(Bounded::exact(90e3), Bounded::exact(50e3))
+            && slow.is_worse(Bounded::exact(150e3), Bounded::exact(50e3))
+    );
     let few = Threshold::parse("http_reqs:rate>100").unwrap();
-    assert!(few.is_worse(90.0, 150.0) && !few.is_worse(150.0, 110.0));
+    assert!(
+        few.is_worse(Bounded::exact(90.0), Bounded::exact(150.0))
+            && !few.is_worse(Bounded::exact(150.0), Bounded::exact(110.0))
+    );
     let exact = Threshold::parse("errors:count==0").unwrap();
-    assert!(exact.is_worse(1.0, 0.0) && !exact.is_worse(0.0, 1.0));
+    assert!(
+        exact.is_worse(Bounded::exact(1.0), Bounded::exact(0.0))
+            && !exact.is_worse(Bounded::exact(0.0), Bounded::exact(1.0))
+    );
 }
 
 #[test]
@@ -236,6 +254,21 @@ fn mistakes_are_explained() {
     }
 }
 
+#[test]
+fn a_threshold_is_met_only_if_both_bounds_meet_it() {
+    let met = |text: &str, value| Threshold::parse(text).unwrap().is_met(value);
+    let above = Bounded::at_least(47e3);
+    assert!(!met("latency:p(99)<50ms", above) && !met("latency:p(99)<10ms", above));
+    assert!(met("latency:p(99)>40ms", above) && !met("latency:p(99)>50ms", above));
+    assert!(!met("latency:p(99)==47ms", above) && !met("latency:p(99)!=50ms", above));
+    assert!(met("latency:p(99)!=40ms", above));
+    let between = Bounded::between(47e3, Some(49e3));
+    assert!(met("latency:p(99)<50ms", between) && !met("latency:p(99)<48ms", between));
+    let limit = Threshold::parse("latency:p(99)<50ms").unwrap();
+    assert_eq!(limit.margin_percent(above), None);
+    assert!(limit.is_worse(above, Bounded::exact(1e9)));
+}
+
 proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC*") {
@@ -255,7 +288,7 @@ proptest! {
             prop_assert_eq!(Threshold::parse(&threshold.to_string()), Ok(threshold.clone()));
             let value = threshold.value(&Second::new());
             if let Some(value) = value {
-                let shown = threshold.unit().show(value);
+                let shown = value.text(|value| threshold.unit().show(value));
                 prop_assert!(!shown.is_empty());
                 prop_assert!(!threshold.is_worse(value, value));
             }

@@ -93,6 +93,18 @@ pub struct GeneratorDocument {
     pub lag_p99_us: f64,
     /// Maximum lateness of timers.
     pub lag_max_us: f64,
+    /// The longest time for which a worker stood still.
+    #[serde(default)]
+    pub stall_max_us: f64,
+    /// All such times of the worker that stood still longest.
+    #[serde(default)]
+    pub stall_total_us: f64,
+    /// Time for which a worker was ready and not run; `null` where the kernel does not count it.
+    #[serde(default)]
+    pub run_delay_us: Option<f64>,
+    /// Time for which the control group was stopped by its limit; `null` where that is not counted.
+    #[serde(default)]
+    pub throttled_us: Option<f64>,
     /// Set when the figures describe the generator rather than the target.
     pub saturated: Option<SaturationDocument>,
 }
@@ -105,6 +117,10 @@ impl GeneratorDocument {
             busiest_worker_percent: rounded(generator.busiest_worker_percent),
             lag_p99_us: microseconds(generator.lag_p99),
             lag_max_us: microseconds(generator.lag_max),
+            stall_max_us: microseconds(generator.stalls.longest),
+            stall_total_us: microseconds(generator.stalls.total),
+            run_delay_us: generator.run_delay.map(microseconds),
+            throttled_us: generator.throttled.map(microseconds),
             saturated: generator.saturated.as_ref().map(SaturationDocument::of),
         }
     }

@@ -1,6 +1,6 @@
 //! Outcomes of exchanges.
 
-use plimsoll_model::{Counts, FailureCount, JudgedThreshold};
+use plimsoll_model::{Bounded, Counts, FailureCount, JudgedThreshold};
 use serde::{Deserialize, Serialize};
 
 use super::{is_zero, microseconds, rounded};
@@ -30,7 +30,8 @@ pub struct CountsDocument {
     /// Streams of events that broke after they had been opened; zero where there were none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub broken: u64,
-    /// Failures, failed statuses, unmet expectations, drops and broken streams together.
+    /// Failures, aborted exchanges, failed statuses, unmet expectations, drops and broken streams
+    /// together.
     pub errors: u64,
     /// Safe requests that were sent again on a fresh connection, because the server had closed the
     /// reused one without announcing it; zero where that did not happen.
@@ -109,6 +110,9 @@ pub struct ThresholdDocument {
     pub verdict: String,
     /// The value of the run, or of the worst stretch; `null` if there was nothing to compute it from.
     pub value: Option<f64>,
+    /// Whether the value is only a lower bound, since exchanges were aborted or missed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub censored: bool,
     /// The limit.
     pub limit: f64,
     /// The unit of both: `us`, `count`, `per_second`, `ratio`, `bytes`, `bytes_per_second`,
@@ -123,11 +127,22 @@ pub struct ThresholdDocument {
 }
 
 impl ThresholdDocument {
+    /// The value, which knows whether it is only a lower bound.
+    pub(crate) fn bounded(&self) -> Option<Bounded<f64>> {
+        let value = self.value?;
+        Some(if self.censored {
+            Bounded::at_least(value)
+        } else {
+            Bounded::exact(value)
+        })
+    }
+
     pub(super) fn of(judged: &JudgedThreshold) -> Self {
         Self {
             threshold: judged.threshold.text().to_owned(),
             verdict: judged.verdict().name().to_owned(),
-            value: judged.value,
+            value: judged.value.map(Bounded::low),
+            censored: judged.value.is_some_and(Bounded::is_censored),
             limit: judged.threshold.limit(),
             unit: judged.threshold.unit().name().to_owned(),
             margin_percent: judged.margin_percent().map(rounded),

@@ -23,7 +23,7 @@ pub struct TickDocument {
     pub ok: u64,
     /// Failures.
     pub failed: u64,
-    /// Failed statuses, unmet expectations, drops and streams of events that broke.
+    /// Aborted exchanges, failed statuses, unmet expectations, drops and streams of events that broke.
     pub other_errors: u64,
     /// Events of streams; zero where there were none.
     #[serde(default, skip_serializing_if = "is_zero")]

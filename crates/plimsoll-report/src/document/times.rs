@@ -1,9 +1,11 @@
 //! Durations of exchanges and phases.
 
-use plimsoll_model::Histogram;
+use std::time::Duration;
+
+use plimsoll_model::{Bounded, TimesView};
 use serde::{Deserialize, Serialize};
 
-use super::microseconds;
+use super::{is_zero, microseconds};
 
 /// Durations of exchanges, from the intended and from the actual start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,50 +14,146 @@ pub struct LatencyDocument {
     pub from_started: TimesDocument,
     /// From the intended start; `null` in a closed loop, where it is the same.
     pub from_intended: Option<TimesDocument>,
+    /// Of responses with a status below 400, from the intended start where there is one; absent unless there are
+    /// both kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_ok: Option<TimesDocument>,
+    /// Of responses with a status of 400 or above; absent unless there are both kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_errors: Option<TimesDocument>,
 }
 
-/// A distribution of durations; all but `count` are `null` if nothing was counted.
+/// A distribution of durations; all but the counts are `None` if nothing was counted.
+///
+/// A figure that is only a lower bound knows it, so that it cannot be shown as anything else; in JSON it
+/// is a number whose name is in the list `censored`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "RawTimes", into = "RawTimes")]
 pub struct TimesDocument {
-    /// Number of values.
+    /// Number of durations that are known.
     pub count: u64,
+    /// Number of those known only from below: of exchanges that were aborted or missed.
+    pub censored_count: u64,
     /// Smallest.
-    pub min_us: Option<f64>,
+    pub min_us: Option<Bounded<f64>>,
     /// Arithmetic mean.
-    pub mean_us: Option<f64>,
-    /// Standard deviation.
+    pub mean_us: Option<Bounded<f64>>,
+    /// Standard deviation; `None` too if some durations are known only from below.
     pub stddev_us: Option<f64>,
     /// Median.
-    pub p50_us: Option<f64>,
+    pub p50_us: Option<Bounded<f64>>,
     /// 75th percentile.
-    pub p75_us: Option<f64>,
+    pub p75_us: Option<Bounded<f64>>,
     /// 90th percentile.
-    pub p90_us: Option<f64>,
+    pub p90_us: Option<Bounded<f64>>,
     /// 95th percentile.
-    pub p95_us: Option<f64>,
+    pub p95_us: Option<Bounded<f64>>,
     /// 99th percentile.
-    pub p99_us: Option<f64>,
+    pub p99_us: Option<Bounded<f64>>,
     /// 99.9th percentile.
-    pub p99_9_us: Option<f64>,
+    pub p99_9_us: Option<Bounded<f64>>,
     /// Largest.
-    pub max_us: Option<f64>,
+    pub max_us: Option<Bounded<f64>>,
 }
 
 impl TimesDocument {
-    pub(crate) fn of(histogram: &Histogram) -> Self {
-        let quantile = |fraction| histogram.quantile(fraction).map(microseconds);
+    pub(crate) fn of<'a>(times: impl Into<TimesView<'a>>) -> Self {
+        let times = times.into();
+        // JSON has lower bounds only, and a document reads as it was written.
+        let micros = |time: Bounded<Duration>| match time.known() {
+            Some(known) => Bounded::exact(microseconds(known)),
+            None => Bounded::at_least(microseconds(time.low())),
+        };
+        let quantile = |fraction| times.quantile(fraction).map(micros);
+        let count = times.observed().len();
         Self {
-            count: histogram.len(),
-            min_us: histogram.min().map(microseconds),
-            mean_us: histogram.mean().map(microseconds),
-            stddev_us: histogram.standard_deviation().map(microseconds),
+            count,
+            censored_count: times.len() - count,
+            min_us: times.min().map(micros),
+            mean_us: times.mean().map(micros),
+            stddev_us: times.standard_deviation().map(microseconds),
             p50_us: quantile(0.5),
             p75_us: quantile(0.75),
             p90_us: quantile(0.9),
             p95_us: quantile(0.95),
             p99_us: quantile(0.99),
             p99_9_us: quantile(0.999),
-            max_us: histogram.max().map(microseconds),
+            max_us: times.max().map(micros),
+        }
+    }
+}
+
+/// [`TimesDocument`] as it is in JSON: numbers, and the names of those that are lower bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct RawTimes {
+    count: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    censored_count: u64,
+    min_us: Option<f64>,
+    mean_us: Option<f64>,
+    stddev_us: Option<f64>,
+    p50_us: Option<f64>,
+    p75_us: Option<f64>,
+    p90_us: Option<f64>,
+    p95_us: Option<f64>,
+    p99_us: Option<f64>,
+    p99_9_us: Option<f64>,
+    max_us: Option<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    censored: Vec<String>,
+}
+
+impl From<TimesDocument> for RawTimes {
+    fn from(times: TimesDocument) -> Self {
+        let mut censored = Vec::new();
+        let mut number = |name: &str, figure: Option<Bounded<f64>>| {
+            let figure = figure?;
+            if figure.is_censored() {
+                censored.push(name.to_owned());
+            }
+            Some(figure.low())
+        };
+        Self {
+            count: times.count,
+            censored_count: times.censored_count,
+            min_us: number("min_us", times.min_us),
+            mean_us: number("mean_us", times.mean_us),
+            stddev_us: times.stddev_us,
+            p50_us: number("p50_us", times.p50_us),
+            p75_us: number("p75_us", times.p75_us),
+            p90_us: number("p90_us", times.p90_us),
+            p95_us: number("p95_us", times.p95_us),
+            p99_us: number("p99_us", times.p99_us),
+            p99_9_us: number("p99_9_us", times.p99_9_us),
+            max_us: number("max_us", times.max_us),
+            censored,
+        }
+    }
+}
+
+impl From<RawTimes> for TimesDocument {
+    fn from(raw: RawTimes) -> Self {
+        let figure = |name: &str, number: Option<f64>| {
+            let number = number?;
+            Some(if raw.censored.iter().any(|censored| censored == name) {
+                Bounded::at_least(number)
+            } else {
+                Bounded::exact(number)
+            })
+        };
+        Self {
+            count: raw.count,
+            censored_count: raw.censored_count,
+            min_us: figure("min_us", raw.min_us),
+            mean_us: figure("mean_us", raw.mean_us),
+            stddev_us: raw.stddev_us,
+            p50_us: figure("p50_us", raw.p50_us),
+            p75_us: figure("p75_us", raw.p75_us),
+            p90_us: figure("p90_us", raw.p90_us),
+            p95_us: figure("p95_us", raw.p95_us),
+            p99_us: figure("p99_us", raw.p99_us),
+            p99_9_us: figure("p99_9_us", raw.p99_9_us),
+            max_us: figure("max_us", raw.max_us),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::{Phase, counted};
+use plimsoll_model::{Bounded, Phase, counted};
 
 use super::Exporter;
 use super::requests;
@@ -481,14 +481,16 @@ fn distribution(runs: &[RunRecord]) -> Plot {
     let lines = runs
         .iter()
         .map(|run| {
-            let all = run.latency.len() as f64;
+            let all = run.latency.view().len() as f64;
             // Beyond the last value there is no quantile to speak of.
             let last = 1.0 - 0.5 / all.max(1.0);
             let points = (0..=160)
                 .map(|step| 1.0 - 10_f64.powf(-f64::from(step) / 20.0))
                 .take_while(|quantile| *quantile <= last)
                 .map(|quantile| {
+                    // What is only a lower bound is no point of the curve.
                     let time = run.latency.quantile(quantile);
+                    let time = time.and_then(Bounded::known);
                     (quantile, time.map(|time| time.as_nanos() as f64 / 1e3))
                 })
                 .collect();

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::RunSummary;
+
 use super::Exporter;
 use super::table::threshold_value;
 use crate::RunRecord;
+use crate::document::CountsDocument;
 use crate::plot::escaped;
 
 /// One suite per run: that every request was answered, each expectation, each threshold.
@@ -83,7 +86,7 @@ fn cases(run: &RunRecord) -> Vec<Case> {
             .any(|name| text.trim_start().starts_with(name))
     });
     let unanswered = counts.failed + counts.aborted;
-    let answered = if unanswered == 0 || (is_judged && counts.ok > 0) {
+    let answered = if unanswered == 0 {
         Ok(())
     } else {
         Err(format!(
@@ -102,18 +105,26 @@ fn cases(run: &RunRecord) -> Vec<Case> {
     } else {
         Ok(())
     };
-    let mut cases = vec![
-        Case {
+    let mut cases = Vec::new();
+    if !is_judged || unanswered == 0 || counts.ok == 0 {
+        cases.push(Case {
             class: "plimsoll.load",
             name: "every request is answered".to_owned(),
             outcome: answered,
-        },
-        Case {
+        });
+    }
+    if let Some(short) = shortfall(counts) {
+        cases.push(Case {
             class: "plimsoll.load",
-            name: "not every response has an error status".to_owned(),
-            outcome: has_good,
-        },
-    ];
+            name: "at most 1 % of the intended requests are missed or aborted".to_owned(),
+            outcome: Err(short),
+        });
+    }
+    cases.extend([Case {
+        class: "plimsoll.load",
+        name: "not every response has an error status".to_owned(),
+        outcome: has_good,
+    }]);
     if summary.grpc.is_some() || summary.load.fail_status.is_some() {
         cases.push(Case {
             class: "plimsoll.load",
@@ -145,4 +156,12 @@ fn cases(run: &RunRecord) -> Vec<Case> {
         });
     }
     cases
+}
+
+/// How many requests were not made or not waited for to their end, if they are too many.
+fn shortfall(counts: &CountsDocument) -> Option<String> {
+    let short = counts.missed + counts.aborted;
+    let intended = counts.started + counts.dropped + counts.missed;
+    let most = RunSummary::SHORTFALL_SHARE * intended as f64;
+    (short as f64 > most).then(|| format!("{short} of {intended} are"))
 }

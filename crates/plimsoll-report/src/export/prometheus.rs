@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::Bounded;
+
 use super::Exporter;
 use super::table::honest;
 use crate::RunRecord;
@@ -58,7 +60,7 @@ impl Exporter for Prometheus {
     }
 }
 
-pub(crate) const FAMILIES: [Family; 16] = [
+pub(crate) const FAMILIES: [Family; 17] = [
     (
         "requests",
         "exchanges of the run by what came of them",
@@ -82,7 +84,7 @@ pub(crate) const FAMILIES: [Family; 16] = [
     ),
     (
         "errors",
-        "failures, failed statuses, unmet expectations and drops",
+        "failures, aborted exchanges, failed statuses, unmet expectations and drops",
         |run| one(Some(run.summary.counts.errors as f64)),
     ),
     (
@@ -93,7 +95,16 @@ pub(crate) const FAMILIES: [Family; 16] = [
     (
         "latency_mean_seconds",
         "arithmetic mean of the same",
-        |run| one(honest(run).mean_us.map(seconds)),
+        |run| {
+            let mean = honest(run).mean_us;
+            let points = mean.map(|mean| bounded(mean, Vec::new()));
+            points.into_iter().collect()
+        },
+    ),
+    (
+        "latency_censored",
+        "exchanges whose latency is known only from below: aborted and missed",
+        |run| one(Some(honest(run).censored_count as f64)),
     ),
     ("phase_seconds", "how long phases took", |run| {
         let phases = run.summary.phases.iter();
@@ -187,9 +198,17 @@ fn times(times: &TimesDocument, labels: &[(&'static str, String)]) -> Vec<Point>
     .filter_map(|(quantile, micros)| {
         let mut labels = labels.to_vec();
         labels.push(("quantile", quantile.to_owned()));
-        micros.map(|micros| (labels, seconds(micros)))
+        micros.map(|micros| bounded(micros, labels))
     })
     .collect()
+}
+
+/// A duration; one that is only a lower bound says so in a label.
+fn bounded(micros: Bounded<f64>, mut labels: Vec<(&'static str, String)>) -> Point {
+    if micros.is_censored() {
+        labels.push(("bound", "lower".to_owned()));
+    }
+    (labels, seconds(micros.low()))
 }
 
 fn seconds(micros: f64) -> f64 {

@@ -12,7 +12,7 @@ pub(super) const COLUMNS: [&str; 5] = ["Request", "Count", "Errors", "p50", "p99
 pub(super) fn rows(run: &RunRecord) -> Vec<[String; 5]> {
     let row = |request: &crate::document::RequestDocument| {
         let times = request.latency.as_ref();
-        let errors = match request.failed + request.error_statuses + request.unmet {
+        let errors = match request.errors() {
             0 => NOTHING.to_owned(),
             errors => format!("{} ({:.1} %)", grouped(errors), request.error_percent),
         };

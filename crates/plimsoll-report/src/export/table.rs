@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{ByteSize, DurationText, Unit, grouped, three_figures};
+use plimsoll_model::{Bounded, ByteSize, DurationText, Unit, grouped, three_figures};
 
 use crate::RunRecord;
 use crate::document::{
@@ -13,7 +13,8 @@ use crate::text::margin_of_limit;
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "–";
 
-type TimeOf = fn(&TimesDocument) -> Option<f64>;
+type TimeOf = fn(&TimesDocument) -> Option<Bounded<f64>>;
+type PartOf = fn(&RunRecord) -> Option<&TimesDocument>;
 type CountOf = fn(&CountsDocument) -> u64;
 
 /// A title, and a row of one cell a run for each label.
@@ -184,6 +185,17 @@ fn latency(runs: &[RunRecord]) -> Table {
     ];
     for (label, value) in values {
         table.row(label, runs, |run| optional(value(honest(run))));
+    }
+    let parts: [(&str, PartOf); 2] = [
+        ("of ok", |run| run.summary.latency.of_ok.as_ref()),
+        ("of errors", |run| run.summary.latency.of_errors.as_ref()),
+    ];
+    for (name, part) in parts {
+        for (label, value) in [values[2], values[6]] {
+            table.row_if_any(&format!("{label} {name}"), runs, |run| {
+                optional(part(run).and_then(value))
+            });
+        }
     }
     if runs
         .iter()
@@ -414,10 +426,11 @@ fn share(count: u64, all: u64) -> String {
 
 /// `2.47 ms`, or that there was nothing.
 pub(super) fn threshold_value(threshold: &ThresholdDocument) -> String {
-    let Some(value) = threshold.value else {
+    let Some(value) = threshold.bounded() else {
         return "no data".to_owned();
     };
-    Unit::named(&threshold.unit).map_or_else(|| value.to_string(), |unit| unit.show(value))
+    let unit = Unit::named(&threshold.unit);
+    value.text(|value| unit.map_or_else(|| value.to_string(), |unit| unit.show(value)))
 }
 
 fn per_request(cost: &CostDocument) -> String {
@@ -461,6 +474,6 @@ pub(super) fn time(micros: f64) -> String {
     DurationText(Duration::try_from_secs_f64(micros / 1e6).unwrap_or_default()).to_string()
 }
 
-pub(super) fn optional(micros: Option<f64>) -> String {
-    micros.map_or(NOTHING.to_owned(), time)
+pub(super) fn optional(micros: Option<Bounded<f64>>) -> String {
+    micros.map_or(NOTHING.to_owned(), |micros| micros.text(time))
 }

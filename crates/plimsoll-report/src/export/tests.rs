@@ -140,3 +140,43 @@ fn a_page_names_the_number_of_its_urls_and_breaks_no_figure() {
     // The share may go to the next line, the unit stays with its number.
     assert!(page.contains(" (33.3\u{a0}%)</strong>"), "{page}");
 }
+
+#[test]
+fn no_format_shows_a_lower_bound_as_a_figure() {
+    let run = fixture::censored();
+    let record = RunRecord::of("censored", &run);
+    let shown = |exporter: &dyn Exporter| {
+        String::from_utf8(exporter.export(std::slice::from_ref(&record))).unwrap()
+    };
+    for exporter in [&PlainText as &dyn Exporter, &Markdown, &Html] {
+        let text = shown(exporter);
+        assert!(text.contains("≥ 5.0"), "{}: {text}", exporter.name());
+    }
+    let prometheus = shown(&Prometheus);
+    let p99 = prometheus
+        .lines()
+        .find(|line| line.starts_with("plimsoll_latency_seconds") && line.contains("\"0.99\""));
+    assert!(
+        p99.is_some_and(|line| line.contains("bound=\"lower\"")),
+        "{prometheus}"
+    );
+    let p50 = prometheus
+        .lines()
+        .find(|line| line.starts_with("plimsoll_latency_seconds") && line.contains("\"0.5\""));
+    assert!(
+        p50.is_some_and(|line| !line.contains("bound")),
+        "{prometheus}"
+    );
+    let junit = shown(&Junit);
+    assert!(junit.contains("breached: ≥ 5.0"), "{junit}");
+    assert!(junit.contains("no complete response to"), "{junit}");
+    assert!(junit.contains("are missed or aborted"), "{junit}");
+    let json = record.summary.to_json();
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let latency = &document["latency"]["from_intended"];
+    let censored = latency["censored"].as_array().unwrap();
+    assert!(censored.contains(&"p99_us".into()) && censored.contains(&"max_us".into()));
+    assert!(!censored.contains(&"p50_us".into()), "{latency}");
+    assert_eq!(document["thresholds"][0]["censored"], true);
+    assert_eq!(document["thresholds"][0]["verdict"], "breached");
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{ExchangeKind, Tick};
+use plimsoll_model::{ExchangeKind, Histogram, Tick};
 
 use super::WIDTH;
 use super::numbers::{count, duration, optional, rate};
@@ -22,6 +22,41 @@ pub struct Progress {
     pub exchanges: ExchangeKind,
     /// Failures so far, failed statuses, unmet expectations and drops included.
     pub errors: u64,
+}
+
+/// Seconds that one line is for.
+#[derive(Debug, Default)]
+pub struct SecondsTogether {
+    ok: u64,
+    events: u64,
+    length: Duration,
+    /// The latency of the run at the last line.
+    before: Histogram,
+}
+
+impl SecondsTogether {
+    /// Adds a second.
+    pub fn add(&mut self, tick: &Tick) {
+        self.ok += tick.ok;
+        self.events += tick.events;
+        self.length += tick.length;
+    }
+
+    /// The seconds that were added since the last line, as one; `last` is the last of them.
+    ///
+    /// - `latency`: of the run until now.
+    pub fn end_line(&mut self, last: &Tick, latency: &Histogram) -> Tick {
+        let since = latency.without(&self.before);
+        self.before = latency.clone();
+        Tick {
+            ok: std::mem::take(&mut self.ok),
+            events: std::mem::take(&mut self.events),
+            length: std::mem::take(&mut self.length),
+            p50: since.quantile(0.5),
+            p99: since.quantile(0.99),
+            ..last.clone()
+        }
+    }
 }
 
 /// One line of at most 80 columns for the second that has just gone by, without a line feed.
@@ -125,5 +160,26 @@ mod tests {
         let line = live(&tick, &progress, Style::Plain);
         assert!(line.chars().count() <= WIDTH, "{line}");
         assert!(line.ends_with("failed"));
+    }
+
+    #[test]
+    fn a_line_for_several_seconds_covers_all_of_them() {
+        let mut seconds = SecondsTogether::default();
+        let mut latency = Histogram::new();
+        let mut tick = fixture::tick(1, false);
+        for (second, millis) in [(1, 10), (2, 10), (3, 90), (4, 1)] {
+            tick.at = Duration::from_secs(second);
+            tick.length = Duration::from_secs(1);
+            tick.ok = 100;
+            (0..100).for_each(|_| latency.record(Duration::from_millis(millis)));
+            seconds.add(&tick);
+            if second == 1 {
+                seconds.end_line(&tick, &latency);
+            }
+        }
+        let line = seconds.end_line(&tick, &latency);
+        assert_eq!((line.ok, line.length), (300, Duration::from_secs(3)));
+        let millis = |time: Option<Duration>| time.unwrap().as_millis();
+        assert_eq!((millis(line.p50), millis(line.p99)), (10, 90));
     }
 }

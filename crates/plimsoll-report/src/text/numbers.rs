@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{ByteSize, DurationText, grouped, three_figures};
+use plimsoll_model::{Bounded, ByteSize, DurationText, grouped, three_figures};
 
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "-";
@@ -66,6 +66,11 @@ pub(super) fn duration(value: Duration) -> String {
 
 pub(super) fn optional(value: Option<Duration>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), duration)
+}
+
+/// `47.0 ms`, or `≥ 47.0 ms` if it is a lower bound.
+pub(super) fn bounded(value: Option<Bounded<Duration>>) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), |value| value.text(duration))
 }
 
 pub(super) fn bytes(value: u64) -> String {

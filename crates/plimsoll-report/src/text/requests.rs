@@ -2,7 +2,7 @@
 
 use plimsoll_model::{RequestFigures, RunSummary};
 
-use super::numbers::{NOTHING, count, optional, share};
+use super::numbers::{NOTHING, bounded, count, share};
 use super::page::{Page, shortened};
 use super::style::Emphasis;
 
@@ -54,7 +54,7 @@ fn line(figures: &RequestFigures, site: &str) -> String {
         0 => NOTHING.to_owned(),
         errors => share(errors, figures.count()),
     };
-    let quantile = |fraction| optional(figures.latency.quantile(fraction));
+    let quantile = |fraction| bounded(figures.latency.quantile(fraction));
     format!(
         "  {:<NAME$}{:>10}{errors:>10}{:>10}{:>10}",
         shortened(&name, NAME - 1),

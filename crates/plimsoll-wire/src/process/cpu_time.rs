@@ -10,6 +10,14 @@ pub fn of_this_thread() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
+/// Time for which the calling thread was ready to run and no core ran it, since it began; `None` where the
+/// kernel does not count it (`CONFIG_SCHED_INFO`, sched-stats.rst).
+pub fn run_delay_of_this_thread() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

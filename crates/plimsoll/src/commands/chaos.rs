@@ -10,13 +10,11 @@ use plimsoll_client::chaos::{
     Bounds, ChaosError, ChaosOutcome, ChaosPlan, Class, may_be_attacked, prepare,
 };
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::{
-    NotReady, Pid, Readiness, Sampler, Samples, Spawned, SpawnedPlan, Target,
-};
 use plimsoll_model::{
     ByteSize, ChaosMemory, ChaosObjective, ChaosSummary, Clock as _, DurationText, Moment,
     parse_byte_size, parse_duration,
 };
+use plimsoll_observe::{NotReady, Pid, Readiness, Sampler, Samples, Spawned, SpawnedPlan, Target};
 use plimsoll_report::{ChaosDocument, text};
 use plimsoll_wire::tls::Trust;
 use plimsoll_wire::{SystemClock, descriptors};
@@ -236,7 +234,7 @@ fn target(
         timeout: START,
         grace: STOP,
     };
-    let target = Spawned::start(&plan, interrupt).map_err(|error| Failed {
+    let target = Spawned::start(&plan, &|| interrupt.is_set()).map_err(|error| Failed {
         exit: match error {
             NotReady::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::CouldNotRun,

@@ -183,7 +183,7 @@ Examples:
   plimsoll compare --name new --name old --prepare './reset-cache' './new/run.sh' './old/run.sh'
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --rates 100,500,1000,2000 './server --port {port}'
 
-Exit codes: 0 compared; 1 slower than allowed; 2 usage; 3 could not run; 130 interrupted.";
+Exit codes: 0 compared; 1 slower than allowed, or not comparable; 2 usage; 3 could not run; 130 interrupted.";
 
 /// Core numbers; a type of its own, because clap takes a bare vector for repeated values.
 #[derive(Debug, Clone, Default)]
@@ -234,6 +234,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         sweep_to_html(&sweep),
     ];
     print_and_write(args, folder.as_ref(), documents)?;
+    judge_comparable(sweep.comparisons.iter().map(|(_, comparison)| comparison))?;
     Ok(Exit::Fine)
 }
 
@@ -360,7 +361,27 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
     })
 }
 
+/// Fails if operands did not do the same.
+fn judge_comparable<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> Result<(), Failed> {
+    let pairs = comparisons.flat_map(|comparison| &comparison.pairs);
+    let problems: Vec<Problem> = pairs
+        .filter_map(|pair| pair.incomparable.as_deref())
+        .map(|reason| {
+            Problem::new(reason)
+                .hint("have all operands serve the same requests, then compare what that costs")
+        })
+        .collect();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Failed {
+        exit: Exit::Objective,
+        problems,
+    })
+}
+
 fn verdict(args: &Args, comparison: &Comparison) -> Result<Exit, Failed> {
+    judge_comparable(std::iter::once(comparison))?;
     let Some(allowed) = args.fail_if_slower else {
         return Ok(Exit::Fine);
     };

@@ -8,7 +8,7 @@ use plimsoll_lab::line::{
     to_html, to_json, to_text,
 };
 use plimsoll_load::Spacing;
-use plimsoll_model::{Rate, Threshold, grouped, parse_duration, parse_rate};
+use plimsoll_model::{Rate, Threshold, Unit, grouped, parse_duration, parse_rate};
 
 use super::load::args::{Arrivals, Http2Args, MOST_STREAMS, RequestsArgs, ServerArgs};
 use super::load::{self, Prepared};
@@ -366,7 +366,7 @@ fn window_text(window: &Window) -> String {
     };
     let p99 = window.p99_us.map_or_else(
         || "no latency".to_owned(),
-        |p99| format!("p99 {}", plimsoll_model::Unit::Microseconds.show(p99)),
+        |p99| format!("p99 {}", p99.text(|p99| Unit::Microseconds.show(p99))),
     );
     format!(
         "{:>9}/s {}: {p99}, {}/s ok, {} missed",

@@ -22,11 +22,11 @@ mod view;
 
 use clap::{Args as _, FromArgMatches as _};
 use plimsoll_load::conditions::RunFacts;
-use plimsoll_load::target::Target;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, check_reachable};
 use plimsoll_model::{
     FailureKind, Pinning, RunSummary, Threshold, ThresholdVerdict, masked_arguments,
 };
+use plimsoll_observe::Target;
 use plimsoll_report::files;
 
 pub(crate) use self::args::Args;
@@ -225,6 +225,9 @@ fn verdict(summary: &RunSummary) -> Exit {
         || !summary.unmet.is_empty()
         || summary.shows_nothing().is_some()
         || is_breached
+        // Without thresholds a run explores, and its errors are figures.
+        || (!summary.thresholds.is_empty()
+            && (summary.shortfall().is_some() || summary.dropped_by_server().is_some()))
     {
         Exit::Objective
     } else {

@@ -17,8 +17,8 @@ pub(crate) mod parts;
 use std::sync::Arc;
 
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::LoadtestSummary;
+use plimsoll_observe::ProcessTree;
 use plimsoll_report::{LoadtestDocument, text};
 use plimsoll_wire::{cores, descriptors, network};
 

@@ -80,3 +80,26 @@ fn errors_of_name_servers_are_distinguished() {
     assert_eq!(failure.kind, FailureKind::NameNotFound);
     assert!(failure.cause.unwrap().contains("`a.test`"));
 }
+
+/// A name with an IPv4 address in the hosts file has no IPv6 address that a name server could know.
+#[test]
+fn a_name_of_the_hosts_file_is_not_looked_up() {
+    const HOSTS: &str = "127.0.0.1 localhost\n192.0.2.7\tDB.test db # 192.0.2.9 other.test\n\
+                         2001:db8::7 both.test\n192.0.2.8 both.test both.test\nnonsense x\n";
+    for (family, url, expected) in [
+        (Any, "http://db.test", "192.0.2.7"),
+        (Any, "http://DB.", "192.0.2.7"),
+        (Any, "http://both.test", "2001:db8::7 192.0.2.8"),
+        (Ipv4, "http://both.test", "192.0.2.8"),
+    ] {
+        let resolver = Resolver::new(family, Overrides::default());
+        resolver.hosts.set(HOSTS.to_owned()).unwrap();
+        assert_eq!(shown(&resolve(&resolver, url).unwrap()), expected, "{url}");
+        assert!(
+            resolver.lookups.get().is_none(),
+            "no name server was used for {url}"
+        );
+    }
+    assert!(hosts::listed(HOSTS, "other.test").is_empty());
+    assert!(hosts::listed(HOSTS, "x").is_empty());
+}

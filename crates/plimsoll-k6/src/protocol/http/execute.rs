@@ -12,7 +12,7 @@ use plimsoll_client::forward::{Destination, Head, Lease, Pool, Speaks, may_retry
 use plimsoll_client::{
     DecodeLimits, Decoder, Endpoint, Redirects, basic_authorization, is_idempotent,
 };
-use plimsoll_load::scenario::{ExchangeRecorder, ExchangeUnderWay, RecordedRequest};
+use plimsoll_load::scenario::{ExchangeUnderWay, RecordedRequest};
 use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -259,18 +259,15 @@ impl Performing<'_> {
             mut authority,
             cookies,
         } = fields(self.user, &self.request, url, given, keeps_cookies);
+        let now = SystemClock.now();
+        let exchanges = self.user.worker.exchanges.as_ref();
         self.current = Current {
             url: Some(url.clone()),
             method: method.to_owned(),
             fields,
             cookies,
-            began: Some(SystemClock.now()),
-            under_way: self
-                .user
-                .worker
-                .exchanges
-                .as_ref()
-                .map(ExchangeRecorder::begin),
+            began: Some(now),
+            under_way: exchanges.map(|exchanges| exchanges.begin(now)),
             ..Current::default()
         };
         let endpoint = Endpoint::try_from(url)

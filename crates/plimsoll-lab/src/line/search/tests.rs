@@ -55,6 +55,23 @@ fn one_bad_long_window_is_not_enough_to_lower_the_answer() {
     near(found.confirmed.unwrap(), 1000.0, 0.03);
 }
 
+#[test]
+fn a_long_window_that_the_generator_broke_confirms_nothing() {
+    let (found, windows) = find(&plan(), |planned| {
+        let is_long = planned.purpose == Purpose::Confirm;
+        WindowOutcome {
+            generator_limited: is_long,
+            ..seen(planned.rate < 1000.0 && !is_long)
+        }
+    });
+    assert_eq!(found.confirmed, None);
+    near(found.held_up_to.unwrap(), 1000.0, 0.03);
+    let long = windows
+        .iter()
+        .filter(|planned| planned.purpose == Purpose::Confirm);
+    assert_eq!(long.count(), 2, "the line is left as it is");
+}
+
 fn seen(held: bool) -> WindowOutcome {
     WindowOutcome {
         held,

@@ -17,8 +17,11 @@ pub struct Figures {
     pub source: String,
     /// Complete responses.
     pub ok: u64,
-    /// Requests without one, and whatever else the tool calls an error.
+    /// Requests without one, error statuses, and whatever else the tool calls an error.
     pub errors: u64,
+    /// Of `errors`: requests without a complete response.
+    #[serde(default)]
+    pub failed: u64,
     /// Complete responses per second.
     pub requests_per_second: f64,
     /// Mean latency in microseconds, if the tool reports it; of an open loop from the intended start.
@@ -75,16 +78,20 @@ impl Figures {
         Ok(Self {
             source: tally.source.to_owned(),
             ok: tally.ok,
-            errors: own.errors.unwrap_or(tally.failed),
+            errors: own
+                .errors
+                .unwrap_or(0)
+                .max(tally.failed + tally.error_statuses),
+            failed: tally.failed,
             requests_per_second: tally
                 .requests_per_second
                 .unwrap_or_else(|| tally.ok as f64 / length.as_secs_f64()),
-            mean_us: own.latency("mean_us").or(tally.mean_us),
-            p50_us: own.latency("p50_us").or(tally.p50_us),
-            p90_us: own.latency("p90_us").or(tally.p90_us),
-            p95_us: own.latency("p95_us").or(tally.p95_us),
-            p99_us: own.latency("p99_us").or(tally.p99_us),
-            p99_9_us: own.latency("p99_9_us").or(tally.p99_9_us),
+            mean_us: own.time("mean_us", tally.mean_us),
+            p50_us: own.time("p50_us", tally.p50_us),
+            p90_us: own.time("p90_us", tally.p90_us),
+            p95_us: own.time("p95_us", tally.p95_us),
+            p99_us: own.time("p99_us", tally.p99_us),
+            p99_9_us: own.time("p99_9_us", tally.p99_9_us),
             target,
             generator,
             upstreams,
@@ -120,7 +127,11 @@ impl OwnSummary {
         }
     }
 
-    fn latency(&self, name: &str) -> Option<f64> {
-        self.latency.as_ref()?.get(name)?.as_f64()
+    /// A time from the intended start, else `from_started`; `None` if it is only a lower bound.
+    fn time(&self, name: &str, from_started: Option<f64>) -> Option<f64> {
+        match &self.latency {
+            Some(latency) => counts::plimsoll::known(latency, name),
+            None => from_started,
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::Clock;
+use plimsoll_observe::ProcessTree;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::Finished;
 

@@ -19,6 +19,8 @@ pub(super) struct StreamSlot<W> {
     /// The phases before the request was begun.
     pub(super) phases: Phases,
     pub(super) attempts: u8,
+    /// It was taken up and has not ended.
+    pub(super) is_under_way: bool,
     /// The turn in which it was taken up.
     pub(super) taken_in: u64,
 }
@@ -39,6 +41,7 @@ impl<W: HttpWorkload> StreamSlot<W> {
             bytes_received: 0,
             phases: Phases::default(),
             attempts: 0,
+            is_under_way: false,
             taken_in: 0,
         }
     }
@@ -46,6 +49,7 @@ impl<W: HttpWorkload> StreamSlot<W> {
     /// Takes up the exchange that begins with `start`; returns its endpoint.
     pub(super) fn take_up(&mut self, start: Start, turn: u64) -> usize {
         self.start = start;
+        self.is_under_way = true;
         self.phases = Phases::default();
         self.attempts = 0;
         self.bytes_sent = 0;

@@ -78,7 +78,7 @@ impl Run {
 
     fn worst(&self, position: usize) -> Option<(f64, u64)> {
         let worst = self.judge.watched[position].worst;
-        worst.map(|(value, at)| (value, at.as_secs()))
+        worst.map(|(value, at)| (value.low(), at.as_secs()))
     }
 }
 

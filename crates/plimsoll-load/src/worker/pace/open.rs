@@ -170,23 +170,24 @@ impl OpenPacer {
         self.dropped.take()
     }
 
-    /// Arrivals of the window that were due before `now` and never begun; call it last.
-    pub(crate) fn count_missed(&self, now: Instant) -> u64 {
+    /// Counts the arrivals of the window that were due before `now` and never begun; call it last.
+    ///
+    /// - `miss`: gets the time that each waited, from its intended start until `now`.
+    pub(crate) fn count_missed(&self, now: Instant, mut miss: impl FnMut(Duration)) {
         let mut missed = 0;
         while let Some(arrival) = self.next.get().filter(|arrival| *arrival < now) {
-            missed += u64::from(self.gate.in_window(arrival));
+            if self.gate.in_window(arrival) && missed < self.gate.budget() {
+                missed += 1;
+                miss(now - arrival);
+            }
             self.advance();
         }
-        missed.min(self.gate.budget()) + self.count_handed_out()
-    }
-
-    /// Arrivals of the window that were handed to a connection which did not get to begin them.
-    fn count_handed_out(&self) -> u64 {
-        self.seats
-            .iter()
-            .filter_map(|seat| seat.arrival.take())
-            .map(|arrival| u64::from(arrival.in_window))
-            .sum()
+        // Some were handed to a connection which did not get to begin them.
+        for arrival in self.seats.iter().filter_map(|seat| seat.arrival.take()) {
+            if arrival.in_window {
+                miss(now.saturating_duration_since(arrival.intended));
+            }
+        }
     }
 
     fn advance(&self) {

@@ -11,13 +11,13 @@ use super::Detail;
 use super::details::{found, rate_of_bytes};
 use crate::text::WIDTH;
 use crate::text::numbers::{
-    NOTHING, bytes, count, duration, optional, percent, plural, rate, share,
+    NOTHING, bounded, bytes, count, duration, optional, percent, plural, rate, share,
 };
 use crate::text::page::{Page, shortened, width};
 use crate::text::requests::site;
 use crate::text::style::Emphasis;
 
-/// Kinds of failures, unmet conditions and warnings that are listed, each.
+/// Kinds of failures and unmet conditions that are listed, each.
 const MOST: usize = 3;
 
 /// Distinct statuses that are listed one by one; more are added up by class.
@@ -99,7 +99,7 @@ fn connections(load: &LoadShape) -> String {
 
 fn requests(page: &mut Page, run: &RunSummary) {
     let counts = &run.counts;
-    let all = counts.started + counts.dropped;
+    let all = counts.intended();
     let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
     let mut throughput = format!("{}/s", strong(rate(run.requests_per_second())));
     if let LoadModel::Open { rate: arrivals } = run.load.model {
@@ -199,18 +199,32 @@ fn latency(page: &mut Page, run: &RunSummary) {
         return;
     }
     let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
-    let quantile = |fraction| optional(honest.quantile(fraction));
+    let quantile = |fraction| bounded(honest.quantile(fraction));
     let mut cells = vec![
         format!("p50 {}", strong(quantile(0.5))),
         format!("p90 {}", quantile(0.9)),
         format!("p99 {}", strong(quantile(0.99))),
-        format!("max {}", optional(honest.max())),
+        format!("max {}", bounded(honest.max())),
     ];
     if run.latency.from_intended.is_some() {
         let remark = "from the intended start";
         cells.push(page.style().apply(Emphasis::Faint, remark));
     }
     page.cells("latency", &cells);
+    let Some((ok, errors)) = run.latency.apart() else {
+        return;
+    };
+    for (label, times) in [("  of ok", &ok), ("  of errors", errors)] {
+        page.cells(
+            label,
+            &[
+                format!("p50 {}", optional(times.quantile(0.5))),
+                format!("p90 {}", optional(times.quantile(0.9))),
+                format!("p99 {}", optional(times.quantile(0.99))),
+                format!("max {}", optional(times.max())),
+            ],
+        );
+    }
 }
 
 /// Events, messages, calls and bytes.
@@ -296,9 +310,9 @@ fn worst_requests(page: &mut Page, run: &RunSummary) {
         .requests
         .iter()
         .filter_map(|figures| Some((figures.latency.quantile(0.99)?, figures)))
-        .max_by_key(|(p99, _)| *p99);
+        .max_by_key(|(p99, _)| (p99.is_censored(), p99.low()));
     if let Some((p99, figures)) = slowest {
-        let cells = [name(figures), format!("p99 {}", duration(p99))];
+        let cells = [name(figures), format!("p99 {}", p99.text(duration))];
         page.cells("slowest", &cells);
     }
     // The list is sorted by the share of errors.
@@ -334,16 +348,12 @@ fn cautions(page: &mut Page, run: &RunSummary, detail: Detail) {
     if run.interrupted {
         cautions.push("interrupted: the figures are those until then".to_owned());
     }
-    cautions.extend(run.generator.saturated.as_ref().map(saturated));
     // With all sections the warnings stand in the last of them, above.
     if detail == Detail::Brief {
-        let warnings = &run.conditions.warnings;
-        cautions.extend(warnings.iter().take(MOST).cloned());
-        let more = warnings.len().saturating_sub(MOST);
-        if more > 0 {
-            cautions.push(format!("{} (-v)", plural(more as u64, "more", "more")));
-        }
+        cautions.extend(run.conditions.warnings.iter().cloned());
     }
+    // The most general one comes last: those above may be its cause.
+    cautions.extend(run.generator.saturated.as_ref().map(saturated));
     for caution in cautions {
         page.row("caution", Emphasis::Warning, &caution);
     }
@@ -386,15 +396,38 @@ fn result(page: &mut Page, run: &RunSummary) {
         let text = format!("failed: {} not met", thresholds(total - met));
         (Emphasis::Error, text)
     } else if total > 0 {
-        (Emphasis::Strong, format!("ok: {} met", thresholds(total)))
+        match run.shortfall() {
+            Some(short) => (
+                Emphasis::Error,
+                format!("failed: {}", shortfall(run, short)),
+            ),
+            None => match run.dropped_by_server() {
+                Some(dropped) => {
+                    let dropped = share(dropped, counts.started);
+                    let text =
+                        format!("failed: {dropped} of the requests were dropped by the server");
+                    (Emphasis::Error, text)
+                }
+                None => (Emphasis::Strong, format!("ok: {} met", thresholds(total))),
+            },
+        }
     } else if counts.started == 0 {
         (Emphasis::Warning, "nothing was measured".to_owned())
     } else if errors > 0 {
-        let all = counts.started + counts.dropped;
+        let all = counts.intended();
         let text = format!(
             "{} ({}); no threshold set",
             plural(errors, "error", "errors"),
             share(errors, all)
+        );
+        (Emphasis::Error, text)
+    } else if let Some(short) = run.shortfall() {
+        let text = format!("{}; no threshold set", shortfall(run, short));
+        (Emphasis::Error, text)
+    } else if let Some(dropped) = run.dropped_by_server() {
+        let text = format!(
+            "{} of the requests were dropped by the server and sent again",
+            share(dropped, counts.started)
         );
         (Emphasis::Error, text)
     } else if statuses > 0 {
@@ -407,6 +440,23 @@ fn result(page: &mut Page, run: &RunSummary) {
         (Emphasis::Strong, "ok: no errors".to_owned())
     };
     page.row("result", emphasis, &text);
+}
+
+/// `297 of 400 intended requests (74.3 %) were missed or aborted`.
+fn shortfall(run: &RunSummary, short: u64) -> String {
+    let counts = &run.counts;
+    let what = match (counts.missed, counts.aborted) {
+        (0, _) => "aborted",
+        (_, 0) => "missed",
+        _ => "missed or aborted",
+    };
+    format!(
+        "{} of {} intended {} ({}) were {what}",
+        count(short),
+        count(counts.intended()),
+        run.load.exchanges.plural(),
+        share(short, counts.intended()),
+    )
 }
 
 /// The reason why a run shows nothing of its target, and a fix.

@@ -1,14 +1,15 @@
 //! The sections that `-v` adds: every figure of the run, its phases, its conditions.
 
 use plimsoll_model::{
-    Cost, EventFigures, ExchangeKind, Generator, GrpcFigures, Histogram, JudgedThreshold, Phase,
-    RunSummary, ServerCost, ThresholdVerdict, three_figures,
+    Cost, EventFigures, ExchangeKind, Generator, GrpcFigures, JudgedThreshold, Phase, RunSummary,
+    ServerCost, ThresholdVerdict, Times, three_figures,
 };
 
 use super::conditions::conditions;
 use crate::text::WIDTH;
 use crate::text::numbers::{
-    NOTHING, bytes, count, duration, margin_of_limit, optional, percent, plural, rate, share,
+    NOTHING, bounded, bytes, count, duration, margin_of_limit, optional, percent, plural, rate,
+    share,
 };
 use crate::text::page::{Page, shortened};
 use crate::text::requests::requests as by_request;
@@ -80,9 +81,15 @@ pub(super) fn found(judged: &JudgedThreshold) -> String {
     } else {
         ""
     };
+    let why = if value.is_censored() {
+        ", counting those that were given up"
+    } else {
+        ""
+    };
+    let unit = judged.threshold.unit();
     format!(
-        "{}: {}{margin}{at}{ended}",
-        judged.threshold.unit().show(value),
+        "{}: {}{margin}{at}{why}{ended}",
+        value.text(|value| unit.show(value)),
         judged.verdict().name()
     )
 }
@@ -263,7 +270,7 @@ const QUANTILES: [(&str, f64); 6] = [
 
 fn latency(page: &mut Page, run: &RunSummary) {
     let started = &run.latency.from_started;
-    let views: Vec<&Histogram> = run
+    let views: Vec<&Times> = run
         .latency
         .from_intended
         .iter()
@@ -279,16 +286,16 @@ fn latency(page: &mut Page, run: &RunSummary) {
         let cells = ["", "from intended start", "from actual start"];
         rows.push(cells.map(str::to_owned).to_vec());
     }
-    let mut row = |label: &str, value: &dyn Fn(&Histogram) -> String| {
+    let mut row = |label: &str, value: &dyn Fn(&Times) -> String| {
         let mut cells = vec![label.to_owned()];
         cells.extend(views.iter().map(|view| value(view)));
         rows.push(cells);
     };
     for (label, fraction) in QUANTILES {
-        row(label, &|view| optional(view.quantile(fraction)));
+        row(label, &|view| bounded(view.quantile(fraction)));
     }
-    row("max", &|view| optional(view.max()));
-    row("mean", &|view| optional(view.mean()));
+    row("max", &|view| bounded(view.max()));
+    row("mean", &|view| bounded(view.mean()));
     page.table(&rows);
     if views.len() > 1 {
         page.line("");
@@ -300,7 +307,7 @@ fn latency(page: &mut Page, run: &RunSummary) {
         );
     }
     page.line("");
-    for bar in spread::bars(run.latency.honest()) {
+    for bar in spread::bars(run.latency.honest().observed()) {
         page.line(&bar);
     }
 }
@@ -463,11 +470,30 @@ fn generator(page: &mut Page, generator: &Generator) {
             ),
         ),
         (
-            "memory",
-            generator.peak_memory_bytes.map_or_else(
-                || "unavailable".to_owned(),
-                |peak| format!("{} peak", bytes(peak)),
+            "stalls",
+            format!(
+                "longest {}, {} in all",
+                duration(generator.stalls.longest),
+                duration(generator.stalls.total)
             ),
         ),
+        (
+            "not run",
+            generator.run_delay.map_or_else(unavailable, duration),
+        ),
+        (
+            "throttled",
+            generator.throttled.map_or_else(unavailable, duration),
+        ),
+        (
+            "memory",
+            generator
+                .peak_memory_bytes
+                .map_or_else(unavailable, |peak| format!("{} peak", bytes(peak))),
+        ),
     ]);
+}
+
+fn unavailable() -> String {
+    "unavailable".to_owned()
 }

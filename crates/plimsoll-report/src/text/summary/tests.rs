@@ -119,3 +119,39 @@ fn colour_adds_nothing_but_escapes() {
         assert_eq!(bare, full(&run), "{name}");
     }
 }
+
+#[test]
+fn what_was_given_up_is_seen_in_percentiles_and_verdict() {
+    let mut run = fixture::censored();
+    let text = plain(&run);
+    assert!(
+        text.contains("p99 ≥ 5.0") && text.contains("max ≥ "),
+        "{text}"
+    );
+    assert!(
+        text.contains("breached, counting those that were given up"),
+        "{text}"
+    );
+    assert!(text.contains("failed: 1 of 1 threshold not met"), "{text}");
+    run.thresholds.clear();
+    assert!(plain(&run).contains("no threshold set"), "{}", plain(&run));
+    assert!(full(&run).contains("≥ 5.0"));
+}
+
+#[test]
+fn arrivals_that_were_missed_are_a_share_of_those_intended_and_no_ok() {
+    let mut run = fixture::open();
+    run.counts = plimsoll_model::Counts {
+        started: 3,
+        ok: 3,
+        missed: 297,
+        ..plimsoll_model::Counts::default()
+    };
+    run.thresholds.clear();
+    let text = plain(&run);
+    assert!(text.contains("297 missed (99.0 %)"), "{text}");
+    assert!(
+        text.contains("297 of 300 intended requests (99.0 %) were missed"),
+        "{text}"
+    );
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use plimsoll_load::{Interrupt, RunPlan, Standing};
 use plimsoll_model::{RunSummary, three_figures};
 use plimsoll_report::export::{Exporter, Junit, Markdown, Prometheus};
-use plimsoll_report::text::{self, Detail, Progress};
+use plimsoll_report::text::{self, Detail, Progress, SecondsTogether};
 use plimsoll_report::{RunRecord, SummaryDocument, samples_csv};
 
 use super::Args;
@@ -28,6 +28,7 @@ pub(super) enum Live {
         progress: Progress,
         every: Duration,
         next: Duration,
+        seconds: SecondsTogether,
     },
 }
 
@@ -62,6 +63,7 @@ impl Live {
             progress,
             every,
             next: every,
+            seconds: SecondsTogether::default(),
         }
     }
 
@@ -78,11 +80,14 @@ impl Live {
                 progress,
                 every,
                 next,
+                seconds,
             } => {
+                seconds.add(tick);
                 // Seconds end a beat early or late.
                 if tick.at + tick.length / 2 >= *next {
                     note(progress, standing);
-                    terminal::log_line(&text::live(tick, progress, terminal::style_of_stderr()));
+                    let line = seconds.end_line(tick, standing.latency);
+                    terminal::log_line(&text::live(&line, progress, terminal::style_of_stderr()));
                     *next = tick.at + *every;
                 }
             }

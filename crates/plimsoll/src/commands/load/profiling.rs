@@ -6,9 +6,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use plimsoll_lab::profile::{ProfileError, ProfilePlan, flame, pprof, take};
-use plimsoll_load::target::Target;
 use plimsoll_load::{Interrupt, RunPlan};
 use plimsoll_model::Clock as _;
+use plimsoll_observe::Target;
 use plimsoll_report::files::{NamedFile, PROFILE_FOLDED, PROFILE_PPROF, PROFILE_SVG};
 use plimsoll_wire::SystemClock;
 

@@ -36,8 +36,8 @@ use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script,
     ScriptText, Secrets, SummaryMode, run,
 };
-use plimsoll_load::target::{Pid, Target};
 use plimsoll_model::{Clock as _, parse_duration};
+use plimsoll_observe::{Pid, Target};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 

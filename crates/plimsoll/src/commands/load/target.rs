@@ -4,8 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use plimsoll_client::Endpoint;
-use plimsoll_load::target::{NotReady, Pid, Readiness, Spawned, SpawnedPlan, Target};
 use plimsoll_load::{Interrupt, RunPlan};
+use plimsoll_observe::{NotReady, Pid, Readiness, Spawned, SpawnedPlan, Target};
 use plimsoll_wire::cores;
 
 use super::Args;
@@ -84,7 +84,7 @@ pub(super) fn start(
         },
         None => return Ok(Started::default()),
     };
-    let target = Spawned::start(&spawned, interrupt).map_err(|error| Failed {
+    let target = Spawned::start(&spawned, &|| interrupt.is_set()).map_err(|error| Failed {
         exit: match error {
             NotReady::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::CouldNotRun,

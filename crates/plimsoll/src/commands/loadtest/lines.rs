@@ -1,7 +1,7 @@
 //! A line on standard error each second.
 
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::LoadtestTick;
+use plimsoll_observe::ProcessTree;
 use plimsoll_report::text;
 
 use crate::terminal;

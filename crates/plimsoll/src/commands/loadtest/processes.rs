@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::{Clock, LoadtestConnections, LoadtestFound, LoadtestTick, Protocol};
+use plimsoll_observe::ProcessTree;
 use plimsoll_report::LoadtestPart;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};

@@ -2,8 +2,8 @@
 
 use plimsoll_k6::Outcome;
 use plimsoll_load::conditions::RunFacts;
-use plimsoll_load::target::Target;
 use plimsoll_model::{Histogram, Pinning, masked_arguments};
+use plimsoll_observe::Target;
 use plimsoll_report::files::{self, ExtraTable};
 use plimsoll_report::page::{short_number, short_time};
 use serde_json::Value;

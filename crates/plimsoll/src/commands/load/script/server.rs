@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_load::target::ProcessTree;
 use plimsoll_model::{Clock as _, ResourceSample};
+use plimsoll_observe::ProcessTree;
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 

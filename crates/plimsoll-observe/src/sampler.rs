@@ -32,6 +32,8 @@ pub struct Samples {
     pub target_ended: Option<Duration>,
     /// The largest resident memory of this process, in bytes, where the platform reports it.
     pub generator_peak_memory_bytes: Option<u64>,
+    /// See [`ProcessTree::unseen_children`].
+    pub unseen_children: Option<u64>,
 }
 
 impl Samples {
@@ -162,7 +164,10 @@ impl<F: Fn() -> (u64, Moment)> Work<F> {
     }
 
     fn target(&mut self, at: Duration, completed: u64) -> Option<ResourceSample> {
-        let Ok(sample) = self.target.as_mut()?.sample(at, completed) else {
+        let tree = self.target.as_mut()?;
+        let sampled = tree.sample(at, completed);
+        self.samples.unseen_children = tree.unseen_children();
+        let Ok(sample) = sampled else {
             self.target = None;
             self.samples.target_ended = Some(at);
             return None;

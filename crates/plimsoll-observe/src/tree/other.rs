@@ -32,4 +32,8 @@ impl Tree {
     pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {
         match self.0 {}
     }
+
+    pub(super) fn unseen_children(&self) -> Option<u64> {
+        match self.0 {}
+    }
 }

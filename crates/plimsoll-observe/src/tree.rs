@@ -92,6 +92,13 @@ impl ProcessTree {
         self.inner.threads()
     }
 
+    /// Processes that this machine has made since the tree was attached, if some of them may be children of the
+    /// tree whose processor time is nowhere to be seen: a process of it ignores `SIGCHLD`, so that its children
+    /// vanish as they end, and it has no control group of its own. `None` otherwise.
+    pub fn unseen_children(&self) -> Option<u64> {
+        self.inner.unseen_children()
+    }
+
     /// The sum, over the processes that run now, of the largest resident memory that each has ever
     /// had, in bytes: at least what the tree held at its peak, as far as they still run.
     pub fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {

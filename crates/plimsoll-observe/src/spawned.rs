@@ -9,8 +9,7 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec, SpawnError};
 
-use super::Target;
-use crate::Interrupt;
+use crate::Target;
 
 /// A program to start, and how to find out that it serves.
 #[derive(Debug, Clone)]
@@ -93,8 +92,8 @@ pub struct Spawned {
 }
 
 impl Spawned {
-    /// Starts the program and blocks until it serves, or the run is interrupted.
-    pub fn start(plan: &SpawnedPlan, interrupt: &Interrupt) -> Result<Self, NotReady> {
+    /// Starts the program and blocks until it serves, or `is_interrupted`.
+    pub fn start(plan: &SpawnedPlan, is_interrupted: &dyn Fn() -> bool) -> Result<Self, NotReady> {
         let program = plan.argv.first().cloned().unwrap_or_default();
         if let Readiness::Accepts(addresses) = &plan.ready
             && let Some(address) = addresses.iter().find(|address| accepts(**address))
@@ -113,7 +112,7 @@ impl Spawned {
             },
             stderr: Output::Captured,
         })?;
-        let announced = wait(&mut process, &program, plan, interrupt)?;
+        let announced = wait(&mut process, &program, plan, is_interrupted)?;
         Ok(Self {
             name: plan
                 .name
@@ -170,13 +169,13 @@ fn wait(
     process: &mut Process,
     program: &str,
     plan: &SpawnedPlan,
-    interrupt: &Interrupt,
+    is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Option<String>, NotReady> {
     let deadline = SystemClock.now() + plan.timeout;
     let left = || deadline.saturating_duration_since(SystemClock.now());
     let awaited = match &plan.ready {
         Readiness::Announces => {
-            while !left().is_zero() && !interrupt.is_set() {
+            while !left().is_zero() && !is_interrupted() {
                 let url = process.stdout_line(LISTEN.min(left()), announced_url);
                 if url.is_some() {
                     return Ok(url);
@@ -190,7 +189,7 @@ fn wait(
         Readiness::Accepts(addresses) => {
             while process.wait(RETRY.min(left())).is_none()
                 && !left().is_zero()
-                && !interrupt.is_set()
+                && !is_interrupted()
             {
                 // A program that goes into the background ends just when its child begins to serve.
                 if addresses.iter().any(|address| accepts(*address))
@@ -203,7 +202,7 @@ fn wait(
         }
     };
     Err(match process.wait(Duration::ZERO) {
-        _ if interrupt.is_set() => NotReady::Interrupted {
+        _ if is_interrupted() => NotReady::Interrupted {
             program: program.to_owned(),
         },
         Some(status) => NotReady::Exited {

@@ -1,8 +1,11 @@
-//! The processes behind the URL, whose time, memory and descriptors a run costs.
+//! What a server costs: processor time, memory and descriptors of its processes, sampled while it is
+//! under load.
 //!
 //! A [`Target`] says where they are; [`ProcessTree`] reads what they hold; [`Sampler`] does so ten
 //! times a second on a thread of its own. A target on another machine has none of this, and a run
 //! without it is a run all the same.
+//!
+//! It makes no load, reads no flags and prints nothing.
 
 mod tree;
 
@@ -16,10 +19,10 @@ mod spawned;
 #[cfg(target_os = "linux")]
 mod contract;
 
-pub use pid::Pid;
-pub use sampler::{Sampler, Samples};
-pub use spawned::{NotReady, Readiness, Spawned, SpawnedPlan};
-pub use tree::{AttachError, ProcessTree, TargetEnded};
+pub use crate::pid::Pid;
+pub use crate::sampler::{Sampler, Samples};
+pub use crate::spawned::{NotReady, Readiness, Spawned, SpawnedPlan};
+pub use crate::tree::{AttachError, ProcessTree, TargetEnded};
 
 /// Processes on this machine that answer the requests of a run.
 pub trait Target: Send + std::fmt::Debug {

@@ -1,6 +1,12 @@
 //! The tree read from proc(5).
 //!
-//! Processor time comes in clock ticks (usually 10 ms), for each process truncated to whole ones.
+//! Processor time of a process comes in clock ticks (usually 10 ms), truncated to whole ones, and for each of its
+//! threads in nanoseconds ([`precise`]). Children that nothing waits for are in neither; they are in the counters
+//! of their control group ([`group`]).
+
+mod group;
+
+mod precise;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -8,8 +14,10 @@ use std::time::Duration;
 
 use plimsoll_model::{CpuTime, Memory, ResourceSample};
 use procfs::process::{Process, Stat};
-use procfs::{ProcError, ProcResult};
+use procfs::{CurrentSI, KernelStats, ProcError, ProcResult};
 
+use self::group::Group;
+use self::precise::{PreciseTime, never_back};
 use super::{AttachError, TargetEnded};
 
 /// Up to so many threads, the children of each are read at every sample; a child belongs to the
@@ -19,6 +27,9 @@ const FEW_THREADS: i64 = 64;
 /// With more threads than that, only the main thread is read every time, and all of them at each
 /// such sample.
 const FULL_SCAN_EVERY: u64 = 10;
+
+/// Of signal(7); the same on every architecture that Linux supports but for two.
+const SIGCHLD: u32 = 17;
 
 /// How often the tree is read again because a process ended while it was being read.
 const PASSES: usize = 4;
@@ -32,8 +43,14 @@ pub(super) struct Tree {
     /// CPU time of ended processes that no surviving parent has taken over.
     carried: CpuTime,
     samples: u64,
+    /// The time of the last sample, which never goes back.
+    last: CpuTime,
     /// Whether the kernel lists children by thread (`CONFIG_PROC_CHILDREN`).
     lists_children: bool,
+    /// The control group, as long as it holds nothing but the tree.
+    group: Option<Group>,
+    /// Processes and threads that the machine had made when the tree was attached.
+    forks_before: u64,
     units: Units,
 }
 
@@ -46,6 +63,11 @@ struct Member {
     zombie: bool,
     /// Spent by itself.
     own: CpuTime,
+    /// The same in whole clock ticks, as its parent takes it over.
+    own_ticks: CpuTime,
+    precise: PreciseTime,
+    /// Its children vanish as they end, and nothing takes over what they spent.
+    ignores_children: bool,
     /// Spent by children that it has waited for, and by theirs.
     reaped: CpuTime,
     /// `reaped` as of the previous sample.
@@ -82,12 +104,16 @@ impl Tree {
             .task_main_thread()
             .and_then(|thread| thread.children())
             .is_ok();
+        let own = member.own + member.reaped;
         Ok(Self {
             root,
             descendants,
+            group: descendants.then(|| Group::find(root, own)).flatten(),
+            forks_before: forks(),
             members: vec![member],
             carried: CpuTime::default(),
             samples: 0,
+            last: CpuTime::default(),
             lists_children,
             units,
         })
@@ -114,7 +140,23 @@ impl Tree {
                 sample.processes += 1;
             }
         }
+        let pids = self.members.iter().map(Member::pid).collect();
+        self.group.take_if(|group| !group.holds_only(&pids));
+        if let Some(spent) = self.group.as_ref().and_then(Group::spent)
+            && spent.total() > sample.cpu.total()
+        {
+            sample.cpu = spent;
+        }
+        // A parent takes over what an ended child had spent in whole ticks.
+        sample.cpu = never_back(self.last, sample.cpu);
+        self.last = sample.cpu;
         Ok(sample)
+    }
+
+    pub(super) fn unseen_children(&self) -> Option<u64> {
+        let may_lose = self.members.iter().any(|member| member.ignores_children);
+        (may_lose && self.descendants && self.group.is_none())
+            .then(|| forks().saturating_sub(self.forks_before))
     }
 
     pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {
@@ -241,7 +283,7 @@ impl Tree {
                 }
             }
             let spent = due.entry(heir).or_default();
-            *spent = *spent + member.own + member.reaped_before;
+            *spent = *spent + member.own_ticks + member.reaped_before;
         }
         for (heir, spent) in due {
             let taken_over = self
@@ -268,6 +310,9 @@ impl Member {
             threads: 0,
             zombie: false,
             own: CpuTime::default(),
+            own_ticks: CpuTime::default(),
+            precise: PreciseTime::default(),
+            ignores_children: false,
             reaped: CpuTime::default(),
             reaped_before: CpuTime::default(),
         };
@@ -290,10 +335,18 @@ impl Member {
         self.parent = stat.ppid;
         self.threads = stat.num_threads;
         self.zombie = matches!(stat.state, 'Z' | 'X' | 'x');
-        self.own = CpuTime {
+        self.own_ticks = CpuTime {
             user: units.time(stat.utime),
             system: units.time(stat.stime),
         };
+        let is_small = self.threads <= FEW_THREADS && !self.zombie;
+        self.own = if is_small {
+            self.precise
+                .update(&self.process, self.own_ticks, units.time(1))
+        } else {
+            self.precise.at_least(self.own_ticks)
+        };
+        self.ignores_children = stat.sigignore & (1 << (SIGCHLD - 1)) != 0;
         self.reaped = CpuTime {
             user: units.time(stat.cutime.unsigned_abs()),
             system: units.time(stat.cstime.unsigned_abs()),
@@ -343,6 +396,11 @@ impl Member {
             .and_then(|status| status.vmhwm)
             .map_or(0, |kibibytes| kibibytes * 1024)
     }
+}
+
+/// Processes and threads that this machine has made since it was started.
+fn forks() -> u64 {
+    KernelStats::current().map_or(0, |stats| stats.processes)
 }
 
 impl Units {

@@ -8,12 +8,11 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Process, ProcessSpec};
 
 use super::*;
-use crate::Interrupt;
 
 const LONG: Duration = Duration::from_secs(20);
 
 fn start(plan: &SpawnedPlan) -> Result<Spawned, NotReady> {
-    Spawned::start(plan, &Interrupt::default())
+    Spawned::start(plan, &|| false)
 }
 
 /// - `name`: the name it must give; `outlives`: whether its process must still run once stopped.
@@ -175,13 +174,11 @@ fn somebody_else_is_not_taken_for_the_program() {
 
 #[test]
 fn an_interrupted_wait_stops_the_program() {
-    let interrupt = Interrupt::default();
-    interrupt.ask();
     for ready in [
         Readiness::Announces,
         Readiness::Accepts(vec![plimsoll_testkit::refused_address()]),
     ] {
-        let error = Spawned::start(&plan("sleep 60", ready), &interrupt).unwrap_err();
+        let error = Spawned::start(&plan("sleep 60", ready), &|| true).unwrap_err();
         assert!(matches!(error, NotReady::Interrupted { .. }), "{error}");
     }
 }

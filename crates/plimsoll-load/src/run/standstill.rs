@@ -1,0 +1,279 @@
+//! The generator's own share of what a run shows: times at which it stood still.
+//!
+//! Pure: figures of a run in, sentences for its readers out.
+
+use std::time::Duration;
+
+use plimsoll_model::{DurationText, LoadModel, RunSummary, Stalls, TimesView, three_figures};
+
+/// Standing still for less than this share of the window does not move the throughput.
+const SHARE_OF_WINDOW: f64 = 0.02;
+
+/// Less than this share of a percentile does not move it.
+const SHARE_OF_PERCENTILE: f64 = 0.1;
+
+/// The percentiles that every summary shows.
+const SHOWN: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
+
+/// Connections of a closed loop that are busy for less than this share of the window wait for the generator.
+const BUSY_SHARE: f64 = 0.9;
+
+/// Exchanges on each connection from which on the first and the last one no longer matter.
+const ENOUGH_EXCHANGES: u64 = 20;
+
+/// Every way in which the generator moved the figures of `run`.
+pub(crate) fn warnings(run: &RunSummary) -> Vec<String> {
+    let generator = &run.generator;
+    Facts {
+        window: run.window,
+        stalls: generator.stalls,
+        run_delay: generator.run_delay,
+        throttled: generator.throttled,
+        places: run.load.connections * run.load.streams,
+        is_open: run.load.model != LoadModel::Closed,
+        latency: run.latency.honest().view(),
+    }
+    .warnings()
+}
+
+/// The figures that are judged.
+struct Facts<'a> {
+    window: Duration,
+    stalls: Stalls,
+    run_delay: Option<Duration>,
+    throttled: Option<Duration>,
+    /// Exchanges that can be under way.
+    places: usize,
+    is_open: bool,
+    latency: TimesView<'a>,
+}
+
+impl Facts<'_> {
+    fn warnings(&self) -> Vec<String> {
+        [self.stood_still(), self.not_run(), self.throttled()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn stood_still(&self) -> Option<String> {
+        let stalls = self.stalls;
+        let moves_throughput = self.is_much(stalls.total);
+        let moved = self.moved_percentile();
+        let what = match (moves_throughput, moved) {
+            (false, None) => return None,
+            (true, None) => "throughput describes it".to_owned(),
+            (false, Some(percentile)) => format!("latency from {percentile} on describes it"),
+            (true, Some(percentile)) => {
+                format!("throughput, and latency from {percentile} on, describe it")
+            }
+        };
+        Some(format!(
+            "the generator stood still for {} in all ({}), for {} at the longest: {what} and not the \
+             target. Was it stopped, or short of a core?",
+            DurationText(stalls.total),
+            self.share_text(stalls.total),
+            DurationText(stalls.longest),
+        ))
+    }
+
+    fn not_run(&self) -> Option<String> {
+        let delay = self.run_delay.filter(|delay| self.is_much(*delay))?;
+        Some(format!(
+            "a worker of the generator was ready and not run for {} ({}): others used its core. Give it \
+             cores of its own (--cores), or stop what else runs",
+            DurationText(delay),
+            self.share_text(delay),
+        ))
+    }
+
+    fn throttled(&self) -> Option<String> {
+        let stopped = self.throttled.filter(|time| self.is_much(*time))?;
+        Some(format!(
+            "the control group of the generator was throttled for {} ({}): raise its limit on processor \
+             time, or lower the load",
+            DurationText(stopped),
+            self.share_text(stopped),
+        ))
+    }
+
+    /// The lowest percentile shown of which a stall may be more than a tenth.
+    fn moved_percentile(&self) -> Option<&'static str> {
+        let stalls = self.stalls;
+        let count = u32::try_from(stalls.count).unwrap_or(u32::MAX);
+        let mean = stalls.total.checked_div(count)?;
+        let affected = if self.is_open {
+            // What falls due in a stall is late.
+            self.share(stalls.total)
+        } else {
+            // What is under way in a stall is read late.
+            let under_way = self.places as f64 * stalls.count as f64;
+            under_way / self.latency.len().max(1) as f64
+        };
+        SHOWN.into_iter().find_map(|(name, fraction)| {
+            let value = self.latency.quantile(fraction)?.low();
+            // The longest are at the end of the distribution.
+            let stall = if fraction < 0.99 {
+                mean
+            } else {
+                stalls.longest
+            };
+            let is_moved = affected >= 1.0 - fraction && stall > value.mul_f64(SHARE_OF_PERCENTILE);
+            is_moved.then_some(name)
+        })
+    }
+
+    fn share(&self, time: Duration) -> f64 {
+        if self.window.is_zero() {
+            return 0.0;
+        }
+        time.as_secs_f64() / self.window.as_secs_f64()
+    }
+
+    fn is_much(&self, time: Duration) -> bool {
+        self.share(time) > SHARE_OF_WINDOW
+    }
+
+    fn share_text(&self, time: Duration) -> String {
+        format!(
+            "{} % of the window",
+            three_figures(self.share(time) * 100.0)
+        )
+    }
+}
+
+/// Little's law as a check of a closed loop without pauses: rate × latency is the number of connections, unless
+/// they were idle between exchanges, and then the generator was the limit.
+///
+/// - `has_fewer_streams`: a server allows fewer streams than configured.
+///
+/// Source: J. D. C. Little, "A Proof for the Queuing Formula L = λW" (1961).
+pub(crate) fn idle_connections(run: &RunSummary, has_fewer_streams: bool) -> Option<String> {
+    let counts = &run.counts;
+    if counts.failed > 0 || counts.aborted > 0 || has_fewer_streams {
+        return None;
+    }
+    let mean = run.latency.from_started.mean()?.known()?;
+    let places = (run.load.connections * run.load.streams) as u64;
+    idle(
+        places,
+        counts.completed_in_window,
+        run.requests_per_second(),
+        mean,
+    )
+}
+
+fn idle(places: u64, completed: u64, per_second: f64, mean: Duration) -> Option<String> {
+    if completed < places * ENOUGH_EXCHANGES {
+        return None;
+    }
+    let busy = per_second * mean.as_secs_f64() / places as f64;
+    (busy < BUSY_SHARE).then(|| {
+        format!(
+            "connections were busy for {} % of the window only (rate × mean latency ÷ connections, \
+             Little's law): between exchanges they waited for the generator, and the target may carry \
+             more",
+            three_figures(busy * 100.0)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::Histogram;
+
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn latency(values: &[(u64, u64)]) -> Histogram {
+        let mut histogram = Histogram::new();
+        for (time, count) in values {
+            (0..*count).for_each(|_| histogram.record(millis(*time)));
+        }
+        histogram
+    }
+
+    fn facts<'a>(latency: &'a Histogram, stalls: &[u64]) -> Facts<'a> {
+        let mut recorded = Stalls::default();
+        stalls
+            .iter()
+            .for_each(|stall| recorded.record(millis(*stall)));
+        Facts {
+            window: Duration::from_secs(5),
+            stalls: recorded,
+            run_delay: Some(millis(1)),
+            throttled: None,
+            places: 96,
+            is_open: false,
+            latency: latency.into(),
+        }
+    }
+
+    #[test]
+    fn a_generator_that_was_stopped_is_cautioned_in_a_closed_loop() {
+        // 96 connections, 100 ms each, stopped for 0.7 s of 5: the 99th percentile is 750 ms.
+        let latency = latency(&[(100, 4_030), (750, 96)]);
+        let warnings = facts(&latency, &[700]).warnings();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        let warning = &warnings[0];
+        assert!(
+            warning.contains("stood still for 700 ms in all (14.0 % of the window)"),
+            "{warning}"
+        );
+        assert!(
+            warning.contains("throughput, and latency from p99 on"),
+            "{warning}"
+        );
+    }
+
+    #[test]
+    fn hiccups_that_move_nothing_are_not_cautioned() {
+        let latency = latency(&[(100, 4_800)]);
+        assert_eq!(facts(&latency, &[3, 2, 4, 0]).warnings(), [""; 0]);
+        assert_eq!(facts(&Histogram::new(), &[]).warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn short_stalls_move_short_latencies_only() {
+        let latency = latency(&[(2, 20_000)]);
+        let warnings = facts(&latency, &[5, 5, 5]).warnings();
+        assert!(
+            warnings[0].contains(": latency from p99 on describes it"),
+            "{warnings:?}"
+        );
+        let mut open = facts(&latency, &[5, 5, 5]);
+        open.is_open = true;
+        assert_eq!(open.warnings(), [""; 0], "15 ms of 5 s are due in them");
+    }
+
+    #[test]
+    fn a_core_that_others_use_and_a_limit_of_the_group_are_cautioned() {
+        let latency = latency(&[(100, 4_800)]);
+        let mut facts = facts(&latency, &[]);
+        facts.run_delay = Some(millis(101));
+        facts.throttled = Some(millis(500));
+        let warnings = facts.warnings();
+        assert!(
+            warnings[0].contains("ready and not run for 101 ms (2.02 %"),
+            "{warnings:?}"
+        );
+        assert!(
+            warnings[1].contains("throttled for 500 ms (10.0 %"),
+            "{warnings:?}"
+        );
+        facts.run_delay = Some(millis(99));
+        facts.throttled = None;
+        assert_eq!(facts.warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn connections_that_idle_between_exchanges_are_seen_by_littles_law() {
+        assert_eq!(idle(10, 5_000, 1_000.0, millis(10)), None);
+        let warning = idle(10, 5_000, 500.0, millis(10));
+        assert!(warning.is_some_and(|warning| warning.contains("busy for 50.0 %")));
+        assert_eq!(idle(10, 150, 50.0, millis(10)), None, "too few to say");
+    }
+}

@@ -1,0 +1,64 @@
+//! What a worker's thread got of the machine: processor time, and the time for which it was kept waiting.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_model::Stalls;
+use plimsoll_wire::cpu_time;
+
+/// Counters of the calling thread at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadMark {
+    pub(crate) at: Instant,
+    cpu: Duration,
+    run_delay: Option<Duration>,
+}
+
+impl ThreadMark {
+    /// Reads the counters.
+    pub(crate) fn read(now: Instant) -> Self {
+        Self {
+            at: now,
+            cpu: cpu_time::of_this_thread(),
+            run_delay: cpu_time::run_delay_of_this_thread(),
+        }
+    }
+
+    /// The share since `earlier`, without stalls.
+    pub(crate) fn since(self, earlier: Self) -> ThreadShare {
+        let wall = self.at.saturating_duration_since(earlier.at).as_secs_f64();
+        let used = self.cpu.saturating_sub(earlier.cpu).as_secs_f64();
+        let delays = self.run_delay.zip(earlier.run_delay);
+        ThreadShare {
+            cpu_percent: if wall > 0.0 { used / wall * 100.0 } else { 0.0 },
+            run_delay: delays.map(|(now, before)| now.saturating_sub(before)),
+            stalls: Stalls::default(),
+        }
+    }
+}
+
+/// The share of a thread, or of the worst of several.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ThreadShare {
+    /// Share of one core in percent.
+    pub(crate) cpu_percent: f64,
+    /// Time for which it was ready and not run.
+    pub(crate) run_delay: Option<Duration>,
+    /// Times at which it stood still.
+    pub(crate) stalls: Stalls,
+}
+
+impl ThreadShare {
+    /// The worse of each figure.
+    #[must_use]
+    pub(crate) fn worse(self, other: Self) -> Self {
+        Self {
+            cpu_percent: self.cpu_percent.max(other.cpu_percent),
+            run_delay: self.run_delay.max(other.run_delay),
+            stalls: if other.stalls.total > self.stalls.total {
+                other.stalls
+            } else {
+                self.stalls
+            },
+        }
+    }
+}
