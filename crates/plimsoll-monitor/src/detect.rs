@@ -7,6 +7,8 @@ pub mod window;
 
 pub mod uptime;
 
+pub(crate) mod excluded;
+
 pub mod budget;
 
 pub(crate) mod status;

@@ -241,7 +241,7 @@ fn name(table: &mut Table<'_>, names: &mut HashSet<String>) -> Option<String> {
         return None;
     };
     let name = as_text(&value)?;
-    if name == crate::page::subscribe::CHANNEL {
+    if name == crate::notify::SUBSCRIBERS {
         return value.wrong(format!(
             "`{name}` is the name of messages to readers of pages"
         ));

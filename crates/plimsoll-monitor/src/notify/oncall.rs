@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 
 use crate::config::ApiToken;
-use crate::page::calendar;
+use crate::calendar;
 use crate::store::timestamp::Timestamp;
 
 pub(crate) use crate::notify::oncall::config::compile;

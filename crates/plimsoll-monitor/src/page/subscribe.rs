@@ -21,7 +21,5 @@ pub(crate) use crate::page::subscribe::desk::{
     OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
 };
 pub(crate) use crate::page::subscribe::publish::run as publish;
+pub(crate) use crate::notify::SUBSCRIBERS as CHANNEL;
 pub(crate) use crate::page::subscribe::record::{Means, Subscriber};
-
-/// The name under which the outbox has messages to subscribers.
-pub(crate) const CHANNEL: &str = "subscribers";

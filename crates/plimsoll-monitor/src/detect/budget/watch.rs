@@ -8,11 +8,11 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
 use crate::detect::budget::{Rule, Slo};
+use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span};
 use crate::engine::{Board, View};
 use crate::notify::{Message, NoticeKind};
-use crate::page::{declared_downtime, excluded};
 use crate::store::timestamp::Timestamp;
 use crate::store::{NewNotice, OrgId, Store, StoreError};
 
@@ -47,7 +47,7 @@ impl History {
         Ok(Self {
             changes: changes.into_iter().map(|(change, _)| change).collect(),
             declared: declared_downtime(&declared, view.id, now),
-            excluded: excluded(view, (from, now)),
+            excluded: excluded(&view.plan.windows, (from, now)),
         })
     }
 
