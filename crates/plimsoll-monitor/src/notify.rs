@@ -24,8 +24,8 @@ pub use crate::notify::deliver::send_test;
 pub use crate::notify::message::{Message, NoticeKind};
 
 pub(crate) use crate::notify::channel::channel_kinds;
-pub(crate) use crate::notify::config::{Facts, compile, compile_one};
-pub(crate) use crate::notify::deliver::{Courier, LIMITS, SendFailure, dedup, run, send};
+pub(crate) use crate::notify::config::{Facts, compile, compile_one, full_name, title};
+pub(crate) use crate::notify::deliver::{Courier, LIMITS, SendFailure, run, send};
 pub(crate) use crate::notify::message::backoff;
 pub(crate) use crate::notify::settings::Settings;
 

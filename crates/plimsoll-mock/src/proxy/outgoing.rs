@@ -59,7 +59,9 @@ impl Outgoing {
         let left = fields.iter().filter(|(name, value)| {
             let is_left_out = |it: &HeaderName| name.eq_ignore_ascii_case(it.as_str());
             // Trailers are not passed on. Fields that came by HTTP/2 were checked by other rules.
-            !["te", "trailer"].iter().any(|it| name.eq_ignore_ascii_case(it))
+            !["te", "trailer"]
+                .iter()
+                .any(|it| name.eq_ignore_ascii_case(it))
                 && !upstream.without.iter().any(is_left_out)
                 && HeaderName::from_bytes(name.as_bytes()).is_ok()
                 && HeaderValue::from_bytes(value).is_ok()

@@ -73,7 +73,7 @@ impl Means {
         let acknowledged = incidents
             .clone()
             .filter_map(|one| Some(one.acknowledged?.since(one.opened)));
-        let recovered = incidents.filter_map(|one| Some(one.resolved?.since(one.opened)));
+        let recovered = incidents.filter_map(|one| Some(one.lasted(one.resolved?)));
         Self {
             acknowledged: mean(acknowledged.collect()),
             recovered: mean(recovered.collect()),

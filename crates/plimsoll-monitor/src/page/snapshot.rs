@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
-use crate::detect::status::Health;
 use crate::detect::excluded::{declared_downtime, excluded};
+use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime, within};
 use crate::engine::View;
 use crate::page::config::PagePlan;

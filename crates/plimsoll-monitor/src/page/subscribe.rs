@@ -14,6 +14,7 @@ mod publish;
 
 mod courier;
 
+pub(crate) use crate::notify::SUBSCRIBERS as CHANNEL;
 pub use crate::page::subscribe::config::SubscriptionPlan;
 pub(crate) use crate::page::subscribe::config::compile;
 pub(crate) use crate::page::subscribe::courier::run as deliver;
@@ -21,5 +22,4 @@ pub(crate) use crate::page::subscribe::desk::{
     OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
 };
 pub(crate) use crate::page::subscribe::publish::run as publish;
-pub(crate) use crate::notify::SUBSCRIBERS as CHANNEL;
 pub(crate) use crate::page::subscribe::record::{Means, Subscriber};

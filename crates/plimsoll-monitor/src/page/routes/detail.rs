@@ -192,7 +192,12 @@ impl Visit<'_> {
         let declared = declared_downtime(&declared, component.id, now);
         let uptimes = WINDOWS.iter().map(|window| {
             let span = (now.minus(window.length), now);
-            uptime(&changes, &declared, &excluded(&view.plan.windows, span), span)
+            uptime(
+                &changes,
+                &declared,
+                &excluded(&view.plan.windows, span),
+                span,
+            )
         });
         let uptimes: Vec<_> = uptimes.collect();
         // About a hundred points at most.
