@@ -1,4 +1,4 @@
-//! From single results to confirmed outages and incidents: pure, `(state, input, now) → (state, effects)`.
+//! From single results to confirmed outages and incidents: pure, `(state, input, now) → effects`.
 //!
 //! [`Detector`] confirms failures per region, applies the rule over regions, and drives one incident at a time through
 //! open, recovering, reopened and resolved. It reads no clock and stores nothing: effects say what to record and send.
@@ -6,6 +6,10 @@
 pub mod window;
 
 pub mod uptime;
+
+pub(crate) mod excluded;
+
+pub mod timeline;
 
 pub mod budget;
 
@@ -17,7 +21,9 @@ mod region;
 
 mod machine;
 
-pub use crate::detect::machine::{Detector, Effect, Hold, Input, Notice, RegionView, Resolution};
+pub use crate::detect::machine::{
+    Detector, Effect, Hold, Input, Notice, RegionView, Resolution, StepEffects,
+};
 pub use crate::detect::policy::{DetectPolicy, FlapRule, RegionRule};
 
 #[cfg(test)]

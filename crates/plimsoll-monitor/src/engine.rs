@@ -6,11 +6,15 @@
 
 mod board;
 
+mod clock;
+
 mod command;
 
 mod heartbeat;
 
 mod leadership;
+
+mod memory;
 
 mod recorder;
 

@@ -14,6 +14,8 @@
 
 mod random;
 
+mod calendar;
+
 mod limits;
 
 mod cookies;

@@ -24,7 +24,10 @@ pub use crate::notify::deliver::send_test;
 pub use crate::notify::message::{Message, NoticeKind};
 
 pub(crate) use crate::notify::channel::channel_kinds;
-pub(crate) use crate::notify::config::{Facts, compile, compile_one};
-pub(crate) use crate::notify::deliver::{Courier, LIMITS, SendFailure, dedup, run, send};
+pub(crate) use crate::notify::config::{Facts, compile, compile_one, full_name, title};
+pub(crate) use crate::notify::deliver::{Courier, LIMITS, SendFailure, run, send};
 pub(crate) use crate::notify::message::backoff;
 pub(crate) use crate::notify::settings::Settings;
+
+/// The name under which the outbox has messages to subscribers of pages; no channel may have it.
+pub(crate) const SUBSCRIBERS: &str = "subscribers";

@@ -18,8 +18,6 @@ mod html;
 
 mod feed;
 
-pub(crate) mod calendar;
-
 mod statuspage;
 
 mod words;
@@ -36,7 +34,5 @@ pub use crate::page::language::Language;
 pub(crate) use crate::page::cache::Pages;
 pub(crate) use crate::page::html::chart;
 pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, cookie, merge, parameter};
-pub(crate) use crate::page::snapshot::{
-    PublicIncident, Rows, declared_downtime, excluded, incidents_of,
-};
+pub(crate) use crate::page::snapshot::{PublicIncident, Rows, incidents_of};
 pub(crate) use crate::page::words::Words;

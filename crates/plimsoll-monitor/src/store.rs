@@ -51,14 +51,16 @@ pub use crate::store::declared::{
 pub use crate::store::definitions::{
     Definition, DefinitionChanges, DefinitionKind, Definitions, PutDefinition, Replay,
 };
-pub use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
+pub use crate::store::outbox::{
+    About, NewNotice, NoticeId, NoticeIncident, NoticeOutcome, NoticeState, StoredNotice,
+};
 pub use crate::store::server::{ServerOptions, ServerStore, ServerUrls};
 pub use crate::store::sketch::Sketch;
 pub use crate::store::sqlite::{SqliteOptions, SqlitePath, SqliteStore, backup, restore};
 pub use crate::store::types::{
-    Change, Detail, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
-    MonitorId, MonitorRow, NewMonitor, OpenIncident, OrgId, Resolution, Restored, ResultRow,
-    Retention, Rollup, Upkeep,
+    BatchNumber, Change, Detail, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId,
+    MonitorHistory, MonitorId, MonitorRow, NewMonitor, OpenIncident, OrgId, Orphan, Resolution,
+    Restored, ResultRow, Retention, Rollup, Upkeep,
 };
 pub use crate::store::vault::Vault;
 
@@ -100,8 +102,30 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     /// Lets another process have the store from now on; for when nothing more is recorded here. What was opened stays readable.
     fn release(&self) {}
 
+    /// Open incidents of monitors that are retired.
+    fn orphans(&self, org: OrgId) -> StoreFuture<'_, Vec<Orphan>>;
+
+    /// What [`Change::Memory`] kept under a name, by monitor.
+    fn memories(&self, org: OrgId, name: &str) -> StoreFuture<'_, Vec<(MonitorId, String)>>;
+
+    /// Notes that a process runs; not durably, so that it may be called every second.
+    fn mark_alive(&self, org: OrgId, at: Timestamp) -> StoreFuture<'_, ()>;
+
+    /// When a process last ran.
+    fn last_alive(&self, org: OrgId) -> StoreFuture<'_, Option<Timestamp>>;
+
     /// Applies changes in one transaction, durably. Changes of monitors of other organisations are an error.
-    fn record(&self, org: OrgId, changes: Vec<Change>) -> StoreFuture<'_, ()>;
+    fn record(&self, org: OrgId, changes: Vec<Change>) -> StoreFuture<'_, ()> {
+        self.record_once(org, None, changes)
+    }
+
+    /// The same, unless the batch was applied already.
+    fn record_once(
+        &self,
+        org: OrgId,
+        batch: Option<BatchNumber>,
+        changes: Vec<Change>,
+    ) -> StoreFuture<'_, ()>;
 
     /// The results of a monitor before `before`, the newest first.
     fn results(
@@ -132,7 +156,8 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
         to: Timestamp,
     ) -> StoreFuture<'_, Vec<(u16, Rollup)>>;
 
-    /// The health of a monitor from the last change before `from` on, until before `to`, ascending.
+    /// The health of a monitor from the last change before `from` on, until before `to`, ascending. Gaps are
+    /// [`Health::NoData`](crate::Health::NoData).
     fn health(
         &self,
         org: OrgId,

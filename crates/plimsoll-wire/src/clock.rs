@@ -19,6 +19,18 @@ impl SystemClock {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Duration::try_from(now).unwrap_or_default()
     }
+
+    /// The same, with the time in which the machine was suspended (`CLOCK_BOOTTIME`); where the system has no such clock,
+    /// the one above.
+    pub fn boot(self) -> Duration {
+        #[cfg(target_os = "linux")]
+        {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+            Duration::try_from(now).unwrap_or_default()
+        }
+        #[cfg(not(target_os = "linux"))]
+        self.monotonic()
+    }
 }
 
 impl Clock for SystemClock {

@@ -58,7 +58,7 @@ pub(super) fn outages(api: &Api, incidents: &[Incident], now: Timestamp) -> Vec<
             state,
             class,
             opened: When::of(incident.opened),
-            lasted: duration(until.since(incident.opened)),
+            lasted: duration(incident.lasted(until)),
             reason: incident.reason.clone().unwrap_or_default(),
             is_open: incident.resolved.is_none(),
             is_acknowledged: incident.acknowledged.is_some(),

@@ -14,8 +14,9 @@ use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, page, percent};
 use crate::api::Api;
+use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::uptime::uptime;
-use crate::page::{declared_downtime, excluded, parameter};
+use crate::page::parameter;
 use crate::store::timestamp::Timestamp;
 use crate::store::{Incident, IncidentFilter, MonitorId, StoreError};
 
@@ -72,7 +73,7 @@ impl Means {
         let acknowledged = incidents
             .clone()
             .filter_map(|one| Some(one.acknowledged?.since(one.opened)));
-        let recovered = incidents.filter_map(|one| Some(one.resolved?.since(one.opened)));
+        let recovered = incidents.filter_map(|one| Some(one.lasted(one.resolved?)));
         Self {
             acknowledged: mean(acknowledged.collect()),
             recovered: mean(recovered.collect()),
@@ -148,7 +149,7 @@ async fn rows(
     }
     let rows = views.iter().zip(histories).map(|(view, history)| {
         let counted = declared_downtime(&declared, view.id, now);
-        let excluded = excluded(view, span);
+        let excluded = excluded(&view.plan.windows, span);
         let measured = uptime(&history.health, &counted, &excluded, span);
         let own = by_monitor.get(&view.id).map_or(&[][..], Vec::as_slice);
         let means = Means::of(own.iter().copied());

@@ -64,7 +64,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>) -> Answe
 fn incident(api: &Api, incident: &Incident) -> Value {
     let seconds = incident
         .resolved
-        .map(|resolved| resolved.since(incident.opened).as_secs_f64());
+        .map(|resolved| incident.lasted(resolved).as_secs_f64());
     json!({
         "id": incident.id.0,
         // Absent once the monitor is retired.

@@ -13,10 +13,10 @@ use crate::api::badge::{self, Badge, Look};
 use crate::api::query::Query;
 use crate::api::{Api, write};
 use crate::detect::budget::{History, Slo};
+use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::status::Health;
 use crate::detect::uptime::{Span, Uptime, uptime as uptime_of};
 use crate::engine::View;
-use crate::page::{declared_downtime, excluded};
 use crate::store::timestamp::Timestamp;
 use crate::store::{Resolution, ResultRow};
 
@@ -214,7 +214,7 @@ pub(crate) async fn measured(
         .declared(handle.org, span.0, None, MOST_DECLARED)
         .await?;
     let declared = declared_downtime(&declared, view.id, now);
-    let excluded = excluded(view, span);
+    let excluded = excluded(&view.plan.windows, span);
     Ok((uptime_of(&changes, &declared, &excluded, span), span))
 }
 

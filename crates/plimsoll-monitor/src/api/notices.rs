@@ -7,6 +7,7 @@ use crate::api::Api;
 use crate::api::access::Held;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::query::Query;
+use crate::notify::Message;
 use crate::page::subscribe;
 use crate::store::{NoticeState, Scope, StoredNotice};
 
@@ -51,7 +52,10 @@ fn shown(notice: &StoredNotice, sees_readers: bool) -> Value {
             "a token with the scope `admin` sees why"
         }
     });
-    let message: Value = serde_json::from_str(&notice.message).unwrap_or_default();
+    let message = match Message::of_notice(notice) {
+        Some(message) => message.to_json(),
+        None => serde_json::from_str(&notice.message).unwrap_or_default(),
+    };
     json!({
         "id": notice.id.0,
         "channel": notice.channel,

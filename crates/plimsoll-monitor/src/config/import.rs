@@ -105,9 +105,10 @@ impl Imported {
     }
 }
 
-/// A text of TOML: that of JSON is one.
+/// A basic string of TOML: one of JSON, but for the character of U+007F, which TOML wants escaped (TOML 1.0, "String").
 fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
+    let json = Value::String(text.to_owned()).to_string();
+    json.replace('\u{7f}', "\\u007F")
 }
 
 /// An inline table.

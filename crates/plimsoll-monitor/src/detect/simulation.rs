@@ -16,6 +16,7 @@ struct Seen {
     since: i64,
     is_open: bool,
     is_announced: bool,
+    is_silent: bool,
     opened: u32,
     resolved: u32,
 }
@@ -91,14 +92,22 @@ fn hold_invariants(seen: &mut Seen, effects: &[Effect]) {
                 );
                 seen.is_announced = true;
             }
-            Effect::Notify(Notice::Resolved) => {
+            Effect::Notify(Notice::Resolved(_)) => {
                 assert!(
                     !seen.is_open && seen.is_announced,
                     "no end without an opening"
                 );
                 seen.is_announced = false;
             }
-            Effect::Notify(Notice::NoData | Notice::DataAgain) => {}
+            Effect::Notify(Notice::NoData) => {
+                assert!(!seen.is_silent, "silence is sent once");
+                seen.is_silent = true;
+            }
+            Effect::Notify(Notice::DataAgain(_)) => {
+                assert!(seen.is_silent, "no end of silence without its beginning");
+                seen.is_silent = false;
+            }
+            Effect::SetBack { .. } => {}
         }
     }
 }
@@ -119,8 +128,7 @@ fn run(seed: u64) -> (Vec<String>, Seen) {
             now.wall = Timestamp(now.wall.0 + random.i64(-100_000..100_000));
         }
         let input = random_input(&mut random, now.wall);
-        let (next, effects) = detector.step(input, &policy, now);
-        detector = next;
+        let effects = detector.step(input, &policy, now);
         hold_invariants(&mut watched, &effects);
         assert_eq!(detector.has_incident(), watched.is_open);
         assert_eq!(detector.health(), watched.health.unwrap_or(Health::Pending));
@@ -134,8 +142,7 @@ fn run(seed: u64) -> (Vec<String>, Seen) {
             .next_wake(&policy)
             .is_some_and(|wake| wake <= now.elapsed)
         {
-            let (next, effects) = detector.step(Input::Tick, &policy, now);
-            detector = next;
+            let effects = detector.step(Input::Tick, &policy, now);
             hold_invariants(&mut watched, &effects);
             let wake = detector.next_wake(&policy);
             assert!(wake.is_none_or(|wake| wake > now.elapsed), "seed {seed}");

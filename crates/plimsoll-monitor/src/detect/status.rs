@@ -1,5 +1,7 @@
 //! The status of one check, and the health of a monitor after several.
 
+use serde::{Deserialize, Serialize};
+
 /// The verdict of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
@@ -40,7 +42,9 @@ impl Status {
 }
 
 /// The confirmed state of a monitor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Health {
     /// No check has been confirmed yet.
     #[default]

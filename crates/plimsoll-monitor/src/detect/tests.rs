@@ -39,7 +39,11 @@ pub(super) fn shown(effect: &Effect) -> String {
         Effect::Recovering { at } => format!("recovering@{}", seconds(at)),
         Effect::Reopened { at, .. } => format!("reopened@{}", seconds(at)),
         Effect::Acknowledged => "acknowledged".to_owned(),
-        Effect::Resolved { at, by } => format!("resolved@{} {by:?}", seconds(at)),
+        Effect::Resolved { at, by, .. } => format!("resolved@{} {by:?}", seconds(at)),
+        Effect::SetBack { from, to } => format!("set back {} to {}", seconds(from), seconds(to)),
+        // By whatever it ended, which the line before says.
+        Effect::Notify(Notice::Resolved(_)) => "notify Resolved".to_owned(),
+        Effect::Notify(Notice::DataAgain(_)) => "notify DataAgain".to_owned(),
         Effect::Notify(notice) => format!("notify {notice:?}"),
     }
 }
@@ -76,10 +80,12 @@ fn run(policy: &DetectPolicy, script: &str) -> String {
             ("ack", _) => Input::Acknowledge,
             ("resolve", _) => Input::Resolve,
             ("pause", _) => Input::Pause(is_on),
+            ("rejudge", _) => Input::Rejudge,
+            ("absent", _) => Input::Absent,
+            ("removed", _) => Input::Removed,
             _ => panic!("unknown line {line}"),
         };
-        let (next, effects) = detector.step(input, policy, now);
-        detector = next;
+        let effects = detector.step(input, policy, now);
         if !effects.is_empty() {
             let effects: Vec<_> = effects.iter().map(shown).collect();
             writeln!(out, "{second}: {}", effects.join(", ")).unwrap();
@@ -207,7 +213,7 @@ fn regions_vote_and_a_silent_one_leaves_the_vote() {
         &format!("{script}\n 200 down a\n 400 down a"),
         "0: up@0
          20: degraded@10
-         400: down@10, opened@10, notify Opened",
+         400: down@400, opened@400, notify Opened",
     );
 }
 
@@ -399,8 +405,7 @@ fn a_step_of_the_date_moves_no_timer_and_no_change_before_the_last() {
             reason: None,
             at: now.wall,
         };
-        let (next, effects) = detector.clone().step(input, &policy, now);
-        detector = next;
+        let effects = detector.step(input, &policy, now);
         effects.iter().map(shown).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(observe(0, 0, Status::Up), "up@0");
@@ -431,14 +436,281 @@ fn a_restored_outage_goes_on_as_one() {
             reason: None,
             at: now.wall,
         };
-        let (next, more) = detector.step(input, &policy, now);
-        detector = next;
+        let more = detector.step(input, &policy, now);
         effects.extend(more.iter().map(shown));
     }
     assert_eq!(effects, ["up@120", "recovering@120"]);
     let wake = detector.next_wake(&policy).unwrap();
     assert_eq!(wake, moment(190).elapsed);
-    let (_, last) = detector.step(Input::Tick, &policy, moment(190));
+    let last = detector.step(Input::Tick, &policy, moment(190));
     let last: Vec<_> = last.iter().map(shown).collect();
     assert_eq!(last, ["resolved@120 Recovery", "notify Resolved"]);
+}
+
+#[test]
+fn an_outage_lasts_from_the_quorum_reached_until_it_is_lost() {
+    let policy = DetectPolicy {
+        hold: Duration::ZERO,
+        confirm: 1,
+        recover: 1,
+        ..policy()
+    };
+    let script = "0 up a
+         0 up b
+         0 up c
+         10 down a
+         12 down b
+         20 down c
+         30 up b
+         33 up a
+         40 up c";
+    check(
+        &policy,
+        script,
+        "0: up@0
+         10: degraded@10
+         12: down@12, opened@12, notify Opened
+         33: degraded@33, resolved@33 Recovery, notify Resolved
+         40: up@40",
+    );
+    let all = DetectPolicy {
+        regions: RegionRule::All,
+        ..policy.clone()
+    };
+    check(
+        &all,
+        script,
+        "0: up@0
+         10: degraded@10
+         20: down@20, opened@20, notify Opened
+         30: degraded@30, resolved@30 Recovery, notify Resolved
+         40: up@40",
+    );
+    let two = DetectPolicy {
+        regions: RegionRule::Count(2),
+        confirm: 2,
+        recover: 2,
+        ..policy
+    };
+    // Dated back to the first result of the row that reached it, and of the one that lost it.
+    check(
+        &two,
+        "0 up a
+         0 up b
+         1 up a
+         1 up b
+         10 down a
+         11 down b
+         12 down a
+         14 down b
+         20 up a
+         22 up a",
+        "0: up@0
+         12: degraded@10
+         14: down@11, opened@11, notify Opened
+         22: degraded@20, resolved@20 Recovery, notify Resolved",
+    );
+}
+
+#[test]
+fn a_quorum_that_is_reached_since_others_fell_silent_begins_then() {
+    let policy = DetectPolicy {
+        confirm: 1,
+        recover: 1,
+        silent_after: 100 * SECOND,
+        ..policy()
+    };
+    check(
+        &policy,
+        "0 up b
+         0 down a
+         90 down a
+         100 tick",
+        "0: up@0
+         0: degraded@0
+         100: down@100, opened@100, notify Opened",
+    );
+}
+
+#[test]
+fn other_rules_hold_from_now_on() {
+    let strict = DetectPolicy {
+        confirm: 1,
+        ..policy()
+    };
+    let lax = DetectPolicy {
+        regions: RegionRule::Any,
+        ..strict.clone()
+    };
+    let mut detector = Detector::new(moment(0));
+    let mut observe = |second, region: &str, status| {
+        let input = Input::Observed {
+            region: Arc::from(region),
+            status,
+            reason: None,
+            at: moment(second).wall,
+        };
+        let effects = detector.step(input, &strict, moment(second));
+        drop(effects);
+    };
+    observe(0, "a", Status::Up);
+    observe(1, "b", Status::Up);
+    observe(10, "a", Status::Down);
+    let effects = detector.step(Input::Rejudge, &lax, moment(50));
+    let effects: Vec<_> = effects.iter().map(shown).collect();
+    assert_eq!(effects, ["down@50", "opened@50", "notify Opened"]);
+}
+
+#[test]
+fn silence_within_maintenance_is_sent_behind_it_and_its_end_only_then() {
+    check(
+        &policy(),
+        "0 up
+         200 maintenance on
+         300 tick
+         310 up
+         320 maintenance off
+         620 tick
+         621 up
+         700 maintenance on
+         925 tick
+         950 maintenance off
+         960 up",
+        "0: up@0
+         300: no_data@300
+         310: up@310
+         620: no_data@620, notify NoData
+         621: up@621, notify DataAgain
+         925: no_data@925
+         950: notify NoData
+         960: up@960, notify DataAgain",
+    );
+}
+
+#[test]
+fn what_is_removed_or_paused_ends_whatever_was_sent() {
+    check(
+        &policy(),
+        "0 up
+         300 tick
+         310 pause on
+         320 pause off
+         330 down
+         340 down
+         350 removed",
+        "0: up@0
+         300: no_data@300, notify NoData
+         310: notify DataAgain, paused@310
+         320: pending@320
+         340: down@330, opened@330, notify Opened
+         350: resolved@350 Removed, notify Resolved, pending@350",
+    );
+}
+
+#[test]
+fn an_absence_begins_the_hold_anew_and_no_region_falls_silent_in_it() {
+    check(
+        &policy(),
+        "0 up
+         10 down
+         20 down
+         30 up
+         40 up
+         2000 absent
+         2050 up
+         2060 tick",
+        "0: up@0
+         20: down@10, opened@10, notify Opened
+         40: up@30, recovering@30
+         2060: resolved@30 Recovery, notify Resolved",
+    );
+}
+
+/// Sixteen seconds of outage stay sixteen, wherever the date is set to meanwhile.
+#[test]
+fn a_date_that_is_set_moves_dates_and_no_duration() {
+    let policy = DetectPolicy {
+        hold: Duration::ZERO,
+        ..policy()
+    };
+    let at = |elapsed: u64, wall: i64| Moment {
+        elapsed: Duration::from_secs(5_000 + elapsed),
+        wall: Timestamp(wall * 1000),
+    };
+    for by in [-3_600, 3_600] {
+        let mut detector = Detector::new(at(0, 0));
+        let mut lasted = None;
+        for (second, status) in [
+            (0, Status::Up),
+            (100, Status::Down),
+            (102, Status::Down),
+            (116, Status::Up),
+            (118, Status::Up),
+        ] {
+            let set = if second > 105 { by } else { 0 };
+            let now = at(second, i64::try_from(second).unwrap() + set);
+            if second == 116 && by < 0 {
+                let input = Input::SetBack {
+                    from: Timestamp(105_000),
+                    to: Timestamp((105 + by) * 1_000),
+                };
+                let effects = detector.step(input, &policy, now);
+                assert_eq!(effects.len(), 1);
+            }
+            let input = Input::Observed {
+                region: Arc::from("main"),
+                status,
+                reason: None,
+                at: now.wall,
+            };
+            for effect in detector.step(input, &policy, now) {
+                if let Effect::Resolved { lasted: it, at, .. } = effect {
+                    assert_eq!(at, Timestamp((116 + by) * 1_000));
+                    lasted = Some(it);
+                }
+            }
+        }
+        assert_eq!(lasted, Some(16 * SECOND), "set by {by}");
+    }
+}
+
+#[test]
+fn what_is_remembered_makes_the_same_detector_by_other_clocks() {
+    let policy = policy();
+    let mut detector = Detector::new(moment(0));
+    let lines = [
+        (0, Status::Up),
+        (10, Status::Down),
+        (20, Status::Down),
+        (30, Status::Up),
+    ];
+    for (second, status) in lines {
+        let input = Input::Observed {
+            region: Arc::from("main"),
+            status,
+            reason: Some("refused".to_owned()),
+            at: moment(second).wall,
+        };
+        assert!(detector.step(input, &policy, moment(second)).len() < 4);
+    }
+    let text = detector.remembered().to_string();
+    // The next process starts 100 s later, by a clock that began elsewhere.
+    let now = Moment {
+        elapsed: Duration::from_secs(77),
+        wall: moment(130).wall,
+    };
+    let read = serde_json::from_str(&text).unwrap();
+    let mut next = Detector::recalled(read, moment(30), now).unwrap();
+    assert_eq!(next.remembered()["health"], detector.remembered()["health"]);
+    let observed = |at: Moment| Input::Observed {
+        region: Arc::from("main"),
+        status: Status::Up,
+        reason: None,
+        at: at.wall,
+    };
+    let effects = next.step(observed(now), &policy, now);
+    // The first success of the row came before the restart.
+    let effects: Vec<_> = effects.iter().map(shown).collect();
+    assert_eq!(effects, ["up@30", "recovering@30"]);
+    assert!(Detector::recalled(serde_json::json!({}), now, now).is_none());
 }

@@ -2,7 +2,7 @@
 //!
 //! **Uptime = 1 − downtime ÷ time probed.** Downtime is the time in confirmed outages, dated back to the first failed
 //! check, and in declared incidents that count. Time probed is the time in which the monitor was up, degraded or down.
-//! Time without data, paused, pending or in a maintenance window is in neither. Where nothing was probed there is no
+//! Time without data, paused, pending, in a maintenance window or in which no process ran is in neither. Where nothing was probed there is no
 //! uptime, rather than 100 %.
 
 use std::time::Duration;
@@ -37,7 +37,8 @@ impl Uptime {
     /// The share of the time probed in which it was not down, `0.0..=1.0`; `None` if nothing was probed.
     pub fn ratio(&self) -> Option<f64> {
         let probed = self.probed.as_secs_f64();
-        (probed > 0.0).then(|| 1.0 - self.down.as_secs_f64() / probed)
+        // The difference first: 1 - 1/1000 is not the number nearest to 0.999.
+        (probed > 0.0).then(|| self.probed.saturating_sub(self.down).as_secs_f64() / probed)
     }
 
     /// The share of the window that was probed.

@@ -2,20 +2,24 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::{EveryOrCron, HeartbeatPlan};
 use crate::store::timestamp::{Moment, Timestamp};
 
 /// The state of one heartbeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HeartbeatState {
-    /// The last success or failure, or the start of the program.
+    /// The last success or failure, or when the monitor began.
     last: Moment,
-    /// Whether one came since the start of the program.
+    /// Whether one ever came.
     has_come: bool,
     /// When the run that is under way began.
     started: Option<Moment>,
     /// When lateness was last reported.
-    reported: Option<Duration>,
+    reported: Option<Moment>,
+    /// It is not late before: a heartbeat was due while no process could receive it.
+    not_before: Option<Moment>,
 }
 
 impl HeartbeatState {
@@ -25,6 +29,53 @@ impl HeartbeatState {
             has_come: false,
             started: None,
             reported: None,
+            not_before: None,
+        }
+    }
+
+    /// What another process left; `None` if it cannot be read.
+    ///
+    /// - `as_of`: when that process wrote it, by its clocks.
+    pub(super) fn recalled(text: serde_json::Value, as_of: Moment, now: Moment) -> Option<Self> {
+        let mut state: Self = serde_json::from_value(text).ok()?;
+        for moment in state.moments() {
+            *moment = moment.carried_over(as_of, now);
+        }
+        Some(state)
+    }
+
+    /// What the next process has to know, as JSON.
+    pub(super) fn remembered(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn moments(&mut self) -> impl Iterator<Item = &mut Moment> {
+        let more = [
+            self.started.as_mut(),
+            self.reported.as_mut(),
+            self.not_before.as_mut(),
+        ];
+        [&mut self.last]
+            .into_iter()
+            .chain(more.into_iter().flatten())
+    }
+
+    /// The date was set: what is remembered keeps its distance from the present.
+    pub(super) fn set_date(&mut self, from: Timestamp, to: Timestamp) {
+        for moment in self.moments() {
+            moment.wall = Timestamp(moment.wall.0.saturating_add(to.0).saturating_sub(from.0));
+        }
+    }
+
+    /// Nothing could be received for a while: what was due then, and may have been sent in vain, has the grace once more.
+    pub(super) fn absent(&mut self, plan: &HeartbeatPlan, lasted: Duration, now: Moment) {
+        let since = now.elapsed.saturating_sub(lasted);
+        let due = match self.reported {
+            Some(_) => return,
+            None => self.next_wake(plan).saturating_sub(plan.grace),
+        };
+        if (since..=now.elapsed).contains(&due) {
+            self.not_before = Some(now.plus(plan.grace));
         }
     }
 
@@ -42,19 +93,22 @@ impl HeartbeatState {
         self.last = now;
         self.has_come = true;
         self.reported = None;
+        self.not_before = None;
         took.unwrap_or_default()
     }
 
     /// When it is late next, on the monotonic clock.
     pub(super) fn next_wake(&self, plan: &HeartbeatPlan) -> Duration {
         if let Some(reported) = self.reported {
-            return reported + self.period(plan);
+            return reported.elapsed + self.period(plan);
         }
         let late = self.last.elapsed + self.period(plan) + plan.grace;
-        match (self.started, plan.most_runtime) {
+        let late = match (self.started, plan.most_runtime) {
             (Some(started), Some(most)) => late.min(started.elapsed + most),
             _ => late,
-        }
+        };
+        self.not_before
+            .map_or(late, |moment| late.max(moment.elapsed))
     }
 
     /// Why it is late at `now`, if it is; reported once per period.
@@ -62,7 +116,7 @@ impl HeartbeatState {
         if now.elapsed < self.next_wake(plan) {
             return None;
         }
-        self.reported = Some(now.elapsed);
+        self.reported = Some(now);
         if let (Some(started), Some(most)) = (self.started, plan.most_runtime)
             && now.elapsed >= started.elapsed + most
         {
@@ -128,6 +182,33 @@ mod tests {
             state.late(&plan, at(210)).unwrap(),
             "no heartbeat since 1970-01-01T00:02:20Z"
         );
+    }
+
+    #[test]
+    fn a_heartbeat_that_was_due_before_a_restart_is_still_missing_after_it() {
+        // Every day at 02:30 with an hour of grace.
+        let due = EveryOrCron::Cron("30 2 * * *".parse().unwrap(), TimeZone::UTC);
+        let plan = HeartbeatPlan {
+            grace: Duration::from_hours(1),
+            ..plan(due, None)
+        };
+        let hours = |hours: u64| at(hours * 3_600);
+        let mut state = HeartbeatState::new(hours(0));
+        state.end(at(2 * 3_600 + 1_860));
+        let as_of = hours(20);
+        // The process ends at 02:50 and begins at 03:00, with another monotonic clock.
+        let now = Moment {
+            elapsed: Duration::from_hours(100 * 24),
+            wall: hours(27).wall,
+        };
+        let mut next = HeartbeatState::recalled(state.remembered(), as_of, now).unwrap();
+        next.absent(&plan, Duration::from_mins(10), now);
+        let late = now.elapsed + Duration::from_mins(30);
+        assert_eq!(next.next_wake(&plan), late);
+        // Had it ended at 02:20, the heartbeat may have been sent in vain.
+        next.absent(&plan, Duration::from_mins(40), now);
+        let late = now.elapsed + Duration::from_hours(1);
+        assert_eq!(next.next_wake(&plan), late);
     }
 
     #[test]

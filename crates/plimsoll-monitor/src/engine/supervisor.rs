@@ -1,5 +1,7 @@
 //! The loop: what is due, what ended, what is commanded.
 
+mod absence;
+
 mod apply;
 
 mod commands;
@@ -10,12 +12,12 @@ mod regions;
 
 mod reload;
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{self, JoinSet};
@@ -25,8 +27,10 @@ use crate::config::{MonitorPlan, Plan};
 use crate::detect::window::Window;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Board, Figures};
+use crate::engine::clock::{Break, ClockWatch, EngineClock, origin};
 use crate::engine::command::{Command, CommandError};
 use crate::engine::heartbeat::HeartbeatState;
+use crate::engine::memory::Silence;
 use crate::engine::recorder::Recorder;
 use crate::engine::running::{self, Finished};
 use crate::notify::NotifyPlan;
@@ -34,7 +38,7 @@ use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
 use crate::schedule::{DropReason, Gates, Pass, Scheduler};
 use crate::store::timestamp::{Moment, Timestamp};
-use crate::store::{MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
+use crate::store::{Change, MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
 
 /// Results wait at most this long for others before the store gets them, and at most so many.
 const HAND_OVER: Duration = Duration::from_millis(100);
@@ -63,6 +67,10 @@ pub(super) struct Live {
     pub(super) wake: Option<Duration>,
     /// The date of its last result.
     pub(super) last_at: Option<Timestamp>,
+    /// The silence that was announced.
+    pub(super) silence: Option<Silence>,
+    /// What the store was last given to remember.
+    pub(super) remembered: serde_json::Value,
 }
 
 impl Live {
@@ -83,8 +91,15 @@ impl Live {
 type Waiting = oneshot::Sender<Result<CheckResult, CommandError>>;
 
 /// The owner of all state.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about the loop"
+)]
 pub(super) struct Supervisor {
-    clock: SystemClock,
+    clock: Rc<dyn EngineClock>,
+    watch: Rc<ClockWatch>,
+    /// What happened to the clocks and was not applied yet.
+    breaks: Rc<RefCell<Vec<Break>>>,
     origin: Instant,
     store: Arc<dyn Store>,
     org: OrgId,
@@ -107,6 +122,8 @@ pub(super) struct Supervisor {
     windows: Vec<(Arc<Window>, bool)>,
     windows_due: Duration,
     recorder: Recorder,
+    /// Changes of the present step, which the store gets as one.
+    group: Vec<Change>,
     rows: Vec<ResultRow>,
     rows_since: Option<Instant>,
     retention: Retention,
@@ -120,10 +137,16 @@ pub(super) struct Supervisor {
     kept_channels: Vec<(String, Arc<NotifyPlan>)>,
     /// Whether those of the file have been replaced.
     channels_are_new: bool,
+    /// Whether couriers deliver for other channels than these.
+    couriers_are_old: bool,
     /// They deliver what waits, one for each channel.
     couriers: JoinSet<()>,
     /// Checks of monitors that may not be there.
     trials: JoinSet<()>,
+    /// Whether what the last process left was read.
+    is_restored: bool,
+    /// Whether the store refused the last results.
+    append_fails: bool,
     /// The configuration of the file, to which definitions of the store are added.
     base: Plan,
     /// All windows, those of the store too.
@@ -146,11 +169,24 @@ impl Supervisor {
         board: Arc<Board>,
         notice: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Result<Self, StoreError> {
-        let clock = SystemClock;
+        Self::start_by(Rc::new(SystemClock), plan, store, board, notice).await
+    }
+
+    /// The same by other clocks.
+    async fn start_by(
+        clock: Rc<dyn EngineClock>,
+        plan: Plan,
+        store: Arc<dyn Store>,
+        board: Arc<Board>,
+        notice: Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> Result<Self, StoreError> {
         let org = store.org(&plan.organisation).await?;
+        let now = clock.now();
         let mut supervisor = Self {
+            watch: Rc::new(ClockWatch::new(&*clock)),
+            breaks: Rc::default(),
             clock,
-            origin: clock.now(),
+            origin: origin(now),
             org,
             recorder: Recorder::new(Arc::clone(&board)),
             store,
@@ -169,10 +205,11 @@ impl Supervisor {
             timers: BTreeSet::new(),
             windows: Vec::new(),
             windows_due: Duration::ZERO,
+            group: Vec::new(),
             rows: Vec::new(),
             rows_since: None,
             retention: plan.retention,
-            upkeep_due: clock.now() + UPKEEP,
+            upkeep_due: now + UPKEEP,
             upkeep: None,
             actor: None,
             channels: Vec::new(),
@@ -184,10 +221,15 @@ impl Supervisor {
             hurried: HashMap::new(),
             kept_channels: Vec::new(),
             channels_are_new: true,
+            couriers_are_old: true,
+            append_fails: false,
+            is_restored: false,
             waiting_for_agents: HashMap::new(),
             base: plan.clone(),
         };
+        let last = supervisor.store.last_alive(org).await?;
         supervisor.load(plan).await?;
+        supervisor.come_back(last).await?;
         Ok(supervisor)
     }
 
@@ -206,7 +248,10 @@ impl Supervisor {
             let org = self.org;
             async move { recorder.run(org, store, notice).await }
         });
+        let ticking = self.tick();
         loop {
+            self.look_at_clocks();
+            self.start_couriers();
             let now = self.clock.now();
             self.start_checks(now);
             self.fire(self.moment());
@@ -217,6 +262,7 @@ impl Supervisor {
                 biased;
                 _ = &mut stop => break,
                 ended = self.checks.join_next_with_id(), if !self.checks.is_empty() => {
+                    self.look_at_clocks();
                     if let Some(ended) = ended {
                         self.finish(ended);
                     }
@@ -225,24 +271,31 @@ impl Supervisor {
                     }
                 }
                 command = queue.recv() => match command {
-                    Some(command) => self.obey(command).await,
+                    Some(command) => {
+                        self.look_at_clocks();
+                        self.obey(command).await;
+                    }
                     None => break,
                 },
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
         }
         self.checks.abort_all();
-        recording.abort();
+        drop(ticking);
         self.couriers.abort_all();
-        self.farewell().await;
+        self.farewell(recording).await;
     }
 
     /// Leaves nothing behind.
-    async fn farewell(mut self) {
+    async fn farewell(mut self, recording: task::JoinHandle<()>) {
         self.rows_since = Some(self.origin);
         self.hand_over(self.clock.now()).await;
+        self.recorder.close();
+        let at = self.moment().wall;
         let rest = async {
-            self.recorder.drain(self.org, &*self.store).await?;
+            // The one that writes goes on with what it has begun, so that nothing is written twice.
+            recording.await.ok();
+            self.store.mark_alive(self.org, at).await?;
             self.store.flush().await
         };
         match tokio::time::timeout(FAREWELL, rest).await {
@@ -356,6 +409,9 @@ impl Supervisor {
 
     /// A result of this process.
     fn take(&mut self, id: MonitorId, mut result: CheckResult) {
+        if self.refuses(1) {
+            return;
+        }
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
@@ -393,8 +449,16 @@ impl Supervisor {
         self.rows_since = None;
         let rows = std::mem::take(&mut self.rows);
         let count = rows.len() as u64;
-        if self.store.append(self.org, rows).await.is_err() {
-            Figures::add(&self.board.figures.lost, count);
+        match self.store.append(self.org, rows).await {
+            Ok(()) => self.append_fails = false,
+            Err(error) => {
+                Figures::add(&self.board.figures.lost, count);
+                if !std::mem::replace(&mut self.append_fails, true) {
+                    (self.notice)(&format!(
+                        "the store takes no results: {error}; those that come until it does are lost"
+                    ));
+                }
+            }
         }
     }
 
@@ -420,3 +484,6 @@ impl Supervisor {
         }));
     }
 }
+
+#[cfg(test)]
+mod model;

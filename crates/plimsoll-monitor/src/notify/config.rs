@@ -8,6 +8,7 @@ use plimsoll_client::AddressFilter;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::config::{MonitorPlan, Source};
+use crate::detect::Resolution;
 use crate::notify::channel::{CHANNELS, Notifier};
 use crate::notify::message::{Message, NoticeKind};
 use crate::notify::oncall::OnCallPlan;
@@ -51,6 +52,8 @@ pub struct Template(String);
 #[derive(Debug, Clone)]
 pub(crate) struct Facts<'a> {
     pub(crate) kind: NoticeKind,
+    /// How it ended, of an end.
+    pub(crate) ended: Option<Resolution>,
     pub(crate) plan: &'a MonitorPlan,
     pub(crate) reason: &'a str,
     pub(crate) incident: String,
@@ -86,7 +89,7 @@ impl Template {
                 "name" => &facts.plan.name,
                 "group" => &facts.plan.group,
                 "key" => &facts.plan.key,
-                "state" => state(facts.kind),
+                "state" => state(facts.kind, facts.ended),
                 "reason" => facts.reason,
                 "since" => &since,
                 _ => facts.link.as_deref().unwrap_or_default(),
@@ -98,7 +101,35 @@ impl Template {
     }
 }
 
-const fn state(kind: NoticeKind) -> &'static str {
+/// The name of a monitor with that of its group.
+pub(crate) fn full_name(group: &str, name: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{group}/{name}")
+    }
+}
+
+/// The title of a message without a template.
+pub(crate) fn title(name: &str, kind: NoticeKind, ended: Option<Resolution>) -> String {
+    let was = if kind == NoticeKind::DataAgain {
+        "had no results"
+    } else {
+        "was down"
+    };
+    match ended {
+        None | Some(Resolution::Recovery) => format!("{name} is {}", state(kind, None)),
+        Some(ended) => format!("{name} was {} while it {was}", state(kind, Some(ended))),
+    }
+}
+
+const fn state(kind: NoticeKind, ended: Option<Resolution>) -> &'static str {
+    match ended {
+        None | Some(Resolution::Recovery) => {}
+        Some(Resolution::Operator) => return "closed by an operator",
+        Some(Resolution::Paused) => return "paused",
+        Some(Resolution::Removed) => return "removed",
+    }
     match kind {
         NoticeKind::Opened => "down",
         NoticeKind::Reminder => "still down",
@@ -127,12 +158,8 @@ impl NotifyPlan {
     /// The message of its templates.
     pub(crate) fn message(&self, facts: &Facts<'_>) -> Message {
         let plan = facts.plan;
-        let name = if plan.group.is_empty() {
-            plan.name.clone()
-        } else {
-            format!("{}/{}", plan.group, plan.name)
-        };
-        let title = || format!("{name} is {}", state(facts.kind));
+        let name = full_name(&plan.group, &plan.name);
+        let title = || title(&name, facts.kind, facts.ended);
         let text = || {
             if facts.kind.is_trouble() {
                 facts.reason.to_owned()
@@ -242,7 +269,7 @@ fn name(table: &mut Table<'_>, names: &mut HashSet<String>) -> Option<String> {
         return None;
     };
     let name = as_text(&value)?;
-    if name == crate::page::subscribe::CHANNEL {
+    if name == crate::notify::SUBSCRIBERS {
         return value.wrong(format!(
             "`{name}` is the name of messages to readers of pages"
         ));

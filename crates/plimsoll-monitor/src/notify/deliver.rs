@@ -14,7 +14,9 @@ use crate::notify::channel::{HttpRequest, Outgoing};
 use crate::notify::config::NotifyPlan;
 use crate::notify::message::{Message, NoticeKind, backoff};
 use crate::store::timestamp::Timestamp;
-use crate::store::{NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice};
+use crate::store::{
+    About, NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
+};
 
 /// For one request or mail.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -200,15 +202,12 @@ impl Courier {
     }
 
     async fn judge(&self, plan: &NotifyPlan, notice: &StoredNotice) -> Result<Verdict, StoreError> {
-        let Some(message) = Message::from_json(&notice.message) else {
+        let Some(message) = Message::of_notice(notice) else {
             return Ok(Verdict::Drop("it cannot be read"));
         };
-        let incident = self
-            .board
-            .view(&message.monitor)
-            .and_then(|view| view.incident);
-        let is_open = incident.is_some_and(|(opened, _)| opened == message.since);
-        let is_acknowledged = incident.is_some_and(|(_, acknowledged)| acknowledged);
+        let incident = notice.incident.as_ref();
+        let is_open = incident.is_some_and(|incident| !incident.is_resolved);
+        let is_acknowledged = incident.is_some_and(|incident| incident.is_acknowledged);
         match message.kind {
             NoticeKind::Opened if plan.after.is_zero() => Ok(Verdict::Send(message)),
             NoticeKind::Opened | NoticeKind::Reminder if !is_open => {
@@ -218,14 +217,14 @@ impl Courier {
                 Ok(Verdict::Drop("the incident is acknowledged"))
             }
             NoticeKind::Resolved => {
-                let opened = dedup(&message.incident, NoticeKind::Opened);
+                let opened = format!("{}/{}", message.incident, NoticeKind::Opened.name());
                 let opened = self.store.notice(self.org, &plan.name, &opened).await?;
                 Ok(match opened.map(|opened| opened.state) {
                     // Without the one that it opened there is nothing to resolve.
                     Some(NoticeState::Dropped) => Verdict::Drop("its incident was not reported"),
                     Some(NoticeState::Waiting) => Verdict::Wait,
-                    None if !plan.rotations.is_empty() => {
-                        Verdict::Drop("another one was on call when it opened")
+                    None if plan.kinds.contains(&NoticeKind::Opened) => {
+                        Verdict::Drop("its incident was not reported here")
                     }
                     _ => Verdict::Send(message),
                 })
@@ -312,11 +311,6 @@ fn ended(notice: &StoredNotice, state: NoticeState, why: &str) -> NoticeOutcome 
     }
 }
 
-/// The key by which notices of an incident are deduplicated.
-pub(crate) fn dedup(incident: &str, kind: NoticeKind) -> String {
-    format!("{incident}/{}", kind.name())
-}
-
 /// The reminder that follows a notice of trouble.
 fn reminder(
     plan: &NotifyPlan,
@@ -340,7 +334,8 @@ fn reminder(
     };
     Some(NewNotice {
         channel: plan.name.clone(),
-        dedup: format!("{}/reminder/{}", message.incident, notice.id.0),
+        about: About::Incident(notice.incident.as_ref()?.id),
+        dedup: format!("reminder/{}", notice.id.0),
         message: message.to_json().to_string(),
         due: now.plus(plan.remind?),
     })

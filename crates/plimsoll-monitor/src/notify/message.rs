@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::store::StoredNotice;
 use crate::store::timestamp::Timestamp;
 
 /// The kinds of notices.
@@ -134,6 +135,19 @@ impl Message {
             at: Timestamp::parse(&field("at")?)?,
             since: Timestamp::parse(&field("since")?)?,
             link: field("link"),
+        })
+    }
+
+    /// The message of a notice, with the incident that it is about.
+    pub(crate) fn of_notice(notice: &StoredNotice) -> Option<Self> {
+        let message = Self::from_json(&notice.message)?;
+        Some(match &notice.incident {
+            None => message,
+            Some(incident) => Self {
+                incident: incident.key.clone(),
+                since: incident.opened,
+                ..message
+            },
         })
     }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 
+use crate::calendar;
 use crate::config::ApiToken;
-use crate::page::calendar;
 use crate::store::timestamp::Timestamp;
 
 pub(crate) use crate::notify::oncall::config::compile;

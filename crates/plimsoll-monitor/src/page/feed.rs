@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use askama::Template;
 
-use crate::page::calendar;
+use crate::calendar;
 use crate::page::html::{Frame, escaped, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot};
 use crate::store::timestamp::Timestamp;

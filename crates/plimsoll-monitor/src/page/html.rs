@@ -359,7 +359,7 @@ struct HistoryPage<'a> {
     omitted: Vec<String>,
 }
 
-/// The incidents and maintenance that began in a month.
+/// The incidents that reach into a month, and the maintenance that began in it.
 ///
 /// - `completed`: maintenance of that month.
 /// - `first`: its first day.
@@ -373,9 +373,11 @@ pub(crate) fn history_page(
     let month = |date: Date| date.strftime("%Y-%m").to_string();
     let moved = |months: i32| first.checked_add(jiff::Span::new().months(months)).ok();
     let this_month = f.date(now).first_of_month();
-    let of_month = incidents
-        .iter()
-        .filter(|one| f.date(one.started).first_of_month() == first);
+    // An outage across the end of a month is part of both.
+    let of_month = incidents.iter().filter(|one| {
+        let until = one.resolved.unwrap_or(now).max(one.started);
+        f.date(one.started).first_of_month() <= first && f.date(until).first_of_month() >= first
+    });
     let mut entries: Vec<_> = of_month.map(|one| (one.started, f.brief(one))).collect();
     let has_incidents = !entries.is_empty();
     let maintained = completed.all.iter();

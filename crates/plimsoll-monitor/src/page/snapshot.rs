@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
+use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::status::Health;
-use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, united, uptime, within};
+use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime, within};
 use crate::engine::View;
 use crate::page::config::PagePlan;
 use crate::page::snapshot::maintenance::coming;
@@ -353,7 +354,7 @@ impl Measured {
         let whole = (*from, *now);
         let changes = &history.health;
         let counted = declared_downtime(declared, view.id, *now);
-        let excluded = excluded(view, whole);
+        let excluded = excluded(&view.plan.windows, whole);
         let days = by_day(changes, &counted, &excluded, borders);
         let windows = borders.windows(2).map(|pair| (pair[0], pair[1]));
         let days = windows
@@ -364,28 +365,6 @@ impl Measured {
             days: days.collect(),
         }
     }
-}
-
-/// Maintenance of a monitor within a window, in order and apart.
-pub(crate) fn excluded(view: &View, window: Span) -> Vec<Span> {
-    let windows = view.plan.windows.iter();
-    united(
-        windows
-            .flat_map(|it| it.spans(window.0, window.1))
-            .collect(),
-    )
-}
-
-/// The spans of declared incidents that count as downtime of a monitor.
-pub(crate) fn declared_downtime(
-    declared: &[Declared],
-    monitor: MonitorId,
-    now: Timestamp,
-) -> Vec<Span> {
-    let counted = declared
-        .iter()
-        .filter(|one| one.counts_as_downtime && one.monitors.contains(&monitor));
-    counted.map(|one| one.span(now)).collect()
 }
 
 /// Less than twenty minutes of downtime make a day yellow, an hour and more red.
@@ -484,7 +463,7 @@ fn is_excused(
     }
     // One window may begin where another ends.
     let outage = (incident.opened, incident.resolved.unwrap_or(now));
-    outage.0 == outage.1 || excluded(view, outage) == [outage]
+    outage.0 == outage.1 || excluded(&view.plan.windows, outage) == [outage]
 }
 
 /// A monitor's incident, if its monitor is on the page. Reasons are left out: they may name what is not public.

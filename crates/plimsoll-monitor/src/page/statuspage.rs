@@ -199,8 +199,14 @@ impl Api<'_> {
     fn affected(&self, names: &[(String, String)]) -> Value {
         let all = self.snapshot.components().enumerate();
         let all = all.filter(|(_, one)| names.iter().any(|(key, _)| *key == one.key));
-        all.map(|(position, one)| self.component(one, None, position + 1))
-            .collect()
+        all.map(|(position, one)| {
+            let groups = &mut self.snapshot.groups.iter();
+            let group = groups.find(|group| group.components.iter().any(|it| it.key == one.key));
+            let group = group.filter(|group| !group.name.is_empty());
+            let group = group.map(|group| id("group", &group.name));
+            self.component(one, group.as_deref(), position + 1)
+        })
+        .collect()
     }
 
     fn incidents(&self, is_wanted: fn(&PublicIncident) -> bool) -> Value {
@@ -254,6 +260,8 @@ impl Api<'_> {
 
     fn maintenance(&self, one: &PublicMaintenance) -> Value {
         let from = one.from.to_string();
+        // It was made before it begins; when exactly is not known.
+        let known = one.from.min(self.snapshot.built).to_string();
         let (status, resolved) = match one.phase {
             MaintenancePhase::Scheduled => ("scheduled", None),
             MaintenancePhase::InProgress => ("in_progress", None),
@@ -262,14 +270,14 @@ impl Api<'_> {
         let maintenance_id = id("maintenance", &one.id);
         let about = one.about().map(|about| {
             let id = id("update", &one.id);
-            update_of(&maintenance_id, &id, status, about, &from)
+            update_of(&maintenance_id, &id, status, about, &known)
         });
         json!({
             "id": maintenance_id,
             "name": one.name,
             "status": status,
-            "created_at": from,
-            "updated_at": resolved.as_ref().unwrap_or(&from),
+            "created_at": known,
+            "updated_at": resolved.as_ref().unwrap_or(&known),
             "monitoring_at": null,
             "resolved_at": resolved,
             "impact": "maintenance",

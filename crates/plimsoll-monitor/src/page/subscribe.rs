@@ -14,6 +14,7 @@ mod publish;
 
 mod courier;
 
+pub(crate) use crate::notify::SUBSCRIBERS as CHANNEL;
 pub use crate::page::subscribe::config::SubscriptionPlan;
 pub(crate) use crate::page::subscribe::config::compile;
 pub(crate) use crate::page::subscribe::courier::run as deliver;
@@ -22,6 +23,3 @@ pub(crate) use crate::page::subscribe::desk::{
 };
 pub(crate) use crate::page::subscribe::publish::run as publish;
 pub(crate) use crate::page::subscribe::record::{Means, Subscriber};
-
-/// The name under which the outbox has messages to subscribers.
-pub(crate) const CHANNEL: &str = "subscribers";

@@ -1,4 +1,4 @@
-//! ICMP: one echo request by an unprivileged datagram socket.
+//! ICMP: one echo request, by an unprivileged datagram socket, or by a raw one where those are not permitted.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
 use std::sync::Arc;
@@ -51,11 +51,12 @@ impl IcmpProbe {
         let peer = resolve(&self.target, &self.reach, context, reading).await?;
         let peer = SocketAddr::new(peer.ip(), 0);
         reading.peer = Some(peer.ip());
-        let socket = open(peer.ip()).map_err(|error| {
+        let (socket, is_raw) = open(peer.ip()).map_err(|error| {
             let failure = Failure::new(Phase::Connect, FailureKind::ResourceLimit).on(Side::Ours);
             if error.kind() == std::io::ErrorKind::PermissionDenied {
                 failure.because(
-                    "this group may not send pings; allow it with `sysctl net.ipv4.ping_group_range='0 2147483647'`",
+                    "this process may not send pings; allow it with `sysctl net.ipv4.ping_group_range='0 2147483647'`, \
+                     or give it CAP_NET_RAW",
                 )
             } else {
                 failure.because(error.to_string())
@@ -71,7 +72,13 @@ impl IcmpProbe {
         let mut buffer = [0; 1024];
         loop {
             let length = socket.recv(&mut buffer).await.map_err(io)?;
-            if is_reply(buffer.get(..length).unwrap_or_default(), peer.ip(), token) {
+            let received = buffer.get(..length).unwrap_or_default();
+            let message = if is_raw {
+                message_of_raw(received, peer.ip())
+            } else {
+                received
+            };
+            if is_reply(message, peer.ip(), token) {
                 break;
             }
         }
@@ -82,17 +89,31 @@ impl IcmpProbe {
     }
 }
 
-fn open(address: IpAddr) -> std::io::Result<UdpSocket> {
+/// A socket, and whether it is a raw one.
+fn open(address: IpAddr) -> std::io::Result<(UdpSocket, bool)> {
+    match open_as(Type::DGRAM, address) {
+        Ok(socket) => Ok((socket, false)),
+        // The group may not, but the process may have CAP_NET_RAW. If it has not, the first error says what to do.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            let raw = open_as(Type::RAW, address).map_err(|_| error)?;
+            Ok((raw, true))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn open_as(kind: Type, address: IpAddr) -> std::io::Result<UdpSocket> {
     let (domain, protocol) = match address {
         IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
         IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
     };
-    let socket = Socket::new(domain, Type::DGRAM, Some(protocol))?;
+    let socket = Socket::new(domain, kind, Some(protocol))?;
     socket.set_nonblocking(true)?;
     UdpSocket::from_std(StdSocket::from(socket))
 }
 
-/// An echo request (RFC 792, RFC 4443, section 4.1); the kernel sets its identifier, and for IPv6 its checksum.
+/// An echo request (RFC 792, RFC 4443, section 4.1); the kernel sets the identifier of a datagram socket, and for IPv6 the
+/// checksum. The reply is known by the token.
 fn echo(address: IpAddr, sequence: u16, token: [u8; 8]) -> Vec<u8> {
     let kind = if address.is_ipv4() { 8 } else { 128 };
     let mut message = vec![kind, 0, 0, 0, 0, 0];
@@ -102,6 +123,15 @@ fn echo(address: IpAddr, sequence: u16, token: [u8; 8]) -> Vec<u8> {
     let sum = checksum(&message);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     message
+}
+
+/// The message that a raw socket received: with IPv4 it comes behind its header (RFC 791, section 3.1).
+fn message_of_raw(packet: &[u8], address: IpAddr) -> &[u8] {
+    if address.is_ipv6() {
+        return packet;
+    }
+    let words = usize::from(packet.first().copied().unwrap_or_default() & 0x0f);
+    packet.get(words * 4..).unwrap_or_default()
 }
 
 fn is_reply(message: &[u8], address: IpAddr, token: [u8; 8]) -> bool {
@@ -126,6 +156,43 @@ fn checksum(message: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_raw_socket_receives_the_header_too() {
+        let target = IpAddr::from([127, 0, 0, 1]);
+        let token = *b"12345678";
+        let mut message = echo(target, 7, token);
+        message[0] = 0;
+        for words in [5_u8, 15] {
+            let mut packet = vec![0; usize::from(words) * 4];
+            packet[0] = 0x40 | words;
+            packet.extend(&message);
+            assert!(is_reply(message_of_raw(&packet, target), target, token));
+        }
+        assert!(message_of_raw(&[0x4f, 0], target).is_empty());
+        assert!(message_of_raw(&[], target).is_empty());
+        let target = IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(message_of_raw(&[129, 0], target), [129, 0]);
+    }
+
+    #[tokio::test]
+    async fn a_raw_socket_gets_an_answer() {
+        let target = IpAddr::from([127, 0, 0, 1]);
+        // Where it is not permitted, there is nothing to test.
+        let Ok(socket) = open_as(Type::RAW, target) else {
+            return;
+        };
+        let token = *b"raw echo";
+        socket.connect(SocketAddr::new(target, 0)).await.unwrap();
+        socket.send(&echo(target, 1, token)).await.unwrap();
+        let mut buffer = [0; 1024];
+        loop {
+            let length = socket.recv(&mut buffer).await.unwrap();
+            if is_reply(message_of_raw(&buffer[..length], target), target, token) {
+                return;
+            }
+        }
+    }
 
     #[test]
     fn a_request_sums_to_zero_and_its_reply_is_known_by_the_token() {

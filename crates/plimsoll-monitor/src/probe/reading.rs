@@ -315,6 +315,11 @@ fn by_gatus(
     at: Timestamp,
 ) -> Verdict {
     let mut errors = Vec::new();
+    // A failure of this machine says nothing about the target, whatever the conditions are.
+    let ours = reading
+        .failure
+        .as_ref()
+        .filter(|failure| status_of(failure) == Status::Error);
     if let Some(failure) = reading.failure.as_ref().filter(|_| !leaves_failures) {
         errors.push(explain(failure));
     }
@@ -322,6 +327,9 @@ fn by_gatus(
         .iter()
         .flat_map(|condition| condition.judge(reading, at, shows, &mut errors))
         .collect();
+    if let Some(failure) = ours {
+        return (Status::Error, Some(explain(failure)), judged);
+    }
     let unmet = judged.iter().find(|judged| !judged.met);
     match (errors.first(), unmet) {
         (None, None) => (Status::Up, None, judged),
@@ -361,7 +369,33 @@ pub fn explain(failure: &Failure) -> String {
         _ => return failure.to_string(),
     };
     match &failure.cause {
-        Some(cause) => format!("{what}: {cause}"),
-        None => what.to_owned(),
+        // Some causes say the same.
+        Some(cause) if cause.as_str() != what => format!("{what}: {cause}"),
+        _ => what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_of_this_machine_is_an_error_by_conditions_of_gatus_too() {
+        let condition = GatusCondition::parse("[CONNECTED] == true").unwrap();
+        for leaves_failures in [false, true] {
+            let expectation = Expectation::Gatus {
+                conditions: vec![condition.clone()],
+                leaves_failures,
+                shows: GatusDisplay::default(),
+            };
+            let judged = |side| {
+                let failure = Failure::new(Phase::Connect, FailureKind::ResourceLimit).on(side);
+                expectation
+                    .judge(&Reading::failed(failure), Timestamp(0))
+                    .status
+            };
+            assert_eq!(judged(Side::Ours), Status::Error);
+            assert_eq!(judged(Side::Theirs), Status::Down);
+        }
     }
 }

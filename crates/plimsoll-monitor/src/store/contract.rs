@@ -6,6 +6,8 @@ mod admin;
 
 mod pages;
 
+mod time;
+
 use std::time::Duration;
 
 use crate::detect;
@@ -36,6 +38,12 @@ pub fn contract<S: Store>(make: impl Fn() -> S) {
         changes_are_all_or_nothing(&make()).await;
         state_is_restored(&make()).await;
         organisations_see_nothing_of_each_other(&make()).await;
+        time::an_incident_has_one_name(&make()).await;
+        time::a_batch_is_applied_once(&make()).await;
+        time::gaps_and_set_dates_show_in_health(&make()).await;
+        time::the_next_process_reads_what_the_last_one_left(&make()).await;
+        time::uptime_is_that_computed_by_hand(&make()).await;
+        time::regions_that_overlap_have_the_downtime_of_their_quorum(&make()).await;
         pages::declared_incidents_have_versions(&make()).await;
         pages::histories_are_those_of_single_calls(&make()).await;
         admin::definitions_have_versions_and_keep_their_monitors(&make()).await;
@@ -351,6 +359,7 @@ fn resolved(monitor: MonitorId, seconds: i64) -> Change {
         monitor,
         at: Timestamp(NOON.0 + seconds * 1000),
         by: detect::Resolution::Recovery,
+        lasted: Duration::from_secs(seconds.unsigned_abs().saturating_sub(1)),
         actor: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Notices that wait to be sent, and what became of others.
 
 use crate::store::timestamp::Timestamp;
+use crate::store::types::IncidentId;
 
 /// The number of a notice, unique in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,12 +12,41 @@ pub struct NoticeId(pub i64);
 pub struct NewNotice {
     /// The channel, by its name in the configuration.
     pub channel: String,
-    /// The key by which notices of a channel are deduplicated; a second one is not written.
+    /// What it is about.
+    pub about: About,
+    /// The key by which notices of a channel are deduplicated; a second one is not written. That of an incident comes before
+    /// it where it is about one.
     pub dedup: String,
     /// The message, as JSON.
     pub message: String,
     /// When it is to be sent.
     pub due: Timestamp,
+}
+
+/// What a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// The open incident of the monitor of its change. It is not written if there is none.
+    OpenIncident,
+    /// An incident.
+    Incident(IncidentId),
+    /// Something else, which its message names.
+    Other,
+}
+
+/// The incident that a notice is about, as it is when the notice is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeIncident {
+    /// Its number.
+    pub id: IncidentId,
+    /// The name under which receivers know it, for ever.
+    pub key: String,
+    /// When its outage began.
+    pub opened: Timestamp,
+    /// Whether an operator has seen it.
+    pub is_acknowledged: bool,
+    /// Whether it is over.
+    pub is_resolved: bool,
 }
 
 /// The states of a notice.
@@ -59,6 +89,8 @@ pub struct StoredNotice {
     pub id: NoticeId,
     /// The channel.
     pub channel: String,
+    /// The incident that it is about.
+    pub incident: Option<NoticeIncident>,
     /// The key of deduplication.
     pub dedup: String,
     /// The message, as JSON.

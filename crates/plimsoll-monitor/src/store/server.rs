@@ -52,8 +52,9 @@ use crate::store::server::postgres::Scoped;
 use crate::store::server::thread::{Core, StoreThread};
 use crate::store::timestamp::Timestamp;
 use crate::store::types::{
-    Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory, MonitorId,
-    MonitorRow, NewMonitor, OrgId, Resolution, Restored, ResultRow, Retention, Rollup, Upkeep,
+    BatchNumber, Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
+    MonitorId, MonitorRow, NewMonitor, OrgId, Orphan, Resolution, Restored, ResultRow, Retention,
+    Rollup, Upkeep,
 };
 use crate::store::vault::Vault;
 use crate::store::{Store, StoreError, StoreFuture};
@@ -361,9 +362,39 @@ impl Store for ServerStore {
         self.call(async |core: &Core| core.results.flush(&core.postgres).await)
     }
 
-    fn record(&self, org: OrgId, changes: Vec<Change>) -> StoreFuture<'_, ()> {
+    fn orphans(&self, org: OrgId) -> StoreFuture<'_, Vec<Orphan>> {
+        self.read(org, async |scoped: &Scoped<'_>| {
+            incidents::orphans(scoped).await
+        })
+    }
+
+    fn memories(&self, org: OrgId, name: &str) -> StoreFuture<'_, Vec<(MonitorId, String)>> {
+        let name = name.to_owned();
+        self.read(org, async move |scoped: &Scoped<'_>| {
+            incidents::memories(scoped, &name).await
+        })
+    }
+
+    fn mark_alive(&self, org: OrgId, at: Timestamp) -> StoreFuture<'_, ()> {
+        self.read(org, async move |scoped: &Scoped<'_>| {
+            incidents::mark_alive(scoped, at).await
+        })
+    }
+
+    fn last_alive(&self, org: OrgId) -> StoreFuture<'_, Option<Timestamp>> {
+        self.read(org, async |scoped: &Scoped<'_>| {
+            incidents::last_alive(scoped).await
+        })
+    }
+
+    fn record_once(
+        &self,
+        org: OrgId,
+        batch: Option<BatchNumber>,
+        changes: Vec<Change>,
+    ) -> StoreFuture<'_, ()> {
         self.write(org, async move |scoped: &Scoped<'_>| {
-            incidents::record(scoped, &changes).await
+            incidents::record(scoped, batch, &changes).await
         })
     }
 

@@ -46,8 +46,9 @@ use crate::store::sqlite::files::{LOCK_TRIES, connect, keeping_statements, lock,
 use crate::store::sqlite::thread::{Reader, Writer};
 use crate::store::timestamp::Timestamp;
 use crate::store::types::{
-    Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory, MonitorId,
-    MonitorRow, NewMonitor, OrgId, Resolution, Restored, ResultRow, Retention, Rollup, Upkeep,
+    BatchNumber, Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
+    MonitorId, MonitorRow, NewMonitor, OrgId, Orphan, Resolution, Restored, ResultRow, Retention,
+    Rollup, Upkeep,
 };
 use crate::store::vault::Vault;
 use crate::store::{Store, StoreError, StoreFuture};
@@ -428,10 +429,34 @@ impl Store for SqliteStore {
         Box::pin(self.0.writer.flush())
     }
 
-    fn record(&self, org: OrgId, changes: Vec<Change>) -> StoreFuture<'_, ()> {
+    fn orphans(&self, org: OrgId) -> StoreFuture<'_, Vec<Orphan>> {
+        self.read(move |connection| incidents::orphans(connection, org))
+    }
+
+    fn memories(&self, org: OrgId, name: &str) -> StoreFuture<'_, Vec<(MonitorId, String)>> {
+        let name = name.to_owned();
+        self.read(move |connection| incidents::memories(connection, org, &name))
+    }
+
+    fn mark_alive(&self, org: OrgId, at: Timestamp) -> StoreFuture<'_, ()> {
+        self.write(move |connection| incidents::mark_alive(connection, org, at))
+    }
+
+    fn last_alive(&self, org: OrgId) -> StoreFuture<'_, Option<Timestamp>> {
+        self.read(move |connection| incidents::last_alive(connection, org))
+    }
+
+    fn record_once(
+        &self,
+        org: OrgId,
+        batch: Option<BatchNumber>,
+        changes: Vec<Change>,
+    ) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let outcome = self
-                .write_durably(move |connection| incidents::record(connection, org, &changes))
+                .write_durably(move |connection| {
+                    incidents::record(connection, org, batch, &changes)
+                })
                 .await?;
             if outcome {
                 Ok(())
@@ -509,11 +534,12 @@ impl Store for SqliteStore {
         to: Timestamp,
     ) -> StoreFuture<'_, Vec<MonitorHistory>> {
         self.read(move |connection| {
+            let gaps = incidents::gaps(connection, org, from, to)?;
             let histories = monitors.into_iter().map(|monitor| {
                 if !monitors::owns(connection, org, monitor)? {
                     return Ok(MonitorHistory::default());
                 }
-                let health = incidents::health_of_owned(connection, monitor, from, to)?;
+                let health = incidents::health_of_owned(connection, monitor, &gaps, from, to)?;
                 let hour = Resolution::Hour;
                 Ok(MonitorHistory {
                     health: health.into_iter().map(|(change, _)| change).collect(),

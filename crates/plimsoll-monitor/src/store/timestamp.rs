@@ -3,8 +3,12 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use serde::{Deserialize, Serialize};
+
 /// Milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
@@ -63,7 +67,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// The present by both clocks: timers follow the one that never steps, records carry the date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// Since any fixed instant of this process, on a clock that never goes back.
     pub elapsed: Duration,
@@ -80,11 +84,35 @@ impl Moment {
             wall: self.wall.plus(duration),
         }
     }
+
+    /// A moment of the process that wrote `as_of`, on the clock of this one, which reads it at `now`. It is as long ago as it
+    /// was then and the time since; a step of the date before `as_of` plays no part.
+    #[must_use]
+    pub fn carried_over(self, as_of: Self, now: Self) -> Self {
+        let passed = as_of.elapsed + now.wall.since(as_of.wall);
+        Self {
+            elapsed: (now.elapsed + self.elapsed).saturating_sub(passed),
+            wall: self.wall,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_is_as_long_ago_for_the_next_process() {
+        let moment = |elapsed: u64, wall: i64| Moment {
+            elapsed: Duration::from_secs(elapsed),
+            wall: Timestamp(wall * 1_000),
+        };
+        // Written at 50, by a clock whose date was set by 900 since the moments; read 30 s later.
+        let (as_of, now) = (moment(50, 1_000), moment(500, 1_030));
+        let carried = |elapsed, wall| moment(elapsed, wall).carried_over(as_of, now);
+        assert_eq!(carried(40, 90), moment(460, 90));
+        assert_eq!(carried(55, 105), moment(475, 105), "one that is to come");
+    }
 
     #[test]
     fn dates_are_written_and_parsed() {

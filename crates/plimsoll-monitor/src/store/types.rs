@@ -63,6 +63,31 @@ pub struct Restored {
     pub incident: Option<OpenIncident>,
 }
 
+/// An incident that is open though its monitor is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    /// Its monitor.
+    pub monitor: MonitorId,
+    /// The key that it had.
+    pub key: String,
+    /// The name that it had.
+    pub name: String,
+    /// Its group; empty for none.
+    pub group: String,
+    /// The incident.
+    pub incident: OpenIncident,
+}
+
+/// A batch of changes of one process: the store takes each number once, so that a batch whose answer was lost can be
+/// written again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchNumber {
+    /// The process, by a number of its own.
+    pub writer: i64,
+    /// Ascending.
+    pub number: i64,
+}
+
 /// An incident that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenIncident {
@@ -188,7 +213,7 @@ pub enum Change {
         /// The text.
         text: Option<String>,
     },
-    /// Notices of a monitor are to be sent.
+    /// Notices of a monitor are to be sent. Those about an incident are about the open one.
     Notices {
         /// Which monitor.
         monitor: MonitorId,
@@ -205,20 +230,50 @@ pub enum Change {
         at: Timestamp,
         /// How it ended.
         by: detect::Resolution,
+        /// How long the outage lasted, by a clock that never steps.
+        lasted: Duration,
         /// Who did it; absent for the program.
         actor: Option<String>,
+    },
+    /// The health of a monitor ends at one date and goes on at another, since the clock was set back.
+    SetBack {
+        /// Which monitor.
+        monitor: MonitorId,
+        /// The date before.
+        from: Timestamp,
+        /// The date after.
+        to: Timestamp,
+    },
+    /// What the next process has to know about a monitor besides its health.
+    Memory {
+        /// Which monitor.
+        monitor: MonitorId,
+        /// Which part of it.
+        name: &'static str,
+        /// The text, in place of the one before; absent to forget it.
+        text: Option<String>,
+    },
+    /// No process checked anything in this time.
+    Gap {
+        /// Since when.
+        from: Timestamp,
+        /// Until when.
+        to: Timestamp,
     },
 }
 
 impl Change {
-    /// The monitor that it is about.
-    pub fn monitor(&self) -> MonitorId {
+    /// The monitor that it is about; absent if it is about all of the organisation.
+    pub fn monitor(&self) -> Option<MonitorId> {
         match self {
             Self::Health { monitor, .. }
             | Self::Opened { monitor, .. }
             | Self::Event { monitor, .. }
             | Self::Notices { monitor, .. }
-            | Self::Resolved { monitor, .. } => *monitor,
+            | Self::SetBack { monitor, .. }
+            | Self::Memory { monitor, .. }
+            | Self::Resolved { monitor, .. } => Some(*monitor),
+            Self::Gap { .. } => None,
         }
     }
 }
@@ -281,8 +336,20 @@ pub struct Incident {
     pub acknowledged: Option<Timestamp>,
     /// When it was over.
     pub resolved: Option<Timestamp>,
+    /// How long its outage lasted by a clock that never steps; absent while it is open, and of older versions.
+    pub lasted: Option<Duration>,
+    /// The name under which receivers of notices know it, for ever.
+    pub key: String,
     /// The reason that the check reported when it opened.
     pub reason: Option<String>,
+}
+
+impl Incident {
+    /// How long its outage lasted, or lasts at `now`.
+    pub fn lasted(&self, now: Timestamp) -> Duration {
+        let between = || self.resolved.unwrap_or(now).since(self.opened);
+        self.lasted.unwrap_or_else(between)
+    }
 }
 
 /// An entry of an incident's timeline.

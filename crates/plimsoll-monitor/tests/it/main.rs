@@ -28,6 +28,8 @@ mod oidc;
 
 mod organisations;
 
+mod over_time;
+
 mod pages;
 
 mod probes;

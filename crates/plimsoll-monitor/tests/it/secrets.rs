@@ -321,8 +321,7 @@ fn credentials_in_clear_are_reported() {
         let seen = Arc::clone(&all);
         let report = move |message: &str| seen.lock().unwrap().push(message.to_owned());
         drop(Seat::take(plan, Arc::new(report)).unwrap());
-        let all = all.lock().unwrap().join("\n");
-        all
+        all.lock().unwrap().join("\n")
     };
     let add = |http: Value| {
         let running = Running::new(folder.path(), "monitor.toml", &configuration(""));

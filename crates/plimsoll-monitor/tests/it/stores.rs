@@ -218,6 +218,7 @@ fn writes_until_it_is_killed() {
                     monitor: id,
                     at,
                     by: plimsoll_monitor::detect::Resolution::Recovery,
+                    lasted: std::time::Duration::ZERO,
                     actor: None,
                 },
             ];

@@ -64,6 +64,9 @@ impl HostNames {
 struct State {
     plan: Plan,
     running: Option<Running>,
+    /// The routes of the monitor that ran here until its store went away. Its pages stay as they are, with their age, until
+    /// some process runs it again.
+    last: Option<Router>,
     is_over: bool,
 }
 
@@ -88,6 +91,7 @@ impl Seat {
             state: Mutex::new(State {
                 plan,
                 running: None,
+                last: None,
                 is_over: false,
             }),
         });
@@ -168,12 +172,13 @@ impl std::fmt::Debug for Seat {
 }
 
 async fn answer(shared: Arc<Shared>, request: Request) -> Response {
-    let router = shared
-        .state()
-        .running
-        .as_ref()
-        .map(|running| running.router.clone());
-    match router {
+    let (running, last) = {
+        let state = shared.state();
+        let running = state.running.as_ref();
+        (running.map(|it| it.router.clone()), state.last.clone())
+    };
+    let is_away = last.is_some();
+    match running.or(last.filter(|_| is_for_readers(&request))) {
         Some(mut router) => {
             let Ok(response) = router.call(request).await;
             response
@@ -181,10 +186,28 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Response {
         None => (
             StatusCode::SERVICE_UNAVAILABLE,
             [("retry-after", "5")],
-            "another process runs this monitor; this one takes over when that ends\n",
+            if is_away {
+                "the store of this monitor cannot be reached; its status pages stay as they were\n"
+            } else {
+                "another process runs this monitor; this one takes over when that ends\n"
+            },
         )
             .into_response(),
     }
+}
+
+/// Whether a request is for a status page, rather than for the API or for operators.
+fn is_for_readers(request: &Request) -> bool {
+    const OTHERS: [&str; 8] = [
+        "/api", "/admin", "/metrics", "/probe", "/ping", "/push", "/badge", "/health",
+    ];
+
+    let path = request.uri().path();
+    let is_other = OTHERS.iter().any(|prefix| {
+        let rest = path.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    request.method().is_safe() && !is_other
 }
 
 impl Shared {
@@ -206,6 +229,7 @@ impl Shared {
             router: api::router(monitor.handle().clone()),
             monitor,
         });
+        state.last = None;
         Ok(())
     }
 
@@ -246,14 +270,14 @@ impl Shared {
                 trouble = error;
                 leadership.answer(now, elapsed(clock.now()), granted);
             }
-            self.follow(leadership.leads(elapsed(clock.now())));
+            self.follow(leadership.leads(elapsed(clock.now())), trouble.is_some());
             let pause = leadership
                 .next_wake()
                 .saturating_sub(elapsed(clock.now()))
                 .max(SHORTEST);
             thread::park_timeout(pause);
         }
-        self.follow(false);
+        self.follow(false, false);
         let end = self.store.end_lease(&self.organisation, &self.holder);
         // Another process waits until the lease is over if the store is gone too.
         runtime
@@ -262,8 +286,14 @@ impl Shared {
     }
 
     /// Starts or stops the monitor.
-    fn follow(&self, leads: bool) {
+    ///
+    /// - `is_away`: whether the store cannot be reached.
+    fn follow(&self, leads: bool, is_away: bool) {
         let mut state = self.state();
+        if !is_away && state.last.take().is_some() && !leads {
+            // Another process has the lease: its pages are newer.
+            self.hosts.set(None);
+        }
         match (&state.running, leads) {
             (None, true) => match self.start(&mut state) {
                 Ok(()) => (self.report)("this process runs the checks"),
@@ -271,7 +301,11 @@ impl Shared {
             },
             (Some(_), false) => {
                 let running = state.running.take();
-                self.hosts.set(None);
+                if is_away {
+                    state.last = running.as_ref().map(|running| running.router.clone());
+                } else {
+                    self.hosts.set(None);
+                }
                 drop(state);
                 (self.report)("this process does not run the checks any more");
                 drop(running);

@@ -8,13 +8,13 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
 use crate::detect::budget::{Rule, Slo};
+use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span};
 use crate::engine::{Board, View};
 use crate::notify::{Message, NoticeKind};
-use crate::page::{declared_downtime, excluded};
 use crate::store::timestamp::Timestamp;
-use crate::store::{NewNotice, OrgId, Store, StoreError};
+use crate::store::{About, Change, MonitorId, NewNotice, OrgId, Store, StoreError};
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(20);
@@ -47,7 +47,7 @@ impl History {
         Ok(Self {
             changes: changes.into_iter().map(|(change, _)| change).collect(),
             declared: declared_downtime(&declared, view.id, now),
-            excluded: excluded(view, (from, now)),
+            excluded: excluded(&view.plan.windows, (from, now)),
         })
     }
 
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     board: Arc<Board>,
     report: Arc<dyn Fn(&str) + Send + Sync>,
 ) {
-    let mut burning = HashMap::new();
+    let mut burning = None;
     let mut changes = board.subscribe();
     loop {
         if let Err(error) = look(org, &*store, &board, &mut burning).await {
@@ -85,41 +85,80 @@ pub(crate) async fn run(
     }
 }
 
-/// - `burning`: the outage during which each monitor began to burn its budget.
+/// The outage during which a monitor began to burn its budget: the name by which receivers know it, and when it was.
+type Burning = (String, Timestamp);
+
+/// The name under which the store keeps it.
+const MEMORY: &str = "budget";
+
+/// What was announced is read from the store, which the next process does too.
+async fn known(org: OrgId, store: &dyn Store) -> Result<HashMap<MonitorId, Burning>, StoreError> {
+    let memories = store.memories(org, MEMORY).await?.into_iter();
+    let known = memories.filter_map(|(monitor, text)| {
+        let (since, name) = text.split_once(' ')?;
+        Some((monitor, (name.to_owned(), Timestamp(since.parse().ok()?))))
+    });
+    Ok(known.collect())
+}
+
+/// - `burning`: what was announced; read from the store the first time.
 async fn look(
     org: OrgId,
     store: &dyn Store,
     board: &Board,
-    burning: &mut HashMap<String, Timestamp>,
+    burning: &mut Option<HashMap<MonitorId, Burning>>,
 ) -> Result<(), StoreError> {
     let now = Timestamp::of(SystemClock.wall());
-    let mut notices = Vec::new();
+    let burning = match burning {
+        Some(burning) => burning,
+        None => burning.insert(known(org, store).await?),
+    };
+    let mut changes = Vec::new();
+    let mut change = |monitor, notices, text| {
+        let notices = Change::Notices {
+            monitor,
+            at: now,
+            notices,
+        };
+        let name = MEMORY;
+        let memory = Change::Memory {
+            monitor,
+            name,
+            text,
+        };
+        changes.extend([notices, memory]);
+    };
     for view in board.views() {
         let Some(slo) = view.plan.slo else {
             continue;
         };
         let history = History::read(org, store, &view, Slo::looks_back(), now).await?;
         let rule = history.burning(&slo, now);
-        let known = burning.get(&view.plan.key).copied();
+        let known = burning.get(&view.id).cloned();
         match (rule, known) {
             (Some(rule), None) => {
                 let since = history.last_outage().unwrap_or(now);
-                burning.insert(view.plan.key.clone(), since);
+                let name = format!("{}/budget/{}", view.plan.key, since.0);
                 let kind = NoticeKind::BudgetBurning;
-                notices.extend(written(board, &view, kind, since, now, &reason(&slo, rule)));
+                let text = Some(format!("{} {name}", since.0));
+                let since = (name, since);
+                let notices = written(board, &view, kind, &since, now, &reason(&slo, rule));
+                change(view.id, notices, text);
+                burning.insert(view.id, since);
             }
             (None, Some(since)) => {
-                burning.remove(&view.plan.key);
                 let kind = NoticeKind::BudgetSteady;
-                notices.extend(written(board, &view, kind, since, now, ""));
+                let notices = written(board, &view, kind, &since, now, "");
+                change(view.id, notices, None);
+                burning.remove(&view.id);
             }
             _ => {}
         }
     }
-    if notices.is_empty() {
+    if changes.is_empty() {
         return Ok(());
     }
-    store.settle_notices(org, Vec::new(), notices, now).await?;
+    store.record(org, changes).await?;
     board.touch();
     Ok(())
 }
@@ -139,13 +178,12 @@ fn written(
     board: &Board,
     view: &View,
     kind: NoticeKind,
-    since: Timestamp,
+    (incident, since): &Burning,
     now: Timestamp,
     text: &str,
 ) -> Vec<NewNotice> {
     let plan = &view.plan;
     let pages = board.pages();
-    let incident = format!("{}/budget/{}", plan.key, since.0);
     let name = if plan.group.is_empty() {
         plan.name.clone()
     } else {
@@ -162,7 +200,7 @@ fn written(
         monitor: plan.key.clone(),
         incident: incident.clone(),
         at: now,
-        since,
+        since: *since,
         link: pages.iter().find_map(|page| page.url.clone()),
     };
     let content = message.to_json().to_string();
@@ -173,6 +211,7 @@ fn written(
     wanted
         .map(|channel| NewNotice {
             channel: channel.name.clone(),
+            about: About::Other,
             dedup: format!("{incident}/{}", kind.name()),
             message: content.clone(),
             due: now,

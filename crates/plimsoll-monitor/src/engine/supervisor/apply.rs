@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::What;
 use crate::detect::status::{Health, Status};
-use crate::detect::{Detector, Effect, Hold, Input, Notice};
+use crate::detect::{Effect, Hold, Input, Notice, Resolution};
 use crate::engine::supervisor::{LOOK, OWN, Supervisor};
 use crate::probe::reading::CheckResult;
 use crate::store::timestamp::{Moment, Timestamp};
@@ -15,7 +15,7 @@ use crate::store::{Change, EventKind, MonitorId, ResultRow};
 const MOST_CONSEQUENCES: usize = 100_000;
 
 impl Supervisor {
-    /// Gives an input to a monitor, and what follows from it to those that depend on it.
+    /// Gives an input to a monitor, and what follows from it to those that depend on it. The store gets all of it or nothing.
     pub(super) fn feed(&mut self, id: MonitorId, input: Input) {
         let now = self.moment();
         let mut work = vec![(id, input)];
@@ -32,27 +32,29 @@ impl Supervisor {
                 self.consequences(id, now, &mut work);
             }
         }
+        self.flush_group();
+    }
+
+    /// Gives an input to a monitor alone, within a step that goes on.
+    pub(super) fn step_only(&mut self, id: MonitorId, input: Input) {
+        self.step(id, input, self.moment());
     }
 
     fn step(&mut self, id: MonitorId, input: Input, now: Moment) {
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
-        let detector = std::mem::replace(&mut live.detector, Detector::new(now));
-        let before = detector.incident();
-        let (detector, effects) = detector.step(input, &live.plan.policy, now);
-        live.detector = detector;
+        let before = live.detector.incident().map(|(opened, _)| opened);
+        let effects = live.detector.step(input, &live.plan.policy, now);
         let plan = Arc::clone(&live.plan);
-        let changes = effects
-            .into_iter()
-            .flat_map(|effect| self.effect(id, effect, before, now));
-        let mut changes: Vec<_> = changes.collect();
-        // A notice comes before the end that it reports: if the program is killed in between, the end comes again, and
-        // the notice is known already.
-        changes.sort_by_key(|change| !matches!(change, Change::Notices { .. }));
-        if !changes.is_empty() {
-            self.recorder.record(changes);
+        let mut changes = Vec::new();
+        for effect in effects {
+            changes.extend(self.effect(id, effect, before, now));
         }
+        // The notice of an end is about the incident that is still open.
+        changes.sort_by_key(|change| matches!(change, Change::Resolved { .. }));
+        self.group.extend(changes);
+        self.remember(id);
         let Some(live) = self.live.get(&id) else {
             return;
         };
@@ -79,11 +81,13 @@ impl Supervisor {
     }
 
     /// The changes of an effect; what is worth it goes to the operator.
+    ///
+    /// - `before`: when the incident opened that the step may have ended.
     fn effect(
-        &self,
+        &mut self,
         id: MonitorId,
         effect: Effect,
-        before: Option<(Timestamp, bool)>,
+        before: Option<Timestamp>,
         now: Moment,
     ) -> Vec<Change> {
         let event = |at, kind, text| Change::Event {
@@ -127,10 +131,16 @@ impl Supervisor {
                 actor: self.actor.clone(),
                 text: None,
             }],
-            Effect::Resolved { at, by } => vec![Change::Resolved {
+            Effect::SetBack { from, to } => vec![Change::SetBack {
+                monitor: id,
+                from,
+                to,
+            }],
+            Effect::Resolved { at, by, lasted } => vec![Change::Resolved {
                 monitor: id,
                 at,
                 by,
+                lasted,
                 actor: self.actor.clone(),
             }],
             Effect::Notify(notice) => {
@@ -158,9 +168,12 @@ impl Supervisor {
         let message = match notice {
             Notice::Opened if reason.is_empty() => format!("{name} is down"),
             Notice::Opened => format!("{name} is down: {reason}"),
-            Notice::Resolved => format!("{name} is up again"),
+            Notice::Resolved(Resolution::Recovery) => format!("{name} is up again"),
             Notice::NoData => format!("{name} has no results any more"),
-            Notice::DataAgain => format!("{name} has results again"),
+            Notice::DataAgain(Resolution::Recovery) => format!("{name} has results again"),
+            Notice::Resolved(by) | Notice::DataAgain(by) => {
+                format!("{name}: {}", by.text())
+            }
         };
         (self.notice)(&message);
     }
@@ -249,13 +262,9 @@ impl Supervisor {
             self.timers.remove(&(at, id));
             if let Some(live) = self.live.get_mut(&id) {
                 live.wake = None;
-                let late = match (&live.plan.what, &mut live.heartbeat) {
-                    (What::Heartbeat(plan), Some(state)) => state.late(plan, now),
-                    (What::Pushed { .. }, Some(state)) => {
-                        pushed_heartbeat(&live.plan.what).and_then(|plan| state.late(&plan, now))
-                    }
-                    _ => None,
-                };
+                let plan = live.heartbeat_plan().filter(|_| !live.is_paused);
+                let state = plan.zip(live.heartbeat.as_mut());
+                let late = state.and_then(|(plan, state)| state.late(&plan, now));
                 match late {
                     Some(reason) => {
                         let result = CheckResult::plain(
@@ -329,10 +338,8 @@ impl Supervisor {
         }
         let detector = live.detector.next_wake(&live.plan.policy);
         let heartbeat = live.heartbeat.as_ref().filter(|_| !live.is_paused);
-        let heartbeat = heartbeat.and_then(|state| match &live.plan.what {
-            What::Heartbeat(plan) => Some(state.next_wake(plan)),
-            other => pushed_heartbeat(other).map(|plan| state.next_wake(&plan)),
-        });
+        let heartbeat = heartbeat.zip(live.heartbeat_plan());
+        let heartbeat = heartbeat.map(|(state, plan)| state.next_wake(&plan));
         if let Some(wake) = [detector, heartbeat].into_iter().flatten().min() {
             let wake = wake.max(now.elapsed + LEAST);
             live.wake = Some(wake);

@@ -134,7 +134,7 @@ impl Supervisor {
         }
     }
 
-    async fn pause(&mut self, key: &str, paused: bool) -> Result<(), CommandError> {
+    pub(super) async fn pause(&mut self, key: &str, paused: bool) -> Result<(), CommandError> {
         let id = self.id(key)?;
         let stored = self.store.pause_monitor(self.org, id, paused).await;
         stored.map_err(|error| CommandError::Store(error.to_string()))?;
@@ -143,9 +143,6 @@ impl Supervisor {
             return Err(CommandError::NotFound);
         };
         live.is_paused = paused;
-        if let Some(state) = &mut live.heartbeat {
-            *state = crate::engine::heartbeat::HeartbeatState::new(now);
-        }
         let plan = Arc::clone(&live.plan);
         let checks = !paused && self.checks_itself(&plan);
         match plan.timing.filter(|_| checks) {
@@ -162,7 +159,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn on_incident(
+    pub(super) fn on_incident(
         &mut self,
         key: &str,
         actor: Option<String>,
@@ -206,7 +203,11 @@ impl Supervisor {
         Ok(())
     }
 
-    fn heartbeat(&mut self, key: &str, signal: HeartbeatSignal) -> Result<(), CommandError> {
+    pub(super) fn heartbeat(
+        &mut self,
+        key: &str,
+        signal: HeartbeatSignal,
+    ) -> Result<(), CommandError> {
         let id = self.id(key)?;
         let now = self.moment();
         let live = self.live.get_mut(&id).ok_or(CommandError::NotFound)?;
@@ -216,6 +217,8 @@ impl Supervisor {
             HeartbeatSignal::Log => return Ok(()),
             HeartbeatSignal::Start => {
                 state.start(now);
+                self.remember(id);
+                self.flush_group();
                 self.set_timer(id);
                 return Ok(());
             }
@@ -227,6 +230,8 @@ impl Supervisor {
         };
         let took = state.end(now);
         self.take(id, CheckResult::plain(now.wall, status, took, reason));
+        self.remember(id);
+        self.flush_group();
         self.set_timer(id);
         Ok(())
     }

@@ -5,22 +5,30 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::detect::Notice;
-use crate::detect::budget;
+use crate::detect::{Notice, Resolution, budget};
 use crate::engine::supervisor::Supervisor;
-use crate::notify::{self, Courier, Facts, NoticeKind, NotifyPlan};
+use crate::notify::{self, Courier, Facts, Message, NoticeKind, NotifyPlan, full_name};
 use crate::page::subscribe;
 use crate::store::timestamp::{Moment, Timestamp};
-use crate::store::{Change, MonitorId, NewNotice};
+use crate::store::{About, Change, MonitorId, NewNotice, Orphan};
 
 /// Notices of trouble wait so long for others, to be sent as one.
 const GATHER: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// The channels of a configuration take the place of those before, and deliver what waits for them.
+    /// The channels of a configuration take the place of those before.
     pub(super) fn set_channels(&mut self, channels: Vec<Arc<NotifyPlan>>) {
+        self.channels = channels;
+        self.couriers_are_old = true;
+    }
+
+    /// Couriers deliver for the present channels.
+    pub(super) fn start_couriers(&mut self) {
+        if !std::mem::take(&mut self.couriers_are_old) {
+            return;
+        }
         self.couriers = JoinSet::new();
-        for plan in &channels {
+        for plan in &self.channels {
             let courier = Courier {
                 org: self.org,
                 store: Arc::clone(&self.store),
@@ -47,43 +55,51 @@ impl Supervisor {
         let (store, board, report) = parts();
         let watching = budget::run(self.org, store, board, report);
         self.couriers.spawn_local(watching);
-        self.channels = channels;
     }
 
     /// The notices for the outbox, written together with the change that they report.
     ///
-    /// - `before`: the incident before the step that led here, which may have ended it.
+    /// - `before`: when the incident opened that the step may have ended.
     pub(super) fn notices(
-        &self,
+        &mut self,
         id: MonitorId,
         notice: Notice,
-        before: Option<(Timestamp, bool)>,
+        before: Option<Timestamp>,
         now: Moment,
     ) -> Option<Change> {
-        let live = self.live.get(&id)?;
-        let plan = &live.plan;
-        let kind = match notice {
-            Notice::Opened => NoticeKind::Opened,
-            Notice::Resolved => NoticeKind::Resolved,
-            Notice::NoData => NoticeKind::NoData,
-            Notice::DataAgain => NoticeKind::DataAgain,
+        let live = self.live.get_mut(&id)?;
+        let plan = Arc::clone(&live.plan);
+        let (kind, ended) = match notice {
+            Notice::Opened => (NoticeKind::Opened, None),
+            Notice::Resolved(by) => (NoticeKind::Resolved, Some(by)),
+            Notice::NoData => (NoticeKind::NoData, None),
+            Notice::DataAgain(by) => (NoticeKind::DataAgain, Some(by)),
         };
-        let opened = live.detector.incident().or(before);
-        let (incident, since) = match (kind, opened) {
-            (NoticeKind::Opened | NoticeKind::Resolved, Some((opened, _))) => {
-                (format!("{}/{}", plan.key, opened.0), opened)
+        // Silence and its end are joined for receivers that open and close alerts, under one name and date.
+        let silence = || (format!("{}/silence", plan.key), now.wall);
+        let (incident, since, about) = match notice {
+            Notice::Opened | Notice::Resolved(_) => {
+                let opened = live.detector.incident().map(|(opened, _)| opened);
+                let opened = opened.or(before).unwrap_or(now.wall);
+                (String::new(), opened, About::OpenIncident)
             }
-            // Silence and its end are joined for receivers that open and close alerts.
-            _ => (format!("{}/silence", plan.key), now.wall),
+            Notice::NoData => {
+                let (key, since) = live.silence.insert(silence()).clone();
+                (key, since, About::Other)
+            }
+            Notice::DataAgain(_) => {
+                let (key, since) = live.silence.take().unwrap_or_else(silence);
+                (key, since, About::Other)
+            }
         };
-        let is_silence = !matches!(kind, NoticeKind::Opened | NoticeKind::Resolved);
         let view = self.board.view(&plan.key);
         let reason = view.and_then(|view| view.last?.reason).unwrap_or_default();
         let pages = self.board.pages();
         let link = pages.iter().find_map(|page| page.url.clone());
         let facts = Facts {
             kind,
-            plan,
+            ended,
+            plan: &plan,
             reason: &reason,
             incident: incident.clone(),
             at: now.wall,
@@ -101,13 +117,12 @@ impl Supervisor {
                     NoticeKind::Opened => channel.after.max(GATHER),
                     _ => GATHER,
                 };
-                let dedup = notify::dedup(&incident, kind);
                 NewNotice {
                     channel: channel.name.clone(),
-                    dedup: if is_silence {
-                        format!("{dedup}/{}", now.wall.0)
-                    } else {
-                        dedup
+                    about,
+                    dedup: match about {
+                        About::Other => format!("{incident}/{}/{}", kind.name(), since.0),
+                        _ => kind.name().to_owned(),
                     },
                     message: channel.message(&facts).to_json().to_string(),
                     due: now.wall.plus(wait),
@@ -119,5 +134,34 @@ impl Supervisor {
             at: now.wall,
             notices,
         })
+    }
+
+    /// The notices that an incident ended since its monitor is gone.
+    pub(super) fn notices_of_removed(&self, orphan: &Orphan, now: Timestamp) -> Vec<NewNotice> {
+        let kind = NoticeKind::Resolved;
+        let name = full_name(&orphan.group, &orphan.name);
+        let message = Message {
+            kind,
+            title: notify::title(&name, kind, Some(Resolution::Removed)),
+            text: String::new(),
+            monitor: orphan.key.clone(),
+            incident: String::new(),
+            at: now,
+            since: orphan.incident.opened,
+            link: None,
+        };
+        let content = message.to_json().to_string();
+        // No channel names it any more. Those that did not get the beginning will not get the end.
+        let wanted = self.channels.iter();
+        let wanted = wanted.filter(|channel| channel.kinds.contains(&kind));
+        wanted
+            .map(|channel| NewNotice {
+                channel: channel.name.clone(),
+                about: About::OpenIncident,
+                dedup: kind.name().to_owned(),
+                message: content.clone(),
+                due: now.plus(GATHER),
+            })
+            .collect()
     }
 }

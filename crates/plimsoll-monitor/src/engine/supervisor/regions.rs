@@ -119,6 +119,12 @@ impl Supervisor {
         run: u64,
         results: Vec<RemoteResult>,
     ) -> Result<(usize, Vec<String>), CommandError> {
+        if self.refuses(0) {
+            // The agent keeps them and sends them again.
+            return Err(CommandError::Busy(
+                "the store has not taken what came before",
+            ));
+        }
         let known = self.regions.get_key_value(region);
         let (name, number) = known.ok_or(CommandError::NotFound)?;
         let (name, number) = (Arc::clone(name), *number);

@@ -12,6 +12,7 @@ use crate::detect::status::Health;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Access, View};
 use crate::engine::heartbeat::HeartbeatState;
+use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
 use crate::notify::NotifyPlan;
@@ -24,6 +25,12 @@ use crate::store::{
 
 /// First checks are spread over so much time for each monitor.
 const SPREAD: Duration = Duration::from_millis(2);
+
+/// What another process left of a monitor.
+pub(super) struct Left {
+    restored: Restored,
+    memory: Option<String>,
+}
 
 /// The file with what the store defines.
 struct Composed {
@@ -70,9 +77,12 @@ impl Supervisor {
                 .await?;
             ids.extend(synced);
         }
-        let restored = self.store.restored(self.org).await?;
-        let mut restored: HashMap<_, _> =
-            restored.into_iter().map(|one| (one.monitor, one)).collect();
+        // Later, one that is not live is new, or was removed: what it had opened ended with it.
+        let restored = if std::mem::replace(&mut self.is_restored, true) {
+            HashMap::new()
+        } else {
+            self.restored().await?
+        };
         let stored = self.store.monitors(self.org).await?;
         let paused: HashSet<_> = stored
             .iter()
@@ -90,6 +100,10 @@ impl Supervisor {
         for id in gone {
             self.forget(id);
         }
+        // What ends or begins from here on goes to the channels that are there now.
+        self.keep_channels(composed.channels);
+        self.placed = composed.windows;
+        self.board.set_pages(composed.pages, &self.placed);
         let spread = SPREAD * u32::try_from(ids.len()).unwrap_or(u32::MAX);
         self.keys.clear();
         for (id, (source, monitor)) in ids.into_iter().zip(of_file.into_iter().chain(of_store)) {
@@ -98,19 +112,41 @@ impl Supervisor {
                 id,
                 Arc::new(monitor),
                 source,
-                restored.remove(&id).as_ref(),
+                restored.get(&id),
                 paused.contains(&id),
                 spread,
                 now,
             );
         }
         self.seal_again(now.wall).await?;
-        self.keep_channels(composed.channels);
-        self.placed = composed.windows;
-        self.board.set_pages(composed.pages, &self.placed);
         self.refresh_access().await?;
         self.settle(now);
         Ok(())
+    }
+
+    /// What another process left of each monitor.
+    async fn restored(&self) -> Result<HashMap<MonitorId, Left>, StoreError> {
+        let memories = self.store.memories(self.org, memory::STATE).await?;
+        let mut memories: HashMap<_, _> = memories.into_iter().collect();
+        let restored = self.store.restored(self.org).await?.into_iter();
+        let left = restored.map(|restored| {
+            let id = restored.monitor;
+            let memory = memories.remove(&id);
+            (id, Left { restored, memory })
+        });
+        let mut left: HashMap<_, _> = left.collect();
+        // Of one that has no health yet, such as a heartbeat whose job has only begun.
+        for (id, memory) in memories {
+            let restored = Restored {
+                monitor: id,
+                health: Health::Pending,
+                since: self.moment().wall,
+                incident: None,
+            };
+            let memory = Some(memory);
+            left.insert(id, Left { restored, memory });
+        }
+        Ok(left)
     }
 
     /// Notices go to the channels of the file and of the store from now on. Channels that stay as they are go on with what
@@ -265,14 +301,11 @@ impl Supervisor {
         gone: &[String],
     ) -> Result<(), StoreError> {
         let now = self.moment();
-        // A monitor that was there before comes back with its open incident.
         let is_new = monitors.iter().any(|(id, _)| !self.live.contains_key(id));
-        let (mut restored, mut stored) = (Vec::new(), Vec::new());
+        let mut stored = Vec::new();
         if is_new {
-            restored = self.store.restored(self.org).await?;
             stored = self.store.monitors(self.org).await?;
         }
-        let restored: HashMap<_, _> = restored.iter().map(|one| (one.monitor, one)).collect();
         let paused: HashSet<_> = stored
             .iter()
             .filter(|row| row.paused)
@@ -297,8 +330,8 @@ impl Supervisor {
             }
             self.keys.insert(plan.key.clone(), id);
             let plan = Arc::new(plan);
-            let restored = restored.get(&id).copied();
-            self.adopt(id, plan, Source::Store, restored, is_paused, spread, now);
+            // A monitor of this name that was there before is another one: what it had opened ended with it.
+            self.adopt(id, plan, Source::Store, None, is_paused, spread, now);
         }
         let views = self.board.views();
         let plans = || views.iter().map(|view| &*view.plan);
@@ -323,7 +356,7 @@ impl Supervisor {
             }
         }
         self.look_at_windows(now);
-        let ids: Vec<_> = self.live.keys().copied().collect();
+        let ids = self.ids();
         let active: Vec<_> = self
             .windows
             .iter()
@@ -345,20 +378,9 @@ impl Supervisor {
             }
             let is_down = self.has_parent_down(id);
             self.feed(id, Input::ParentDown(is_down));
+            self.feed(id, Input::Rejudge);
         }
         self.board.touch();
-    }
-
-    fn forget(&mut self, id: MonitorId) {
-        if let Some(live) = self.live.remove(&id)
-            && let Some(wake) = live.wake
-        {
-            self.timers.remove(&(wake, id));
-        }
-        self.scheduler.remove(&id);
-        self.waiting_for.remove(&id);
-        self.waiting_for_agents.remove(&id);
-        self.board.remove(id);
     }
 
     #[expect(
@@ -370,7 +392,7 @@ impl Supervisor {
         id: MonitorId,
         plan: Arc<MonitorPlan>,
         source: Source,
-        restored: Option<&Restored>,
+        restored: Option<&Left>,
         is_paused: bool,
         spread: Duration,
         now: Moment,
@@ -382,9 +404,21 @@ impl Supervisor {
         let has_heartbeat =
             matches!(plan.what, What::Heartbeat(_)) || pushed_heartbeat(&plan.what).is_some();
         let known = self.live.remove(&id);
-        let detector = match (&known, restored) {
-            (Some(known), _) => known.detector.clone(),
-            (None, Some(restored)) => {
+        let left = restored.filter(|_| known.is_none());
+        let recalled = left
+            .and_then(|left| left.memory.as_deref())
+            .and_then(|text| memory::recall(text, now));
+        let (known_detector, known_heartbeat, silence) = match (&known, recalled) {
+            (Some(known), _) => (
+                Some(known.detector.clone()),
+                known.heartbeat.clone(),
+                known.silence.clone(),
+            ),
+            (None, Some(it)) => (Some(it.detector), it.heartbeat, it.silence),
+            (None, None) => (None, None, None),
+        };
+        let detector = known_detector.unwrap_or_else(|| match left.map(|left| &left.restored) {
+            Some(restored) => {
                 let incident = restored
                     .incident
                     .map(|it| (it.opened, it.acknowledged, it.announced));
@@ -395,9 +429,8 @@ impl Supervisor {
                 };
                 Detector::restored(&region, restored.health, restored.since, incident, now)
             }
-            (None, None) => Detector::new(now),
-        };
-        let known_heartbeat = known.as_ref().and_then(|known| known.heartbeat.clone());
+            None => Detector::new(now),
+        });
         let heartbeat =
             has_heartbeat.then(|| known_heartbeat.unwrap_or_else(|| HeartbeatState::new(now)));
         let view = View {
@@ -433,7 +466,9 @@ impl Supervisor {
             host,
             is_paused,
             wake: known.as_ref().and_then(|known| known.wake),
-            last_at: known.and_then(|known| known.last_at),
+            last_at: known.as_ref().and_then(|known| known.last_at),
+            silence,
+            remembered: known.map(|known| known.remembered).unwrap_or_default(),
         };
         self.live.insert(id, live);
         self.set_timer(id);
@@ -446,7 +481,10 @@ impl Supervisor {
     fn connect(&mut self) {
         self.children.clear();
         self.composites.clear();
-        for (id, live) in &self.live {
+        for id in &self.ids() {
+            let Some(live) = self.live.get(id) else {
+                continue;
+            };
             for parent in &live.plan.parents {
                 if let Some(parent) = self.keys.get(parent) {
                     self.children.entry(*parent).or_default().push(*id);

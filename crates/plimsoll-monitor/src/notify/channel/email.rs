@@ -1,20 +1,22 @@
 //! E-mail, by SMTP.
 
+use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lettre::message::Mailbox;
-use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::header::{ContentType, HeaderName, HeaderValue, MIME_VERSION_1_0};
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use plimsoll_client::Endpoint;
 use plimsoll_client::fetch::Fetcher;
 use plimsoll_model::Secret;
+use ring::digest::{Context, SHA256};
 
 use crate::notify::channel::{Notifier, Outgoing};
-use crate::notify::message::Message;
+use crate::notify::message::{Message, NoticeKind};
 use crate::notify::settings::Settings;
 use crate::store::timestamp::Timestamp;
 
@@ -64,6 +66,10 @@ pub struct Mail {
     pub(crate) text: String,
     /// URL by which the receiver unsubscribes in one request (RFC 8058).
     unsubscribe: Option<String>,
+    /// Its own name (RFC 5322, section 3.6.4), without the domain.
+    id: String,
+    /// The name of the mail that begins its thread, unless that is itself.
+    thread: Option<String>,
 }
 
 impl Mailer {
@@ -122,8 +128,25 @@ impl Mailer {
             subject: subject.replace(['\r', '\n'], " "),
             text,
             unsubscribe: None,
+            id: format!("{:032x}", fastrand::u128(..)),
+            thread: None,
         }
     }
+}
+
+/// The name of a mail that is the same for the same texts.
+fn name_of(parts: &[&str]) -> String {
+    let mut hash = Context::new(&SHA256);
+    for part in parts {
+        hash.update(&(part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let bytes = hash.finish();
+    let mut name = String::with_capacity(32);
+    for byte in bytes.as_ref().iter().take(16) {
+        write!(name, "{byte:02x}").expect("text can be written to memory");
+    }
+    name
 }
 
 pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
@@ -136,22 +159,52 @@ pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> 
 }
 
 impl Notifier for Email {
-    fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
-        let text = format!("{}\n\n{}\n", message.plain(), message.at);
-        let mail = self.mailer.mail_to(self.to.clone(), &message.title, text);
+    fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
+        let text = if message.since < message.at {
+            let (since, at) = (message.since, message.at);
+            format!("{}\n\nsince {since}\nreported {at}\n", message.plain())
+        } else {
+            format!("{}\n\n{}\n", message.plain(), message.at)
+        };
+        let mut mail = self.mailer.mail_to(self.to.clone(), &message.title, text);
+        // Notices of one incident are one thread, which its first mail begins. One that was put together of several is none,
+        // and neither is a test.
+        let is_thread = !message.monitor.is_empty() && message.kind != NoticeKind::Test;
+        if is_thread {
+            let root = name_of(&[&message.incident, &message.since.to_string()]);
+            if matches!(
+                message.kind,
+                NoticeKind::Opened | NoticeKind::NoData | NoticeKind::BudgetBurning
+            ) {
+                // A mail that is sent again has the same name.
+                mail.id = root;
+            } else {
+                let date = match message.kind {
+                    NoticeKind::Reminder => now,
+                    _ => message.at,
+                };
+                mail.id = name_of(&[&root, message.kind.name(), &date.to_string()]);
+                mail.thread = Some(root);
+            }
+        }
         Outgoing::Mail(Box::new(mail))
     }
 }
 
 impl Mail {
-    /// Sends it; the error says whether the server refused it for good.
-    ///
-    /// - `fetcher`: finds the addresses that may be connected to.
-    pub(crate) async fn send(&self, fetcher: &Fetcher) -> Result<(), (bool, String)> {
+    /// The mail as it is sent (RFC 5322).
+    pub(crate) fn formatted(&self) -> Result<lettre::Message, lettre::error::Error> {
+        let domain = self.from.email.domain();
+        let name = |id: &str| format!("<{id}@{domain}>");
         let mut mail = lettre::Message::builder()
             .from(self.from.clone())
             .subject(&self.subject)
+            .message_id(Some(name(&self.id)))
+            .header(MIME_VERSION_1_0)
             .header(ContentType::TEXT_PLAIN);
+        if let Some(thread) = &self.thread {
+            mail = mail.in_reply_to(name(thread)).references(name(thread));
+        }
         for to in &self.to {
             mail = mail.to(to.clone());
         }
@@ -169,8 +222,15 @@ impl Mail {
                 }
             }
         }
-        let mail = mail
-            .body(self.text.clone())
+        mail.body(self.text.clone())
+    }
+
+    /// Sends it; the error says whether the server refused it for good.
+    ///
+    /// - `fetcher`: finds the addresses that may be connected to.
+    pub(crate) async fn send(&self, fetcher: &Fetcher) -> Result<(), (bool, String)> {
+        let mail = self
+            .formatted()
             .map_err(|error| (true, error.to_string()))?;
         let temporary = |error: String| (false, error);
         let target = self.server.endpoint().map_err(|error| (true, error))?;

@@ -447,3 +447,46 @@ fn every_channel_connects_to_allowed_addresses_only() {
         }
     });
 }
+
+#[test]
+fn mails_of_one_incident_are_a_thread() {
+    let settings =
+        "host = \"mail.example.org\"\nfrom = \"m@example.org\"\nto = [\"a@example.org\"]";
+    let mail = |kind, at: i64| {
+        let message = Message {
+            kind,
+            at: Timestamp(at),
+            ..message(kind)
+        };
+        let Outgoing::Mail(mail) = outgoing("email", settings, &message).0 else {
+            panic!("it is a mail");
+        };
+        String::from_utf8(mail.formatted().unwrap().formatted()).unwrap()
+    };
+    let field = |mail: &str, name: &str| {
+        let prefix = format!("{name}: ");
+        let line = mail.lines().find_map(|line| line.strip_prefix(&prefix));
+        line.map(str::to_owned)
+    };
+    let opened = mail(NoticeKind::Opened, 1_000);
+    assert_eq!(field(&opened, "MIME-Version").as_deref(), Some("1.0"));
+    let root = field(&opened, "Message-ID").unwrap();
+    assert!(root.ends_with("@example.org>"), "{root}");
+    assert_eq!(field(&opened, "References"), None);
+    assert_eq!(
+        field(&mail(NoticeKind::Opened, 1_000), "Message-ID"),
+        Some(root.clone()),
+        "one that is sent again is the same mail"
+    );
+    let mut names = vec![root.clone()];
+    for (kind, at) in [(NoticeKind::Reminder, 2_000), (NoticeKind::Resolved, 3_000)] {
+        let mail = mail(kind, at);
+        for name in ["References", "In-Reply-To"] {
+            assert_eq!(field(&mail, name), Some(root.clone()), "{mail}");
+        }
+        names.push(field(&mail, "Message-ID").unwrap());
+    }
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 3);
+}

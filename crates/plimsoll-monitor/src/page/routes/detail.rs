@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
+use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::uptime::{Span, uptime};
 use crate::engine::View;
 use crate::page::html::{self, Frame, WINDOWS, Window};
 use crate::page::routes::Visit;
 use crate::page::snapshot::{
     Completed, PublicIncident, PublicMaintenance, Rows, Snapshot, completed, days_until,
-    declared_downtime, excluded, incidents_of,
+    incidents_of,
 };
 use crate::store::timestamp::Timestamp;
 use crate::store::{DeclaredId, IncidentId, MonitorId, Resolution};
@@ -191,7 +192,12 @@ impl Visit<'_> {
         let declared = declared_downtime(&declared, component.id, now);
         let uptimes = WINDOWS.iter().map(|window| {
             let span = (now.minus(window.length), now);
-            uptime(&changes, &declared, &excluded(&view, span), span)
+            uptime(
+                &changes,
+                &declared,
+                &excluded(&view.plan.windows, span),
+                span,
+            )
         });
         let uptimes: Vec<_> = uptimes.collect();
         // About a hundred points at most.

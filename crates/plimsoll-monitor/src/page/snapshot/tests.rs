@@ -153,6 +153,8 @@ fn maintenance_is_neither_downtime_nor_an_incident() {
     let (plan, views) = page();
     let incident = |from: &str, to: &str| {
         let incident = Incident {
+            key: String::new(),
+            lasted: None,
             id: IncidentId(1),
             monitor: MonitorId(1),
             opened: at(from),
@@ -200,6 +202,8 @@ fn all_windows_of_all_days_count() {
     "#,
     );
     let outage = |monitor, from: &str, to: &str| Incident {
+        key: String::new(),
+        lasted: None,
         id: IncidentId(monitor),
         monitor: MonitorId(monitor),
         opened: at(from),

@@ -12,7 +12,7 @@ use crate::page::{Language, PagePlan};
 use crate::random;
 use crate::store::timestamp::Timestamp;
 use crate::store::{
-    DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
+    About, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
 };
 
 /// Subscribers of an organisation, those who have not followed their link included.
@@ -106,6 +106,7 @@ pub(crate) async fn subscribe(
     write(handle, &id, was, &subscriber, now).await?;
     let first = NewNotice {
         channel: CHANNEL.to_owned(),
+        about: About::Other,
         dedup: format!("{id}/confirm/{}", now.0),
         message: json!({ "kind": "confirm", "subscriber": id }).to_string(),
         due: now,

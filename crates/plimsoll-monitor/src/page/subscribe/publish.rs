@@ -17,7 +17,7 @@ use crate::page::subscribe::desk::CONFIRM_WITHIN;
 use crate::page::subscribe::record::Subscriber;
 use crate::page::{PagePlan, PublicIncident, Rows, incidents_of};
 use crate::store::timestamp::Timestamp;
-use crate::store::{DefinitionChanges, DefinitionKind, NewNotice, OrgId, Store, StoreError};
+use crate::store::{About, DefinitionChanges, DefinitionKind, NewNotice, OrgId, Store, StoreError};
 
 /// Changes wait so long for others.
 const GATHER: Duration = Duration::from_secs(1);
@@ -152,6 +152,7 @@ impl Publisher {
             }
             notices.push(NewNotice {
                 channel: CHANNEL.to_owned(),
+                about: About::Other,
                 dedup,
                 message: json!({
                     "kind": "update",

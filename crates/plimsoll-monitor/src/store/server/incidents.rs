@@ -1,24 +1,36 @@
 //! Health and incidents.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tokio_postgres::Row;
 
-use crate::detect;
 use crate::detect::status::Health;
-use crate::detect::uptime::HealthAt;
+use crate::detect::timeline::{HealthChange, HealthSpan, timeline, window};
+use crate::detect::uptime::Span;
 use crate::store::StoreError;
 use crate::store::server::postgres::{Scoped, row_limit};
 use crate::store::server::{monitors, outbox};
 use crate::store::timestamp::Timestamp;
 use crate::store::types::{
-    Change, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorId,
-    OpenIncident, Restored,
+    BatchNumber, Change, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorId,
+    OpenIncident, Orphan, Restored,
 };
 
-/// Applies all changes or none; fails with [`StoreError::NotFound`] if a monitor is not the organisation's.
-pub(super) async fn record(scoped: &Scoped<'_>, changes: &[Change]) -> Result<(), StoreError> {
-    let mut named: Vec<i64> = changes.iter().map(|change| change.monitor().0).collect();
+/// Applies all changes or none; fails with [`StoreError::NotFound`] if a monitor is not the organisation's. A batch that was
+/// applied before changes nothing.
+pub(super) async fn record(
+    scoped: &Scoped<'_>,
+    batch: Option<BatchNumber>,
+    changes: &[Change],
+) -> Result<(), StoreError> {
+    if let Some(batch) = batch
+        && !is_new(scoped, batch).await?
+    {
+        return Ok(());
+    }
+    let named = changes.iter().filter_map(Change::monitor);
+    let mut named: Vec<i64> = named.map(|monitor| monitor.0).collect();
     named.sort_unstable();
     named.dedup();
     if monitors::owned(scoped, &named).await?.len() != named.len() {
@@ -30,6 +42,23 @@ pub(super) async fn record(scoped: &Scoped<'_>, changes: &[Change]) -> Result<()
     Ok(())
 }
 
+/// Notes a batch; false if it was noted before. Only one process writes at a time, so others are forgotten.
+async fn is_new(scoped: &Scoped<'_>, batch: BatchNumber) -> Result<bool, StoreError> {
+    let noted = scoped
+        .execute(
+            "INSERT INTO writers (org_id, writer, number) VALUES ($1, $2, $3)
+             ON CONFLICT (org_id, writer) DO UPDATE SET number = excluded.number
+             WHERE writers.number < excluded.number",
+            &[&scoped.org(), &batch.writer, &batch.number],
+        )
+        .await?;
+    let others = "DELETE FROM writers WHERE org_id = $1 AND writer <> $2";
+    scoped
+        .execute(others, &[&scoped.org(), &batch.writer])
+        .await?;
+    Ok(noted > 0)
+}
+
 async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
     let org = scoped.org();
     match change {
@@ -39,14 +68,9 @@ async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
             health,
             reason,
         } => {
-            scoped
-                .execute(
-                    "INSERT INTO health (org_id, monitor, at, sequence, health, reason)
-                     SELECT $1, $2, $3, COALESCE(MAX(sequence) + 1, 0), $4, $5
-                     FROM health WHERE org_id = $1 AND monitor = $2 AND at = $3",
-                    &[&org, &monitor.0, &at.0, &i16::from(health.code()), reason],
-                )
-                .await?;
+            let code = i16::from(health.code());
+            end_health(scoped, *monitor, *at).await?;
+            begin_health(scoped, *monitor, *at, code, reason.as_deref()).await?;
         }
         Change::Opened {
             monitor,
@@ -61,6 +85,10 @@ async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
                 )
                 .await?;
             if opened > 0 {
+                let name = "UPDATE incidents SET key =
+                        (SELECT m.key FROM monitors m WHERE m.id = monitor) || '/' || opened || '/' || id
+                    WHERE org_id = $1 AND monitor = $2 AND resolved IS NULL";
+                scoped.execute(name, &[&org, &monitor.0]).await?;
                 let text = reason.as_deref();
                 event(scoped, *monitor, *at, EventKind::Opened, None, text).await?;
             }
@@ -88,18 +116,18 @@ async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
             let (actor, text) = (actor.as_deref(), text.as_deref());
             event(scoped, *monitor, *at, *kind, actor, text).await?;
         }
-        Change::Notices { at, notices, .. } => outbox::write(scoped, notices, *at).await?,
+        Change::Notices {
+            monitor,
+            at,
+            notices,
+        } => outbox::write(scoped, Some(*monitor), notices, *at).await?,
         Change::Resolved {
             monitor,
             at,
             by,
+            lasted,
             actor,
         } => {
-            let text = match by {
-                detect::Resolution::Recovery => "the monitor is up",
-                detect::Resolution::Operator => "an operator closed it",
-                detect::Resolution::Paused => "the monitor was paused",
-            };
             let actor = actor.as_deref();
             event(
                 scoped,
@@ -107,19 +135,83 @@ async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
                 *at,
                 EventKind::Resolved,
                 actor,
-                Some(text),
+                Some(by.text()),
             )
             .await?;
             scoped
                 .execute(
-                    "UPDATE incidents SET resolved = GREATEST($3, opened)
+                    "UPDATE incidents SET resolved = GREATEST($3, opened), lasted = $4
                      WHERE org_id = $1 AND monitor = $2 AND resolved IS NULL",
-                    &[&org, &monitor.0, &at.0],
+                    &[&org, &monitor.0, &at.0, &millis(*lasted)],
                 )
                 .await?;
         }
+        Change::SetBack { monitor, from, to } => {
+            let open = "SELECT health, reason FROM health
+                        WHERE org_id = $1 AND monitor = $2 AND until IS NULL";
+            if let Some(row) = scoped.query(open, &[&org, &monitor.0]).await?.first() {
+                let (code, reason): (i16, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
+                end_health(scoped, *monitor, *from).await?;
+                begin_health(scoped, *monitor, *to, code, reason.as_deref()).await?;
+            }
+        }
+        Change::Memory {
+            monitor,
+            name,
+            text: None,
+        } => {
+            let sql = "DELETE FROM memory WHERE org_id = $1 AND monitor = $2 AND name = $3";
+            scoped.execute(sql, &[&org, &monitor.0, name]).await?;
+        }
+        Change::Memory {
+            monitor,
+            name,
+            text: Some(text),
+        } => {
+            let sql = "INSERT INTO memory (org_id, monitor, name, text) VALUES ($1, $2, $3, $4)
+                       ON CONFLICT (monitor, name) DO UPDATE SET text = excluded.text";
+            scoped.execute(sql, &[&org, &monitor.0, name, text]).await?;
+        }
+        Change::Gap { from, to } => {
+            let sql = "INSERT INTO gaps (org_id, start, until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+            scoped.execute(sql, &[&org, &from.0, &to.0]).await?;
+        }
     }
     Ok(())
+}
+
+/// The present health of a monitor ends.
+async fn end_health(
+    scoped: &Scoped<'_>,
+    monitor: MonitorId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE health SET until = GREATEST(at, $3)
+               WHERE org_id = $1 AND monitor = $2 AND until IS NULL";
+    scoped
+        .execute(sql, &[&scoped.org(), &monitor.0, &at.0])
+        .await?;
+    Ok(())
+}
+
+async fn begin_health(
+    scoped: &Scoped<'_>,
+    monitor: MonitorId,
+    at: Timestamp,
+    code: i16,
+    reason: Option<&str>,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO health (org_id, monitor, at, sequence, health, reason)
+               SELECT $1, $2, $3, COALESCE(MAX(sequence) + 1, 0), $4, $5
+               FROM health WHERE org_id = $1 AND monitor = $2 AND at = $3";
+    scoped
+        .execute(sql, &[&scoped.org(), &monitor.0, &at.0, &code, &reason])
+        .await?;
+    Ok(())
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Adds to the timeline of the open incident.
@@ -155,8 +247,7 @@ pub(super) async fn restored(scoped: &Scoped<'_>) -> Result<Vec<Restored>, Store
             "SELECT m.id, last.at, last.health, i.opened, i.acknowledged IS NOT NULL, COALESCE(i.announced, FALSE)
              FROM monitors m
              CROSS JOIN LATERAL (
-                 SELECT at, health FROM health WHERE org_id = $1 AND monitor = m.id
-                 ORDER BY at DESC, sequence DESC LIMIT 1
+                 SELECT at, health FROM health WHERE org_id = $1 AND monitor = m.id AND until IS NULL
              ) last
              LEFT JOIN incidents i ON i.org_id = $1 AND i.monitor = m.id AND i.resolved IS NULL
              WHERE m.org_id = $1 AND m.retired IS NULL ORDER BY m.id",
@@ -187,7 +278,7 @@ fn read_health(code: i16) -> Health {
 }
 
 /// Changes of health, with their reasons.
-pub(super) type HealthChanges = Vec<(HealthAt, Option<String>)>;
+pub(super) type HealthChanges = Vec<HealthChange>;
 
 /// The health of monitors: the last change before `from`, and those from then on until before `to`, ascending.
 pub(super) async fn health(
@@ -199,32 +290,99 @@ pub(super) async fn health(
     let ids: Vec<i64> = monitors.iter().map(|monitor| monitor.0).collect();
     let rows = scoped
         .query(
-            "SELECT monitor, at, health, reason FROM (
-                 SELECT m.id AS monitor, last.at, last.sequence, last.health, last.reason
-                 FROM monitors m CROSS JOIN LATERAL (
-                     SELECT at, sequence, health, reason FROM health
-                     WHERE org_id = $1 AND monitor = m.id AND at < $3
-                     ORDER BY at DESC, sequence DESC LIMIT 1
-                 ) last WHERE m.org_id = $1 AND m.id = ANY($2)
-                 UNION ALL
-                 SELECT monitor, at, sequence, health, reason FROM health
-                 WHERE org_id = $1 AND monitor = ANY($2) AND at >= $3 AND at < $4
-             ) changes ORDER BY monitor, at, sequence",
+            "SELECT monitor, at, health, reason, until FROM health
+             WHERE org_id = $1 AND monitor = ANY($2) AND at < $4 AND (until IS NULL OR until >= $3)
+             ORDER BY monitor, at, sequence",
             &[&scoped.org(), &ids, &from.0, &to.0],
         )
         .await?;
-    let mut all: HashMap<MonitorId, HealthChanges> = HashMap::new();
+    let mut all: HashMap<MonitorId, Vec<HealthSpan>> = HashMap::new();
     for row in rows {
-        let change = HealthAt {
+        let span = HealthSpan {
             at: Timestamp(row.try_get(1)?),
+            until: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
             health: read_health(row.try_get(2)?),
+            reason: row.try_get(3)?,
         };
         let monitor = MonitorId(row.try_get(0)?);
-        all.entry(monitor)
-            .or_default()
-            .push((change, row.try_get(3)?));
+        all.entry(monitor).or_default().push(span);
     }
-    Ok(all)
+    let gaps = gaps(scoped, from, to).await?;
+    let changes = all.into_iter().map(|(monitor, spans)| {
+        let changes = timeline(spans, gaps.clone());
+        (monitor, window(changes, from, to))
+    });
+    Ok(changes.collect())
+}
+
+/// The gaps of the organisation that reach into a window.
+async fn gaps(
+    scoped: &Scoped<'_>,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<Span>, StoreError> {
+    let rows = scoped
+        .query(
+            "SELECT start, until FROM gaps WHERE org_id = $1 AND until > $2 AND start < $3",
+            &[&scoped.org(), &from.0, &to.0],
+        )
+        .await?;
+    let read = |row: &Row| Ok((Timestamp(row.try_get(0)?), Timestamp(row.try_get(1)?)));
+    rows.iter().map(read).collect()
+}
+
+pub(super) async fn orphans(scoped: &Scoped<'_>) -> Result<Vec<Orphan>, StoreError> {
+    let rows = scoped
+        .query(
+            "SELECT m.id, m.key, m.name, m.grp, i.opened, i.acknowledged IS NOT NULL, i.announced
+             FROM incidents i JOIN monitors m ON m.org_id = i.org_id AND m.id = i.monitor
+             WHERE i.org_id = $1 AND i.resolved IS NULL AND m.retired IS NOT NULL ORDER BY i.id",
+            &[&scoped.org()],
+        )
+        .await?;
+    let read = |row: &Row| {
+        Ok(Orphan {
+            monitor: MonitorId(row.try_get(0)?),
+            key: row.try_get(1)?,
+            name: row.try_get(2)?,
+            group: row.try_get(3)?,
+            incident: OpenIncident {
+                opened: Timestamp(row.try_get(4)?),
+                acknowledged: row.try_get(5)?,
+                announced: row.try_get(6)?,
+            },
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+pub(super) async fn memories(
+    scoped: &Scoped<'_>,
+    name: &str,
+) -> Result<Vec<(MonitorId, String)>, StoreError> {
+    let rows = scoped
+        .query(
+            "SELECT monitor, text FROM memory WHERE org_id = $1 AND name = $2 ORDER BY monitor",
+            &[&scoped.org(), &name],
+        )
+        .await?;
+    let read = |row: &Row| Ok((MonitorId(row.try_get(0)?), row.try_get(1)?));
+    rows.iter().map(read).collect()
+}
+
+pub(super) async fn mark_alive(scoped: &Scoped<'_>, at: Timestamp) -> Result<(), StoreError> {
+    let sql = "INSERT INTO alive (org_id, at) VALUES ($1, $2)
+               ON CONFLICT (org_id) DO UPDATE SET at = excluded.at";
+    scoped.execute(sql, &[&scoped.org(), &at.0]).await?;
+    Ok(())
+}
+
+pub(super) async fn last_alive(scoped: &Scoped<'_>) -> Result<Option<Timestamp>, StoreError> {
+    let rows = scoped
+        .query("SELECT at FROM alive WHERE org_id = $1", &[&scoped.org()])
+        .await?;
+    let at = rows.first().map(|row| row.try_get(0)).transpose()?;
+    Ok(at.map(Timestamp))
 }
 
 fn read(row: &Row) -> Result<Incident, StoreError> {
@@ -239,6 +397,10 @@ fn read(row: &Row) -> Result<Incident, StoreError> {
         acknowledged: date(3)?,
         resolved: date(4)?,
         reason: row.try_get(5)?,
+        lasted: row
+            .try_get::<_, Option<i64>>(6)?
+            .map(|millis| Duration::from_millis(millis.unsigned_abs())),
+        key: row.try_get(7)?,
     })
 }
 
@@ -252,7 +414,7 @@ pub(super) async fn list(
     let monitor = filter.monitor.map(|monitor| monitor.0);
     let rows = scoped
         .query(
-            "SELECT id, monitor, opened, acknowledged, resolved, reason FROM incidents
+            "SELECT id, monitor, opened, acknowledged, resolved, reason, lasted, key FROM incidents
              WHERE org_id = $1 AND id < $2 AND ($3::BIGINT IS NULL OR monitor = $3)
                AND ($4::BOOLEAN IS NULL OR (resolved IS NULL) = $4)
              ORDER BY id DESC LIMIT $5",
@@ -274,7 +436,7 @@ pub(super) async fn one(
 ) -> Result<Option<(Incident, Vec<IncidentEvent>)>, StoreError> {
     let rows = scoped
         .query(
-            "SELECT id, monitor, opened, acknowledged, resolved, reason FROM incidents
+            "SELECT id, monitor, opened, acknowledged, resolved, reason, lasted, key FROM incidents
              WHERE org_id = $1 AND id = $2",
             &[&scoped.org(), &incident.0],
         )
@@ -294,7 +456,7 @@ pub(super) async fn timelines(
 ) -> Result<Vec<(Incident, Vec<IncidentEvent>)>, StoreError> {
     let rows = scoped
         .query(
-            "SELECT id, monitor, opened, acknowledged, resolved, reason FROM incidents
+            "SELECT id, monitor, opened, acknowledged, resolved, reason, lasted, key FROM incidents
              WHERE org_id = $1 AND (resolved IS NULL OR resolved >= $2) ORDER BY id DESC LIMIT $3",
             &[&scoped.org(), &since.0, &row_limit(limit)],
         )

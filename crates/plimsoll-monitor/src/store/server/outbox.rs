@@ -3,34 +3,73 @@
 use tokio_postgres::Row;
 
 use crate::store::StoreError;
-use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
+use crate::store::outbox::{
+    About, NewNotice, NoticeId, NoticeIncident, NoticeOutcome, NoticeState, StoredNotice,
+};
 use crate::store::server::postgres::{Scoped, row_limit};
 use crate::store::timestamp::Timestamp;
+use crate::store::types::{IncidentId, MonitorId};
 
 /// Writes notices within the transaction of what they report; those that are there already stay as they are.
+///
+/// - `monitor`: whose open incident [`About::OpenIncident`] means.
 pub(super) async fn write(
     scoped: &Scoped<'_>,
+    monitor: Option<MonitorId>,
     notices: &[NewNotice],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     for notice in notices {
+        let incident = match notice.about {
+            About::Other => None,
+            about => {
+                let (sql, value) = match (about, monitor) {
+                    (About::Incident(id), _) => (
+                        "SELECT id, key FROM incidents WHERE org_id = $1 AND id = $2",
+                        id.0,
+                    ),
+                    (_, Some(monitor)) => (
+                        "SELECT id, key FROM incidents
+                         WHERE org_id = $1 AND monitor = $2 AND resolved IS NULL",
+                        monitor.0,
+                    ),
+                    (_, None) => continue,
+                };
+                let found = scoped.query(sql, &[&scoped.org(), &value]).await?;
+                let Some(row) = found.first() else {
+                    continue;
+                };
+                let found: (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+                Some(found)
+            }
+        };
+        let dedup = match &incident {
+            None => notice.dedup.clone(),
+            Some((_, key)) => format!("{key}/{}", notice.dedup),
+        };
         scoped
             .execute(
-                "INSERT INTO outbox (org_id, channel, dedup, message, created, due)
-                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+                "INSERT INTO outbox (org_id, channel, dedup, message, created, due, incident)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
                 &[
                     &scoped.org(),
                     &notice.channel,
-                    &notice.dedup,
+                    &dedup,
                     &notice.message,
                     &now.0,
                     &notice.due.0,
+                    &incident.map(|(id, _)| id),
                 ],
             )
             .await?;
     }
     Ok(())
 }
+
+const SELECT: &str =
+    "SELECT o.id, o.channel, o.dedup, o.message, o.state, o.created, o.due, o.attempts, o.error,
+     i.id, i.key, i.opened, i.acknowledged IS NOT NULL, i.resolved IS NOT NULL
+     FROM outbox o LEFT JOIN incidents i ON i.org_id = o.org_id AND i.id = o.incident";
 
 /// Those that are due, the oldest first.
 pub(super) async fn due(
@@ -41,8 +80,10 @@ pub(super) async fn due(
 ) -> Result<Vec<StoredNotice>, StoreError> {
     let rows = scoped
         .query(
-            "SELECT id, channel, dedup, message, state, created, due, attempts, error FROM outbox
-             WHERE org_id = $1 AND state = 0 AND due <= $2 AND channel = $3 ORDER BY id LIMIT $4",
+            &format!(
+                "{SELECT} WHERE o.org_id = $1 AND o.state = 0 AND o.due <= $2 AND o.channel = $3
+                 ORDER BY o.id LIMIT $4"
+            ),
             &[&scoped.org(), &now.0, &channel, &row_limit(limit)],
         )
         .await?;
@@ -56,8 +97,7 @@ pub(super) async fn one(
 ) -> Result<Option<StoredNotice>, StoreError> {
     let rows = scoped
         .query(
-            "SELECT id, channel, dedup, message, state, created, due, attempts, error FROM outbox
-             WHERE org_id = $1 AND channel = $2 AND dedup = $3",
+            &format!("{SELECT} WHERE o.org_id = $1 AND o.channel = $2 AND o.dedup = $3"),
             &[&scoped.org(), &channel, &dedup],
         )
         .await?;
@@ -73,8 +113,10 @@ pub(super) async fn list(
     let state = state.map(|state| i16::from(state.code()));
     let rows = scoped
         .query(
-            "SELECT id, channel, dedup, message, state, created, due, attempts, error FROM outbox
-             WHERE org_id = $1 AND ($2::SMALLINT IS NULL OR state = $2) ORDER BY id DESC LIMIT $3",
+            &format!(
+                "{SELECT} WHERE o.org_id = $1 AND ($2::SMALLINT IS NULL OR o.state = $2)
+                 ORDER BY o.id DESC LIMIT $3"
+            ),
             &[&scoped.org(), &state, &row_limit(limit)],
         )
         .await?;
@@ -87,9 +129,20 @@ fn read(row: &Row) -> Result<StoredNotice, StoreError> {
         .ok()
         .and_then(|state| NoticeState::ALL.get(state).copied());
     let attempts: i64 = row.try_get(7)?;
+    let incident = match row.try_get::<_, Option<i64>>(9)? {
+        None => None,
+        Some(id) => Some(NoticeIncident {
+            id: IncidentId(id),
+            key: row.try_get(10)?,
+            opened: Timestamp(row.try_get(11)?),
+            is_acknowledged: row.try_get(12)?,
+            is_resolved: row.try_get(13)?,
+        }),
+    };
     Ok(StoredNotice {
         id: NoticeId(row.try_get(0)?),
         channel: row.try_get(1)?,
+        incident,
         dedup: row.try_get(2)?,
         message: row.try_get(3)?,
         state: state.unwrap_or(NoticeState::Waiting),
@@ -106,7 +159,7 @@ pub(super) async fn settle(
     more: &[NewNotice],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    write(scoped, more, now).await?;
+    write(scoped, None, more, now).await?;
     for outcome in outcomes {
         let ended = (outcome.state != NoticeState::Waiting).then_some(now.0);
         scoped

@@ -222,19 +222,39 @@ impl Results {
         };
         loop {
             let _writing = self.writing.lock().await;
-            let oldest = spill.borrow().oldest(ROWS).map_err(spill_error)?;
-            let Some((text, batches)) = oldest else {
+            let oldest = spill.borrow_mut().oldest(ROWS).map_err(spill_error)?;
+            self.count_damaged(&spill.borrow(), oldest.damaged);
+            if oldest.batches == 0 {
                 return Ok(());
-            };
+            }
             // A line that is damaged is left out: it would hold up all others.
-            let mut lines: Vec<Line> = text.lines().filter_map(Line::of_text).collect();
+            let mut lines = Vec::new();
+            let mut damaged = 0;
+            for text in oldest.lines.lines() {
+                match Line::of_text(text) {
+                    Some(line) => lines.push(line),
+                    None => damaged += 1,
+                }
+            }
             self.insert(&mut lines).await?;
+            self.count_damaged(&spill.borrow(), damaged);
             let mut spill = spill.borrow_mut();
-            for _ in 0..batches {
-                spill.pop().map_err(spill_error)?;
+            for _ in 0..oldest.batches {
+                if damaged > 0 {
+                    // One of them has what cannot be read.
+                    spill.set_aside_oldest().map_err(spill_error)?;
+                } else {
+                    spill.pop().map_err(spill_error)?;
+                }
             }
             self.counts.spilled.store(spill.rows(), Ordering::Relaxed);
         }
+    }
+
+    /// Rows that were lost since their file is missing or damaged are results that the store did not take.
+    fn count_damaged(&self, spill: &Spill, rows: u64) {
+        self.counts.refused.fetch_add(rows, Ordering::Relaxed);
+        self.counts.spilled.store(spill.rows(), Ordering::Relaxed);
     }
 
     pub(super) fn has_spilled(&self) -> bool {

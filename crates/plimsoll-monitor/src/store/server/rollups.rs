@@ -230,7 +230,11 @@ async fn prune(
         .write_all(async |scoped: &Scoped<'_>| {
             let mut deleted = 0;
             for (sql, before) in [
-                ("DELETE FROM outbox WHERE ended < $1", outbox),
+                (
+                    "DELETE FROM outbox WHERE ended < $1 AND NOT EXISTS (
+                         SELECT 1 FROM incidents i WHERE i.id = outbox.incident AND i.resolved IS NULL)",
+                    outbox,
+                ),
                 ("DELETE FROM replays WHERE at < $1", replays),
                 ("DELETE FROM sessions WHERE until <= $1", now.0),
                 ("DELETE FROM audit WHERE at < $1", audit),

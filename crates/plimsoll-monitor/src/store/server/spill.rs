@@ -87,8 +87,10 @@ impl Spill {
         };
         // A file that is not whole has another name.
         let partial = self.folder.join("partial");
-        private::write(&partial, lines.as_bytes())?;
+        // A name must never outlive a loss of power without its content, nor be lost itself.
+        private::write(&partial, lines.as_bytes())?.sync_all()?;
         fs::rename(&partial, self.folder.join(batch.name()))?;
+        self.sync_folder()?;
         self.next += 1;
         self.bytes += batch.bytes;
         self.batches.push_back(batch);
@@ -101,17 +103,59 @@ impl Spill {
     }
 
     /// The lines of the oldest batches, which stay, and how many batches that are: at least one, and more up to `most` rows.
-    pub(super) fn oldest(&self, most: u64) -> io::Result<Option<(String, usize)>> {
-        let (mut lines, mut rows, mut count) = (String::new(), 0, 0);
-        for batch in &self.batches {
+    ///
+    /// A batch that cannot be read holds up no other: it is set aside, and its rows are counted.
+    pub(super) fn oldest(&mut self, most: u64) -> io::Result<Oldest> {
+        let mut oldest = Oldest::default();
+        let mut rows = 0;
+        while let Some(batch) = self.batches.get(oldest.batches) {
+            let path = self.folder.join(batch.name());
+            let bytes = match fs::read(&path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    oldest.damaged += batch.rows;
+                    self.drop_batch(oldest.batches);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let Ok(text) = String::from_utf8(bytes) else {
+                oldest.damaged += batch.rows;
+                oldest.set_aside.push(self.set_aside(&path)?);
+                self.drop_batch(oldest.batches);
+                continue;
+            };
             rows += batch.rows;
-            if count > 0 && rows > most {
+            if oldest.batches > 0 && rows > most {
                 break;
             }
-            lines.push_str(&fs::read_to_string(self.folder.join(batch.name()))?);
-            count += 1;
+            // Lines that a loss of power cut off.
+            let found = text.lines().count() as u64;
+            oldest.damaged += batch.rows.saturating_sub(found);
+            oldest.lines.push_str(&text);
+            if !text.is_empty() && !text.ends_with('\n') {
+                oldest.lines.push('\n');
+            }
+            oldest.batches += 1;
         }
-        Ok((count > 0).then_some((lines, count)))
+        Ok(oldest)
+    }
+
+    /// Keeps the file of the oldest batch under another name, for people to look at, and goes on without it.
+    pub(super) fn set_aside_oldest(&mut self) -> io::Result<Option<PathBuf>> {
+        let Some(batch) = self.batches.front() else {
+            return Ok(None);
+        };
+        let path = self.set_aside(&self.folder.join(batch.name()))?;
+        self.drop_batch(0);
+        Ok(Some(path))
+    }
+
+    fn set_aside(&self, path: &Path) -> io::Result<PathBuf> {
+        let aside = path.with_extension("damaged");
+        fs::rename(path, &aside)?;
+        self.sync_folder()?;
+        Ok(aside)
     }
 
     /// Deletes the oldest batch.
@@ -123,10 +167,32 @@ impl Spill {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        self.bytes -= batch.bytes;
-        self.batches.pop_front();
+        self.drop_batch(0);
         Ok(())
     }
+
+    fn drop_batch(&mut self, index: usize) {
+        if let Some(batch) = self.batches.remove(index) {
+            self.bytes -= batch.bytes;
+        }
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+/// The oldest batches.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Oldest {
+    /// Their lines.
+    pub(super) lines: String,
+    /// How many batches that are.
+    pub(super) batches: usize,
+    /// Rows of batches that are missing or cannot be read.
+    pub(super) damaged: u64,
+    /// Where files that cannot be read are kept.
+    pub(super) set_aside: Vec<PathBuf>,
 }
 
 fn claim(parent: &Path) -> io::Result<(PathBuf, File)> {
@@ -163,11 +229,15 @@ mod tests {
         assert_eq!(spill.rows(), 3);
         spill.push("[4]\n", 1).unwrap();
         let mut all = String::new();
-        let (lines, count) = spill.oldest(3).unwrap().unwrap();
-        assert_eq!((lines.as_str(), count), ("[1]\n[2]\n[3]\n", 2));
-        while let Some((lines, count)) = spill.oldest(1).unwrap() {
-            assert_eq!(count, 1);
-            all.push_str(&lines);
+        let oldest = spill.oldest(3).unwrap();
+        assert_eq!(
+            (oldest.lines.as_str(), oldest.batches),
+            ("[1]\n[2]\n[3]\n", 2)
+        );
+        while !spill.is_empty() {
+            let oldest = spill.oldest(1).unwrap();
+            assert_eq!((oldest.batches, oldest.damaged), (1, 0));
+            all.push_str(&oldest.lines);
             spill.pop().unwrap();
         }
         assert_eq!(all, "[1]\n[2]\n[3]\n[4]\n");
@@ -179,13 +249,41 @@ mod tests {
     }
 
     #[test]
+    fn files_that_are_missing_damaged_or_cut_off_hold_up_no_other_and_are_counted() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mut spill = Spill::open(folder.path(), 1_000).unwrap();
+        for rows in ["[1]\n", "[2]\n[3]\n", "[4]\n[5]\n[6]\n", "[7]\n"] {
+            spill.push(rows, rows.lines().count() as u64).unwrap();
+        }
+        let file = |batch: usize| {
+            let batch = &spill.batches[batch];
+            spill.folder.join(batch.name())
+        };
+        fs::remove_file(file(0)).unwrap();
+        fs::write(file(1), b"\xff\xfe").unwrap();
+        fs::write(file(2), "[4]\n[5").unwrap();
+        let aside = file(1).with_extension("damaged");
+        let oldest = spill.oldest(100).unwrap();
+        assert_eq!(oldest.lines, "[4]\n[5\n[7]\n");
+        assert_eq!((oldest.batches, oldest.damaged), (2, 1 + 2 + 1));
+        assert_eq!(oldest.set_aside, std::slice::from_ref(&aside));
+        assert!(aside.exists());
+        spill.pop().unwrap();
+        spill.pop().unwrap();
+        assert!(spill.is_empty());
+        assert_eq!(spill.bytes, 0);
+        drop(spill);
+        assert!(Spill::open(folder.path(), 1_000).unwrap().is_empty());
+    }
+
+    #[test]
     fn the_oldest_batches_make_room() {
         let folder = tempfile::TempDir::new().unwrap();
         let mut spill = Spill::open(folder.path(), 10).unwrap();
         assert_eq!(spill.push("12345\n", 3).unwrap(), 0);
         assert_eq!(spill.push("67890\n", 2).unwrap(), 3);
-        let (lines, _) = spill.oldest(1).unwrap().unwrap();
-        assert_eq!(lines, "67890\n");
+        let oldest = spill.oldest(1).unwrap();
+        assert_eq!(oldest.lines, "67890\n");
         assert_eq!(spill.rows(), 2);
     }
 }

@@ -2,35 +2,69 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::store::outbox::{NewNotice, NoticeId, NoticeOutcome, NoticeState, StoredNotice};
+use crate::store::outbox::{
+    About, NewNotice, NoticeId, NoticeIncident, NoticeOutcome, NoticeState, StoredNotice,
+};
 use crate::store::timestamp::Timestamp;
-use crate::store::types::OrgId;
+use crate::store::types::{IncidentId, MonitorId, OrgId};
 
 /// Writes notices within the transaction of what they report; those that are there already stay as they are.
+///
+/// - `monitor`: whose open incident [`About::OpenIncident`] means.
 pub(super) fn write(
     transaction: &Transaction<'_>,
     org: OrgId,
+    monitor: Option<MonitorId>,
     notices: &[NewNotice],
     now: Timestamp,
 ) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO outbox (org, channel, dedup, message, created, due) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT DO NOTHING",
+        "INSERT INTO outbox (org, channel, dedup, message, created, due, incident)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
     )?;
     for notice in notices {
+        let incident = match notice.about {
+            About::Other => None,
+            about => {
+                let (sql, value) = match (about, monitor) {
+                    (About::Incident(id), _) => ("id = ?2", id.0),
+                    (_, Some(monitor)) => ("monitor = ?2 AND resolved IS NULL", monitor.0),
+                    (_, None) => continue,
+                };
+                let sql = format!("SELECT id, key FROM incidents WHERE org = ?1 AND {sql}");
+                let found = transaction
+                    .prepare_cached(&sql)?
+                    .query_row(params![org.0, value], |row| {
+                        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+                    })
+                    .optional()?;
+                let Some(found) = found else {
+                    continue;
+                };
+                Some(found)
+            }
+        };
+        let dedup = match &incident {
+            None => notice.dedup.clone(),
+            Some((_, key)) => format!("{key}/{}", notice.dedup),
+        };
         statement.execute(params![
             org.0,
             notice.channel,
-            notice.dedup,
+            dedup,
             notice.message,
             now.0,
-            notice.due.0
+            notice.due.0,
+            incident.map(|(id, _)| id),
         ])?;
     }
     Ok(())
 }
 
-const COLUMNS: &str = "id, channel, dedup, message, state, created, due, attempts, error";
+const SELECT: &str =
+    "SELECT o.id, o.channel, o.dedup, o.message, o.state, o.created, o.due, o.attempts, o.error,
+     i.id, i.key, i.opened, i.acknowledged IS NOT NULL, i.resolved IS NOT NULL
+     FROM outbox o LEFT JOIN incidents i ON i.id = o.incident";
 
 /// Those that are due, the oldest first.
 pub(super) fn due(
@@ -41,8 +75,7 @@ pub(super) fn due(
     limit: usize,
 ) -> rusqlite::Result<Vec<StoredNotice>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM outbox
-         WHERE org = ?1 AND state = 0 AND due <= ?2 AND channel = ?3 ORDER BY id LIMIT ?4"
+        "{SELECT} WHERE o.org = ?1 AND o.state = 0 AND o.due <= ?2 AND o.channel = ?3 ORDER BY o.id LIMIT ?4"
     ))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement.query_map(params![org.0, now.0, channel, limit], read)?;
@@ -56,7 +89,7 @@ pub(super) fn one(
     dedup: &str,
 ) -> rusqlite::Result<Option<StoredNotice>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM outbox WHERE org = ?1 AND channel = ?2 AND dedup = ?3"
+        "{SELECT} WHERE o.org = ?1 AND o.channel = ?2 AND o.dedup = ?3"
     ))?;
     let found = statement.query_row(params![org.0, channel, dedup], read);
     found.optional()
@@ -70,7 +103,7 @@ pub(super) fn list(
     limit: usize,
 ) -> rusqlite::Result<Vec<StoredNotice>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM outbox WHERE org = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id DESC LIMIT ?3"
+        "{SELECT} WHERE o.org = ?1 AND (?2 IS NULL OR o.state = ?2) ORDER BY o.id DESC LIMIT ?3"
     ))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement.query_map(params![org.0, state.map(NoticeState::code), limit], read)?;
@@ -80,9 +113,20 @@ pub(super) fn list(
 fn read(row: &Row<'_>) -> rusqlite::Result<StoredNotice> {
     let state: u8 = row.get(4)?;
     let state = NoticeState::ALL.get(usize::from(state)).copied();
+    let incident = match row.get::<_, Option<i64>>(9)? {
+        None => None,
+        Some(id) => Some(NoticeIncident {
+            id: IncidentId(id),
+            key: row.get(10)?,
+            opened: Timestamp(row.get(11)?),
+            is_acknowledged: row.get(12)?,
+            is_resolved: row.get(13)?,
+        }),
+    };
     Ok(StoredNotice {
         id: NoticeId(row.get(0)?),
         channel: row.get(1)?,
+        incident,
         dedup: row.get(2)?,
         message: row.get(3)?,
         state: state.unwrap_or(NoticeState::Waiting),
@@ -101,7 +145,7 @@ pub(super) fn settle(
     now: Timestamp,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    write(&transaction, org, more, now)?;
+    write(&transaction, org, None, more, now)?;
     for outcome in outcomes {
         let ended = (outcome.state != NoticeState::Waiting).then_some(now.0);
         transaction
@@ -121,7 +165,11 @@ pub(super) fn settle(
     transaction.commit()
 }
 
-/// Deletes those that ended before `before`.
+/// Deletes those that ended before `before`, but for those of open incidents: their ends go to who got their beginnings.
 pub(super) fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
-    connection.execute("DELETE FROM outbox WHERE ended < ?1", [before.0])
+    connection.execute(
+        "DELETE FROM outbox WHERE ended < ?1 AND NOT EXISTS (
+             SELECT 1 FROM incidents i WHERE i.id = outbox.incident AND i.resolved IS NULL)",
+        [before.0],
+    )
 }

@@ -9,11 +9,12 @@ use crate::store::StoreError;
 use crate::store::sqlite::{SqlitePath, database};
 
 /// Each brings a schema from the version of its position to the next.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
+    include_str!("schema_5.sql"),
 ];
 
 /// How long a statement waits for a lock, such as that of a checkpoint.

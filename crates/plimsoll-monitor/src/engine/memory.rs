@@ -1,0 +1,63 @@
+//! What one process leaves to the next about a monitor, as text in the store.
+//!
+//! It is written in the transaction of each change that it belongs to. Moments in it are of the clocks of the process
+//! that wrote it, so that a step of the date moves no duration.
+
+use serde_json::{Value, json};
+
+use crate::detect::Detector;
+use crate::engine::heartbeat::HeartbeatState;
+use crate::store::timestamp::{Moment, Timestamp};
+
+/// The name under which the store keeps it.
+pub(super) const STATE: &str = "state";
+
+/// An announced silence: the name by which receivers know it, and when it began.
+pub(super) type Silence = (String, Timestamp);
+
+/// What another process left.
+#[derive(Debug)]
+pub(super) struct Recalled {
+    pub(super) detector: Detector,
+    pub(super) heartbeat: Option<HeartbeatState>,
+    pub(super) silence: Option<Silence>,
+}
+
+/// All of it but the moment at which it is written.
+pub(super) fn content(
+    detector: &Detector,
+    heartbeat: Option<&HeartbeatState>,
+    silence: Option<&Silence>,
+) -> Value {
+    let silence = silence.map(|(key, since)| json!([key, since.0]));
+    json!({
+        "detector": detector.remembered(),
+        "heartbeat": heartbeat.map(HeartbeatState::remembered),
+        "silence": silence,
+    })
+}
+
+/// The text for the store.
+pub(super) fn text(content: &Value, as_of: Moment) -> String {
+    json!({ "as_of": as_of, "content": content }).to_string()
+}
+
+/// Reads what another process wrote; `None` if it cannot be read.
+pub(super) fn recall(text: &str, now: Moment) -> Option<Recalled> {
+    let mut whole: Value = serde_json::from_str(text).ok()?;
+    let as_of: Moment = serde_json::from_value(whole["as_of"].take()).ok()?;
+    let content = &mut whole["content"];
+    let detector = Detector::recalled(content["detector"].take(), as_of, now)?;
+    let heartbeat = content["heartbeat"].take();
+    let silence = content["silence"].as_array().and_then(|pair| {
+        Some((
+            pair.first()?.as_str()?.to_owned(),
+            Timestamp(pair.get(1)?.as_i64()?),
+        ))
+    });
+    Some(Recalled {
+        detector,
+        heartbeat: HeartbeatState::recalled(heartbeat, as_of, now),
+        silence,
+    })
+}
