@@ -299,10 +299,12 @@ mod tests {
 
     fn times(known: &[u64], waited: &[u64]) -> Times {
         let mut times = Times::new();
-        known.iter().for_each(|value| times.record(millis(*value)));
-        waited
-            .iter()
-            .for_each(|value| times.record_at_least(millis(*value)));
+        for value in known {
+            times.record(millis(*value));
+        }
+        for value in waited {
+            times.record_at_least(millis(*value));
+        }
         times
     }
 

@@ -198,9 +198,9 @@ mod tests {
 
     fn facts<'a>(latency: &'a Histogram, stalls: &[u64]) -> Facts<'a> {
         let mut recorded = Stalls::default();
-        stalls
-            .iter()
-            .for_each(|stall| recorded.record(millis(*stall)));
+        for stall in stalls {
+            recorded.record(millis(*stall));
+        }
         Facts {
             window: Duration::from_secs(5),
             stalls: recorded,

@@ -119,7 +119,7 @@ pub enum Input {
 /// What a step leads to, in order.
 pub type StepEffects = Vec<Effect>;
 
-/// StepEffects to record or to send.
+/// Something to record or to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// The health changed, as of `at`: the first result of the row that confirmed it.
