@@ -54,14 +54,12 @@ mod http3;
 mod upgraded;
 
 pub use self::exchange::{Exchange, ResponseBody};
-pub use self::head::{FieldSource, Fields, Head, ReceivedFields, ResponseHead};
+pub use self::head::{FieldSource, Fields, Head, ReceivedFields, ResponseHead, WithheldNames};
 pub use self::lease::Lease;
 pub use self::pool::{Destination, Pool, PoolOptions, PoolStatus, Speaks};
 pub use self::upgraded::Upgraded;
 
-use http::HeaderMap;
 use plimsoll_model::{Failure, Phase, Retry};
-use plimsoll_wire::http::FieldClass;
 
 /// Whether a request that failed may be sent again: if the server cannot have seen it, or, for an idempotent one
 /// (RFC 9110, section 9.2.2), if the server had closed an idle connection.
@@ -81,12 +79,4 @@ fn resolved(failure: Failure, is_reused: bool) -> Failure {
         return failure.retry(Retry::Never);
     }
     failure
-}
-
-/// The trailers that may be sent.
-fn allowed_trailers(trailers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
-    trailers
-        .iter()
-        .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
-        .filter(|(name, _)| FieldClass::of(name).is_allowed_in_trailers())
 }

@@ -1,6 +1,7 @@
 //! Heads of forwarded messages: requests borrowed from wherever they came from, responses owned.
 
 use std::fmt;
+use std::rc::Rc;
 
 use http::HeaderMap;
 use http::{StatusCode, Version};
@@ -18,7 +19,16 @@ pub trait FieldSource {
         self.each(&mut |known, _| has |= known.eq_ignore_ascii_case(name));
         has
     }
+
+    /// The names that these fields never have, whatever was sent: a rule for the trailers that come later. `None` if
+    /// there are no such names.
+    fn withheld(&self) -> Option<Rc<WithheldNames>> {
+        None
+    }
 }
+
+/// Whether a field of that name, in any case, is withheld.
+pub type WithheldNames = dyn Fn(&[u8]) -> bool;
 
 /// No fields.
 impl FieldSource for () {
@@ -95,9 +105,7 @@ impl<'a> ReceivedFields<'a> {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) {
         let is_kept = |name: &[u8], value: &[u8]| {
-            is_sent(name, value)
-                && (self.nominated.is_empty() || is_te(name) || !self.nominated.contains(name))
-                && !own.has(name)
+            is_sent(name, value) && (is_te(name) || !self.is_nominated(name)) && !own.has(name)
         };
         let mut joins_cookies = joins_cookies && self.cookies > 1;
         let mut has_joined = false;
@@ -115,6 +123,10 @@ impl<'a> ReceivedFields<'a> {
                 visit(name, value);
             }
         });
+    }
+
+    fn is_nominated(&self, name: &[u8]) -> bool {
+        !self.nominated.is_empty() && self.nominated.contains(name)
     }
 
     /// The cookies of all fields in one value (RFC 9113, section 8.2.3).
@@ -199,6 +211,20 @@ impl<'a> Head<'a> {
         list
     }
 
+    /// The rule for the trailers of the request.
+    pub(super) fn trailer_rule(&self) -> TrailerRule {
+        let Some(received) = self.received else {
+            return TrailerRule::default();
+        };
+        let mut own = FieldList::new();
+        self.own.each(&mut |name, _| own.push(name, b""));
+        TrailerRule {
+            nominated: received.nominated.clone(),
+            own,
+            withheld: received.fields.withheld(),
+        }
+    }
+
     /// Whether the method is CONNECT without a protocol to upgrade to.
     pub(super) fn is_connect(&self) -> bool {
         self.method == "CONNECT" && self.upgrade.is_none()
@@ -214,6 +240,49 @@ impl<'a> Head<'a> {
                 visit(name, value);
             }
         });
+    }
+}
+
+/// Which trailers are sent behind a [`Head`].
+///
+/// A server may merge them into the head, so a name that the client could not send there is left out here too: those
+/// that its `Connection` fields nominate, those that the sender sets itself, and those that it withholds.
+#[derive(Default)]
+pub(super) struct TrailerRule {
+    nominated: Nominated,
+    /// Names of the sender's own fields.
+    own: FieldList,
+    withheld: Option<Rc<WithheldNames>>,
+}
+
+impl TrailerRule {
+    /// The trailers that are sent; `None` if there are none left.
+    pub(super) fn sent(&self, mut trailers: HeaderMap) -> Option<HeaderMap> {
+        let names = trailers.keys().filter(|name| !self.allows(name.as_str()));
+        for name in names.cloned().collect::<Vec<_>>() {
+            trailers.remove(name);
+        }
+        (!trailers.is_empty()).then_some(trailers)
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        let bytes = name.as_bytes();
+        FieldClass::of(bytes).is_allowed_in_trailers()
+            && !self.nominated.contains(bytes)
+            && self.own.get(name).is_none()
+            && !self
+                .withheld
+                .as_ref()
+                .is_some_and(|withheld| withheld(bytes))
+    }
+}
+
+impl fmt::Debug for TrailerRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrailerRule")
+            .field("nominated", &self.nominated)
+            .field("own", &self.own)
+            .finish_non_exhaustive()
     }
 }
 

@@ -218,7 +218,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
     ) -> Result<Self, Failure> {
         let is_connect = head.is_connect();
         let waits = head.expects_continue.then(|| begun.into());
-        let upload = Upload::new(body, head.method, false, is_connect, waits);
+        let upload = Upload::new(body, head, false, is_connect, waits);
         let (destination, connection) = place.parts();
         let out = std::mem::take(&mut connection.out);
         let encoded = encode(out, destination, head, upload.length());
@@ -602,12 +602,12 @@ fn stage<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpi
     Ok(false)
 }
 
-/// Trailers as lines, without those that may not stand there.
+/// Trailers as lines.
 fn lines(trailers: &HeaderMap) -> Vec<u8> {
     let mut lines = Vec::new();
-    for (name, value) in super::allowed_trailers(trailers) {
+    for (name, value) in trailers {
         // A field of a map is one that can be written.
-        put_field(&mut lines, name, value).ok();
+        put_field(&mut lines, name.as_str().as_bytes(), value.as_bytes()).ok();
     }
     lines
 }

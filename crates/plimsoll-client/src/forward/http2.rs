@@ -526,7 +526,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
         check(head)?;
         let is_tunnel = head.is_connect() || head.upgrade.is_some();
         let waits = head.expects_continue.then(|| begun.into());
-        let upload = Upload::new(body, head.method, true, is_tunnel, waits);
+        let upload = Upload::new(body, head, true, is_tunnel, waits);
         let connection = Rc::clone(&reservation.connection);
         let destination = Rc::clone(&reservation.destination);
         drop(reservation);
@@ -726,8 +726,9 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
                     Poll::Ready(Ok(BodyPart::Trailers(trailers))) => {
                         let state = &mut *connection.state.borrow_mut();
                         state.http.send_trailers(token, |writer| {
-                            for (name, value) in super::allowed_trailers(&trailers) {
-                                writer.field(name, value.trim_ascii());
+                            for (name, value) in &trailers {
+                                let name = name.as_str().as_bytes();
+                                writer.field(name, value.as_bytes().trim_ascii());
                             }
                         });
                         connection.wake_driver();

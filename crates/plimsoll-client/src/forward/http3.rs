@@ -17,7 +17,7 @@ use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
 use h3::ext::Protocol;
 use h3_quinn::SendStream;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body::{Body, Frame};
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
@@ -192,7 +192,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
         }
         let is_tunnel = head.upgrade.is_some();
         let waits = head.expects_continue.then(|| begun.into());
-        let upload = Upload::new(body, head.method, true, is_tunnel, waits);
+        let upload = Upload::new(body, head, true, is_tunnel, waits);
         let request = request(head, &place.destination, upload.length()).map_err(|cause| {
             Failure::new(Phase::Send, FailureKind::Protocol)
                 .on(Side::Ours)
@@ -497,20 +497,10 @@ fn transfer(
         let result = match piece {
             BodyPart::Data(data) => sending.stream.send_data(data).await,
             BodyPart::End => finish(&mut sending).await,
-            BodyPart::Trailers(trailers) => {
-                let mut allowed = HeaderMap::new();
-                for (name, value) in super::allowed_trailers(&trailers) {
-                    if let Ok(name) = HeaderName::from_bytes(name)
-                        && let Ok(value) = HeaderValue::from_bytes(value)
-                    {
-                        allowed.append(name, value);
-                    }
-                }
-                match sending.stream.send_trailers(allowed).await {
-                    Ok(()) => finish(&mut sending).await,
-                    Err(error) => Err(error),
-                }
-            }
+            BodyPart::Trailers(trailers) => match sending.stream.send_trailers(trailers).await {
+                Ok(()) => finish(&mut sending).await,
+                Err(error) => Err(error),
+            },
         };
         (sending, result)
     })

@@ -12,6 +12,8 @@ use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_wire::h1::BodyLength;
 use tokio::time::{Instant, Sleep};
 
+use super::head::{Head, TrailerRule};
+
 /// Time a body waits for `100 Continue` before it is sent without (RFC 9110, section 10.1.1).
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -25,6 +27,8 @@ pub(super) struct Upload<B> {
     left: u64,
     /// Trailers can follow a body of a known length.
     keeps_trailers: bool,
+    /// The trailers that may be sent.
+    trailers: TrailerRule,
     is_done: bool,
     is_touched: bool,
     /// The body waits for `100 Continue` until this fires.
@@ -41,21 +45,21 @@ pub(super) enum BodyPart {
 }
 
 impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> Upload<B> {
-    /// - `method`: requests of some methods announce a length of zero rather than none.
+    /// - `head`: that of the request. Some methods announce a length of zero rather than none.
     /// - `keeps_trailers`: they can follow a body of a known length, too, which HTTP/1 does not allow.
     /// - `is_tunnel`: what follows the head is not a body.
     /// - `waits`: the body is sent when [`proceed`](Self::proceed) is called, or after a second; must be called within
     ///   a runtime then.
     pub(super) fn new(
         body: B,
-        method: &str,
+        head: &Head<'_>,
         keeps_trailers: bool,
         is_tunnel: bool,
         waits: Option<Instant>,
     ) -> Self {
         let length = match body.size_hint().exact() {
             _ if is_tunnel => BodyLength::None,
-            Some(0) if matches!(method, "POST" | "PUT" | "PATCH") => BodyLength::Known(0),
+            Some(0) if matches!(head.method, "POST" | "PUT" | "PATCH") => BodyLength::Known(0),
             Some(0) => BodyLength::None,
             Some(length) => BodyLength::Known(length),
             None if body.is_end_stream() => BodyLength::None,
@@ -72,6 +76,11 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
             length,
             left,
             keeps_trailers,
+            trailers: if !is_done && (keeps_trailers || length == BodyLength::Chunked) {
+                head.trailer_rule()
+            } else {
+                TrailerRule::default()
+            },
             is_done,
             is_touched: false,
             waiting: waits.filter(|_| !is_done).map(sleep),
@@ -140,7 +149,8 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> U
                         && (self.keeps_trailers || self.length == BodyLength::Chunked)
                     {
                         self.is_done = true;
-                        return Poll::Ready(Ok(BodyPart::Trailers(trailers)));
+                        let trailers = self.trailers.sent(trailers);
+                        return Poll::Ready(Ok(trailers.map_or(BodyPart::End, BodyPart::Trailers)));
                     }
                 }
             }

@@ -5,9 +5,11 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
-use plimsoll_client::forward::FieldSource;
+use plimsoll_client::forward::{FieldSource, WithheldNames};
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, Scheme, Version};
 use plimsoll_wire::http::is_proxy_field;
@@ -27,7 +29,7 @@ fn is_trusted(plan: &ForwardPlan, request: &Request<'_>) -> bool {
 /// The fields of the client that it may set: not those of proxies unless it is a trusted one, not those that the
 /// configuration removes, nor those that only the service which authorizes requests sets.
 pub(super) struct ClientFields<'a> {
-    plan: &'a ForwardPlan,
+    plan: &'a Arc<ForwardPlan>,
     request: &'a Request<'a>,
     /// A WebSocket is to be opened, for which the gateway has a key of its own.
     is_handshake: bool,
@@ -36,7 +38,7 @@ pub(super) struct ClientFields<'a> {
 
 impl<'a> ClientFields<'a> {
     pub(super) fn new(
-        plan: &'a ForwardPlan,
+        plan: &'a Arc<ForwardPlan>,
         request: &'a Request<'a>,
         handshake: Option<&Handshake>,
     ) -> Self {
@@ -48,23 +50,31 @@ impl<'a> ClientFields<'a> {
         }
     }
 
-    fn is_withheld(&self, name: &str) -> bool {
-        let is = |other: &HeaderName| name.eq_ignore_ascii_case(other.as_str());
-        let identity = self.plan.authorize.iter().flat_map(|it| &it.copied);
-        (!self.is_trusted && is_proxy_field(name.as_bytes()))
-            || self.plan.removed.iter().any(is)
-            || identity.into_iter().any(is)
-            || (self.is_handshake && name.eq_ignore_ascii_case("sec-websocket-key"))
+    fn is_left_out(&self, name: &[u8]) -> bool {
+        is_withheld(self.plan, self.is_trusted, name)
+            || (self.is_handshake && name.eq_ignore_ascii_case(b"sec-websocket-key"))
     }
+}
+
+/// Whether no client may set the field of that name.
+fn is_withheld(plan: &ForwardPlan, is_trusted: bool, name: &[u8]) -> bool {
+    let is = |other: &HeaderName| name.eq_ignore_ascii_case(other.as_str().as_bytes());
+    let mut identity = plan.authorize.iter().flat_map(|it| &it.copied);
+    (!is_trusted && is_proxy_field(name)) || plan.removed.iter().any(is) || identity.any(is)
 }
 
 impl FieldSource for ClientFields<'_> {
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for (name, value) in self.request.sent_fields() {
-            if !self.is_withheld(name) {
+            if !self.is_left_out(name.as_bytes()) {
                 visit(name.as_bytes(), value);
             }
         }
+    }
+
+    fn withheld(&self) -> Option<Rc<WithheldNames>> {
+        let (plan, is_trusted) = (Arc::clone(self.plan), self.is_trusted);
+        Some(Rc::new(move |name| is_withheld(&plan, is_trusted, name)))
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full};
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Pool, Speaks};
 use plimsoll_testkit::{Http2Origin, Logic, Origin, Question, Reply, Script, Step};
@@ -11,6 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::client::{exchange, get_with, pool, run_local};
+use crate::pairs::Sent;
 use crate::server::Served;
 
 /// A server that keeps what it received last.
@@ -69,12 +72,17 @@ const LAYERS: &str = "request_id = true\n\
 
 /// A gateway with every source of fields: in the clear and over TLS with HTTP/3.
 fn gateway(server: &str, service: &str) -> Served {
+    gateway_and(server, service, "")
+}
+
+/// The same with more configuration.
+fn gateway_and(server: &str, service: &str, more: &str) -> Served {
     Served::new(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n{LAYERS}\
         [[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ self_signed = true }}\nhttp3 = true\n{LAYERS}\
         [[route]]\nproxy = {{ to = \"{server}\", \
         headers = {{ x-tenant = \"safe\", x_team = \"core\", x-real-ip = \"{{client}}\", x-gone = false }}, \
-        auth = {{ to = \"{service}\", copy = [\"x-user\", \"x-role\"] }} }}\n"
+        auth = {{ to = \"{service}\", copy = [\"x-user\", \"x-role\"] }} }}\n{more}"
     ))
 }
 
@@ -284,6 +292,112 @@ fn servers_receive_exactly_our_value_under_every_spelling() {
         });
         checked.unwrap_or_else(|error| panic!("{speaks:?} {url}: {error}"));
     }
+}
+
+/// Trailers of a client that no server may get: fields of ours, those that only we set, and other spellings of both.
+const WITHHELD: [&str; 15] = [
+    "x-tenant",
+    "x-real-ip",
+    "x-forwarded-for",
+    "x-forwarded-prefix",
+    "x-layer",
+    "x-user",
+    "x_tenant",
+    "x-team",
+    "x_forwarded_for",
+    "x-role",
+    "x-gone",
+    "x-forwarded-proto",
+    "x-forwarded-user",
+    "x-request-id",
+    "via",
+];
+
+/// A server may merge trailers into the head: what a client cannot send there it cannot send behind its content either.
+#[test]
+fn trailers_of_a_client_follow_the_rules_of_its_head() {
+    let service = Witness::new(&[("x-user", "ann")]);
+    let echo = Served::new(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+        [[listen]]\naddress = \"127.0.0.1:0\"\ntls = { self_signed = true }\nhttp3 = true\n\
+        [[route]]\necho = {}\n",
+    );
+    for (protocol, server) in [
+        ("http1", format!("http://{}", echo.addresses[0])),
+        ("http2", format!("http://{}", echo.addresses[0])),
+        ("http3", format!("https://{}", echo.addresses[1])),
+    ] {
+        let more = format!(
+            "[upstream.all]\nservers = [\"{server}\"]\nprotocol = \"{protocol}\"\n\
+            tls = {{ insecure = true }}\n"
+        );
+        let gateway = gateway_and("all", &service.url(), &more);
+        let (clear, tls) = (gateway.addresses[0], gateway.addresses[1]);
+        for allowed in ["x-sum: 7\r\n", ""] {
+            let evil = WITHHELD.map(|name| format!("{name}: evil\r\n")).concat();
+            let request = format!(
+                "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: close, te, x-hop\r\n\
+                Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n{evil}x-hop: evil\r\n{allowed}\r\n"
+            );
+            let received = exchange(clear, request.as_bytes());
+            assert_eq!(received.status, 200, "{protocol}: {}", received.head);
+            let text = received.text();
+            assert!(text.contains("hi"), "{protocol}: {text}");
+            assert!(!text.contains("evil"), "{protocol}: {text}");
+            let has_allowed = text.contains("x-sum: 7");
+            assert_eq!(has_allowed, !allowed.is_empty(), "{protocol}: {text}");
+        }
+        for (speaks, url) in [
+            (Speaks::Http2, format!("http://{clear}")),
+            (Speaks::Http3, format!("https://{tls}")),
+        ] {
+            let evil = WITHHELD.map(|name| (name, "evil"));
+            for allowed in [[("x-sum", "7")].as_slice(), &[]] {
+                let sent = evil.iter().chain(allowed).copied();
+                let received = run_local(trailers(&pool(speaks), &url, map(sent)));
+                let expected = map(allowed.iter().copied());
+                assert_eq!(received, expected, "{speaks:?} to {protocol}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trusted_proxy_may_describe_its_client_in_trailers() {
+    let echo = Served::routes("[[route]]\necho = {}\n");
+    let gateway = Served::routes(&format!(
+        "[[route]]\nproxy = {{ to = \"{}\", trust = [\"127.0.0.0/8\"] }}\n",
+        echo.url()
+    ));
+    let sent = map([("x-forwarded-user", "ann"), ("x-forwarded-for", "evil")]);
+    let received = run_local(trailers(&pool(Speaks::Http2), &gateway.url(), sent));
+    assert_eq!(received, map([("x-forwarded-user", "ann")]));
+}
+
+fn map(fields: impl IntoIterator<Item = (&'static str, &'static str)>) -> HeaderMap {
+    let fields = fields.into_iter().map(|(name, value)| {
+        let (name, value) = (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+        (name, value)
+    });
+    fields.collect()
+}
+
+/// Posts content with trailers; returns those of the response.
+async fn trailers(pool: &Pool, url: &str, trailers: HeaderMap) -> HeaderMap {
+    let endpoint = Endpoint::parse(url).unwrap();
+    let lease = pool.acquire(&endpoint).await.unwrap();
+    let body = Sent::of_pieces([Frame::data("hi".into()), Frame::trailers(trailers)]);
+    let fields = [("te", "trailers")];
+    let head = Head::new("POST", "/", &fields);
+    let mut exchange = lease.begin(&head, body).unwrap();
+    assert_eq!(exchange.final_head().await.unwrap().status, 200);
+    let content = exchange.into_response_body().collect().await.unwrap();
+    let trailers = content.trailers().cloned();
+    assert_eq!(content.to_bytes(), "hi");
+    trailers.unwrap_or_default()
 }
 
 #[test]

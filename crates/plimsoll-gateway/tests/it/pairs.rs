@@ -118,12 +118,23 @@ fn every_pair_carries_content_both_ways() {
 }
 
 /// Content of a request, piece by piece.
-struct Sent {
+pub(crate) struct Sent {
     pieces: Vec<Frame<Bytes>>,
     /// Bytes that the head announces.
     announced: Option<u64>,
     /// Nothing follows the pieces, not even the end.
     is_open: bool,
+}
+
+impl Sent {
+    /// These pieces, without an announced length.
+    pub(crate) fn of_pieces<const COUNT: usize>(pieces: [Frame<Bytes>; COUNT]) -> Self {
+        Self {
+            pieces: pieces.into_iter().rev().collect(),
+            announced: None,
+            is_open: false,
+        }
+    }
 }
 
 impl Body for Sent {
@@ -160,14 +171,10 @@ fn every_pair_carries_trailers_both_ways() {
             http::HeaderName::from_static("x-sum"),
             HeaderValue::from_static("7"),
         )]);
-        let sent = Sent {
-            pieces: vec![
-                Frame::trailers(trailers.clone()),
-                Frame::data("content".into()),
-            ],
-            announced: None,
-            is_open: false,
-        };
+        let sent = Sent::of_pieces([
+            Frame::data("content".into()),
+            Frame::trailers(trailers.clone()),
+        ]);
         let received = run_local(async {
             let endpoint = Endpoint::parse(&url).unwrap();
             let lease = pool(speaks).acquire(&endpoint).await.unwrap();

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 
 /// The content of one request, in pieces.
@@ -15,7 +16,43 @@ use http_body::{Body, Frame, SizeHint};
 /// It stays on its worker and has no lock. Once 64 KiB lie in it nothing more is read from the client, so there is never
 /// more than that and one read. Trailer fields are its last frame.
 #[derive(Debug)]
-pub struct RequestBody(Source);
+pub struct RequestBody {
+    source: Source,
+    withheld: WithheldTrailers,
+}
+
+/// Trailers that the reader of a body does not get: the fields of their names are not the client's to set, and whoever
+/// merges trailers into a head must not find them there.
+#[derive(Default)]
+pub(crate) struct WithheldTrailers {
+    /// Names that layers have set or removed.
+    pub(crate) names: Vec<HeaderName>,
+    /// Whether another name is withheld.
+    pub(crate) rule: Option<Rc<TrailerNames>>,
+}
+
+/// Whether trailers of that name are withheld.
+pub(crate) type TrailerNames = dyn Fn(&str) -> bool;
+
+impl WithheldTrailers {
+    fn withhold(&self, trailers: &mut HeaderMap) {
+        let is_withheld = |name: &&HeaderName| {
+            let mut rule = self.rule.iter();
+            self.names.contains(name) || rule.any(|rule| rule(name.as_str()))
+        };
+        let names: Vec<_> = trailers.keys().filter(is_withheld).cloned().collect();
+        for name in names {
+            trailers.remove(name);
+        }
+    }
+}
+
+impl fmt::Debug for WithheldTrailers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("WithheldTrailers");
+        shown.field("names", &self.names).finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug)]
 enum Source {
@@ -66,7 +103,10 @@ pub(crate) struct BodySender(Rc<RefCell<Channel>>);
 impl RequestBody {
     /// No content.
     pub fn empty() -> Self {
-        Self(Source::Empty)
+        Self {
+            source: Source::Empty,
+            withheld: WithheldTrailers::default(),
+        }
     }
 
     /// Content that comes by the other end.
@@ -79,8 +119,18 @@ impl RequestBody {
         }));
         (
             BodySender(Rc::clone(&channel)),
-            Self(Source::Channel(channel)),
+            Self {
+                source: Source::Channel(channel),
+                withheld: WithheldTrailers::default(),
+            },
         )
+    }
+
+    /// The same content without these trailers either.
+    pub(crate) fn withholding(mut self, withheld: WithheldTrailers) -> Self {
+        self.withheld.names.extend(withheld.names);
+        self.withheld.rule = withheld.rule.or(self.withheld.rule.take());
+        self
     }
 }
 
@@ -92,14 +142,21 @@ impl Body for RequestBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.get_mut().0 {
-            Source::Empty => Poll::Ready(None),
-            Source::Channel(channel) => channel.borrow_mut().poll_frame(cx),
+        let Self { source, withheld } = self.get_mut();
+        let Source::Channel(channel) = source else {
+            return Poll::Ready(None);
+        };
+        let mut polled = channel.borrow_mut().poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &mut polled
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            withheld.withhold(trailers);
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.source {
             Source::Empty => true,
             Source::Channel(channel) => {
                 let channel = channel.borrow();
@@ -109,7 +166,7 @@ impl Body for RequestBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.source {
             Source::Empty => SizeHint::with_exact(0),
             Source::Channel(channel) => {
                 let channel = channel.borrow();
@@ -124,7 +181,7 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let Source::Channel(channel) = &self.0 {
+        if let Source::Channel(channel) = &self.source {
             let mut channel = channel.borrow_mut();
             channel.is_abandoned = true;
             channel.pieces.clear();

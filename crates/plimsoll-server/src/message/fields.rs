@@ -79,9 +79,9 @@ enum Edit {
 }
 
 impl Edit {
-    fn name(&self) -> &str {
+    fn name(&self) -> &HeaderName {
         let (Self::Remove(name) | Self::Set(name, _) | Self::Add(name, _)) = self;
-        name.as_str()
+        name
     }
 }
 
@@ -215,6 +215,13 @@ impl<'a> EditedFields<'a> {
         kept
     }
 
+    /// The names that layers have set or removed.
+    pub(crate) fn edited_names(&self) -> Vec<HeaderName> {
+        let overlays = std::iter::successors(self.edits, |overlay| overlay.below);
+        let edits = overlays.flat_map(|overlay| &overlay.edits.0);
+        edits.map(|edit| edit.name().clone()).collect()
+    }
+
     /// The map that they lie in, if they do and nothing was changed.
     pub(crate) fn as_map(&self) -> Option<&'a HeaderMap> {
         match self.fields {
@@ -231,7 +238,7 @@ impl<'a> Overlay<'a> {
             Some(below) => below.get(fields, name),
         };
         for edit in &self.edits.0 {
-            if !edit.name().eq_ignore_ascii_case(name) {
+            if !edit.name().as_str().eq_ignore_ascii_case(name) {
                 continue;
             }
             found = match edit {
@@ -249,7 +256,8 @@ impl<'a> Overlay<'a> {
             Some(below) => below.all(fields),
         };
         for edit in &self.edits.0 {
-            let is_of_name = |(name, _, _): &Marked<'_>| name.eq_ignore_ascii_case(edit.name());
+            let is_of_name =
+                |(name, _, _): &Marked<'_>| name.eq_ignore_ascii_case(edit.name().as_str());
             match edit {
                 Edit::Remove(_) => all.retain(|field| !is_of_name(field)),
                 Edit::Set(name, value) => {

@@ -10,7 +10,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
 use plimsoll_wire::http::FieldList;
 
-use crate::message::body::{BodySender, RequestBody};
+use crate::message::body::{BodySender, RequestBody, TrailerNames, WithheldTrailers};
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::{EditedFields, FieldEdits, Fields, KeptFields};
 use crate::message::interim::{InterimSender, Interims};
@@ -89,6 +89,8 @@ pub(crate) struct Content {
     /// That of the same request, kept to be answered later: what is noted there holds.
     kept: OnceCell<Rc<Content>>,
     interims: OnceCell<Rc<Interims>>,
+    /// Trailers that no reader of the content gets.
+    withheld: RefCell<WithheldTrailers>,
 }
 
 /// Notes about a request by the actions that handle it.
@@ -347,13 +349,13 @@ impl<'a> Request<'a> {
             ContentSource::Unread(length) => {
                 let (sender, body) = RequestBody::channel(length);
                 *source = ContentSource::Taken(sender);
-                body
+                body.withholding(self.withheld_trailers())
             }
             taken @ ContentSource::Taken(_) => {
                 *source = taken;
                 RequestBody::empty()
             }
-            ContentSource::Kept(body) => body,
+            ContentSource::Kept(body) => body.withholding(self.withheld_trailers()),
         }
     }
 
@@ -379,6 +381,19 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// Withholds trailers by name from the reader of the content.
+    pub(crate) fn withhold_trailers(&self, rule: &Rc<TrailerNames>) {
+        if matches!(*self.content.source.borrow(), ContentSource::Unread(_)) {
+            self.content.withheld.borrow_mut().rule = Some(Rc::clone(rule));
+        }
+    }
+
+    fn withheld_trailers(&self) -> WithheldTrailers {
+        let mut withheld = self.content.withheld.take();
+        withheld.names = self.fields.edited_names();
+        withheld
+    }
+
     /// Keeps the request with its content, to be answered later: fields keep their order and case.
     pub fn into_owned(self) -> OwnedRequest {
         let body = self.take_body();
@@ -392,6 +407,7 @@ impl<'a> Request<'a> {
             notes: self.content.notes.clone(),
             kept: OnceCell::new(),
             interims: self.content.interims.clone(),
+            withheld: RefCell::default(),
         });
         // Of a request that is kept a second time, that one is answered.
         self.content.kept.set(Rc::clone(&content)).ok();

@@ -10,6 +10,7 @@ use http::header::HeaderName;
 use plimsoll_wire::http::{FieldClass, is_proxy_field};
 
 use crate::action::{Action, Answer, Refusal};
+use crate::message::body::TrailerNames;
 use crate::message::fields::FieldEdits;
 use crate::message::request::Request;
 use crate::observe::counters::WorkerCounters;
@@ -85,11 +86,9 @@ impl OwnFields {
     }
 }
 
-/// Drops received fields by the spelling of their names.
+/// Drops received fields, and trailers, by the spelling of their names.
 pub(crate) struct Spelling {
-    /// Names that are no collisions, absent where all with underscores are dropped.
-    own: Option<Arc<OwnFields>>,
-    looks_at_all: bool,
+    is_dropped: Rc<TrailerNames>,
     counters: Arc<WorkerCounters>,
     inner: Rc<dyn Action>,
 }
@@ -107,27 +106,24 @@ impl Spelling {
             Underscores::Drop => None,
             Underscores::Collisions => Some(Arc::clone(own)),
         };
+        let looks_at_all = own.as_ref().is_some_and(|own| own.has_underscores());
         Rc::new(Self {
-            looks_at_all: own.as_ref().is_some_and(|own| own.has_underscores()),
-            own,
+            is_dropped: Rc::new(move |name| {
+                (looks_at_all || name.as_bytes().contains(&b'_'))
+                    && own.as_ref().is_none_or(|own| own.is_collision(name))
+            }),
             counters: Arc::clone(counters),
             inner,
         })
-    }
-
-    fn is_dropped(&self, name: &str) -> bool {
-        if !self.looks_at_all && !name.as_bytes().contains(&b'_') {
-            return false;
-        }
-        self.own.as_ref().is_none_or(|own| own.is_collision(name))
     }
 }
 
 impl Action for Spelling {
     fn handle(&self, request: &Request<'_>) -> Answer {
+        request.withhold_trailers(&self.is_dropped);
         let mut edits: Option<FieldEdits> = None;
         for (name, _) in request.headers() {
-            if self.is_dropped(name)
+            if (self.is_dropped)(name)
                 && let Ok(name) = HeaderName::from_bytes(name.as_bytes())
             {
                 self.counters.field_dropped();
