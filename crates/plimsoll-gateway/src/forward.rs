@@ -535,6 +535,9 @@ impl Forwarding {
             return respond(page);
         }
         let mut response = Response::new(status).with_end_to_end_fields(fields);
+        if let Some(reason) = head.reason {
+            response = response.with_reason(reason);
+        }
         if let Some(cookie) = self.sticky_cookie(&server) {
             response = response.with_field(SET_COOKIE, cookie);
         }

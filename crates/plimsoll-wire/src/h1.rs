@@ -31,7 +31,9 @@ pub use crate::h1::request::{HeadError, RequestHead, put_field};
 pub use crate::h1::response::{
     Decoded, Limits, RequestFacts, ResponseDecoder, ResponseHead, ResponseSink,
 };
-pub use crate::h1::response_writer::{FieldError, ResponseWriter, chunk_head, last_chunk, reason};
+pub use crate::h1::response_writer::{
+    FieldError, ResponseWriter, chunk_head, last_chunk, own_reason, reason,
+};
 pub use crate::h1::server::{
     BodyLength, BodyStep, HeadStorage, ReceivedHead, RequestDecoder, RequestError, RequestLimits,
     Target, TargetForm, authority_of, fields_of, read_as_http_1_1,

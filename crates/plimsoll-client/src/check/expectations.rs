@@ -101,6 +101,7 @@ mod tests {
             .collect();
         observer.head(&ResponseHead {
             status,
+            reason: "",
             minor_version: 1,
             headers: &headers,
         });

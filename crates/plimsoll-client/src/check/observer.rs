@@ -171,6 +171,7 @@ mod tests {
         for _ in 0..2 {
             observer.head(&ResponseHead {
                 status: 200,
+                reason: "",
                 minor_version: 1,
                 headers: &headers,
             });

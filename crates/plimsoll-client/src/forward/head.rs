@@ -422,6 +422,8 @@ impl FieldSource for Fields {
 pub struct ResponseHead {
     /// The status.
     pub status: StatusCode,
+    /// The reason phrase, if it is not the standard one of the status; only HTTP/1 has any.
+    pub reason: Option<Box<str>>,
     /// The version of HTTP that it came by.
     pub version: Version,
     /// The fields.

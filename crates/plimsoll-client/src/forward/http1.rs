@@ -200,6 +200,7 @@ fn owned(head: &h1::ResponseHead<'_>) -> Option<ResponseHead> {
     Some(ResponseHead {
         // The decoder has checked the range.
         status: StatusCode::from_u16(head.status).ok()?,
+        reason: h1::own_reason(head.status, head.reason).map(Box::from),
         version: match head.minor_version {
             0 => Version::HTTP_10,
             _ => Version::HTTP_11,

@@ -431,6 +431,7 @@ fn owned(status: u16, fields: &hpack::Fields) -> Option<ResponseHead> {
     Some(ResponseHead {
         // The codec has checked the range.
         status: StatusCode::from_u16(status).ok()?,
+        reason: None,
         version: Version::HTTP_2,
         fields: Fields::copied(fields.iter()),
     })

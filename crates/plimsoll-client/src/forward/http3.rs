@@ -302,6 +302,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
         }
         Ok(ResponseHead {
             status,
+            reason: None,
             version: head.version(),
             fields: Fields::of_map(head.headers()),
         })

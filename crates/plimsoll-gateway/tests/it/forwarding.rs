@@ -1,8 +1,10 @@
 //! Requests as servers receive them, and responses as clients do.
 
+use bytes::Bytes;
+use plimsoll_client::forward::Speaks;
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 
-use crate::client::{connect, exchange, get, get_with};
+use crate::client::{connect, exchange, get, get_with, post};
 use crate::server::{Served, gateway};
 use std::io::{Read, Write};
 
@@ -326,5 +328,38 @@ fn a_server_that_refuses_first_spares_the_content() {
         }
         let seen = origin.heads().pop().unwrap().to_ascii_lowercase();
         assert!(seen.contains("expect: 100-continue"), "{seen}");
+    }
+}
+
+#[test]
+fn reason_phrases_are_kept_over_http_1() {
+    let longest = "a".repeat(128);
+    let too_long = "a".repeat(129);
+    for (status, phrase, expected) in [
+        (200, "Fine", "Fine"),
+        (200, "OK", "OK"),
+        (200, "", "OK"),
+        (299, "Almost Fine", "Almost Fine"),
+        (404, longest.as_str(), longest.as_str()),
+        (404, too_long.as_str(), "Not Found"),
+        (503, "Back at 5", "Back at 5"),
+    ] {
+        for content in [
+            "Content-Length: 2\r\n\r\nhi",
+            "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+        ] {
+            let response = format!("HTTP/1.1 {status} {phrase}\r\n{content}");
+            let origin = Origin::scripted(Script::serve(response));
+            let gateway = Served::routes(&format!(
+                "[[route]]\nresponse_headers = {{ set = {{ x-layer = \"1\" }} }}\n\
+                 proxy = {{ to = \"{}\", retry = false }}\n",
+                origin.url("").trim_end_matches('/')
+            ));
+            let received = get(gateway.address(), "/");
+            let line = received.head.lines().next().unwrap();
+            assert_eq!(line, format!("HTTP/1.1 {status} {expected}"), "{content}");
+            let (status_2, content_2, _) = post(Speaks::Http2, &gateway.url(), Bytes::new());
+            assert_eq!((status_2, content_2), (status, Bytes::from("hi")));
+        }
     }
 }

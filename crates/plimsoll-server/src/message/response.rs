@@ -29,6 +29,8 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) status: StatusCode,
+    /// The reason phrase that HTTP/1 writes in place of the standard one.
+    pub(crate) reason: Option<Box<str>>,
     /// Fields that are sent as they are, before those of the map; see [`Built::spread`].
     pub(crate) verbatim: FieldList,
     pub(crate) fields: HeaderMap,
@@ -113,6 +115,21 @@ impl From<WholeContent> for ResponseBody {
             WholeContent::Bytes(bytes) => Self::Bytes(bytes),
             WholeContent::File(part) => Self::File(part),
         }
+    }
+}
+
+/// Begins a head of HTTP/1.
+///
+/// - `reason`: in place of the standard phrase.
+#[inline]
+pub(crate) fn status_line<'a>(
+    out: &'a mut Vec<u8>,
+    status: StatusCode,
+    reason: Option<&str>,
+) -> ResponseWriter<'a> {
+    match reason {
+        None => ResponseWriter::new(out, status.as_u16()),
+        Some(reason) => ResponseWriter::with_reason(out, status.as_u16(), reason),
     }
 }
 
@@ -221,6 +238,7 @@ impl Response {
     pub fn new(status: StatusCode) -> Self {
         Self(Kind::Built(Box::new(Built {
             status,
+            reason: None,
             fields: HeaderMap::new(),
             verbatim: FieldList::new(),
             order: None,
@@ -280,6 +298,14 @@ impl Response {
         let built = self.built();
         built.spread();
         built.verbatim = fields;
+        self
+    }
+
+    /// The same with a reason phrase in place of the standard one: only HTTP/1 has any. A phrase that could not be
+    /// [written](plimsoll_wire::h1::own_reason) is left out.
+    #[must_use]
+    pub fn with_reason(mut self, reason: Box<str>) -> Self {
+        self.built().reason = Some(reason);
         self
     }
 
@@ -368,7 +394,7 @@ impl Response {
             None => fields.remove(CONTENT_LENGTH),
         };
         let mut lines = Vec::new();
-        let mut head = ResponseWriter::new(&mut lines, built.status.as_u16());
+        let mut head = status_line(&mut lines, built.status, built.reason.as_deref());
         write_built_fields(&mut head, &built.verbatim, &fields, built.order.as_deref());
         Rc::new(Prepared {
             status: built.status,
@@ -390,6 +416,7 @@ impl Response {
         if let Kind::Prepared(prepared) = &self.0 {
             self.0 = Kind::Built(Box::new(Built {
                 status: prepared.status,
+                reason: None,
                 fields: prepared.fields.clone(),
                 verbatim: FieldList::new(),
                 order: None,

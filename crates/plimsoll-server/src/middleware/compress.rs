@@ -215,6 +215,7 @@ fn compressed(
             }
             let built = Built {
                 status: prepared.status,
+                reason: None,
                 fields: prepared.fields.clone(),
                 verbatim: FieldList::new(),
                 order: None,

@@ -71,6 +71,8 @@ impl Default for Limits {
 pub struct ResponseHead<'a> {
     /// The status, 200–999.
     pub status: u16,
+    /// The reason phrase behind the status, often empty.
+    pub reason: &'a str,
     /// The minor version of HTTP/1: 0 or 1.
     pub minor_version: u8,
     /// The header fields in the order they came.
@@ -376,6 +378,7 @@ impl ResponseDecoder {
         };
         let head = ResponseHead {
             status: response.code.expect("a complete head has a status"),
+            reason: response.reason.unwrap_or_default(),
             minor_version: response.version.expect("a complete head has a version"),
             headers: response.headers,
         };

@@ -38,6 +38,20 @@ impl<'a> ResponseWriter<'a> {
         Self { out }
     }
 
+    /// Writes the status line with a phrase other than the standard one, if it is [one](own_reason) for this status.
+    ///
+    /// - `status`: as for [`new`](Self::new); one that is written as 500 has the phrase of 500.
+    pub fn with_reason(out: &'a mut Vec<u8>, status: u16, reason: &str) -> Self {
+        match own_reason(status, reason) {
+            Some(reason) if matches!(status, 101 | 200..=999) => {
+                write!(out, "HTTP/1.1 {status} {reason}\r\n")
+                    .expect("a Vec takes whatever is written");
+                Self { out }
+            }
+            _ => Self::new(out, status),
+        }
+    }
+
     /// Writes the status line of an interim response (RFC 9110, section 15.2), for which
     /// [`finish`](Self::finish) ends all of it.
     ///
@@ -130,6 +144,19 @@ fn status_line(out: &mut Vec<u8>, status: u16) {
         .expect("a Vec takes whatever is written");
 }
 
+/// Bytes that a reason phrase may have to be passed on.
+const MOST_REASON: usize = 128;
+
+/// The phrase, if an intermediary has to pass it on: it is not the [standard one](reason) of that status, not empty,
+/// not longer than 128 bytes, and has no control characters (RFC 9112, section 4).
+pub fn own_reason(status: u16, phrase: &str) -> Option<&str> {
+    let is_own = phrase != reason(status)
+        && !phrase.trim_ascii().is_empty()
+        && phrase.len() <= MOST_REASON
+        && !has_control(phrase.as_bytes());
+    is_own.then_some(phrase)
+}
+
 /// The phrase that goes with a status (RFC 9110, section 15, and RFC 6585); empty if there is none.
 pub const fn reason(status: u16) -> &'static str {
     match status {
@@ -192,6 +219,30 @@ mod tests {
 
     use super::*;
     use crate::h1::{KnownHead, Limits, ResponseDecoder, ResponseHead, ResponseSink};
+
+    #[test]
+    fn phrases_are_written_if_they_are_one_line_of_bounded_length() {
+        let line = |status, phrase: &str| {
+            let mut out = Vec::new();
+            ResponseWriter::with_reason(&mut out, status, phrase).finish();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(line(200, "Fine"), "HTTP/1.1 200 Fine\r\n\r\n");
+        assert_eq!(line(299, "Wörks"), "HTTP/1.1 299 Wörks\r\n\r\n");
+        let longest = "a".repeat(128);
+        assert_eq!(
+            line(200, &longest),
+            format!("HTTP/1.1 200 {longest}\r\n\r\n")
+        );
+        for phrase in ["", " ", "OK", "a\r\nb: c", "a\nb", "a\0", &"a".repeat(129)] {
+            assert_eq!(own_reason(200, phrase), None, "{phrase:?}");
+            assert_eq!(line(200, phrase), "HTTP/1.1 200 OK\r\n\r\n", "{phrase:?}");
+        }
+        assert_eq!(
+            line(7, "Fine"),
+            "HTTP/1.1 500 Internal Server Error\r\n\r\n"
+        );
+    }
 
     #[test]
     fn a_response_is_written_as_rfc_9112_says() {

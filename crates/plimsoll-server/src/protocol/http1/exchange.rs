@@ -23,7 +23,8 @@ use crate::action::{LocalFuture, Outcome};
 use crate::message::body::{BodyError, BodySender};
 use crate::message::request::{Content, ContentSource, Version};
 use crate::message::response::{
-    Built, Kind, Response, ResponseBody, StreamError, has_content, write_built_fields, write_fields,
+    Built, Kind, Response, ResponseBody, StreamError, has_content, status_line, write_built_fields,
+    write_fields,
 };
 
 /// Framing of a response's content.
@@ -73,6 +74,7 @@ impl Http1 {
             let has_date = built.has_date();
             if let Built {
                 status,
+                reason,
                 verbatim,
                 fields,
                 order,
@@ -81,7 +83,7 @@ impl Http1 {
             {
                 let status = checked(status);
                 let fields = (verbatim, fields, order, has_date);
-                self.send_stream(request, &content, status, fields, body)
+                self.send_stream(request, &content, (status, reason), fields, body)
                     .await?;
                 return Ok(None);
             }
@@ -254,7 +256,7 @@ impl Http1 {
         &mut self,
         mut request: RequestTraits,
         content: &Content,
-        status: http::StatusCode,
+        (status, reason): (http::StatusCode, Option<Box<str>>),
         (verbatim, mut fields, order, has_date): (
             FieldList,
             HeaderMap,
@@ -279,7 +281,7 @@ impl Http1 {
         };
         let persists = framing != Framing::Close && self.persists(request);
         self.write(|connection, out, date| {
-            let mut head = ResponseWriter::new(out, status.as_u16());
+            let mut head = status_line(out, status, reason.as_deref());
             write_built_fields(&mut head, &verbatim, &fields, order.as_deref());
             match framing {
                 Framing::Length(length) => head.content_length(length),

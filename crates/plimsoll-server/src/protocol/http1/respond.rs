@@ -9,7 +9,8 @@ use super::{End, Http1, LARGE, Next, RequestTraits};
 use crate::action::{Outcome, Refusal};
 use crate::message::request::{Content, Version};
 use crate::message::response::{
-    Kind, Response, ResponseBody, WholeContent, has_content, tunnel_status, write_built_fields,
+    Kind, Response, ResponseBody, WholeContent, has_content, status_line, tunnel_status,
+    write_built_fields,
 };
 
 impl Http1 {
@@ -93,7 +94,7 @@ impl Http1 {
                 };
                 let mut fields = built.fields;
                 fields.remove(CONTENT_LENGTH);
-                let mut head = ResponseWriter::new(out, status.as_u16());
+                let mut head = status_line(out, status, built.reason.as_deref());
                 if let Some(length) = announced {
                     head.content_length(length);
                 }
