@@ -67,6 +67,15 @@ pub use crate::store::vault::Vault;
 /// The result of a call of a store, later.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
+/// Damage to results that waited on the disk for their database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Results that are lost: their file is missing, damaged, or was deleted because too many waited.
+    pub lost: u64,
+    /// The damaged files, where they are kept.
+    pub set_aside: Vec<PathBuf>,
+}
+
 /// Keeps the data of all organisations.
 pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     /// The organisation of that slug, which is made unless it exists.
@@ -276,6 +285,11 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
 
     /// Copies everything to a new file while the store is in use.
     fn backup(&self, to: PathBuf) -> StoreFuture<'_, ()>;
+
+    /// What was lost of results that waited on the disk, since the last call.
+    fn damage(&self) -> Damage {
+        Damage::default()
+    }
 
     /// Seals secrets from now on, and opens those that are sealed. Once, before anything else.
     fn use_vault(&self, vault: Arc<Vault>);

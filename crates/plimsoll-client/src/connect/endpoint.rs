@@ -96,6 +96,11 @@ impl Endpoint {
         let url = if has_scheme(text) {
             text
         } else {
+            if lacks_colon(text) {
+                return Err(EndpointError::MissingColon {
+                    url: text.to_owned(),
+                });
+            }
             let rest = text.strip_prefix("//").unwrap_or(text);
             with_scheme = format!("http://{rest}");
             &with_scheme
@@ -286,6 +291,12 @@ pub enum EndpointError {
         /// The scheme.
         scheme: String,
     },
+    /// A scheme whose colon was left out.
+    #[error("`{url}` has no `:` behind its scheme")]
+    MissingColon {
+        /// The URL.
+        url: String,
+    },
     /// No host.
     #[error("`{url}` has no host")]
     MissingHost {
@@ -314,6 +325,19 @@ fn has_scheme(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     let is_port = rest.starts_with(|first: char| first.is_ascii_digit());
     is_name && !is_port && (rest.starts_with('/') || !text.contains('@'))
+}
+
+/// Whether a text without a scheme has the name of one before `//`: it names no host then.
+fn lacks_colon(text: &str) -> bool {
+    const SCHEMES: [&str; 10] = [
+        "http", "https", "ws", "wss", "grpc", "grpcs", "ftp", "ftps", "tcp", "udp",
+    ];
+
+    text.split_once("//").is_some_and(|(name, _)| {
+        SCHEMES
+            .iter()
+            .any(|scheme| name.eq_ignore_ascii_case(scheme))
+    })
 }
 
 /// The text with what stands before an `@` hidden, for messages.

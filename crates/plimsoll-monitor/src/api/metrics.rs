@@ -25,6 +25,7 @@ mod names {
     pub(super) const LATE: &str = "plimsoll_monitor_start_delay_seconds_total";
     pub(super) const DROPPED: &str = "plimsoll_monitor_checks_dropped_total";
     pub(super) const LOST: &str = "plimsoll_monitor_results_lost_total";
+    pub(super) const DAMAGED: &str = "plimsoll_monitor_spill_files_damaged_total";
     pub(super) const AGENT_SEEN: &str = "plimsoll_monitor_agent_last_seen_seconds";
     pub(super) const AGENT_WAITING: &str = "plimsoll_monitor_agent_results_waiting";
     pub(super) const AGENT_LOST: &str = "plimsoll_monitor_agent_results_lost_total";
@@ -86,6 +87,13 @@ pub(super) async fn metrics(State(api): State<Api>) -> Answer {
         "Results and changes that the store did not take",
         &[],
         load(&figures.lost),
+    );
+    page.add(
+        names::DAMAGED,
+        "counter",
+        "Files of results that waited for the store and are damaged",
+        &[],
+        load(&figures.damaged_files),
     );
     let waiting = load(&figures.unrecorded);
     page.add(

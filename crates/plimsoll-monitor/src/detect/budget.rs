@@ -62,7 +62,9 @@ pub(crate) struct Budget {
 impl Budget {
     /// The share that is left, below 0 if more was spent.
     pub(crate) fn left(&self) -> f64 {
-        1.0 - self.spent.as_secs_f64() / self.total.as_secs_f64().max(1e-9)
+        let (total, spent) = (self.total.as_secs_f64(), self.spent.as_secs_f64());
+        // The difference first: 1 - 1/1000 is not always the number nearest to 0.999.
+        (total - spent) / total.max(1e-9)
     }
 }
 
@@ -137,11 +139,12 @@ fn target_of(table: &mut Table<'_>) -> Option<f64> {
 
 fn share(value: &Value<'_>) -> Option<f64> {
     let text = as_text(value)?;
-    let number = text
+    // Read as hundredths: 99.9 / 100 is 0.9990000000000001.
+    let share = text
         .strip_suffix('%')
-        .and_then(|text| text.trim().parse::<f64>().ok());
-    match number.filter(|number| *number > 0.0 && *number < 100.0) {
-        Some(number) => Some(number / 100.0),
+        .and_then(|text| format!("{}e-2", text.trim()).parse::<f64>().ok());
+    match share.filter(|share| *share > 0.0 && *share < 1.0) {
+        Some(share) => Some(share),
         None => value.wrong(format!("`{text}` is not a share of time such as \"99.9%\"")),
     }
 }
@@ -224,5 +227,31 @@ mod tests {
         });
         assert_eq!(budget.total.as_secs(), 2_592);
         assert!((budget.left() - 0.5).abs() < 1e-6, "{budget:?}");
+    }
+
+    #[test]
+    fn an_objective_is_the_share_that_was_written() {
+        for (text, target) in [
+            ("99.9%", 0.999),
+            ("99.99 %", 0.9999),
+            ("95%", 0.95),
+            (".5%", 0.005),
+        ] {
+            let file = format!(
+                "[[monitor]]\nname = \"web\"\nhttp = \"http://127.0.0.1:9/\"\nslo = \"{text}\"\n"
+            );
+            let plan = crate::config::of_agent(&file).unwrap();
+            let slo = plan.monitors[0].slo.unwrap();
+            assert_eq!(slo.target.to_bits(), f64::to_bits(target), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_has_no_digits_of_the_arithmetic() {
+        let budget = Budget {
+            total: Duration::from_secs(1_000),
+            spent: Duration::from_secs(1),
+        };
+        assert_eq!(budget.left().to_string(), "0.999");
     }
 }

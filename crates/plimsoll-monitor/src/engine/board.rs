@@ -127,6 +127,8 @@ pub struct Figures {
     pub late_us: AtomicU64,
     /// Results that the store did not take.
     pub lost: AtomicU64,
+    /// Files of results that are damaged.
+    pub damaged_files: AtomicU64,
     /// Changes that wait for the store.
     pub unrecorded: AtomicU64,
     dropped: [AtomicU64; 4],

@@ -398,4 +398,19 @@ mod tests {
             assert_eq!(judged(Side::Theirs), Status::Down);
         }
     }
+
+    #[test]
+    fn a_cause_that_says_the_same_is_not_repeated() {
+        let failure = |kind, cause: &str| Failure::new(Phase::Tls, kind).because(cause);
+        let same = failure(
+            FailureKind::CertificateSelfSigned,
+            "the certificate is self-signed",
+        );
+        assert_eq!(explain(&same), "the certificate is self-signed");
+        let other = failure(FailureKind::CertificateOther, "bad encoding");
+        assert_eq!(
+            explain(&other),
+            "the certificate cannot be used: bad encoding"
+        );
+    }
 }

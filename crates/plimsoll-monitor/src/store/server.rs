@@ -33,7 +33,7 @@ mod lease;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use plimsoll_model::Secret;
@@ -57,7 +57,7 @@ use crate::store::types::{
     Rollup, Upkeep,
 };
 use crate::store::vault::Vault;
-use crate::store::{Store, StoreError, StoreFuture};
+use crate::store::{Damage, Store, StoreError, StoreFuture};
 
 /// Where the data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -616,6 +616,11 @@ impl Store for ServerStore {
                 "a store on servers is copied by pg_dump and by BACKUP of ClickHouse".to_owned(),
             ))
         })
+    }
+
+    fn damage(&self) -> Damage {
+        let damage = &self.0.counts().damage;
+        std::mem::take(&mut *damage.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn use_vault(&self, vault: Arc<Vault>) {

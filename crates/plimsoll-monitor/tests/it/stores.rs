@@ -14,6 +14,7 @@ use plimsoll_monitor::{Status, Timestamp, action};
 use plimsoll_testkit::services::{PostgresServer, clickhouse_database};
 use plimsoll_testkit::{Origin, eventually};
 use tempfile::TempDir;
+use tower_service::Service as _;
 
 use crate::client::sqlite;
 
@@ -390,4 +391,59 @@ fn a_standby_takes_over_and_no_check_runs_twice() {
     let mut order = checks();
     order.dedup();
     assert_eq!(order, ['a', 'b', 'c']);
+}
+
+#[test]
+fn a_status_page_stays_while_postgresql_is_away() {
+    const PAGE: &str = "/status/acme/";
+    const STALE: &str = "The data store is unreachable. This page shows the state at";
+
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let mut postgres = PostgresServer::start(None);
+    let config = folder.path().join("monitor.toml");
+    let text = format!(
+        "store = {{ postgres = \"{}\", clickhouse = \"{}\" }}\n\
+         [[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n[[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
+        postgres.database(),
+        clickhouse_database(),
+        origin.url("/"),
+    );
+    std::fs::write(&config, text).unwrap();
+    let seat = || {
+        let plan = load(&config, &|_| None).unwrap();
+        action::Seat::take(plan, Arc::new(|_: &str| {})).unwrap()
+    };
+    let first = seat();
+    let get = |seat: &action::Seat, path: &str| {
+        let request = http::Request::builder().uri(path);
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        let mut router = seat.router();
+        block_on(async move {
+            let response = router.call(request).await.unwrap();
+            let status = response.status().as_u16();
+            let content = axum::body::to_bytes(response.into_body(), 10_000_000).await;
+            let content = String::from_utf8(content.unwrap().to_vec()).unwrap();
+            (status, content)
+        })
+    };
+    let shows_it = |(status, text): &(u16, String), is_stale: bool| {
+        *status == 200 && text.contains("web") && text.contains(STALE) == is_stale
+    };
+    eventually(|| shows_it(&get(&first, PAGE), false));
+    // One that never had the lease has no page, and names the reason.
+    let second = seat();
+    eventually(|| get(&second, PAGE).1.contains("another process runs"));
+    postgres.stop();
+    eventually(|| !first.leads());
+    assert!(shows_it(&get(&first, PAGE), true));
+    eventually(|| get(&second, PAGE).1.contains("cannot be reached"));
+    let (status, text) = get(&first, "/api/v1/monitors");
+    assert_eq!(status, 503);
+    assert!(text.contains("cannot be reached"), "{text}");
+    drop(second);
+    postgres.resume();
+    eventually(|| first.leads());
+    assert_eq!(get(&first, "/api/v1/monitors").0, 200);
+    eventually(|| shows_it(&get(&first, PAGE), false));
 }

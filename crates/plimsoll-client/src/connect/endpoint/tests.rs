@@ -53,6 +53,7 @@ fn parts_of_a_url() {
         ),
         ("127.0.0.1:80", "http://127.0.0.1/", "127.0.0.1", 80, "/"),
         ("localhost", "http://localhost/", "localhost", 80, "/"),
+        ("web//x", "http://web//x", "web", 80, "//x"),
         ("//a.test/x", "http://a.test/x", "a.test", 80, "/x"),
         ("[::1]:81", "http://[::1]:81/", "[::1]:81", 81, "/"),
         (
@@ -106,6 +107,11 @@ fn errors_say_what_to_do() {
         ("http://", "`http://` has no host"),
         ("http:///x", "`http:///x` has no host"),
         ("/x", "`/x` has no host"),
+        ("ftp//nope", "`ftp//nope` has no `:` behind its scheme"),
+        (
+            "HTTP//a.test/",
+            "`HTTP//a.test/` has no `:` behind its scheme",
+        ),
         (
             "http://a.test:99999/",
             "`http://a.test:99999/` is not a URL",

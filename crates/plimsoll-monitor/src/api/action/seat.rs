@@ -67,6 +67,8 @@ struct State {
     /// The routes of the monitor that ran here until its store went away. Its pages stay as they are, with their age, until
     /// some process runs it again.
     last: Option<Router>,
+    /// Whether the store that holds the lease cannot be reached.
+    is_away: bool,
     is_over: bool,
 }
 
@@ -92,6 +94,7 @@ impl Seat {
                 plan,
                 running: None,
                 last: None,
+                is_away: false,
                 is_over: false,
             }),
         });
@@ -172,12 +175,11 @@ impl std::fmt::Debug for Seat {
 }
 
 async fn answer(shared: Arc<Shared>, request: Request) -> Response {
-    let (running, last) = {
+    let (running, last, is_away) = {
         let state = shared.state();
-        let running = state.running.as_ref();
-        (running.map(|it| it.router.clone()), state.last.clone())
+        let running = state.running.as_ref().map(|it| it.router.clone());
+        (running, state.last.clone(), state.is_away)
     };
-    let is_away = last.is_some();
     match running.or(last.filter(|_| is_for_readers(&request))) {
         Some(mut router) => {
             let Ok(response) = router.call(request).await;
@@ -187,7 +189,7 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Response {
             StatusCode::SERVICE_UNAVAILABLE,
             [("retry-after", "5")],
             if is_away {
-                "the store of this monitor cannot be reached; its status pages stay as they were\n"
+                "the store of this monitor cannot be reached; nothing is checked until it is back\n"
             } else {
                 "another process runs this monitor; this one takes over when that ends\n"
             },
@@ -290,6 +292,7 @@ impl Shared {
     /// - `is_away`: whether the store cannot be reached.
     fn follow(&self, leads: bool, is_away: bool) {
         let mut state = self.state();
+        state.is_away = is_away;
         if !is_away && state.last.take().is_some() && !leads {
             // Another process has the lease: its pages are newer.
             self.hosts.set(None);

@@ -127,9 +127,30 @@ impl Supervisor {
 
     pub(super) async fn mark_alive(&self) {
         let at = self.moment().wall;
+        self.report_damage();
         if let Err(error) = self.store.mark_alive(self.org, at).await {
             (self.notice)(&format!(
                 "the store does not note that this process runs: {error}"
+            ));
+        }
+    }
+
+    /// Reports and counts results that waited on the disk and are lost.
+    fn report_damage(&self) {
+        let damage = self.store.damage();
+        let figures = &self.board.figures;
+        Figures::add(&figures.lost, damage.lost);
+        Figures::add(&figures.damaged_files, damage.set_aside.len() as u64);
+        for path in damage.set_aside {
+            let path = path.display();
+            (self.notice)(&format!(
+                "a file of results that waited for the store is damaged; it is kept as {path}"
+            ));
+        }
+        if damage.lost > 0 {
+            let lost = damage.lost;
+            (self.notice)(&format!(
+                "results that waited on the disk are lost: {lost}; their files are missing, damaged, or were too many"
             ));
         }
     }

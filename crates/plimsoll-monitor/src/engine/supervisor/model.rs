@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use plimsoll_model::Clock as _;
 
-use crate::config::Plan;
+use crate::config::{Plan, overlay};
 use crate::detect::Input;
 use crate::detect::status::Status;
 use crate::detect::uptime::{HealthAt, uptime};
@@ -22,7 +22,8 @@ use crate::engine::supervisor::Supervisor;
 use crate::probe::reading::CheckResult;
 use crate::store::timestamp::Timestamp;
 use crate::store::{
-    IncidentFilter, MonitorId, OrgId, SqliteOptions, SqlitePath, SqliteStore, Store,
+    DefinitionChanges, DefinitionKind, IncidentFilter, MonitorId, NewMonitor, OrgId, PutDefinition,
+    SqliteOptions, SqlitePath, SqliteStore, Store,
 };
 
 /// What a history may do to both lives.
@@ -37,6 +38,10 @@ enum Step {
     Resolve(&'static str),
     Pause(&'static str, bool),
     Reload(Setting),
+    /// The API creates the monitor that the store defines, or gives it this name; without one it removes it.
+    Define(Option<&'static str>),
+    /// No check was started, since the breaker of the host is open.
+    HoldBack(&'static str),
     SetDate(i64),
     Sleep(Duration),
 }
@@ -202,6 +207,7 @@ impl Life {
         let wall = self.wall();
         self.next += 1;
         let number = self.next;
+        let store = Arc::clone(&self.store);
         let engine = self.engine.as_mut().unwrap();
         let key = |name: &str| format!("_{name}");
         match step {
@@ -240,6 +246,13 @@ impl Life {
             Step::Reload(setting) => {
                 self.setting = *setting;
                 block_on(engine.load(setting.plan())).unwrap();
+            }
+            Step::Define(name) => block_on(define(engine, &*store, *name, wall)),
+            Step::HoldBack(name) => {
+                if let Some(id) = engine.keys.get(&key(name)).copied() {
+                    let region = engine.own_region();
+                    engine.feed(id, Input::HeldBack { region });
+                }
             }
             Step::SetDate(millis) => {
                 self.clocks.set(*millis);
@@ -280,13 +293,52 @@ impl Life {
             for notice in notices {
                 writeln!(seen, "notice {notice}").unwrap();
             }
-            for id in 1..=6 {
+            for id in 1..=MOST_MONITORS {
                 let (text, _) = health_of(&*store, org, MonitorId(id)).await;
                 writeln!(seen, "health {id} {text}").unwrap();
             }
         });
         seen
     }
+}
+
+/// Numbers of monitors that are compared: each that comes after a removal may have another.
+const MOST_MONITORS: i64 = 16;
+
+/// Changes the definition in the store and then the engine, as the API does.
+async fn define(engine: &mut Supervisor, store: &dyn Store, name: Option<&str>, now: Timestamp) {
+    let kind = DefinitionKind::Monitor;
+    let known = store.definitions(engine.org, kind).await.unwrap();
+    let was = known.into_iter().next().map(|(one, _)| one.key);
+    let mut changes = DefinitionChanges::default();
+    let (mut plans, mut gone) = (Vec::new(), Vec::new());
+    if let Some(name) = name {
+        let text = format!("name = \"{name}\"\nhttp = \"http://127.0.0.1:9/\"\n");
+        let base = &engine.base;
+        let compiled = overlay::monitors(&[&text], &base.grounds, base.monitors.iter());
+        let plan = compiled.into_iter().next().unwrap().unwrap();
+        changes.puts.push(PutDefinition {
+            key: plan.key.clone(),
+            was,
+            version: None,
+            text,
+            monitor: Some(NewMonitor {
+                key: plan.key.clone(),
+                name: plan.name.clone(),
+                group: plan.group.clone(),
+                kind: plan.kind.clone(),
+            }),
+        });
+        plans.push(plan);
+    } else if let Some(key) = was {
+        changes.removals.push((key.clone(), None));
+        gone.push(key);
+    }
+    let written = store.change_definitions(engine.org, kind, changes, now);
+    let ids = written.await.unwrap().into_iter();
+    let ids = ids.map(|(_, id)| MonitorId(id.unwrap()));
+    let monitors = ids.zip(plans).collect();
+    engine.put(monitors, &gone).await.unwrap();
 }
 
 /// The changes of health, and the time probed and down.
@@ -353,16 +405,16 @@ fn take_step(victim: &mut Life, reference: &mut Life, step: &Step, fault: Fault,
     engine.watch.look(&clocks);
     engine.absent(last, to);
     engine.look_at_windows(engine.moment());
-    if !is_written && matches!(step, Step::Reload(_) | Step::Pause(..)) {
+    if !is_written && matches!(step, Step::Reload(_) | Step::Pause(..) | Step::Define(_)) {
         reference.apply(step);
     }
     reference.write();
 }
 
-fn random_step(random: &mut fastrand::Rng, mood: &mut [u32; 3]) -> Step {
-    const PROBED: [&str; 3] = ["web", "api", "child"];
+fn random_step(random: &mut fastrand::Rng, mood: &mut [u32; 5]) -> Step {
+    const PROBED: [&str; 5] = ["web", "api", "child", "one", "two"];
 
-    let index = random.usize(..3);
+    let index = random.usize(..5);
     let name = PROBED[index];
     match random.u32(..100) {
         0..=63 => {
@@ -390,10 +442,15 @@ fn random_step(random: &mut fastrand::Rng, mood: &mut [u32; 3]) -> Step {
         }),
         72..=74 => Step::Acknowledge(name),
         75 => Step::Resolve(name),
-        76..=79 => Step::Pause(["web", "api", "job"][index], random.u32(..3) == 0),
+        76..=79 => Step::Pause(
+            ["web", "api", "job", "one", "two"][index],
+            random.u32(..3) == 0,
+        ),
         80..=81 => Step::Reload(Setting::random(random)),
         82 => Step::SetDate(random.i64(-100_000..100_000)),
         83 => Step::Sleep(Duration::from_secs(random.u64(10..100))),
+        84..=86 => Step::Define([Some("one"), Some("two"), None][random.usize(..3)]),
+        87..=88 => Step::HoldBack(name),
         _ => Step::Wait,
     }
 }
@@ -421,7 +478,7 @@ fn run(seed: u64, steps: usize) -> Result<usize, String> {
         ..Setting::random(&mut random)
     };
     let (mut victim, mut reference) = (Life::new(setting), Life::new(setting));
-    let mut mood = [2; 3];
+    let mut mood = [2; 5];
     let mut trace = Vec::new();
     let mut faults = 0;
     for number in 0..steps {
@@ -544,6 +601,65 @@ fn a_pause_whose_end_was_not_written_is_announced_by_the_next_process() {
             (Step::Pause("api", true), Fault::KillBefore(10 * SECOND)),
         ],
     );
+}
+
+/// One of the same name is another monitor: a kill between its removal and its first result left it what the first one had,
+/// or its beginning was stored twice.
+#[test]
+fn a_monitor_that_comes_again_begins_once_whenever_the_process_is_killed() {
+    let without = Setting {
+        has_api: false,
+        ..SETTING
+    };
+    let ways: [[Step; 2]; 2] = [
+        [Step::Reload(without), Step::Reload(SETTING)],
+        [Step::Define(None), Step::Define(Some("one"))],
+    ];
+    let faults = [
+        Fault::None,
+        Fault::KillBefore(10 * SECOND),
+        Fault::KillAfter(10 * SECOND),
+    ];
+    for [removal, addition] in ways {
+        for first in faults {
+            for second in faults {
+                check(
+                    SETTING,
+                    &[
+                        (Step::Define(Some("one")), Fault::None),
+                        result("api", "default", Status::Down),
+                        result("one", "default", Status::Down),
+                        (removal.clone(), first),
+                        (addition.clone(), second),
+                        (Step::Wait, Fault::KillBefore(10 * SECOND)),
+                        result("api", "default", Status::Up),
+                        result("one", "default", Status::Down),
+                    ],
+                );
+            }
+        }
+    }
+}
+
+/// A name is not what a monitor is: its incident goes on under another one, whenever the process is killed.
+#[test]
+fn a_rename_ends_no_incident_whenever_the_process_is_killed() {
+    for fault in [
+        Fault::None,
+        Fault::KillBefore(10 * SECOND),
+        Fault::KillAfter(10 * SECOND),
+    ] {
+        check(
+            SETTING,
+            &[
+                (Step::Define(Some("one")), Fault::None),
+                result("one", "default", Status::Down),
+                (Step::Define(Some("two")), fault),
+                result("two", "default", Status::Up),
+                result("two", "default", Status::Up),
+            ],
+        );
+    }
 }
 
 #[test]

@@ -5,15 +5,14 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
 use crate::detect::status::Status;
 use crate::probe::reading::Judged;
-use crate::store::StoreError;
 use crate::store::server::clickhouse::ClickHouse;
 use crate::store::server::monitors;
 use crate::store::server::postgres::{Postgres, Scoped};
@@ -21,6 +20,7 @@ use crate::store::server::spill::Spill;
 use crate::store::sketch::Sketch;
 use crate::store::timestamp::Timestamp;
 use crate::store::types::{Detail, MonitorId, OrgId, ResultRow};
+use crate::store::{Damage, StoreError};
 
 /// Counts that other threads read.
 #[derive(Debug, Default)]
@@ -31,6 +31,18 @@ pub(super) struct Counts {
     pub(super) refused: AtomicU64,
     /// Results on the disk.
     pub(super) spilled: AtomicU64,
+    /// Damage on the disk that nobody has read yet.
+    pub(super) damage: Mutex<Damage>,
+}
+
+impl Counts {
+    /// Notes results that are lost though they were taken, and files that were set aside.
+    fn add_damage(&self, lost: u64, set_aside: impl IntoIterator<Item = PathBuf>) {
+        self.refused.fetch_add(lost, Ordering::Relaxed);
+        let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        damage.lost += lost;
+        damage.set_aside.extend(set_aside);
+    }
 }
 
 /// The results of all organisations.
@@ -207,7 +219,7 @@ impl Results {
         }
         let mut spill = spill.borrow_mut();
         let deleted = spill.push(&text, lines.len() as u64).map_err(spill_error)?;
-        self.counts.refused.fetch_add(deleted, Ordering::Relaxed);
+        self.counts.add_damage(deleted, None);
         self.counts.spilled.store(spill.rows(), Ordering::Relaxed);
         Ok(())
     }
@@ -223,7 +235,8 @@ impl Results {
         loop {
             let _writing = self.writing.lock().await;
             let oldest = spill.borrow_mut().oldest(ROWS).map_err(spill_error)?;
-            self.count_damaged(&spill.borrow(), oldest.damaged);
+            self.counts.add_damage(oldest.damaged, oldest.set_aside);
+            self.count_spilled(&spill.borrow());
             if oldest.batches == 0 {
                 return Ok(());
             }
@@ -237,23 +250,22 @@ impl Results {
                 }
             }
             self.insert(&mut lines).await?;
-            self.count_damaged(&spill.borrow(), damaged);
+            self.counts.add_damage(damaged, None);
             let mut spill = spill.borrow_mut();
             for _ in 0..oldest.batches {
                 if damaged > 0 {
                     // One of them has what cannot be read.
-                    spill.set_aside_oldest().map_err(spill_error)?;
+                    let aside = spill.set_aside_oldest().map_err(spill_error)?;
+                    self.counts.add_damage(0, aside);
                 } else {
                     spill.pop().map_err(spill_error)?;
                 }
             }
-            self.counts.spilled.store(spill.rows(), Ordering::Relaxed);
+            self.count_spilled(&spill);
         }
     }
 
-    /// Rows that were lost since their file is missing or damaged are results that the store did not take.
-    fn count_damaged(&self, spill: &Spill, rows: u64) {
-        self.counts.refused.fetch_add(rows, Ordering::Relaxed);
+    fn count_spilled(&self, spill: &Spill) {
         self.counts.spilled.store(spill.rows(), Ordering::Relaxed);
     }
 

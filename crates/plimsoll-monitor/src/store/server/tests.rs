@@ -287,6 +287,26 @@ fn an_outage_at_full_rate_is_spilled_and_drained_beside_new_results() {
 }
 
 #[test]
+fn a_damaged_file_of_waiting_results_is_reported_once_with_its_path() {
+    let folder = TempDir::new().unwrap();
+    let urls = urls(&folder);
+    let spill = urls.spill.as_ref().unwrap().join("0");
+    std::fs::create_dir_all(&spill).unwrap();
+    let file = spill.join("00000000000000000000-3.rows");
+    std::fs::write(&file, b"\xff\xfe").unwrap();
+    let store = open(&urls);
+    let mut damage = Damage::default();
+    block_on(until(|| {
+        damage = store.damage();
+        damage != Damage::default()
+    }));
+    let set_aside = vec![file.with_extension("damaged")];
+    assert_eq!(damage, Damage { lost: 3, set_aside });
+    assert_eq!(store.damage(), Damage::default());
+    assert_eq!(store.waiting(), (0, 0, 3));
+}
+
+#[test]
 fn changes_are_refused_while_postgresql_is_away_and_results_wait() {
     let folder = TempDir::new().unwrap();
     let mut postgres = PostgresServer::start(None);
