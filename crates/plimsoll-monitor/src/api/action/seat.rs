@@ -320,11 +320,7 @@ impl Shared {
 
 /// A warning if definitions in a store without keys hold credentials.
 fn credentials_in_clear(handle: &Handle) -> Option<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .ok()?;
-    let found = runtime.block_on(async {
+    let counted = async {
         let of_kind = |kind| handle.store.definitions(handle.org, kind);
         let monitors = of_kind(DefinitionKind::Monitor).await.ok()?;
         let with_credentials = monitors.iter().filter(|(definition, _)| {
@@ -333,6 +329,17 @@ fn credentials_in_clear(handle: &Handle) -> Option<String> {
         });
         let channels = of_kind(DefinitionKind::Channel).await.ok()?;
         Some((with_credentials.count(), channels.len()))
+    };
+    // A worker that starts the monitor has a runtime already, within which no other one may block.
+    let found = thread::scope(|scope| {
+        let counting = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .ok()?;
+            runtime.block_on(counted)
+        });
+        counting.join().ok().flatten()
     });
     let (monitors, channels) = found.filter(|found| *found != (0, 0))?;
     Some(format!(
