@@ -1,5 +1,7 @@
 //! `error_page` of locations that forward.
 
+use std::path::Path;
+
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
@@ -10,6 +12,16 @@ pub(super) fn error_pages(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes)
     let mut pages = Keys::default();
     for directive in scope.all("error_page") {
         let file = page(directive, scope);
+        if let Some((_, file)) = &file
+            && is_missing(Path::new(file))
+        {
+            let why = format!(
+                "left out: there is no {file}, without which nginx sends a page of its own; `up` reads the pages of \
+                 `error_pages` when it starts"
+            );
+            notes.add(directive, why);
+            continue;
+        }
         for (status, file) in file
             .iter()
             .flat_map(|(codes, file)| codes.iter().map(move |it| (*it, file)))
@@ -30,6 +42,11 @@ pub(super) fn error_pages(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes)
     if scope.is("proxy_intercept_errors", "on") {
         keys.set("intercept_errors", "true");
     }
+}
+
+/// Whether a file is not in its folder. A folder that is not there may be on another machine.
+fn is_missing(file: &Path) -> bool {
+    file.parent().is_some_and(Path::is_dir) && !file.is_file()
 }
 
 /// The statuses of a page and its file.

@@ -108,7 +108,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("proxy_request_buffering", "proxy_request_buffering on;"),
     (
         "proxy_intercept_errors",
-        "root /srv; error_page 502 /50x.html; proxy_intercept_errors on;",
+        "root /elsewhere; error_page 502 /50x.html; proxy_intercept_errors on;",
     ),
     ("proxy_connect_timeout", "proxy_connect_timeout 7s;"),
     ("proxy_read_timeout", "proxy_read_timeout 7s;"),
