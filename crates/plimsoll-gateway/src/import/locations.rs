@@ -36,6 +36,16 @@ struct Location<'a> {
     directive: &'a Directive,
     /// The locations around it, whose directives it inherits.
     outer: Vec<&'a Directive>,
+    /// The innermost of them, if it is a prefix.
+    below: Option<&'a str>,
+    /// Whether its directives, or those around it, keep somebody out.
+    is_closing: bool,
+}
+
+impl Location<'_> {
+    fn is_regex(&self) -> bool {
+        matches!(self.kind, Kind::Regex | Kind::RegexAnyCase)
+    }
 }
 
 /// Path condition of a route.
@@ -75,11 +85,11 @@ pub(super) fn routes(
     notes: &mut Notes,
 ) -> Vec<Route> {
     let mut locations = Vec::new();
+    let is_server_closing = scope.find(access::closes).is_some();
     // A `return` of the server comes before any location.
     if server.last("return").is_none() {
-        collect(server, &[], &mut locations, notes);
+        collect(server, &[], is_server_closing, &mut locations, notes);
     }
-    let is_regex = |it: &Location<'_>| matches!(it.kind, Kind::Regex | Kind::RegexAnyCase);
     let is_within_segment =
         |it: &Location<'_>| it.kind == Kind::Prefix && !it.pattern.ends_with('/');
     // A `rewrite` that redirects is an expression, and comes before what else its location does.
@@ -87,11 +97,17 @@ pub(super) fn routes(
         || locations
             .iter()
             .any(|it| is_redirecting(&it.directive.block));
-    let by_regex = has_redirects
+    // Paths and prefixes as conditions come before all expressions, and disregard case.
+    let in_order = has_redirects
+        || is_case_decisive(&locations, is_server_closing)
         || locations
             .iter()
-            .any(|it| is_regex(it) || is_within_segment(it));
-    let has_regex = has_redirects || locations.iter().any(is_regex);
+            .any(|it| it.kind == Kind::FirstPrefix && has_exceptions(it, &locations));
+    let by_regex = in_order
+        || locations
+            .iter()
+            .any(|it| it.is_regex() || is_within_segment(it));
+    let has_regex = in_order || locations.iter().any(Location::is_regex);
     // Nothing of an expression can come first below such a prefix.
     let stays_prefix = |location: &Location<'_>| {
         let mut others = locations.iter();
@@ -122,63 +138,37 @@ pub(super) fn routes(
         }
     };
     for location in locations.iter().filter(|it| it.kind == Kind::Exact) {
-        let condition = if has_redirects {
+        let condition = if in_order {
             Condition::Regex(exact_expression(location.pattern))
         } else {
             Condition::Exact(location.pattern)
         };
         write(&condition, location, &mut routes, notes);
     }
-    for location in locations.iter().filter(|it| it.kind == Kind::FirstPrefix) {
-        let is_shadowing = locations.iter().any(|it| {
-            it.kind == Kind::Prefix
-                && it.pattern != location.pattern
-                && it.pattern.starts_with(location.pattern)
-        });
-        if is_shadowing && by_regex {
-            notes.add(
-                location.directive,
-                format!(
-                    "longer prefixes than `{}` come after it here",
-                    location.pattern
-                ),
-            );
+    for location in in_precedence(&locations) {
+        if location.is_regex() {
+            match expression(location, location.pattern) {
+                Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
+                Err(reason) => routes.extend(closed(location, &reason, notes)),
+            }
+            continue;
         }
-        if !location.pattern.ends_with('/') && !has_redirects {
+        if !location.pattern.ends_with('/') && !in_order {
             notes.add(
                 location.directive,
                 format!("`{}` covers whole segments here", location.pattern),
             );
         }
-        let condition = if has_redirects {
+        let condition = if in_order {
             Condition::Regex(prefix_expression(location.pattern))
         } else {
             Condition::Prefix(location.pattern)
         };
         write(&condition, location, &mut routes, notes);
     }
-    for location in locations.iter().filter(|it| is_regex(it)) {
-        match whole_path(location, location.pattern) {
-            Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
-            // Other locations must not let in whom this one keeps out.
-            Err(reason) if access::is_closing(location.directive) => {
-                let wider = whole_path(location, &without_look_around(location.pattern));
-                let wider = wider.unwrap_or_else(|_| "/.*".to_owned());
-                notes.add(
-                    location.directive,
-                    format!("paths that match `{wider}` respond with 403: {reason}"),
-                );
-                let mut keys = Keys::default();
-                keys.text("regex", &wider);
-                access::forbid(&mut keys);
-                routes.push(Route::new(&keys, location.directive));
-            }
-            Err(reason) => notes.add(location.directive, format!("left out: {reason}")),
-        }
-    }
     let mut prefixes: Vec<_> = locations
         .iter()
-        .filter(|it| it.kind == Kind::Prefix)
+        .filter(|it| it.kind == Kind::Prefix && !is_early(it, &locations))
         .collect();
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.pattern.len()));
     for location in &prefixes {
@@ -196,13 +186,110 @@ pub(super) fn routes(
         };
         write(&condition, location, &mut routes, notes);
     }
-    if !prefixes.iter().any(|it| it.pattern == "/") {
+    if !locations
+        .iter()
+        .any(|it| it.kind == Kind::Prefix && it.pattern == "/")
+    {
         for variant in variants(&server.block, &[], notes) {
             let route = server_route(server, scope, &variant, by_regex, upstreams, notes);
             routes.push(route);
         }
     }
     routes
+}
+
+/// Whether a prefix has locations below it that do not follow from its length: longer prefixes that are not `^~`, or
+/// expressions within it.
+fn has_exceptions(prefix: &Location<'_>, locations: &[Location<'_>]) -> bool {
+    locations.iter().any(|it| {
+        let is_within = it.is_regex() && it.below == Some(prefix.pattern);
+        is_within || is_shadowed(it, prefix)
+    })
+}
+
+/// Whether a prefix is the longer of two of which the shorter one comes before expressions.
+fn is_shadowed(location: &Location<'_>, by: &Location<'_>) -> bool {
+    location.kind == Kind::Prefix
+        && by.kind == Kind::FirstPrefix
+        && location.pattern != by.pattern
+        && location.pattern.starts_with(by.pattern)
+}
+
+/// Whether a prefix keeps somebody out of what would otherwise be taken by a shorter one with `^~`, or by the
+/// expressions within a shorter one.
+fn is_early(location: &Location<'_>, locations: &[Location<'_>]) -> bool {
+    let is_taken = |other: &Location<'_>| {
+        is_shadowed(location, other)
+            || other.is_regex()
+                && other.below.is_some_and(|below| {
+                    location.pattern != below && location.pattern.starts_with(below)
+                })
+    };
+    location.kind == Kind::Prefix && location.is_closing && locations.iter().any(is_taken)
+}
+
+/// All but exact locations and other prefixes: those with `^~` and the expressions within prefixes, the longest prefix
+/// first, and then other expressions. Of what nginx lets come later that comes first which keeps somebody out.
+fn in_precedence<'a, 'b>(locations: &'b [Location<'a>]) -> Vec<&'b Location<'a>> {
+    let is_early = |it: &&Location<'_>| is_early(it, locations);
+    let mut prefixes: Vec<_> = locations
+        .iter()
+        .filter(|it| matches!(it.kind, Kind::Prefix | Kind::FirstPrefix))
+        .collect();
+    prefixes.sort_by_key(|it| std::cmp::Reverse(it.pattern.len()));
+    let is_within = |it: &&Location<'_>| it.is_regex() && it.below.is_some();
+    let is_free = |it: &&Location<'_>| it.is_regex() && it.below.is_none();
+    let is_mixed = locations
+        .iter()
+        .any(|it| is_early(&it) || locations.iter().any(|by| is_shadowed(it, by)));
+    let is_first = |it: &&Location<'_>| is_mixed && it.is_closing;
+    let mut ordered: Vec<_> = locations.iter().filter(is_free).filter(is_first).collect();
+    for prefix in prefixes {
+        let of_prefix = |it: &&Location<'_>| it.below == Some(prefix.pattern);
+        ordered.extend(locations.iter().filter(is_within).filter(of_prefix));
+        if prefix.kind == Kind::FirstPrefix || is_early(&prefix) {
+            ordered.push(prefix);
+        }
+    }
+    ordered.extend(locations.iter().filter(is_free).filter(|it| !is_first(it)));
+    ordered
+}
+
+/// Whether nginx tells locations apart by case, or keeps somebody out of all but one case.
+fn is_case_decisive(locations: &[Location<'_>], is_server_closing: bool) -> bool {
+    let paths = || locations.iter().filter(|it| !it.is_regex());
+    let has_case = |it: &Location<'_>| it.pattern.contains(|it: char| it.is_alphabetic());
+    let is_pair = |outer: &Location<'_>, inner: &Location<'_>| {
+        let is_below = inner.pattern.starts_with(outer.pattern);
+        let (outer_lower, inner_lower) =
+            (outer.pattern.to_lowercase(), inner.pattern.to_lowercase());
+        let differs = !is_below && inner_lower.starts_with(&outer_lower);
+        let is_open = !access::is_closing(inner.directive);
+        differs
+            || is_below && outer.is_closing && is_open && inner.pattern.len() > outer.pattern.len()
+    };
+    let is_opening = |it: &Location<'_>| is_server_closing && !access::is_closing(it.directive);
+    paths().any(|inner| {
+        has_case(inner) && (is_opening(inner) || paths().any(|outer| is_pair(outer, inner)))
+    })
+}
+
+/// A 403 for what an expression without a counterpart keeps somebody out of: other locations must not let them in.
+fn closed(location: &Location<'_>, reason: &str, notes: &mut Notes) -> Option<Route> {
+    if !location.is_closing {
+        notes.add(location.directive, format!("left out: {reason}"));
+        return None;
+    }
+    let wider = expression(location, &without_look_around(location.pattern));
+    let wider = wider.unwrap_or_else(|_| "/.*".to_owned());
+    notes.add(
+        location.directive,
+        format!("paths that match `{wider}` respond with 403: {reason}"),
+    );
+    let mut keys = Keys::default();
+    keys.text("regex", &wider);
+    access::forbid(&mut keys);
+    Some(Route::new(&keys, location.directive))
 }
 
 /// Redirects to the slash that the path of a forwarding location ends with.
@@ -229,33 +316,34 @@ fn slash_redirects(locations: &[Location<'_>]) -> Vec<Route> {
 fn collect<'a>(
     block: &'a Directive,
     outer: &[&'a Directive],
+    is_outer_closing: bool,
     locations: &mut Vec<Location<'a>>,
     notes: &mut Notes,
 ) {
+    let below = (!outer.is_empty())
+        .then(|| path_of(block))
+        .flatten()
+        .and_then(|(kind, pattern)| {
+            matches!(kind, Kind::Prefix | Kind::FirstPrefix).then_some(pattern)
+        });
     for directive in block.all("location") {
-        let (kind, pattern) = match directive.arguments.as_slice() {
-            [name] if name.starts_with('@') => {
-                if !is_tried(block, name) {
-                    notes.add(directive, "left out: only `try_files` leads to it here");
-                }
-                continue;
+        if let [name] = directive.arguments.as_slice()
+            && name.starts_with('@')
+        {
+            if !is_tried(block, name) {
+                notes.add(directive, "left out: only `try_files` leads to it here");
             }
-            [pattern] => split_modifier(pattern),
-            [modifier, pattern] => {
-                let Some(kind) = kind_of(modifier) else {
-                    notes.add(
-                        directive,
-                        format!("left out: `{modifier}` is no modifier of a location"),
-                    );
-                    continue;
-                };
-                (kind, pattern.as_str())
-            }
-            _ => {
-                notes.add(directive, "left out: it has no path");
-                continue;
-            }
+            continue;
+        }
+        let Some((kind, pattern)) = path_of(directive) else {
+            let why = match directive.arguments.as_slice() {
+                [modifier, _] => format!("left out: `{modifier}` is no modifier of a location"),
+                _ => "left out: it has no path".to_owned(),
+            };
+            notes.add(directive, why);
+            continue;
         };
+        let is_closing = is_outer_closing || access::is_closing(directive);
         let is_regex = matches!(kind, Kind::Regex | Kind::RegexAnyCase);
         if !is_regex && PathCondition::prefix(&as_path(pattern)).is_err() {
             notes.add(directive, "left out: no request has such a path");
@@ -265,14 +353,25 @@ fn collect<'a>(
             notes.add(directive, "locations within it stand beside it here");
             let mut within = outer.to_vec();
             within.push(directive);
-            collect(directive, &within, locations, notes);
+            collect(directive, &within, is_closing, locations, notes);
         }
         locations.push(Location {
             kind,
             pattern,
             directive,
             outer: outer.to_vec(),
+            below,
+            is_closing,
         });
+    }
+}
+
+/// How a location matches, and its path or expression.
+fn path_of(location: &Directive) -> Option<(Kind, &str)> {
+    match location.arguments.as_slice() {
+        [pattern] => Some(split_modifier(pattern)),
+        [modifier, pattern] => Some((kind_of(modifier)?, pattern)),
+        _ => None,
     }
 }
 
@@ -361,12 +460,32 @@ fn behind_group(text: &str) -> &str {
     ""
 }
 
-/// The expression of a location, which may match anywhere, as one for the whole path.
-fn whole_path(location: &Location<'_>, pattern: &str) -> Result<String, String> {
+/// The expression of a location, which may match anywhere, as one for the whole path. Within a prefix it is for paths
+/// below that prefix, or for more if it keeps somebody out and may match a part of the prefix too.
+fn expression(location: &Location<'_>, pattern: &str) -> Result<String, String> {
     let text = pattern;
-    let (before, text) = match text.strip_prefix('^') {
-        Some(rest) => ("", rest),
-        None => (".*", text),
+    let below = location.below.map(|below| {
+        // A slash at the end may be that with which the expression begins.
+        let is_joined = location.is_closing && begins(text).starts_with('/');
+        if is_joined {
+            below.trim_end_matches('/')
+        } else {
+            below
+        }
+    });
+    let (before, text) = match (text.strip_prefix('^'), below) {
+        (Some(rest), Some(below))
+            if !location.is_closing && !rest.starts_with(&regex::escape(below)) =>
+        {
+            return Err(format!(
+                "`{pattern}` is not known to match below `{below}` alone"
+            ));
+        }
+        (Some(rest), _) => (String::new(), rest),
+        (None, Some(below)) if !location.is_closing || !overlaps(below, begins(text)) => {
+            (format!("(?-i:{}).*", regex::escape(below)), text)
+        }
+        (None, _) => (".*".to_owned(), text),
     };
     let (text, after) = match text.strip_suffix('$').filter(|it| !it.ends_with('\\')) {
         Some(rest) => (rest, ""),
@@ -385,6 +504,38 @@ fn whole_path(location: &Location<'_>, pattern: &str) -> Result<String, String> 
             location.pattern
         )),
     }
+}
+
+/// The characters that an expression begins with, of those that stand for themselves.
+fn begins(expression: &str) -> String {
+    let mut literal = String::new();
+    let mut rest = expression.chars().peekable();
+    while let Some(character) = rest.next() {
+        let character = match character {
+            '\\' => match rest.next() {
+                Some(it) if !it.is_alphanumeric() => it,
+                _ => break,
+            },
+            it if ".[](){}^$|*+?".contains(it) => break,
+            it => it,
+        };
+        // It may be there never, or often.
+        if rest.peek().is_some_and(|it| "*?{|".contains(*it)) {
+            break;
+        }
+        literal.push(character);
+    }
+    literal
+}
+
+/// Whether a match that begins so can begin within a prefix.
+fn overlaps(prefix: &str, literal: impl AsRef<str>) -> bool {
+    let literal = literal.as_ref().to_lowercase();
+    let prefix = prefix.to_lowercase();
+    let mut ends = prefix
+        .char_indices()
+        .map(|(at, _)| prefix.get(at..).unwrap_or_default());
+    ends.any(|end| end.starts_with(&literal) || literal.starts_with(end))
 }
 
 struct Context<'a> {
@@ -471,6 +622,15 @@ fn tried(
         return false;
     };
     let scope = scope.within(&named.block);
+    // Its own rules come after those of the location, and a route has one of each.
+    if access::is_closing(named) {
+        notes.add(
+            named,
+            "requests that `try_files` leads here get a 403: it keeps clients out beside the rules of their location",
+        );
+        access::forbid(keys);
+        return true;
+    }
     let Some(pass) = scope.own("proxy_pass") else {
         return false;
     };
