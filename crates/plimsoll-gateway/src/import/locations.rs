@@ -15,12 +15,14 @@ use super::proxy::{prefix_expression, proxy};
 use super::redirects::{is_redirecting, redirecting};
 use super::responses::{files, middleware, returned};
 use super::scope::Scope;
+use super::selection::{self, Selection};
 use super::toml::Keys;
 use super::upstreams::Upstreams;
 use super::variants::{Variant, variants};
 
+/// How a location matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Exact,
     /// `^~`
     FirstPrefix,
@@ -62,6 +64,23 @@ pub(super) struct Route {
     pub(super) line: usize,
     pub(super) directive: String,
     pub(super) text: String,
+    /// Its condition on the path.
+    pub(super) path: Option<PathCondition>,
+    /// It has other conditions.
+    pub(super) is_conditional: bool,
+    effect: Effect,
+    /// What keeps somebody out of its location, as [`selection::rules`] has it.
+    rules: Vec<String>,
+}
+
+/// What a route lets clients see, as far as it matters for who is kept out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// An error or a redirect.
+    Refuses,
+    /// Files, but for those whose names begin with a dot.
+    Files,
+    Serves,
 }
 
 impl Route {
@@ -73,7 +92,91 @@ impl Route {
             line: directive.line,
             directive: directive.name.clone(),
             text,
+            path: path_condition(keys),
+            is_conditional: ["method", "query", "header"]
+                .iter()
+                .any(|it| keys.get(it).is_some()),
+            effect: effect(keys),
+            rules: Vec::new(),
         }
+    }
+
+    /// A 403 for what a condition, which is a line, is for.
+    pub(super) fn closing(condition: &str, directive: &Directive) -> Self {
+        let mut keys = Keys::default();
+        if let Some((key, value)) = condition.trim_end().split_once(" = ") {
+            keys.set(key, value);
+        }
+        access::forbid(&mut keys);
+        Self::new(&keys, directive)
+    }
+
+    /// Responds with a 403 instead, to the same requests.
+    pub(super) fn forbid(&mut self) {
+        let conditions = ["path", "prefix", "regex", "method", "query", "header"];
+        let is_condition = |line: &&str| {
+            let key = line.split(' ').next().unwrap_or_default();
+            conditions.contains(&key)
+        };
+        let mut keys = Keys::default();
+        access::forbid(&mut keys);
+        let mut text: String = self
+            .text
+            .lines()
+            .filter(is_condition)
+            .flat_map(|it| [it, "\n"])
+            .collect();
+        keys.lines(&mut text);
+        self.text = text;
+        self.effect = Effect::Refuses;
+    }
+
+    /// The path of the file that is sent for a path in the spelling of nginx, which is that of the prefix.
+    pub(super) fn file_of(&self, path: &str) -> Option<String> {
+        let (Effect::Files, Some(PathCondition::Prefix(prefix))) = (self.effect, &self.path) else {
+            return None;
+        };
+        let (head, rest) = path.split_at_checked(prefix.len())?;
+        head.eq_ignore_ascii_case(prefix)
+            .then(|| format!("{prefix}{rest}"))
+    }
+
+    /// Whether clients that these rules keep out do not get in by this route either.
+    pub(super) fn keeps(&self, rules: &[String], path: &str) -> bool {
+        let is_hidden = path
+            .split("/.")
+            .skip(1)
+            .any(|it| !it.starts_with("well-known"));
+        match self.effect {
+            Effect::Refuses => true,
+            Effect::Files if is_hidden => true,
+            Effect::Files | Effect::Serves => rules.iter().all(|it| self.rules.contains(it)),
+        }
+    }
+}
+
+/// The condition on the path among keys.
+fn path_condition(keys: &Keys) -> Option<PathCondition> {
+    // Texts of TOML are written as those of JSON.
+    let text = |key: &str| -> Option<String> { serde_json::from_str(keys.get(key)?).ok() };
+    let exact = || PathCondition::exact(&text("path")?).ok();
+    let prefix = || PathCondition::prefix(&text("prefix")?).ok();
+    let regex = || PathCondition::regex(&text("regex")?).ok();
+    exact().or_else(prefix).or_else(regex)
+}
+
+fn effect(keys: &Keys) -> Effect {
+    let is_error = |it: &str| {
+        ["3", "4", "5"]
+            .iter()
+            .any(|digit| it.starts_with(&format!("{{ status = {digit}")))
+    };
+    if keys.get("redirect").is_some() || keys.get("respond").is_some_and(is_error) {
+        Effect::Refuses
+    } else if keys.get("files").is_some() {
+        Effect::Files
+    } else {
+        Effect::Serves
     }
 }
 
@@ -85,11 +188,36 @@ pub(super) fn routes(
     notes: &mut Notes,
 ) -> Vec<Route> {
     let mut locations = Vec::new();
-    let is_server_closing = scope.find(access::closes).is_some();
     // A `return` of the server comes before any location.
-    if server.last("return").is_none() {
-        collect(server, &[], is_server_closing, &mut locations, notes);
+    if server.last("return").is_some() {
+        return in_order(server, scope, &locations, false, upstreams, notes);
     }
+    let is_server_closing = scope.find(access::closes).is_some();
+    collect(server, &[], is_server_closing, &mut locations, notes);
+    let selection = Selection::new(server, scope);
+    let before = notes.0.len();
+    let routes = in_order(server, scope, &locations, false, upstreams, notes);
+    if selection.is_kept_by(&routes) {
+        return routes;
+    }
+    notes.0.truncate(before);
+    let mut routes = in_order(server, scope, &locations, true, upstreams, notes);
+    selection.close(&mut routes, server, notes);
+    routes
+}
+
+/// The routes of locations in nginx's order, as nearly as routes have one.
+///
+/// - `by_expressions`: paths and prefixes are expressions, which keep the order that they are in.
+fn in_order(
+    server: &Directive,
+    scope: &Scope<'_>,
+    locations: &[Location<'_>],
+    by_expressions: bool,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) -> Vec<Route> {
+    let is_server_closing = scope.find(access::closes).is_some();
     let is_within_segment =
         |it: &Location<'_>| it.kind == Kind::Prefix && !it.pattern.ends_with('/');
     // A `rewrite` that redirects is an expression, and comes before what else its location does.
@@ -98,11 +226,12 @@ pub(super) fn routes(
             .iter()
             .any(|it| is_redirecting(&it.directive.block));
     // Paths and prefixes as conditions come before all expressions, and disregard case.
-    let in_order = has_redirects
-        || is_case_decisive(&locations, is_server_closing)
+    let in_order = by_expressions
+        || has_redirects
+        || is_case_decisive(locations, is_server_closing)
         || locations
             .iter()
-            .any(|it| it.kind == Kind::FirstPrefix && has_exceptions(it, &locations));
+            .any(|it| it.kind == Kind::FirstPrefix && has_exceptions(it, locations));
     let by_regex = in_order
         || locations
             .iter()
@@ -116,7 +245,7 @@ pub(super) fn routes(
             && !has_regex
             && !others.any(|it| is_within_segment(it) && it.pattern.starts_with(location.pattern))
     };
-    let mut routes = slash_redirects(&locations);
+    let mut routes = slash_redirects(locations);
     routes.extend(redirecting(&Condition::Prefix("/"), &server.block, notes));
     let mut write = |condition: &Condition<'_>,
                      location: &Location<'_>,
@@ -134,7 +263,9 @@ pub(super) fn routes(
                 scope: &scope.within(&variant.block),
                 variant: &variant,
             };
-            routes.push(route(condition, &context, upstreams, notes));
+            let mut route = route(condition, &context, upstreams, notes);
+            route.rules = selection::rules(&scope.within(&location.directive.block));
+            routes.push(route);
         }
     };
     for location in locations.iter().filter(|it| it.kind == Kind::Exact) {
@@ -145,7 +276,7 @@ pub(super) fn routes(
         };
         write(&condition, location, &mut routes, notes);
     }
-    for location in in_precedence(&locations) {
+    for location in in_precedence(locations) {
         if location.is_regex() {
             match expression(location, location.pattern) {
                 Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
@@ -168,7 +299,7 @@ pub(super) fn routes(
     }
     let mut prefixes: Vec<_> = locations
         .iter()
-        .filter(|it| it.kind == Kind::Prefix && !is_early(it, &locations))
+        .filter(|it| it.kind == Kind::Prefix && !is_early(it, locations))
         .collect();
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.pattern.len()));
     for location in &prefixes {
@@ -191,7 +322,8 @@ pub(super) fn routes(
         .any(|it| it.kind == Kind::Prefix && it.pattern == "/")
     {
         for variant in variants(&server.block, &[], notes) {
-            let route = server_route(server, scope, &variant, by_regex, upstreams, notes);
+            let mut route = server_route(server, scope, &variant, by_regex, upstreams, notes);
+            route.rules = selection::rules(scope);
             routes.push(route);
         }
     }
@@ -367,7 +499,7 @@ fn collect<'a>(
 }
 
 /// How a location matches, and its path or expression.
-fn path_of(location: &Directive) -> Option<(Kind, &str)> {
+pub(super) fn path_of(location: &Directive) -> Option<(Kind, &str)> {
     match location.arguments.as_slice() {
         [pattern] => Some(split_modifier(pattern)),
         [modifier, pattern] => Some((kind_of(modifier)?, pattern)),
@@ -417,7 +549,7 @@ pub(super) fn as_path(path: &str) -> String {
 }
 
 /// An expression without its look-around: it matches at least what the whole one does.
-fn without_look_around(text: &str) -> String {
+pub(super) fn without_look_around(text: &str) -> String {
     let mut left = String::new();
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
@@ -672,6 +804,6 @@ fn server_route(
 }
 
 /// A path as an expression.
-fn exact_expression(path: &str) -> String {
+pub(super) fn exact_expression(path: &str) -> String {
     format!("(?-i:{})", regex::escape(path))
 }
