@@ -45,6 +45,13 @@ struct Location<'a> {
 }
 
 impl Location<'_> {
+    /// Whether an expression is around it: no route is for the paths that two expressions match.
+    fn is_within_expression(&self) -> bool {
+        self.outer.iter().any(|it| {
+            path_of(it).is_some_and(|(kind, _)| matches!(kind, Kind::Regex | Kind::RegexAnyCase))
+        })
+    }
+
     fn is_regex(&self) -> bool {
         matches!(self.kind, Kind::Regex | Kind::RegexAnyCase)
     }
@@ -231,7 +238,11 @@ fn in_order(
         || is_case_decisive(locations, is_server_closing)
         || locations
             .iter()
-            .any(|it| it.kind == Kind::FirstPrefix && has_exceptions(it, locations));
+            .any(|it| it.kind == Kind::FirstPrefix && has_exceptions(it, locations))
+        // As a prefix it covers whole segments alone.
+        || locations.iter().any(|it| {
+            it.kind == Kind::FirstPrefix && it.is_closing && !it.pattern.ends_with('/')
+        });
     let by_regex = in_order
         || locations
             .iter()
@@ -278,6 +289,13 @@ fn in_order(
     }
     for location in in_precedence(locations) {
         if location.is_regex() {
+            if location.is_within_expression() && !access::is_closing(location.directive) {
+                notes.add(
+                    location.directive,
+                    "left out: an expression within another one would hold for the whole server, and the outer one does what it does",
+                );
+                continue;
+            }
             match expression(location, location.pattern) {
                 Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
                 Err(reason) => routes.extend(closed(location, &reason, notes)),
@@ -396,13 +414,28 @@ fn is_case_decisive(locations: &[Location<'_>], is_server_closing: bool) -> bool
         let (outer_lower, inner_lower) =
             (outer.pattern.to_lowercase(), inner.pattern.to_lowercase());
         let differs = !is_below && inner_lower.starts_with(&outer_lower);
-        let is_open = !access::is_closing(inner.directive);
+        let rules = outer.directive.block.iter().filter(|it| access::closes(it));
+        let has_rule = |rule: &Directive| {
+            let mut own = inner.directive.block.iter();
+            own.any(|it| it.name == rule.name && it.arguments == rule.arguments)
+        };
+        let is_open = !rules.into_iter().all(has_rule) || !access::is_closing(inner.directive);
         differs
             || is_below && outer.is_closing && is_open && inner.pattern.len() > outer.pattern.len()
     };
     let is_opening = |it: &Location<'_>| is_server_closing && !access::is_closing(it.directive);
+    // In another case nginx may come to an expression instead.
+    let is_caught = |it: &Location<'_>, by: &Location<'_>| {
+        let any_case = format!("(?i:{})", by.pattern);
+        let may_match =
+            || regex::Regex::new(&any_case).map_or(true, |any| any.is_match(it.pattern));
+        by.is_regex() && by.is_closing && (it.kind != Kind::Exact || may_match())
+    };
     paths().any(|inner| {
-        has_case(inner) && (is_opening(inner) || paths().any(|outer| is_pair(outer, inner)))
+        let is_first = inner.kind != Kind::Prefix;
+        let may_be_caught = || is_first && locations.iter().any(|by| is_caught(inner, by));
+        let is_paired = || paths().any(|outer| is_pair(outer, inner));
+        has_case(inner) && (is_opening(inner) || may_be_caught() || is_paired())
     })
 }
 
@@ -476,6 +509,14 @@ fn collect<'a>(
             continue;
         };
         let is_closing = is_outer_closing || access::is_closing(directive);
+        // Within another location it stops no expressions beside that.
+        let is_outermost_first = outer
+            .first()
+            .is_none_or(|it| path_of(it).is_some_and(|(kind, _)| kind == Kind::FirstPrefix));
+        let kind = match kind {
+            Kind::FirstPrefix if !is_outermost_first => Kind::Prefix,
+            it => it,
+        };
         let is_regex = matches!(kind, Kind::Regex | Kind::RegexAnyCase);
         if !is_regex && PathCondition::prefix(&as_path(pattern)).is_err() {
             notes.add(directive, "left out: no request has such a path");

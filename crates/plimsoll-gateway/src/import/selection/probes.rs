@@ -8,90 +8,115 @@ use super::{Selection, Step, visit};
 use crate::import::locations::without_look_around;
 
 /// Paths at most, so that a large file is translated in moments.
-const PATHS: usize = 12_000;
+const PATHS: usize = 24_000;
 
 /// Texts of one expression at most.
 const SAMPLES: usize = 12;
+
+/// Those of them that are combined with other locations.
+const COMBINED: usize = 3;
 
 impl Selection<'_> {
     /// Paths of which the choice may differ.
     pub(super) fn probes(&self) -> BTreeSet<String> {
         let mut heads = BTreeSet::from(["/".to_owned()]);
-        let mut tails = BTreeSet::new();
+        // All that expressions match, and some of it for each.
+        let (mut alone, mut tails) = (BTreeSet::new(), BTreeSet::new());
+        let mut take = |texts: Vec<String>| {
+            tails.extend(texts.iter().take(COMBINED).cloned());
+            alone.extend(texts);
+        };
         let mut steps = vec![&self.steps];
         visit(&self.places, &mut |place| {
             if place.expression.is_some() {
-                tails.extend(samples(place.pattern, None));
+                take(samples(place.pattern, None));
             } else {
                 heads.insert(place.pattern.to_owned());
             }
             steps.push(&place.steps);
         });
+        // What no expression is likely to ask for.
+        let mut unused = ('a'..='z').rev();
+        let filler = unused.find(|it| !is_used(&self.places, *it)).unwrap_or('z');
+        let rewrites = || {
+            steps.iter().copied().flatten().filter_map(|it| match it {
+                Step::Rewrite(rewrite) => Some((rewrite.directive.argument(0), rewrite.to)),
+                Step::Redirect(_) | Step::End => None,
+            })
+        };
+        for (from, _) in rewrites() {
+            take(samples(from, None));
+        }
         // Paths that lead to each of the others.
         let targets: Vec<_> = heads.iter().chain(&tails).cloned().collect();
-        for step in steps.into_iter().flatten() {
-            let Step::Rewrite(rewrite) = step else {
-                continue;
-            };
-            let from = rewrite.directive.argument(0);
-            tails.extend(samples(from, None));
-            let to = rewrite.to.unwrap_or_default();
-            let literal = to.split('$').next().unwrap_or_default();
+        for (from, to) in rewrites() {
+            let literal = to.unwrap_or_default().split('$').next();
             for target in &targets {
                 let bare = target.trim_start_matches('/');
-                let rest = target.strip_prefix(literal).unwrap_or(bare);
-                for fill in [rest, &format!("{rest}x"), &format!("{rest}/x")] {
-                    tails.extend(samples(from, Some(fill)));
-                }
-            }
-        }
-        let mut paths = BTreeSet::new();
-        let mut add = |path: String| {
-            let path = path.replace("//", "/");
-            if path.starts_with('/') && paths.len() < PATHS {
-                paths.insert(path.to_lowercase());
-                paths.insert(path.to_uppercase());
-                paths.insert(path);
-            }
-        };
-        for head in &heads {
-            let bare = head.trim_end_matches('/');
-            for path in [head, bare] {
-                add(path.to_owned());
-                add(format!("{path}x"));
-                add(format!("{path}/x"));
-            }
-        }
-        for tail in &tails {
-            add(tail.clone());
-            add(format!("{tail}x"));
-            add(format!("{tail}/x"));
-        }
-        for tail in &tails {
-            for head in &heads {
-                let bare = head.trim_end_matches('/');
-                for path in [
-                    format!("{bare}{tail}"),
-                    format!("{bare}/{tail}"),
-                    format!("{bare}/x{tail}"),
-                    format!("{bare}/x{tail}x"),
-                    format!("{bare}/x/{tail}"),
+                let rest = target
+                    .strip_prefix(literal.unwrap_or_default())
+                    .unwrap_or(bare);
+                for fill in [
+                    rest,
+                    &format!("{rest}{filler}"),
+                    &format!("{rest}/{filler}"),
                 ] {
-                    add(path);
+                    alone.extend(samples(from, Some(fill)));
                 }
             }
         }
+        let bare_heads = heads.iter().map(|it| it.trim_end_matches('/'));
+        let singles = heads.iter().map(String::as_str).chain(bare_heads.clone());
+        let singles = singles.chain(alone.iter().map(String::as_str));
+        let singles = singles.flat_map(|it| {
+            let (in_segment, below) = (format!("{it}{filler}"), format!("{it}/{filler}"));
+            [it.to_owned(), in_segment, below]
+        });
+        let in_cases = singles.flat_map(|it| [it.to_lowercase(), it.to_uppercase(), it]);
+        // Prefixes as routes disregard case.
+        let spellings =
+            bare_heads.flat_map(|it| [it.to_owned(), it.to_lowercase(), it.to_uppercase()]);
+        let spellings: BTreeSet<_> = spellings.collect();
+        let pairs = tails.iter().flat_map(|tail| {
+            spellings.iter().flat_map(move |head| {
+                [
+                    format!("{head}{tail}"),
+                    format!("{head}/{tail}"),
+                    format!("{head}{filler}{tail}"),
+                    format!("{head}/{filler}{tail}"),
+                    format!("{head}/{filler}{tail}{filler}"),
+                ]
+            })
+        });
         // Several expressions may match one path.
-        for first in &tails {
-            for second in &tails {
-                for head in &heads {
-                    add(format!("{head}{first}{second}"));
-                    add(format!("{head}x{first}x{second}"));
-                }
-            }
-        }
-        paths
+        let triples = tails.iter().flat_map(|first| {
+            tails.iter().flat_map(move |second| {
+                [
+                    format!("{first}{second}"),
+                    format!("{first}{filler}{second}"),
+                ]
+            })
+        });
+        let triples = triples.flat_map(|tail| {
+            let below = spellings
+                .iter()
+                .flat_map(|head| [format!("{head}{tail}"), format!("{head}/{filler}{tail}")]);
+            let mut below: Vec<_> = below.collect();
+            below.push(tail);
+            below
+        });
+        let all = in_cases.chain(pairs).chain(triples).take(PATHS);
+        all.map(|it| it.replace("//", "/"))
+            .filter(|it| it.starts_with('/'))
+            .collect()
     }
+}
+
+/// Whether a letter stands in one of the patterns.
+fn is_used(places: &[super::Place<'_>], letter: char) -> bool {
+    places
+        .iter()
+        .any(|it| it.pattern.contains(letter) || is_used(&it.within, letter))
 }
 
 /// Texts that an expression matches; their groups are `fill`.
