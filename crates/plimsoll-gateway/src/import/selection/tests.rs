@@ -371,7 +371,7 @@ fn written(specs: &[Spec], outer: &str) -> String {
         };
         if is_allowed && known.insert(pattern) {
             let within = written(&spec.within, spec.head);
-            text += &format!("location {} {{ {} {within} }}\n", spec.head, spec.action);
+            text.extend(["location ", spec.head, " { ", spec.action, &within, " }\n"]);
         }
     }
     text
