@@ -102,6 +102,9 @@ impl Selection<'_> {
                 .iter()
                 .flat_map(|head| [format!("{head}{tail}"), format!("{head}/{filler}{tail}")]);
             let mut below: Vec<_> = below.collect();
+            // A dot at the end would be a segment that no path has.
+            let ended: Vec<_> = below.iter().map(|it| format!("{it}{filler}")).collect();
+            below.extend(ended);
             below.push(tail);
             below
         });
