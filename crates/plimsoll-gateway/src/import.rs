@@ -32,6 +32,8 @@ mod responses;
 
 mod scope;
 
+mod selection;
+
 mod servers;
 
 mod shares;

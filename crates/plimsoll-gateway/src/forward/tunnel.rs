@@ -60,6 +60,10 @@ impl Handshake {
             return None;
         }
         let is_http1 = matches!(request.version, Version::Http10 | Version::Http11);
+        // The server gets a GET: another method, which routes have chosen by, is no opening.
+        if is_http1 && request.method != "GET" {
+            return None;
+        }
         let key = if is_http1 {
             let key = request.header("sec-websocket-key")?;
             String::from_utf8(key.to_vec()).ok()?

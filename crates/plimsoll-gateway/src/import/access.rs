@@ -75,6 +75,11 @@ pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bo
 
 /// Whether a location keeps out some or all of its requests.
 pub(super) fn is_closing(location: &Directive) -> bool {
+    location.block.iter().any(closes)
+}
+
+/// Whether a directive keeps out some or all requests for where it stands.
+pub(super) fn closes(directive: &Directive) -> bool {
     const NAMES: [&str; 5] = [
         "deny",
         "internal",
@@ -82,16 +87,15 @@ pub(super) fn is_closing(location: &Directive) -> bool {
         "auth_request",
         "limit_except",
     ];
-    location.block.iter().any(|it| {
-        let is_error = it.name == "return" && it.argument(0).starts_with(['4', '5']);
-        let is_named = NAMES.contains(&it.name.as_str()) && it.argument(0) != "off";
-        let is_withheld = it.name.starts_with("proxy_pass_request_") && it.argument(0) == "off";
-        is_error
-            || is_named
-            || is_withheld
-            || fates::is_withholding(it)
-            || (it.name == "if" && is_guard(it))
-    })
+    let it = directive;
+    let is_error = it.name == "return" && it.argument(0).starts_with(['4', '5']);
+    let is_named = NAMES.contains(&it.name.as_str()) && it.argument(0) != "off";
+    let is_withheld = it.name.starts_with("proxy_pass_request_") && it.argument(0) == "off";
+    is_error
+        || is_named
+        || is_withheld
+        || fates::is_withholding(it)
+        || (it.name == "if" && is_guard(it))
 }
 
 /// Responds with a 403 to every request.

@@ -15,12 +15,14 @@ use super::proxy::{prefix_expression, proxy};
 use super::redirects::{is_redirecting, redirecting};
 use super::responses::{files, middleware, returned};
 use super::scope::Scope;
+use super::selection::{self, Selection};
 use super::toml::Keys;
 use super::upstreams::Upstreams;
 use super::variants::{Variant, variants};
 
+/// How a location matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Exact,
     /// `^~`
     FirstPrefix,
@@ -36,6 +38,23 @@ struct Location<'a> {
     directive: &'a Directive,
     /// The locations around it, whose directives it inherits.
     outer: Vec<&'a Directive>,
+    /// The innermost of them, if it is a prefix.
+    below: Option<&'a str>,
+    /// Whether its directives, or those around it, keep somebody out.
+    is_closing: bool,
+}
+
+impl Location<'_> {
+    /// Whether an expression is around it: no route is for the paths that two expressions match.
+    fn is_within_expression(&self) -> bool {
+        self.outer.iter().any(|it| {
+            path_of(it).is_some_and(|(kind, _)| matches!(kind, Kind::Regex | Kind::RegexAnyCase))
+        })
+    }
+
+    fn is_regex(&self) -> bool {
+        matches!(self.kind, Kind::Regex | Kind::RegexAnyCase)
+    }
 }
 
 /// Path condition of a route.
@@ -52,6 +71,23 @@ pub(super) struct Route {
     pub(super) line: usize,
     pub(super) directive: String,
     pub(super) text: String,
+    /// Its condition on the path.
+    pub(super) path: Option<PathCondition>,
+    /// It has other conditions.
+    pub(super) is_conditional: bool,
+    effect: Effect,
+    /// What keeps somebody out of its location, as [`selection::rules`] has it.
+    rules: Vec<String>,
+}
+
+/// What a route lets clients see, as far as it matters for who is kept out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// An error or a redirect.
+    Refuses,
+    /// Files, but for those whose names begin with a dot.
+    Files,
+    Serves,
 }
 
 impl Route {
@@ -63,7 +99,91 @@ impl Route {
             line: directive.line,
             directive: directive.name.clone(),
             text,
+            path: path_condition(keys),
+            is_conditional: ["method", "query", "header"]
+                .iter()
+                .any(|it| keys.get(it).is_some()),
+            effect: effect(keys),
+            rules: Vec::new(),
         }
+    }
+
+    /// A 403 for what a condition, which is a line, is for.
+    pub(super) fn closing(condition: &str, directive: &Directive) -> Self {
+        let mut keys = Keys::default();
+        if let Some((key, value)) = condition.trim_end().split_once(" = ") {
+            keys.set(key, value);
+        }
+        access::forbid(&mut keys);
+        Self::new(&keys, directive)
+    }
+
+    /// Responds with a 403 instead, to the same requests.
+    pub(super) fn forbid(&mut self) {
+        let conditions = ["path", "prefix", "regex", "method", "query", "header"];
+        let is_condition = |line: &&str| {
+            let key = line.split(' ').next().unwrap_or_default();
+            conditions.contains(&key)
+        };
+        let mut keys = Keys::default();
+        access::forbid(&mut keys);
+        let mut text: String = self
+            .text
+            .lines()
+            .filter(is_condition)
+            .flat_map(|it| [it, "\n"])
+            .collect();
+        keys.lines(&mut text);
+        self.text = text;
+        self.effect = Effect::Refuses;
+    }
+
+    /// The path of the file that is sent for a path in the spelling of nginx, which is that of the prefix.
+    pub(super) fn file_of(&self, path: &str) -> Option<String> {
+        let (Effect::Files, Some(PathCondition::Prefix(prefix))) = (self.effect, &self.path) else {
+            return None;
+        };
+        let (head, rest) = path.split_at_checked(prefix.len())?;
+        head.eq_ignore_ascii_case(prefix)
+            .then(|| format!("{prefix}{rest}"))
+    }
+
+    /// Whether clients that these rules keep out do not get in by this route either.
+    pub(super) fn keeps(&self, rules: &[String], path: &str) -> bool {
+        let is_hidden = path
+            .split("/.")
+            .skip(1)
+            .any(|it| !it.starts_with("well-known"));
+        match self.effect {
+            Effect::Refuses => true,
+            Effect::Files if is_hidden => true,
+            Effect::Files | Effect::Serves => rules.iter().all(|it| self.rules.contains(it)),
+        }
+    }
+}
+
+/// The condition on the path among keys.
+fn path_condition(keys: &Keys) -> Option<PathCondition> {
+    // Texts of TOML are written as those of JSON.
+    let text = |key: &str| -> Option<String> { serde_json::from_str(keys.get(key)?).ok() };
+    let exact = || PathCondition::exact(&text("path")?).ok();
+    let prefix = || PathCondition::prefix(&text("prefix")?).ok();
+    let regex = || PathCondition::regex(&text("regex")?).ok();
+    exact().or_else(prefix).or_else(regex)
+}
+
+fn effect(keys: &Keys) -> Effect {
+    let is_error = |it: &str| {
+        ["3", "4", "5"]
+            .iter()
+            .any(|digit| it.starts_with(&format!("{{ status = {digit}")))
+    };
+    if keys.get("redirect").is_some() || keys.get("respond").is_some_and(is_error) {
+        Effect::Refuses
+    } else if keys.get("files").is_some() {
+        Effect::Files
+    } else {
+        Effect::Serves
     }
 }
 
@@ -76,10 +196,35 @@ pub(super) fn routes(
 ) -> Vec<Route> {
     let mut locations = Vec::new();
     // A `return` of the server comes before any location.
-    if server.last("return").is_none() {
-        collect(server, &[], &mut locations, notes);
+    if server.last("return").is_some() {
+        return in_order(server, scope, &locations, false, upstreams, notes);
     }
-    let is_regex = |it: &Location<'_>| matches!(it.kind, Kind::Regex | Kind::RegexAnyCase);
+    let is_server_closing = scope.find(access::closes).is_some();
+    collect(server, &[], is_server_closing, &mut locations, notes);
+    let selection = Selection::new(server, scope);
+    let before = notes.0.len();
+    let routes = in_order(server, scope, &locations, false, upstreams, notes);
+    if selection.is_kept_by(&routes) {
+        return routes;
+    }
+    notes.0.truncate(before);
+    let mut routes = in_order(server, scope, &locations, true, upstreams, notes);
+    selection.close(&mut routes, server, notes);
+    routes
+}
+
+/// The routes of locations in nginx's order, as nearly as routes have one.
+///
+/// - `by_expressions`: paths and prefixes are expressions, which keep the order that they are in.
+fn in_order(
+    server: &Directive,
+    scope: &Scope<'_>,
+    locations: &[Location<'_>],
+    by_expressions: bool,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) -> Vec<Route> {
+    let is_server_closing = scope.find(access::closes).is_some();
     let is_within_segment =
         |it: &Location<'_>| it.kind == Kind::Prefix && !it.pattern.ends_with('/');
     // A `rewrite` that redirects is an expression, and comes before what else its location does.
@@ -87,11 +232,22 @@ pub(super) fn routes(
         || locations
             .iter()
             .any(|it| is_redirecting(&it.directive.block));
-    let by_regex = has_redirects
+    // Paths and prefixes as conditions come before all expressions, and disregard case.
+    let in_order = by_expressions
+        || has_redirects
+        || is_case_decisive(locations, is_server_closing)
         || locations
             .iter()
-            .any(|it| is_regex(it) || is_within_segment(it));
-    let has_regex = has_redirects || locations.iter().any(is_regex);
+            .any(|it| it.kind == Kind::FirstPrefix && has_exceptions(it, locations))
+        // As a prefix it covers whole segments alone.
+        || locations.iter().any(|it| {
+            it.kind == Kind::FirstPrefix && it.is_closing && !it.pattern.ends_with('/')
+        });
+    let by_regex = in_order
+        || locations
+            .iter()
+            .any(|it| it.is_regex() || is_within_segment(it));
+    let has_regex = in_order || locations.iter().any(Location::is_regex);
     // Nothing of an expression can come first below such a prefix.
     let stays_prefix = |location: &Location<'_>| {
         let mut others = locations.iter();
@@ -100,7 +256,7 @@ pub(super) fn routes(
             && !has_regex
             && !others.any(|it| is_within_segment(it) && it.pattern.starts_with(location.pattern))
     };
-    let mut routes = slash_redirects(&locations);
+    let mut routes = slash_redirects(locations);
     routes.extend(redirecting(&Condition::Prefix("/"), &server.block, notes));
     let mut write = |condition: &Condition<'_>,
                      location: &Location<'_>,
@@ -118,67 +274,50 @@ pub(super) fn routes(
                 scope: &scope.within(&variant.block),
                 variant: &variant,
             };
-            routes.push(route(condition, &context, upstreams, notes));
+            let mut route = route(condition, &context, upstreams, notes);
+            route.rules = selection::rules(&scope.within(&location.directive.block));
+            routes.push(route);
         }
     };
     for location in locations.iter().filter(|it| it.kind == Kind::Exact) {
-        let condition = if has_redirects {
+        let condition = if in_order {
             Condition::Regex(exact_expression(location.pattern))
         } else {
             Condition::Exact(location.pattern)
         };
         write(&condition, location, &mut routes, notes);
     }
-    for location in locations.iter().filter(|it| it.kind == Kind::FirstPrefix) {
-        let is_shadowing = locations.iter().any(|it| {
-            it.kind == Kind::Prefix
-                && it.pattern != location.pattern
-                && it.pattern.starts_with(location.pattern)
-        });
-        if is_shadowing && by_regex {
-            notes.add(
-                location.directive,
-                format!(
-                    "longer prefixes than `{}` come after it here",
-                    location.pattern
-                ),
-            );
+    for location in in_precedence(locations) {
+        if location.is_regex() {
+            if location.is_within_expression() && !access::is_closing(location.directive) {
+                notes.add(
+                    location.directive,
+                    "left out: an expression within another one would hold for the whole server, and the outer one does what it does",
+                );
+                continue;
+            }
+            match expression(location, location.pattern) {
+                Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
+                Err(reason) => routes.extend(closed(location, &reason, notes)),
+            }
+            continue;
         }
-        if !location.pattern.ends_with('/') && !has_redirects {
+        if !location.pattern.ends_with('/') && !in_order {
             notes.add(
                 location.directive,
                 format!("`{}` covers whole segments here", location.pattern),
             );
         }
-        let condition = if has_redirects {
+        let condition = if in_order {
             Condition::Regex(prefix_expression(location.pattern))
         } else {
             Condition::Prefix(location.pattern)
         };
         write(&condition, location, &mut routes, notes);
     }
-    for location in locations.iter().filter(|it| is_regex(it)) {
-        match whole_path(location, location.pattern) {
-            Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
-            // Other locations must not let in whom this one keeps out.
-            Err(reason) if access::is_closing(location.directive) => {
-                let wider = whole_path(location, &without_look_around(location.pattern));
-                let wider = wider.unwrap_or_else(|_| "/.*".to_owned());
-                notes.add(
-                    location.directive,
-                    format!("paths that match `{wider}` respond with 403: {reason}"),
-                );
-                let mut keys = Keys::default();
-                keys.text("regex", &wider);
-                access::forbid(&mut keys);
-                routes.push(Route::new(&keys, location.directive));
-            }
-            Err(reason) => notes.add(location.directive, format!("left out: {reason}")),
-        }
-    }
     let mut prefixes: Vec<_> = locations
         .iter()
-        .filter(|it| it.kind == Kind::Prefix)
+        .filter(|it| it.kind == Kind::Prefix && !is_early(it, locations))
         .collect();
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.pattern.len()));
     for location in &prefixes {
@@ -196,13 +335,126 @@ pub(super) fn routes(
         };
         write(&condition, location, &mut routes, notes);
     }
-    if !prefixes.iter().any(|it| it.pattern == "/") {
+    if !locations
+        .iter()
+        .any(|it| it.kind == Kind::Prefix && it.pattern == "/")
+    {
         for variant in variants(&server.block, &[], notes) {
-            let route = server_route(server, scope, &variant, by_regex, upstreams, notes);
+            let mut route = server_route(server, scope, &variant, by_regex, upstreams, notes);
+            route.rules = selection::rules(scope);
             routes.push(route);
         }
     }
     routes
+}
+
+/// Whether a prefix has locations below it that do not follow from its length: longer prefixes that are not `^~`, or
+/// expressions within it.
+fn has_exceptions(prefix: &Location<'_>, locations: &[Location<'_>]) -> bool {
+    locations.iter().any(|it| {
+        let is_within = it.is_regex() && it.below == Some(prefix.pattern);
+        is_within || is_shadowed(it, prefix)
+    })
+}
+
+/// Whether a prefix is the longer of two of which the shorter one comes before expressions.
+fn is_shadowed(location: &Location<'_>, by: &Location<'_>) -> bool {
+    location.kind == Kind::Prefix
+        && by.kind == Kind::FirstPrefix
+        && location.pattern != by.pattern
+        && location.pattern.starts_with(by.pattern)
+}
+
+/// Whether a prefix keeps somebody out of what would otherwise be taken by a shorter one with `^~`, or by the
+/// expressions within a shorter one.
+fn is_early(location: &Location<'_>, locations: &[Location<'_>]) -> bool {
+    let is_taken = |other: &Location<'_>| {
+        is_shadowed(location, other)
+            || other.is_regex()
+                && other.below.is_some_and(|below| {
+                    location.pattern != below && location.pattern.starts_with(below)
+                })
+    };
+    location.kind == Kind::Prefix && location.is_closing && locations.iter().any(is_taken)
+}
+
+/// All but exact locations and other prefixes: those with `^~` and the expressions within prefixes, the longest prefix
+/// first, and then other expressions. Of what nginx lets come later that comes first which keeps somebody out.
+fn in_precedence<'a, 'b>(locations: &'b [Location<'a>]) -> Vec<&'b Location<'a>> {
+    let is_early = |it: &&Location<'_>| is_early(it, locations);
+    let mut prefixes: Vec<_> = locations
+        .iter()
+        .filter(|it| matches!(it.kind, Kind::Prefix | Kind::FirstPrefix))
+        .collect();
+    prefixes.sort_by_key(|it| std::cmp::Reverse(it.pattern.len()));
+    let is_within = |it: &&Location<'_>| it.is_regex() && it.below.is_some();
+    let is_free = |it: &&Location<'_>| it.is_regex() && it.below.is_none();
+    let is_mixed = locations
+        .iter()
+        .any(|it| is_early(&it) || locations.iter().any(|by| is_shadowed(it, by)));
+    let is_first = |it: &&Location<'_>| is_mixed && it.is_closing;
+    let mut ordered: Vec<_> = locations.iter().filter(is_free).filter(is_first).collect();
+    for prefix in prefixes {
+        let of_prefix = |it: &&Location<'_>| it.below == Some(prefix.pattern);
+        ordered.extend(locations.iter().filter(is_within).filter(of_prefix));
+        if prefix.kind == Kind::FirstPrefix || is_early(&prefix) {
+            ordered.push(prefix);
+        }
+    }
+    ordered.extend(locations.iter().filter(is_free).filter(|it| !is_first(it)));
+    ordered
+}
+
+/// Whether nginx tells locations apart by case, or keeps somebody out of all but one case.
+fn is_case_decisive(locations: &[Location<'_>], is_server_closing: bool) -> bool {
+    let paths = || locations.iter().filter(|it| !it.is_regex());
+    let has_case = |it: &Location<'_>| it.pattern.contains(|it: char| it.is_alphabetic());
+    let is_pair = |outer: &Location<'_>, inner: &Location<'_>| {
+        let is_below = inner.pattern.starts_with(outer.pattern);
+        let (outer_lower, inner_lower) =
+            (outer.pattern.to_lowercase(), inner.pattern.to_lowercase());
+        let differs = !is_below && inner_lower.starts_with(&outer_lower);
+        let rules = outer.directive.block.iter().filter(|it| access::closes(it));
+        let has_rule = |rule: &Directive| {
+            let mut own = inner.directive.block.iter();
+            own.any(|it| it.name == rule.name && it.arguments == rule.arguments)
+        };
+        let is_open = !rules.into_iter().all(has_rule) || !access::is_closing(inner.directive);
+        differs
+            || is_below && outer.is_closing && is_open && inner.pattern.len() > outer.pattern.len()
+    };
+    let is_opening = |it: &Location<'_>| is_server_closing && !access::is_closing(it.directive);
+    // In another case nginx may come to an expression instead.
+    let is_caught = |it: &Location<'_>, by: &Location<'_>| {
+        let any_case = format!("(?i:{})", by.pattern);
+        let may_match =
+            || regex::Regex::new(&any_case).map_or(true, |any| any.is_match(it.pattern));
+        by.is_regex() && by.is_closing && (it.kind != Kind::Exact || may_match())
+    };
+    paths().any(|inner| {
+        let is_first = inner.kind != Kind::Prefix;
+        let may_be_caught = || is_first && locations.iter().any(|by| is_caught(inner, by));
+        let is_paired = || paths().any(|outer| is_pair(outer, inner));
+        has_case(inner) && (is_opening(inner) || may_be_caught() || is_paired())
+    })
+}
+
+/// A 403 for what an expression without a counterpart keeps somebody out of: other locations must not let them in.
+fn closed(location: &Location<'_>, reason: &str, notes: &mut Notes) -> Option<Route> {
+    if !location.is_closing {
+        notes.add(location.directive, format!("left out: {reason}"));
+        return None;
+    }
+    let wider = expression(location, &without_look_around(location.pattern));
+    let wider = wider.unwrap_or_else(|_| "/.*".to_owned());
+    notes.add(
+        location.directive,
+        format!("paths that match `{wider}` respond with 403: {reason}"),
+    );
+    let mut keys = Keys::default();
+    keys.text("regex", &wider);
+    access::forbid(&mut keys);
+    Some(Route::new(&keys, location.directive))
 }
 
 /// Redirects to the slash that the path of a forwarding location ends with.
@@ -229,32 +481,41 @@ fn slash_redirects(locations: &[Location<'_>]) -> Vec<Route> {
 fn collect<'a>(
     block: &'a Directive,
     outer: &[&'a Directive],
+    is_outer_closing: bool,
     locations: &mut Vec<Location<'a>>,
     notes: &mut Notes,
 ) {
+    let below = (!outer.is_empty())
+        .then(|| path_of(block))
+        .flatten()
+        .and_then(|(kind, pattern)| {
+            matches!(kind, Kind::Prefix | Kind::FirstPrefix).then_some(pattern)
+        });
     for directive in block.all("location") {
-        let (kind, pattern) = match directive.arguments.as_slice() {
-            [name] if name.starts_with('@') => {
-                if !is_tried(block, name) {
-                    notes.add(directive, "left out: only `try_files` leads to it here");
-                }
-                continue;
+        if let [name] = directive.arguments.as_slice()
+            && name.starts_with('@')
+        {
+            if !is_tried(block, name) {
+                notes.add(directive, "left out: only `try_files` leads to it here");
             }
-            [pattern] => split_modifier(pattern),
-            [modifier, pattern] => {
-                let Some(kind) = kind_of(modifier) else {
-                    notes.add(
-                        directive,
-                        format!("left out: `{modifier}` is no modifier of a location"),
-                    );
-                    continue;
-                };
-                (kind, pattern.as_str())
-            }
-            _ => {
-                notes.add(directive, "left out: it has no path");
-                continue;
-            }
+            continue;
+        }
+        let Some((kind, pattern)) = path_of(directive) else {
+            let why = match directive.arguments.as_slice() {
+                [modifier, _] => format!("left out: `{modifier}` is no modifier of a location"),
+                _ => "left out: it has no path".to_owned(),
+            };
+            notes.add(directive, why);
+            continue;
+        };
+        let is_closing = is_outer_closing || access::is_closing(directive);
+        // Within another location it stops no expressions beside that.
+        let is_outermost_first = outer
+            .first()
+            .is_none_or(|it| path_of(it).is_some_and(|(kind, _)| kind == Kind::FirstPrefix));
+        let kind = match kind {
+            Kind::FirstPrefix if !is_outermost_first => Kind::Prefix,
+            it => it,
         };
         let is_regex = matches!(kind, Kind::Regex | Kind::RegexAnyCase);
         if !is_regex && PathCondition::prefix(&as_path(pattern)).is_err() {
@@ -265,14 +526,25 @@ fn collect<'a>(
             notes.add(directive, "locations within it stand beside it here");
             let mut within = outer.to_vec();
             within.push(directive);
-            collect(directive, &within, locations, notes);
+            collect(directive, &within, is_closing, locations, notes);
         }
         locations.push(Location {
             kind,
             pattern,
             directive,
             outer: outer.to_vec(),
+            below,
+            is_closing,
         });
+    }
+}
+
+/// How a location matches, and its path or expression.
+pub(super) fn path_of(location: &Directive) -> Option<(Kind, &str)> {
+    match location.arguments.as_slice() {
+        [pattern] => Some(split_modifier(pattern)),
+        [modifier, pattern] => Some((kind_of(modifier)?, pattern)),
+        _ => None,
     }
 }
 
@@ -318,7 +590,7 @@ pub(super) fn as_path(path: &str) -> String {
 }
 
 /// An expression without its look-around: it matches at least what the whole one does.
-fn without_look_around(text: &str) -> String {
+pub(super) fn without_look_around(text: &str) -> String {
     let mut left = String::new();
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
@@ -361,12 +633,32 @@ fn behind_group(text: &str) -> &str {
     ""
 }
 
-/// The expression of a location, which may match anywhere, as one for the whole path.
-fn whole_path(location: &Location<'_>, pattern: &str) -> Result<String, String> {
+/// The expression of a location, which may match anywhere, as one for the whole path. Within a prefix it is for paths
+/// below that prefix, or for more if it keeps somebody out and may match a part of the prefix too.
+fn expression(location: &Location<'_>, pattern: &str) -> Result<String, String> {
     let text = pattern;
-    let (before, text) = match text.strip_prefix('^') {
-        Some(rest) => ("", rest),
-        None => (".*", text),
+    let below = location.below.map(|below| {
+        // A slash at the end may be that with which the expression begins.
+        let is_joined = location.is_closing && begins(text).starts_with('/');
+        if is_joined {
+            below.trim_end_matches('/')
+        } else {
+            below
+        }
+    });
+    let (before, text) = match (text.strip_prefix('^'), below) {
+        (Some(rest), Some(below))
+            if !location.is_closing && !rest.starts_with(&regex::escape(below)) =>
+        {
+            return Err(format!(
+                "`{pattern}` is not known to match below `{below}` alone"
+            ));
+        }
+        (Some(rest), _) => (String::new(), rest),
+        (None, Some(below)) if !location.is_closing || !overlaps(below, begins(text)) => {
+            (format!("(?-i:{}).*", regex::escape(below)), text)
+        }
+        (None, _) => (".*".to_owned(), text),
     };
     let (text, after) = match text.strip_suffix('$').filter(|it| !it.ends_with('\\')) {
         Some(rest) => (rest, ""),
@@ -385,6 +677,38 @@ fn whole_path(location: &Location<'_>, pattern: &str) -> Result<String, String> 
             location.pattern
         )),
     }
+}
+
+/// The characters that an expression begins with, of those that stand for themselves.
+fn begins(expression: &str) -> String {
+    let mut literal = String::new();
+    let mut rest = expression.chars().peekable();
+    while let Some(character) = rest.next() {
+        let character = match character {
+            '\\' => match rest.next() {
+                Some(it) if !it.is_alphanumeric() => it,
+                _ => break,
+            },
+            it if ".[](){}^$|*+?".contains(it) => break,
+            it => it,
+        };
+        // It may be there never, or often.
+        if rest.peek().is_some_and(|it| "*?{|".contains(*it)) {
+            break;
+        }
+        literal.push(character);
+    }
+    literal
+}
+
+/// Whether a match that begins so can begin within a prefix.
+fn overlaps(prefix: &str, literal: impl AsRef<str>) -> bool {
+    let literal = literal.as_ref().to_lowercase();
+    let prefix = prefix.to_lowercase();
+    let mut ends = prefix
+        .char_indices()
+        .map(|(at, _)| prefix.get(at..).unwrap_or_default());
+    ends.any(|end| end.starts_with(&literal) || literal.starts_with(end))
 }
 
 struct Context<'a> {
@@ -471,6 +795,15 @@ fn tried(
         return false;
     };
     let scope = scope.within(&named.block);
+    // Its own rules come after those of the location, and a route has one of each.
+    if access::is_closing(named) {
+        notes.add(
+            named,
+            "requests that `try_files` leads here get a 403: it keeps clients out beside the rules of their location",
+        );
+        access::forbid(keys);
+        return true;
+    }
     let Some(pass) = scope.own("proxy_pass") else {
         return false;
     };
@@ -512,6 +845,6 @@ fn server_route(
 }
 
 /// A path as an expression.
-fn exact_expression(path: &str) -> String {
+pub(super) fn exact_expression(path: &str) -> String {
     format!("(?-i:{})", regex::escape(path))
 }

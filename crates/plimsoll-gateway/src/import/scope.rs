@@ -75,6 +75,11 @@ impl<'a> Scope<'a> {
         self.last(name).is_some_and(|it| it.argument(0) == value)
     }
 
+    /// The directives of the innermost block.
+    pub(super) fn innermost(&self) -> &'a [Directive] {
+        self.0.last().copied().unwrap_or_default()
+    }
+
     /// The directive of that name in the innermost block alone.
     pub(super) fn own(&self, name: &str) -> Option<&'a Directive> {
         self.0.last()?.iter().rev().find(|it| it.name == name)

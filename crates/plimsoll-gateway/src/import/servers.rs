@@ -77,6 +77,8 @@ struct Server<'a> {
     /// Those of its listeners on which it leads to `https` alone.
     redirecting: Vec<String>,
     names: Vec<String>,
+    /// It has names that the key `host` does not take, and keeps somebody out.
+    is_closing_others: bool,
     is_https_redirect: bool,
     client_certificates: Option<ClientCertificates>,
     /// Hosts for which an `if` returns something else.
@@ -212,6 +214,7 @@ fn server<'a>(
         listeners: Vec::new(),
         redirecting: Vec::new(),
         names: Vec::new(),
+        is_closing_others: false,
         is_https_redirect: is_https_redirect(directive),
         client_certificates: None,
         returning: Vec::new(),
@@ -307,14 +310,27 @@ fn server<'a>(
                     server.names.extend([name.to_owned(), format!("*.{name}")]);
                 }
                 it if is_host(it) => server.names.push(it.to_ascii_lowercase()),
-                it => notes.add(
-                    names,
-                    format!("`{it}` is left out: a host is a name, or `*.` and a name"),
-                ),
+                it => {
+                    let scope = Scope::new(outer).within(&directive.block);
+                    server.is_closing_others |=
+                        scope.find(access::closes).is_some() || closes_within(directive);
+                    notes.add(
+                        names,
+                        format!("`{it}` is left out: a host is a name, or `*.` and a name"),
+                    );
+                }
             }
         }
     }
     server
+}
+
+/// Whether a location, or one within it, keeps somebody out.
+fn closes_within(block: &Directive) -> bool {
+    block
+        .block
+        .iter()
+        .any(|it| access::closes(it) || closes_within(it))
 }
 
 /// Whether a name is one that the key `host` takes.
@@ -497,9 +513,9 @@ impl Written<'_> {
         if let Some(host) = host {
             writeln!(conditions, "host = {}", quoted(host)).ok();
         }
-        self.routes.extend(routes.iter().map(|route| Route {
-            text: format!("{conditions}{}", route.text),
-            ..route.clone()
+        self.routes.extend(routes.iter().cloned().map(|mut route| {
+            route.text.insert_str(0, &conditions);
+            route
         }));
     }
 }
@@ -574,6 +590,10 @@ fn write_routes(
             continue;
         }
         is_reached = true;
+        let on = match host {
+            None => close_others(server, on, written, notes),
+            Some(_) => on,
+        };
         let of_host = match returned {
             Some(returned) => &[returns(returned, notes)],
             None => routes.as_slice(),
@@ -603,6 +623,41 @@ fn write_routes(
             "left out: no request is for it, since another server is the default of its listeners",
         );
     }
+}
+
+/// Closes the default of those listeners that have a server for names without a counterpart, which keeps somebody out: its
+/// hosts would get what the default has. Returns the other listeners.
+fn close_others(
+    server: &Server<'_>,
+    on: Vec<String>,
+    written: &mut Written<'_>,
+    notes: &mut Notes,
+) -> Vec<String> {
+    let servers = written.servers;
+    let closing = |address: &String| {
+        let listener = written.listeners.get(address)?;
+        let mut others = listener
+            .servers
+            .iter()
+            .filter_map(|(it, _)| servers.get(*it));
+        others.find(|it| it.number != server.number && it.is_closing_others)
+    };
+    let (closed, open): (Vec<_>, Vec<_>) = on
+        .into_iter()
+        .partition(|it| !server.redirecting.contains(it) && closing(it).is_some());
+    if let Some(other) = closed.first().and_then(closing) {
+        let names = other
+            .directive
+            .last("server_name")
+            .unwrap_or(other.directive);
+        notes.add(
+            names,
+            "hosts that no server names get a 403, also those of the default server: this one keeps clients out, and some of its names cannot be translated",
+        );
+        let route = Route::closing("prefix = \"/\"", server.directive);
+        written.push(None, &closed, &[route]);
+    }
+    open
 }
 
 /// Whether something keeps clients out of the whole server that cannot be translated.

@@ -10,6 +10,8 @@ mod listeners;
 
 mod loads;
 
+mod precedence;
+
 mod rate_limit;
 
 fn imported(text: &str) -> Imported {
@@ -278,7 +280,7 @@ fn conditions_become_routes_and_variables_their_values() {
         "#,
         &[
             "path = \"/swag\"\nredirect = { to = \"{path}/{query}\", status = 301 }",
-            "prefix = \"/swag/\"\nproxy = { to = \"https://cloud:443\"",
+            "regex = \"(?-i:/swag/.*)\"\nproxy = { to = \"https://cloud:443\"",
             "regex = \"(?-i:/rand.*)\"",
             "regex = \"(?-i:/.*)\"\nquery = { old = true }\nrespond = { status = 410, body = \"\" }",
             "regex = \"(?-i:/.*)\"\nheader = { x-old = true }\nrespond = { status = 410, body = \"gone\" }",

@@ -41,7 +41,7 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
             "set" => set(directive, &mut variables, notes),
             // Those of the server choose it, or its listener.
             "if" if is_server && is_of_listener(directive) => {}
-            "if" => match condition(directive) {
+            "if" => match condition(directive).filter(|_| !is_guard_of_argument(directive)) {
                 Some(Conditions::All(conditions)) => {
                     conditional(directive, conditions, &mut returning, &mut setting, notes);
                 }
@@ -241,6 +241,17 @@ pub(super) fn is_guard(directive: &Directive) -> bool {
     let is_of_request = OF_REQUEST.contains(&subject) || subject.starts_with("$arg_");
     let is_elsewhere = is_redirect && is_of_request;
     !is_of_files && !is_elsewhere
+}
+
+/// Whether an `if` keeps out requests with an argument: nginx disregards the case of its name, and routes heed it.
+fn is_guard_of_argument(directive: &Directive) -> bool {
+    let words = words(directive);
+    let name = words.first().and_then(|it| it.strip_prefix("$arg_"));
+    let has_case = name.is_some_and(|it| it.contains(|it: char| it.is_ascii_alphabetic()));
+    // What is gone is gone for all.
+    let is_refusal =
+        |it: &Directive| it.argument(0).starts_with(['4', '5']) && it.argument(0) != "410";
+    has_case && directive.last("return").is_some_and(is_refusal)
 }
 
 /// The hosts for which an `if` does not return, if it is for all others.

@@ -64,6 +64,23 @@ fn other_protocols_are_not_upgraded_to() {
     );
 }
 
+#[test]
+fn another_method_than_get_opens_no_websocket_and_stays_what_it_is() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let gateway = gateway(&[url.trim_end_matches('/')], "");
+    for method in ["POST", "DELETE"] {
+        let request = format!(
+            "{method} /hook HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\
+            Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nContent-Length: 0\r\n\r\n"
+        );
+        assert_eq!(exchange(gateway.address(), request.as_bytes()).status, 200);
+        let head = origin.heads().pop().unwrap();
+        assert!(head.starts_with(&format!("{method} /hook ")), "{head}");
+        assert!(!head.to_ascii_lowercase().contains("upgrade"), "{head}");
+    }
+}
+
 /// The frames of `hi`, masked with zeros, and of the echo (RFC 6455, section 5.7).
 const HI: [u8; 8] = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
 const ECHO: [u8; 4] = [0x81, 2, b'h', b'i'];

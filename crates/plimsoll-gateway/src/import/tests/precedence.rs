@@ -1,0 +1,132 @@
+//! Locations that keep clients out, beside others that would let them in.
+
+use super::{check, imported};
+
+/// The routes of these locations stand in this order.
+fn check_order(locations: &str, lines: &[&str], notes: &[&str]) {
+    check(
+        &format!("server {{ listen 80; {locations} }}"),
+        lines,
+        notes,
+    );
+}
+
+#[test]
+fn expressions_within_a_prefix_are_for_its_paths_and_come_first() {
+    check_order(
+        r"
+        location ~ \.php$ { proxy_pass http://127.0.0.1:1; }
+        location /uploads/ {
+            proxy_pass http://127.0.0.1:2;
+            location ~ \.php$ { deny all; }
+            location ~ /\. { deny all; }
+        }
+        location ^~ /files/ {
+            proxy_pass http://127.0.0.1:3;
+            location ~ \.php$ { return 403; }
+        }
+        location /open/ {
+            proxy_pass http://127.0.0.1:4;
+            location ~ \.txt$ { proxy_pass http://127.0.0.1:5; }
+        }
+        location /open/closed/ { deny all; }
+        location / { return 404; }
+        ",
+        &[
+            "regex = \"(?-i:/open/closed/.*)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/uploads/).*(?-i:\\\\.php)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/uploads).*(?-i:/\\\\.).*\"\nrespond = { status = 403",
+            "regex = \"(?-i:/files/).*(?-i:\\\\.php)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/files/.*)\"\nproxy",
+            "regex = \"(?-i:/open/).*(?-i:\\\\.txt)\"\nproxy = { to = \"http://127.0.0.1:5\"",
+            "regex = \".*(?-i:\\\\.php)\"\nproxy = { to = \"http://127.0.0.1:1\"",
+            "regex = \"(?-i:/uploads/.*)\"\nproxy",
+            "regex = \"(?-i:/open/.*)\"\nproxy = { to = \"http://127.0.0.1:4\"",
+            "regex = \"(?-i:/.*)\"\nrespond = { status = 404",
+        ],
+        &[
+            "location: locations within it stand beside it here",
+            "location: locations within it stand beside it here",
+            "location: locations within it stand beside it here",
+        ],
+    );
+}
+
+#[test]
+fn an_expression_that_may_match_elsewhere_closes_more_or_is_left_out() {
+    check_order(
+        r"
+        location /uploads/ {
+            proxy_pass http://127.0.0.1:2;
+            location ~ uploads/secret { deny all; }
+            location ~ ^/[a-z]+/open { proxy_pass http://127.0.0.1:3; }
+            location ~ ^/uploads/open { proxy_pass http://127.0.0.1:4; }
+        }
+        ",
+        &[
+            "regex = \".*(?-i:uploads/secret).*\"\nrespond = { status = 403",
+            "regex = \"(?-i:/uploads/open).*\"\nproxy = { to = \"http://127.0.0.1:4\"",
+            "regex = \"(?-i:/uploads/.*)\"\nproxy = { to = \"http://127.0.0.1:2\"",
+        ],
+        &[
+            "location: locations within it stand beside it here",
+            "location: left out: `^/[a-z]+/open` is not known to match below `/uploads/` alone",
+        ],
+    );
+}
+
+#[test]
+fn the_longest_prefix_counts_also_beside_one_that_comes_before_expressions() {
+    check_order(
+        r"
+        location ^~ /a/ { proxy_pass http://127.0.0.1:1; }
+        location ^~ /a/b/ { deny all; }
+        location /a/secret/ { deny all; }
+        location /a/adm { deny all; }
+        location ~ \.env$ { deny all; }
+        location ~ \.png$ { proxy_pass http://127.0.0.1:2; }
+        ",
+        &[
+            "regex = \".*(?-i:\\\\.env)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/a/secret/.*)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/a/adm.*)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/a/b/.*)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/a/.*)\"\nproxy",
+            "regex = \".*(?-i:\\\\.png)\"\nproxy",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn case_counts_where_it_decides_who_is_let_in() {
+    check_order(
+        "location /Admin/ { proxy_pass http://127.0.0.1:1; } location /admin/ { deny all; }
+        location = /Login { proxy_pass http://127.0.0.1:1; } location = /login { return 403; }",
+        &[
+            "regex = \"(?-i:/Login)\"\nproxy",
+            "regex = \"(?-i:/login)\"\nrespond = { status = 403",
+            "regex = \"(?-i:/Admin/.*)\"\nproxy",
+            "regex = \"(?-i:/admin/.*)\"\nrespond = { status = 403",
+        ],
+        &[],
+    );
+    let opened =
+        "auth_basic x; auth_basic_user_file p; location = /Ping { auth_basic off; return 200; }
+        location / { proxy_pass http://127.0.0.1:1; }";
+    let toml = imported(&format!("server {{ listen 80; {opened} }}")).toml;
+    assert!(
+        toml.contains("regex = \"(?-i:/Ping)\"\nrespond = { status = 200"),
+        "{toml}"
+    );
+}
+
+#[test]
+fn rules_of_a_named_location_hold_for_those_whom_try_files_leads_there() {
+    check_order(
+        "root /srv; location / { try_files $uri @app; }
+        location @app { deny all; proxy_pass http://127.0.0.1:1; }",
+        &["prefix = \"/\"\nrespond = { status = 403"],
+        &["location: requests that `try_files` leads here get a 403"],
+    );
+}
