@@ -154,7 +154,7 @@ impl fmt::Debug for ReceivedFields<'_> {
 
 /// The head of a request.
 ///
-/// Made in one order, whoever forwards it: first the fields that a client sent, without those of its connection and
+/// Made in one order for every sender: first the fields that a client sent, without those of its connection and
 /// those that its `Connection` fields nominate, without those that the sender sets itself, and over HTTP/1 with one
 /// `cookie` field; then the sender's own, which nothing that the client sent removes or doubles.
 ///
@@ -291,7 +291,7 @@ fn is_sent(name: &[u8], value: &[u8]) -> bool {
     match FieldClass::of(name) {
         FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
         FieldClass::HeadOnly => {
-            // Other expectations are for whoever knows them.
+            // Other expectations pass to the server.
             let is_continue =
                 name.eq_ignore_ascii_case(b"expect") && value.eq_ignore_ascii_case(b"100-continue");
             !is_continue && !name.eq_ignore_ascii_case(b"host")

@@ -136,7 +136,7 @@ impl Pool {
     }
 
     /// Forgets destinations that nobody uses once there are as many as may be, with their idle connections if need be:
-    /// whoever follows links or templates to ever new hosts need not sweep.
+    /// callers that follow links or templates to ever new hosts need not sweep.
     fn make_room(&self) {
         let most = self.core.options.destinations;
         if self.destinations.borrow().len() < most {

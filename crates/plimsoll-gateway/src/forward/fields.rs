@@ -20,7 +20,7 @@ use super::{ForwardPlan, Forwarded};
 /// The name of this gateway in `Via`.
 const PSEUDONYM: &str = "plimsoll";
 
-/// Whether a request comes from a proxy in front that is believed, whoever that names as the client.
+/// Whether a request comes from a trusted proxy.
 fn is_trusted(plan: &ForwardPlan, request: &Request<'_>) -> bool {
     let proxy = request.connection().peer.ip().to_canonical();
     plan.trusted.iter().any(|network| network.contains(&proxy))

@@ -264,7 +264,7 @@ pub(super) fn fate(directive: &Directive, level: Level) -> Fate {
     }
 }
 
-/// Ends of names of settings that keep nobody out by themselves.
+/// Ends of names of settings that restrict no client.
 const SETTINGS: [&str; 8] = [
     "_cache", "_delay", "_file", "_key", "_leeway", "_size", "_timeout", "_type",
 ];

@@ -405,7 +405,7 @@ fn in_precedence<'a, 'b>(locations: &'b [Location<'a>]) -> Vec<&'b Location<'a>>
     ordered
 }
 
-/// Whether nginx tells locations apart by case, or keeps somebody out of all but one case.
+/// Whether nginx selects locations by case, or restricts all spellings but one.
 fn is_case_decisive(locations: &[Location<'_>], is_server_closing: bool) -> bool {
     let paths = || locations.iter().filter(|it| !it.is_regex());
     let has_case = |it: &Location<'_>| it.pattern.contains(|it: char| it.is_alphabetic());

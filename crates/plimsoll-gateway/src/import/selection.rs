@@ -87,7 +87,7 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Whether routes let nobody in whom nginx keeps out, as far as made-up paths show.
+    /// Whether routes admit no client that nginx rejects, as far as made-up paths show.
     pub(super) fn is_kept_by(&self, routes: &[Route]) -> bool {
         self.openings(routes, false).is_empty()
     }

@@ -41,7 +41,7 @@ struct Listener {
 /// `ssl_verify_client` with the authority whose certificates are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ClientCertificates {
-    /// A server that requires a certificate and names no authority admits nobody.
+    /// A server that requires a certificate and names no authority rejects every client.
     ca: Option<String>,
     required: bool,
 }

@@ -37,7 +37,7 @@ struct Server {
     address: String,
     weight: u32,
     is_backup: bool,
-    /// Failures after which it is left out, and for how long; nginx counts unless it is told not to.
+    /// Failures after which it is left out, and for how long; nginx counts by default.
     max_fails: u32,
     fail_timeout: String,
 }

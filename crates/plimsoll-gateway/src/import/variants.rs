@@ -243,7 +243,7 @@ pub(super) fn is_guard(directive: &Directive) -> bool {
     !is_of_files && !is_elsewhere
 }
 
-/// Whether an `if` keeps out requests with an argument: nginx disregards the case of its name, and routes heed it.
+/// Whether an `if` keeps out requests with an argument: nginx ignores the case of its name, and routes compare it.
 fn is_guard_of_argument(directive: &Directive) -> bool {
     let words = words(directive);
     let name = words.first().and_then(|it| it.strip_prefix("$arg_"));

@@ -152,7 +152,7 @@ async fn holder(api: &Api, needed: Scope, mut request: Request) -> Result<Reques
     Ok(request)
 }
 
-/// Finds the client behind the proxies that the configuration trusts. What only they may say is believed of nobody else.
+/// Finds the client behind the trusted proxies, and removes fields that only they may set.
 pub(super) async fn locate(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let grounds = api.handle.board.grounds();
     let peer = request.extensions().get::<SocketAddr>().copied();

@@ -407,7 +407,7 @@ impl<'a> Fields<'a> {
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("expect") => {
-                    // Others are for whoever knows them (RFC 9110, section 10.1.1).
+                    // Others pass to the server (RFC 9110, section 10.1.1).
                     fields.expects_continue |= value.eq_ignore_ascii_case(b"100-continue");
                 }
                 7 if header.name.eq_ignore_ascii_case("upgrade") => fields.upgrade = Some(value),

@@ -241,7 +241,7 @@ fn hosts_of_a_server_whose_names_have_no_counterpart_do_not_get_the_default_serv
             );
         }
     }
-    // One that keeps nobody out leaves the default as it is.
+    // One that restricts no client leaves the default as it is.
     check(
         &format!(
             "server {{ listen 80; server_name a.test; location / {{ {OPEN} }} }}

@@ -31,7 +31,7 @@ pub(super) struct Counts {
     pub(super) refused: AtomicU64,
     /// Results on the disk.
     pub(super) spilled: AtomicU64,
-    /// Damage on the disk that nobody has read yet.
+    /// Damage on the disk that was not reported yet.
     pub(super) damage: Mutex<Damage>,
 }
 

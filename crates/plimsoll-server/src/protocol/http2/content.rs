@@ -134,7 +134,7 @@ pub(super) async fn hand_over(
 /// How long a client that still sends has to notice the response, before its stream is reset.
 const NOTICE: Duration = Duration::from_secs(2);
 
-/// Content that nobody reads, or no more.
+/// Content without a reader.
 pub(super) struct Unread {
     pub(super) limits: Rc<Limits>,
     pub(super) busy: Busy,
@@ -143,7 +143,7 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// Reads content that nobody wants, so that the client can finish, up to a limit; then holds it back.
+    /// Discards unread content, so that the client can finish, up to a limit; then holds it back.
     ///
     /// The stream is reset no earlier than a while after the response: clients that get both at once report the reset
     /// alone (RFC 9113, section 8.1). A client that has the response and sends no more is not waited for any longer.
