@@ -37,6 +37,8 @@
 
 mod head;
 
+mod hops;
+
 mod pool;
 
 mod lease;
@@ -55,6 +57,7 @@ mod upgraded;
 
 pub use self::exchange::{Exchange, ResponseBody};
 pub use self::head::{FieldSource, Fields, Head, ReceivedFields, ResponseHead, WithheldNames};
+pub use self::hops::NotForwarded;
 pub use self::lease::Lease;
 pub use self::pool::{Destination, Pool, PoolOptions, PoolStatus, Speaks};
 pub use self::upgraded::Upgraded;

@@ -51,7 +51,8 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, SET_COOKIE};
-use plimsoll_client::forward::{Head, ReceivedFields};
+use plimsoll_client::forward::{Head, NotForwarded, ReceivedFields};
+use plimsoll_client::is_idempotent;
 use plimsoll_model::{Clock as _, Phase, Protocol, Side};
 use plimsoll_server::{
     Action, Answer, DrainSignal, LocalFuture, Outcome, OwnedRequest, Request, Response,
@@ -270,6 +271,9 @@ impl Forwarding {
     async fn run(&mut self) -> Outcome {
         let forwarder = Rc::clone(&self.forwarder);
         let plan = &*forwarder.plan;
+        if let Some(reason) = self.not_forwarded() {
+            return self.failed(failure::not_forwarded(reason));
+        }
         if self.request.method() == "CONNECT" && !self.opens_websocket() {
             // Nobody asked for a tunnel to this server, and a request of that method would mean one to it.
             return self.failed(failure::no_tunnel());
@@ -305,6 +309,14 @@ impl Forwarding {
             return authorized.returned_with(outcome);
         }
         self.forward(&forwarder).await
+    }
+
+    /// Why no server gets the request, if none does: neither the service that authorizes it nor that of a copy.
+    fn not_forwarded(&self) -> Option<NotForwarded> {
+        let request = self.request.request();
+        let fields = request.headers();
+        let limits = fields.filter(|(name, _)| name.eq_ignore_ascii_case("max-forwards"));
+        NotForwarded::check(request.method, limits.map(|(_, value)| value))
     }
 
     /// Whether the request is for a WebSocket, and the route forwards those.
@@ -613,11 +625,6 @@ fn respond(response: Response) -> Outcome {
 
 fn length(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.trim().parse().ok()
-}
-
-/// RFC 9110, section 9.2.2.
-fn is_idempotent(method: &str) -> bool {
-    ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(&method)
 }
 
 /// A future that stays on its worker, for modules of this folder.

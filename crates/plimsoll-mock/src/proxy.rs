@@ -24,7 +24,7 @@ use plimsoll_client::{
 };
 use plimsoll_wire::tls::{TlsError, TlsSettings, Trust};
 
-pub(crate) use self::exchange::{Passed, pass_on};
+pub(crate) use self::exchange::{Passed, not_sent, pass_on};
 pub(crate) use self::outgoing::Outgoing;
 
 /// How long a server may take to respond, and to continue, by default: below the 60 s after which nginx and most load

@@ -1,6 +1,6 @@
 //! Classes of HTTP header fields by name: one list for everything that reads, writes or forwards fields.
 
-/// The role of a field name in forwarding, framing and trailers.
+/// The role of a field name in forwarding and framing. [`may_be_trailer`] is the rule for trailers.
 ///
 /// ```text
 /// Connection: keep-alive, x-hop      Connection; x-hop is of the connection too, which no list of names can tell
@@ -23,10 +23,10 @@ pub enum FieldClass {
     Hop,
     /// Between a client and the next proxy (RFC 9110, section 11.7).
     ProxyAuthentication,
-    /// Forwarded in a head, forbidden in trailers: routing, request modifiers, authentication, content format
-    /// (RFC 9110, section 6.5.1).
+    /// Forwarded, and read or rewritten by whoever forwards it: `host`, `expect`, `trailer`, `authorization`,
+    /// `content-encoding`.
     HeadOnly,
-    /// Forwarded in heads and trailers.
+    /// Forwarded as it is.
     EndToEnd,
 }
 
@@ -79,12 +79,55 @@ impl FieldClass {
                 | Self::ProxyAuthentication
         )
     }
-
-    /// Whether the field may stand in trailers.
-    pub const fn is_allowed_in_trailers(self) -> bool {
-        matches!(self, Self::EndToEnd)
-    }
 }
+
+/// Whether a field of that name, in any case, may stand in trailers.
+///
+/// Fields that say where a message ends, where it goes, how a request or a response is processed, who sends it, or what
+/// its content is, must be known before the content (RFC 9110, section 6.5.1). A recipient that merges trailers into the
+/// head would take them for those of the head.
+pub fn may_be_trailer(name: &[u8]) -> bool {
+    let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
+    let begins = |prefix: &&[u8]| {
+        let start = name.get(..prefix.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    FieldClass::of(name) == FieldClass::EndToEnd
+        && !OF_HEADS.iter().any(is)
+        && !PREFIXES_OF_HEADS.iter().any(begins)
+}
+
+/// Fields of heads beside those that [`FieldClass`] tells apart.
+const OF_HEADS: [&[u8]; 20] = [
+    // Routing.
+    b"alt-svc",
+    b"location",
+    b"max-forwards",
+    // How the request is processed.
+    b"cache-control",
+    b"pragma",
+    b"range",
+    // Who sends it.
+    b"cookie",
+    b"cookie2",
+    b"set-cookie",
+    b"set-cookie2",
+    b"www-authenticate",
+    // How the response is processed.
+    b"age",
+    b"date",
+    b"expires",
+    b"retry-after",
+    b"vary",
+    b"warning",
+    // What the content is.
+    b"accept-ranges",
+    b"content-range",
+    b"content-type",
+];
+
+/// Conditions; authentication and connections of proxies.
+const PREFIXES_OF_HEADS: [&[u8]; 2] = [b"if-", b"proxy-"];
 
 #[cfg(test)]
 mod tests {
@@ -128,7 +171,63 @@ mod tests {
         assert!(class("transfer-encoding").is_connection_specific());
         assert!(!class("te").is_connection_specific());
         assert!(class("content-length").is_framing());
-        assert!(!class("authorization").is_allowed_in_trailers());
-        assert!(class("grpc-status").is_allowed_in_trailers());
+    }
+
+    #[test]
+    fn fields_of_heads_are_no_trailers() {
+        for name in [
+            ":path",
+            "connection",
+            "content-length",
+            "Transfer-Encoding",
+            "te",
+            "trailer",
+            "upgrade",
+            "http2-settings",
+            "host",
+            "location",
+            "Max-Forwards",
+            "expect",
+            "cache-control",
+            "range",
+            "if-match",
+            "IF-NONE-MATCH",
+            "if-modified-since",
+            "if-range",
+            "Authorization",
+            "cookie",
+            "Set-Cookie",
+            "www-authenticate",
+            "proxy-authorization",
+            "proxy-authenticate",
+            "Proxy-Anything",
+            "age",
+            "date",
+            "expires",
+            "retry-after",
+            "vary",
+            "warning",
+            "content-encoding",
+            "content-range",
+            "content-type",
+        ] {
+            assert!(!may_be_trailer(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "grpc-status",
+            "grpc-message",
+            "grpc-status-details-bin",
+            "x-sum",
+            "content-digest",
+            "repr-digest",
+            "etag",
+            "last-modified",
+            "server-timing",
+            "authentication-info",
+            "iffy",
+            "if",
+        ] {
+            assert!(may_be_trailer(name.as_bytes()), "{name}");
+        }
     }
 }

@@ -42,7 +42,7 @@ pub use crate::exchange::failure::{Failure, FailureKind, Retry, Side};
 pub use crate::exchange::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};
 pub use crate::exchange::phase::{Phase, Phases};
 pub use crate::exchange::{Exchange, Protocol};
-pub use crate::field_class::FieldClass;
+pub use crate::field_class::{FieldClass, may_be_trailer};
 pub use crate::histogram::{Bucket, Histogram};
 pub use crate::proxy_field::is_proxy_field;
 pub use crate::results::chaos::{

@@ -8,8 +8,11 @@ mod nominated;
 
 mod path;
 
-pub use plimsoll_model::{FieldClass, is_proxy_field};
+mod trailers;
+
+pub use plimsoll_model::{FieldClass, is_proxy_field, may_be_trailer};
 
 pub use crate::http::field_list::FieldList;
 pub use crate::http::nominated::Nominated;
 pub use crate::http::path::{NormalPath, PathRefusal, below, fold_case};
+pub use crate::http::trailers::{announced_trailers, retain_trailers};

@@ -6,7 +6,11 @@ use std::rc::Rc;
 use http::HeaderMap;
 use http::{StatusCode, Version};
 use plimsoll_model::Protocol;
-use plimsoll_wire::http::{FieldClass, FieldList, Nominated};
+use plimsoll_wire::http::{
+    FieldClass, FieldList, Nominated, announced_trailers, may_be_trailer, retain_trailers,
+};
+
+use super::hops;
 
 /// Header fields of any origin, visited in order.
 pub trait FieldSource {
@@ -204,10 +208,11 @@ impl<'a> Head<'a> {
         head
     }
 
-    /// The fields as a server of that version gets them, without those that the exchange writes.
+    /// The fields as a server of that version gets them with a request that has no trailers, without those that the
+    /// exchange writes.
     pub fn field_list(&self, protocol: Protocol) -> FieldList {
         let mut list = FieldList::new();
-        self.each_field(protocol, &mut |name, value| list.push(name, value));
+        self.each_field(protocol, false, &mut |name, value| list.push(name, value));
         list
     }
 
@@ -231,9 +236,30 @@ impl<'a> Head<'a> {
     }
 
     /// Visits the fields that are sent; `te: trailers` is among them.
-    pub(super) fn each_field(&self, protocol: Protocol, visit: &mut dyn FnMut(&[u8], &[u8])) {
+    ///
+    /// - `has_trailers`: trailers may follow; otherwise none is announced.
+    pub(super) fn each_field(
+        &self,
+        protocol: Protocol,
+        has_trailers: bool,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) {
+        let is_limited = hops::is_limited(self.method);
         if let Some(received) = self.received {
-            received.each(self.own, protocol == Protocol::Http1, visit);
+            received.each(self.own, protocol == Protocol::Http1, &mut |name, value| {
+                if is_trailer(name) {
+                    let rule = has_trailers.then(|| self.trailer_rule());
+                    let announced = rule.map(|rule| rule.announced(value));
+                    if let Some(announced) = announced.filter(|names| !names.is_empty()) {
+                        visit(name, &announced);
+                    }
+                } else if is_limited && name.eq_ignore_ascii_case(b"max-forwards") {
+                    let less = hops::one_hop_less(value);
+                    visit(name, less.as_deref().map_or(value, str::as_bytes));
+                } else {
+                    visit(name, value);
+                }
+            });
         }
         self.own.each(&mut |name, value| {
             if is_sent(name, value) {
@@ -258,22 +284,21 @@ pub(super) struct TrailerRule {
 impl TrailerRule {
     /// The trailers that are sent; `None` if there are none left.
     pub(super) fn sent(&self, mut trailers: HeaderMap) -> Option<HeaderMap> {
-        let names = trailers.keys().filter(|name| !self.allows(name.as_str()));
-        for name in names.cloned().collect::<Vec<_>>() {
-            trailers.remove(name);
-        }
+        retain_trailers(&mut trailers, |name| self.allows(name.as_bytes()));
         (!trailers.is_empty()).then_some(trailers)
     }
 
-    fn allows(&self, name: &str) -> bool {
-        let bytes = name.as_bytes();
-        FieldClass::of(bytes).is_allowed_in_trailers()
-            && !self.nominated.contains(bytes)
-            && self.own.get(name).is_none()
-            && !self
-                .withheld
-                .as_ref()
-                .is_some_and(|withheld| withheld(bytes))
+    /// A `Trailer` field of the client with the names of those that may be sent.
+    fn announced(&self, value: &[u8]) -> Vec<u8> {
+        announced_trailers(value, |name| self.allows(name))
+    }
+
+    fn allows(&self, name: &[u8]) -> bool {
+        let mut own = self.own.iter();
+        may_be_trailer(name)
+            && !self.nominated.contains(name)
+            && !own.any(|(known, _)| known.eq_ignore_ascii_case(name))
+            && !self.withheld.as_ref().is_some_and(|it| it(name))
     }
 }
 
@@ -307,6 +332,10 @@ fn is_sent(name: &[u8], value: &[u8]) -> bool {
 
 fn is_te(name: &[u8]) -> bool {
     name.len() == 2 && name.eq_ignore_ascii_case(b"te")
+}
+
+fn is_trailer(name: &[u8]) -> bool {
+    name.len() == 7 && name.eq_ignore_ascii_case(b"trailer")
 }
 
 fn is_cookie(name: &[u8]) -> bool {
@@ -390,13 +419,19 @@ impl Fields {
             nominated.note(name, value);
         }
         self.0.retain(|name, _| is_forwarded(name, &nominated));
+        if !nominated.is_empty() && self.0.get("trailer").is_some() {
+            self.0 = without_announced(&self.0, &nominated);
+        }
         self.0
     }
 
-    /// Trailers as a map, without fields that may not stand there.
-    pub(super) fn into_trailers(mut self) -> HeaderMap {
-        self.0
-            .retain(|name, _| FieldClass::of(name).is_allowed_in_trailers());
+    /// Trailers as a map. Whoever sends them on leaves out those that [may not stand there](may_be_trailer).
+    ///
+    /// - `nominated`: the names in the `Connection` fields of their head.
+    pub(super) fn into_trailers(mut self, nominated: &Nominated) -> HeaderMap {
+        if !nominated.is_empty() {
+            self.0.retain(|name, _| !nominated.contains(name));
+        }
         self.0.into_map()
     }
 }
@@ -407,6 +442,22 @@ impl Fields {
 fn is_forwarded(name: &[u8], nominated: &Nominated) -> bool {
     let class = FieldClass::of(name);
     !class.is_hop_by_hop() && !class.is_framing() && !nominated.contains(name)
+}
+
+/// Fields whose `Trailer` announces no trailers that belong to the connection.
+fn without_announced(fields: &FieldList, nominated: &Nominated) -> FieldList {
+    let mut list = FieldList::new();
+    for (name, value) in fields.iter() {
+        if !is_trailer(name) {
+            list.push(name, value);
+            continue;
+        }
+        let announced = announced_trailers(value, |name| !nominated.contains(name));
+        if !announced.is_empty() {
+            list.push(name, &announced);
+        }
+    }
+    list
 }
 
 impl FieldSource for Fields {
@@ -475,15 +526,35 @@ mod tests {
             ("Trailer", "x-sum"),
         ];
         let seen = sent(Protocol::Http1, &received, &[]);
-        assert_eq!(
-            seen,
-            [
-                "Accept: */*",
-                "TE: trailers",
-                "expect: x-other",
-                "Trailer: x-sum"
-            ]
-        );
+        assert_eq!(seen, ["Accept: */*", "TE: trailers", "expect: x-other"]);
+    }
+
+    #[test]
+    fn trailers_are_announced_that_are_sent() {
+        let fields = [
+            ("Connection", "x-hop"),
+            ("Trailer", "X-Sum, cookie, x-hop, x-user"),
+            ("trailer", "if-match"),
+        ];
+        let own = [("x-user", "ann")];
+        let received = ReceivedFields::new(&fields);
+        let head = Head::forwarded("POST", "/", &received, &own);
+        let mut seen = Vec::new();
+        head.each_field(Protocol::Http1, true, &mut |name, value| {
+            seen.push((name.to_vec(), value.to_vec()));
+        });
+        let pair = |name: &str, value: &str| (name.into(), value.into());
+        assert_eq!(seen, [pair("Trailer", "X-Sum"), pair("x-user", "ann")]);
+    }
+
+    #[test]
+    fn an_options_is_forwarded_with_one_hop_less() {
+        let fields = [("Max-Forwards", "10")];
+        let received = ReceivedFields::new(&fields);
+        for (method, expected) in [("OPTIONS", "9"), ("GET", "10")] {
+            let list = Head::forwarded(method, "/", &received, &()).field_list(Protocol::Http1);
+            assert_eq!(list.get("max-forwards"), Some(expected.as_bytes()));
+        }
     }
 
     #[test]
@@ -557,9 +628,19 @@ mod tests {
     }
 
     #[test]
-    fn trailers_lose_what_may_not_stand_there() {
-        let pairs: [(&[u8], &[u8]); 2] = [(b"x-sum", b"1"), (b"content-length", b"3")];
-        let map = Fields::copied(pairs.into_iter()).into_trailers();
+    fn trailers_that_belong_to_the_connection_are_neither_sent_on_nor_announced() {
+        let mut nominated = Nominated::default();
+        nominated.note(b"connection", b"X-Hop");
+        let pairs: [(&[u8], &[u8]); 2] = [(b"x-sum", b"1"), (b"x-hop", b"3")];
+        let map = Fields::copied(pairs.into_iter()).into_trailers(&nominated);
         assert_eq!(map.len(), 1);
+        let head: [(&[u8], &[u8]); 3] = [
+            (b"Connection", b"x-hop"),
+            (b"Trailer", b"x-hop"),
+            (b"trailer", b"x-sum,x-hop"),
+        ];
+        let forwarded = Fields::copied(head.into_iter()).into_forwarded();
+        let seen: Vec<_> = forwarded.iter().collect();
+        assert_eq!(seen, [(&b"trailer"[..], &b"x-sum"[..])]);
     }
 }

@@ -15,6 +15,7 @@ use plimsoll_wire::h1::{
     self, BodyLength, Decoded, KnownHead, Limits, RequestFacts, RequestHead, ResponseDecoder,
     ResponseSink, chunk_head, fields_of, last_chunk, put_field,
 };
+use plimsoll_wire::http::Nominated;
 use plimsoll_wire::{poll_recv_spare, tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -170,6 +171,8 @@ struct Inbox {
     head: Option<ResponseHead>,
     content: Vec<u8>,
     trailers: Option<HeaderMap>,
+    /// The names in the `Connection` fields of the head.
+    nominated: Nominated,
     /// Behind the head of a tunnel.
     surplus: Vec<u8>,
 }
@@ -180,6 +183,9 @@ impl ResponseSink for Inbox {
     }
 
     fn head(&mut self, head: &h1::ResponseHead<'_>) {
+        for field in head.headers {
+            self.nominated.note(field.name.as_bytes(), field.value);
+        }
         self.head = owned(head);
     }
 
@@ -188,7 +194,7 @@ impl ResponseSink for Inbox {
     }
 
     fn trailers(&mut self, lines: &[u8]) {
-        self.trailers = Some(Fields::copied(fields_of(lines)).into_trailers());
+        self.trailers = Some(Fields::copied(fields_of(lines)).into_trailers(&self.nominated));
     }
 }
 
@@ -633,7 +639,8 @@ fn encode(
     request.end_to_end_field(b"host", authority.as_bytes())?;
     let mut result = Ok(());
     let mut takes_trailers = false;
-    head.each_field(Protocol::Http1, &mut |name, value| {
+    let is_chunked = length == BodyLength::Chunked;
+    head.each_field(Protocol::Http1, is_chunked, &mut |name, value| {
         takes_trailers |= name.len() == 2 && name.eq_ignore_ascii_case(b"te");
         if result.is_ok() {
             result = request.end_to_end_field(name, value);

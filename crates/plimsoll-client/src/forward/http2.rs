@@ -18,6 +18,7 @@ use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, 
 use plimsoll_wire::h1::{BodyLength, put_field};
 use plimsoll_wire::h2::hpack;
 use plimsoll_wire::h2::{self, ErrorCode, FieldWriter, StreamedRequest};
+use plimsoll_wire::http::Nominated;
 
 use super::head::{Fields, Head, ResponseHead};
 use super::pool::{Destination, SharedClock};
@@ -404,7 +405,7 @@ impl Responses for Slots {
     }
 
     fn trailers(&mut self, token: u32, fields: &hpack::Fields) {
-        let trailers = Fields::copied(fields.iter()).into_trailers();
+        let trailers = Fields::copied(fields.iter()).into_trailers(&Nominated::default());
         self.slot(token).trailers = Some(trailers);
     }
 
@@ -788,7 +789,7 @@ fn check(head: &Head<'_>) -> Result<(), Failure> {
     if has_control(head.target) || has_control(target) || has_control(head.method) {
         result = Err("the request line contains a blank or a control character".to_owned());
     }
-    head.each_field(Protocol::Http2, &mut |name, value| {
+    head.each_field(Protocol::Http2, true, &mut |name, value| {
         line.clear();
         if result.is_ok()
             && let Err(error) = put_field(&mut line, name, value)
@@ -831,7 +832,8 @@ fn write_head(
             }
         }
     }
-    head.each_field(Protocol::Http2, &mut |name, value| {
+    let has_trailers = length != BodyLength::None;
+    head.each_field(Protocol::Http2, has_trailers, &mut |name, value| {
         writer.field(name, value.trim_ascii());
     });
     if let BodyLength::Known(length) = length {

@@ -22,6 +22,7 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body::{Body, Frame};
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_wire::h1::BodyLength;
+use plimsoll_wire::http::Nominated;
 
 pub(super) use self::tunnel::Http3Tunnel;
 
@@ -343,7 +344,8 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
             return Poll::Ready(Some(Err(self.fail(failure))));
         }
         self.complete();
-        let trailers = trailers.map(|trailers| Fields::of_map(&trailers).into_trailers());
+        let trailers =
+            trailers.map(|trailers| Fields::of_map(&trailers).into_trailers(&Nominated::default()));
         let trailers = trailers.filter(|trailers| !trailers.is_empty());
         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
@@ -546,7 +548,9 @@ fn request(
         fields.append(name, value);
         Ok(())
     };
-    head.each_field(plimsoll_model::Protocol::Http3, &mut |name, value| {
+    let has_trailers = length != BodyLength::None;
+    let protocol = plimsoll_model::Protocol::Http3;
+    head.each_field(protocol, has_trailers, &mut |name, value| {
         if result.is_ok() {
             result = append(name, value);
         }

@@ -1,6 +1,8 @@
 //! Responses in place of those that cannot be forwarded (RFC 9110, section 15.6).
 
 use http::StatusCode;
+use http::header::{ALLOW, HeaderValue};
+use plimsoll_client::forward::NotForwarded;
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_server::Response;
 
@@ -39,6 +41,19 @@ pub(super) fn bad_gateway() -> Response {
 
 pub(super) fn bad_request() -> Response {
     Response::text(StatusCode::BAD_REQUEST, "the request cannot be forwarded\n")
+}
+
+/// The response of this gateway itself to a request that no server gets.
+pub(super) fn not_forwarded(reason: NotForwarded) -> Response {
+    let allowed = HeaderValue::from_static(NotForwarded::ALLOWED);
+    let response = match reason {
+        NotForwarded::Echoed => Response::text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "requests of this method are not forwarded\n",
+        ),
+        NotForwarded::LastHop => Response::new(StatusCode::NO_CONTENT),
+    };
+    response.with_field(ALLOW, allowed)
 }
 
 /// For CONNECT, plain or for a protocol that is not forwarded.

@@ -294,8 +294,9 @@ fn servers_receive_exactly_our_value_under_every_spelling() {
     }
 }
 
-/// Trailers of a client that no server may get: fields of ours, those that only we set, and other spellings of both.
-const WITHHELD: [&str; 15] = [
+/// Trailers of a client that no server may get: fields of ours, those that only we set, other spellings of both, and
+/// fields of heads.
+const WITHHELD: [&str; 37] = [
     "x-tenant",
     "x-real-ip",
     "x-forwarded-for",
@@ -311,6 +312,29 @@ const WITHHELD: [&str; 15] = [
     "x-forwarded-user",
     "x-request-id",
     "via",
+    // Those that belong to a head (RFC 9110, section 6.5.1).
+    "authorization",
+    "cache-control",
+    "content-encoding",
+    "content-range",
+    "content-type",
+    "cookie",
+    "age",
+    "date",
+    "expect",
+    "expires",
+    "if-match",
+    "if-none-match",
+    "location",
+    "max-forwards",
+    "proxy-authorization",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "te",
+    "vary",
+    "warning",
+    "www-authenticate",
 ];
 
 /// A server may merge trailers into the head: what a client cannot send there it cannot send behind its content either.

@@ -32,6 +32,8 @@ mod hostile_http2;
 
 mod hostile_http3;
 
+mod hops;
+
 mod life;
 
 mod log;
@@ -55,6 +57,8 @@ mod tcp;
 mod timeouts;
 
 mod traces;
+
+mod trailers;
 
 mod udp;
 

@@ -80,6 +80,11 @@ impl Served {
         self.engine.drain(timeout);
     }
 
+    /// Fields and trailers that were dropped.
+    pub(crate) fn dropped_fields(&self) -> u64 {
+        self.compiler.counters.snapshot().dropped_fields
+    }
+
     /// Connections of clients.
     pub(crate) fn open_connections(&self) -> u64 {
         self.compiler.counters.snapshot().open

@@ -4,11 +4,14 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::header::{ALLOW, CONTENT_LENGTH, HeaderName, HeaderValue};
 use http_body_util::Full;
 use plimsoll_client::ConnectFailure;
-use plimsoll_client::forward::{Destination, Exchange, Head, Lease, ResponseHead, may_retry};
+use plimsoll_client::forward::{
+    Destination, Exchange, Head, Lease, NotForwarded, ResponseHead, may_retry,
+};
 use plimsoll_model::{Failure, FailureKind, Phase};
+use plimsoll_server::Response;
 
 use super::content::PassedContent;
 use super::outgoing::{Outgoing, is_passed_back};
@@ -25,6 +28,16 @@ pub(crate) struct Passed {
 
 /// The status and the text for the client when there is no response.
 pub(crate) type Refusal = (StatusCode, String);
+
+/// The response to a request that is not sent, with the methods that are.
+pub(crate) fn not_sent(response: Response) -> Response {
+    match response.status() {
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT => {
+            response.with_field(ALLOW, HeaderValue::from_static(NotForwarded::ALLOWED))
+        }
+        _ => response,
+    }
+}
 
 /// Sends a request, and once more on a new connection if the server has closed the one that was kept.
 pub(crate) async fn pass_on(pool: Rc<UpstreamPool>, outgoing: Outgoing) -> Result<Passed, Refusal> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use plimsoll_client::forward::{Head, ReceivedFields};
+use plimsoll_client::forward::{Head, NotForwarded, ReceivedFields};
 use plimsoll_client::is_idempotent;
 use plimsoll_model::Protocol;
 use plimsoll_wire::http::FieldList;
@@ -42,6 +42,17 @@ impl Outgoing {
             return Err((StatusCode::NOT_IMPLEMENTED, text));
         }
         let fields = request.headers();
+        let limits = fields
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("max-forwards"));
+        match NotForwarded::check(request.method, limits.map(|(_, value)| *value)) {
+            Some(NotForwarded::Echoed) => {
+                let text = "requests of this method are not forwarded\n".to_owned();
+                return Err((StatusCode::METHOD_NOT_ALLOWED, text));
+            }
+            Some(NotForwarded::LastHop) => return Err((StatusCode::NO_CONTENT, String::new())),
+            None => {}
+        }
         let texts = |wanted: &str| {
             let values = fields
                 .iter()

@@ -17,7 +17,8 @@ impl Respond for Arc<Upstream> {
         let outgoing = match Outgoing::new(call.request, self) {
             Ok(outgoing) => outgoing,
             Err((status, text)) => {
-                return Answer::now(call.context.text(status, text, &call.allowed));
+                let refused = call.context.text(status, text, &call.allowed);
+                return Answer::now(proxy::not_sent(refused));
             }
         };
         let pool = call.context.pool(self);

@@ -219,3 +219,16 @@ fn mistakes_of_proxies_are_reported() {
         );
     }
 }
+
+/// A server would send credentials back, and what the rule adds.
+#[test]
+fn a_request_that_servers_echo_reaches_none() {
+    let (origin, served) = answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi");
+    for method in ["TRACE", "TRACK"] {
+        let answer = served.ask(method, "/", &["authorization: Bearer t"], "");
+        assert_eq!(answer.status, 405, "{method}");
+        assert!(answer.field("allow").is_some_and(|it| it.contains("GET")));
+    }
+    assert_eq!(origin.requests(), 0);
+    assert_eq!(served.get("/").text(), "hi");
+}

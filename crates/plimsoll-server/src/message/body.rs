@@ -10,6 +10,9 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
+use plimsoll_wire::http::{may_be_trailer, retain_trailers};
+
+use crate::observe::counters::WorkerCounters;
 
 /// The content of one request, in pieces.
 ///
@@ -36,14 +39,11 @@ pub(crate) type TrailerNames = dyn Fn(&str) -> bool;
 
 impl WithheldTrailers {
     fn withhold(&self, trailers: &mut HeaderMap) {
-        let is_withheld = |name: &&HeaderName| {
+        retain_trailers(trailers, |name| {
+            let mut names = self.names.iter();
             let mut rule = self.rule.iter();
-            self.names.contains(name) || rule.any(|rule| rule(name.as_str()))
-        };
-        let names: Vec<_> = trailers.keys().filter(is_withheld).cloned().collect();
-        for name in names {
-            trailers.remove(name);
-        }
+            !names.any(|known| known == name) && !rule.any(|rule| rule(name))
+        });
     }
 }
 
@@ -292,6 +292,14 @@ impl BodySender {
         }
     }
 
+    /// Says that the whole content has come, with these trailers. Those that belong to a head are left out and counted.
+    pub(crate) fn finish(&self, mut trailers: Option<HeaderMap>, counters: &WorkerCounters) {
+        if let Some(trailers) = &mut trailers {
+            withhold_heads_fields(trailers, counters);
+        }
+        self.end(Ok(trailers.filter(|trailers| !trailers.is_empty())));
+    }
+
     /// Says that no more will come.
     pub(crate) fn end(&self, end: Result<Option<HeaderMap>, BodyError>) {
         let mut channel = self.0.borrow_mut();
@@ -309,6 +317,17 @@ impl BodySender {
             reader.wake();
         }
     }
+}
+
+/// Leaves out trailers that belong to a head, and counts them.
+pub(crate) fn withhold_heads_fields(trailers: &mut HeaderMap, counters: &WorkerCounters) {
+    retain_trailers(trailers, |name| {
+        let passes = may_be_trailer(name.as_bytes());
+        if !passes {
+            counters.field_dropped();
+        }
+        passes
+    });
 }
 
 /// A connection that ends within a body never makes it look whole.

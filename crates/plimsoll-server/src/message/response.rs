@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, UPGRADE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, TRAILER, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
-use plimsoll_wire::http::{FieldClass, FieldList};
+use plimsoll_wire::http::{FieldClass, FieldList, announced_trailers, may_be_trailer};
 
 use crate::message::file::FilePart;
 
@@ -149,6 +149,30 @@ impl Built {
         self.fields.contains_key(DATE) || self.verbatim.get("date").is_some()
     }
 
+    /// Has the `Trailer` field name only what may follow the content (RFC 9110, section 6.6.2); with no name left there is
+    /// none.
+    ///
+    /// - `may_follow`: whether trailers can follow content of that length.
+    pub(crate) fn announce_trailers(&mut self, may_follow: impl FnOnce(Option<u64>) -> bool) {
+        if self.verbatim.get("trailer").is_none() && !self.fields.contains_key(TRAILER) {
+            return;
+        }
+        self.spread();
+        let have_room = match &self.content {
+            ResponseBody::Stream(body) => may_follow(body.size_hint().exact()),
+            _ => false,
+        };
+        let values = self.fields.get_all(TRAILER).iter();
+        let names = values.map(|value| announced_trailers(value.as_bytes(), may_be_trailer));
+        let names = names.filter(|names| have_room && !names.is_empty());
+        let names = names.filter_map(|names| HeaderValue::from_bytes(&names).ok());
+        let names: Vec<_> = names.collect();
+        self.fields.remove(TRAILER);
+        for names in names {
+            self.fields.append(TRAILER, names);
+        }
+    }
+
     /// Moves the fields of the list into the map, to be changed; the list is then the order in which they are sent.
     pub(crate) fn spread(&mut self) {
         if self.verbatim.is_empty() {
@@ -212,6 +236,7 @@ impl Response {
         let (status, mut fields, content) = match self.0 {
             Kind::Prepared(prepared) => (prepared.status, prepared.fields.clone(), prepared.body()),
             Kind::Built(mut built) => {
+                built.announce_trailers(|_| true);
                 built.spread();
                 (built.status, built.fields, built.content)
             }

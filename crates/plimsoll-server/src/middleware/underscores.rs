@@ -89,6 +89,8 @@ impl OwnFields {
 /// Drops received fields, and trailers, by the spelling of their names.
 pub(crate) struct Spelling {
     is_dropped: Rc<TrailerNames>,
+    /// The same for trailers, which are counted as they are dropped.
+    is_dropped_trailer: Rc<TrailerNames>,
     counters: Arc<WorkerCounters>,
     inner: Rc<dyn Action>,
 }
@@ -107,10 +109,19 @@ impl Spelling {
             Underscores::Collisions => Some(Arc::clone(own)),
         };
         let looks_at_all = own.as_ref().is_some_and(|own| own.has_underscores());
+        let is_dropped: Rc<TrailerNames> = Rc::new(move |name| {
+            (looks_at_all || name.as_bytes().contains(&b'_'))
+                && own.as_ref().is_none_or(|own| own.is_collision(name))
+        });
+        let (rule, counted) = (Rc::clone(&is_dropped), Arc::clone(counters));
         Rc::new(Self {
-            is_dropped: Rc::new(move |name| {
-                (looks_at_all || name.as_bytes().contains(&b'_'))
-                    && own.as_ref().is_none_or(|own| own.is_collision(name))
+            is_dropped,
+            is_dropped_trailer: Rc::new(move |name| {
+                let is_dropped = rule(name);
+                if is_dropped {
+                    counted.field_dropped();
+                }
+                is_dropped
             }),
             counters: Arc::clone(counters),
             inner,
@@ -120,7 +131,7 @@ impl Spelling {
 
 impl Action for Spelling {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        request.withhold_trailers(&self.is_dropped);
+        request.withhold_trailers(&self.is_dropped_trailer);
         let mut edits: Option<FieldEdits> = None;
         for (name, _) in request.headers() {
             if (self.is_dropped)(name)

@@ -291,7 +291,8 @@ pub struct Snapshot {
     pub http3_resets: [u64; 2],
     /// Connections that ended in a panic: mistakes of plimsoll.
     pub panics: u64,
-    /// Header fields of requests that were dropped for underscores in their names.
+    /// Header fields of requests, and trailers, that were dropped for underscores in their names; trailers that belong to a
+    /// head.
     pub dropped_fields: u64,
     /// Lines of the access log that were not written.
     pub log_dropped: u64,

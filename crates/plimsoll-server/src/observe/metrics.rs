@@ -161,7 +161,7 @@ fn engine(snapshot: &Snapshot) -> String {
     family(
         "plimsoll_dropped_fields_total",
         "counter",
-        "Header fields of requests dropped for underscores in their names.",
+        "Header fields and trailers dropped: underscores in their names, trailers that belong to a head.",
         &alone(snapshot.dropped_fields),
     );
     family(

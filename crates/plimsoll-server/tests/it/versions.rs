@@ -1,5 +1,6 @@
 //! Actions see and do the same over every version of HTTP.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::future::poll_fn;
 use std::io::Write;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, LINK};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, LINK, TRAILER};
 use http::{Method, Request as HttpRequest, StatusCode};
 use http_body::{Body, Frame};
 use plimsoll_server::{
@@ -31,6 +32,8 @@ struct Received {
     interims: Vec<(u16, String)>,
     status: u16,
     length: Option<String>,
+    /// The value of `trailer`.
+    announced: String,
     content: String,
     trailers: Vec<(String, String)>,
 }
@@ -90,6 +93,11 @@ fn length(fields: &HeaderMap) -> Option<String> {
     Some(length.to_str().unwrap().to_owned())
 }
 
+fn announced(fields: &HeaderMap) -> String {
+    let names = fields.get(TRAILER).map(|names| names.to_str().unwrap());
+    names.unwrap_or_default().to_owned()
+}
+
 /// Everything that an HTTP/1 client receives until the server closes.
 fn over_http1(server: &Server, sent: &Sent) -> Received {
     let mut head = format!("{} / HTTP/1.1\r\nhost: localhost\r\n", sent.method);
@@ -135,6 +143,7 @@ fn over_http1(server: &Server, sent: &Sent) -> Received {
         }
         received.status = status;
         received.length = field("content-length");
+        received.announced = field("trailer").unwrap_or_default();
         if field("transfer-encoding").is_none() {
             rest.clone_into(&mut received.content);
             return received;
@@ -189,6 +198,7 @@ fn over_http2(server: &Server, sent: &Sent) -> Received {
         let (parts, mut body) = response.await.unwrap().into_parts();
         received.status = parts.status.as_u16();
         received.length = length(&parts.headers);
+        received.announced = announced(&parts.headers);
         while let Some(piece) = body.data().await {
             let piece = piece.unwrap();
             received.content += std::str::from_utf8(&piece).unwrap();
@@ -227,6 +237,7 @@ fn over_http3(server: &Server, authority: &Authority, sent: &Sent) -> Received {
         };
         received.status = response.status().as_u16();
         received.length = length(response.headers());
+        received.announced = announced(response.headers());
         while let Some(mut piece) = stream.recv_data().await.unwrap() {
             let piece = piece.copy_to_bytes(piece.remaining());
             received.content += std::str::from_utf8(&piece).unwrap();
@@ -239,6 +250,15 @@ fn over_http3(server: &Server, authority: &Authority, sent: &Sent) -> Received {
 
 /// The responses to the same request over HTTP/1, HTTP/2 and HTTP/3.
 fn over_all<A: Action + 'static>(make: fn() -> A, sent: &Sent) -> [Received; 3] {
+    over_all_dropping(make, sent, 0)
+}
+
+/// The same, where the server drops so many fields and trailers of each exchange.
+fn over_all_dropping<A: Action + 'static>(
+    make: fn() -> A,
+    sent: &Sent,
+    dropped: u64,
+) -> [Received; 3] {
     let server = Server::start(&plan(Limits::default(), move || Rc::new(make())));
     let (quic, authority) = http3::start(Limits::default(), 1, move || Rc::new(make()));
     let received = [
@@ -246,8 +266,10 @@ fn over_all<A: Action + 'static>(make: fn() -> A, sent: &Sent) -> [Received; 3] 
         over_http2(&server, sent),
         over_http3(&quic, &authority, sent),
     ];
-    for server in [server, quic] {
-        assert_eq!(server.engine.counters().snapshot().panics, 0);
+    for (server, exchanges) in [(server, 2), (quic, 1)] {
+        let snapshot = server.engine.counters().snapshot();
+        assert_eq!(snapshot.panics, 0);
+        assert_eq!(snapshot.dropped_fields, dropped * exchanges);
     }
     received
 }
@@ -295,6 +317,81 @@ fn lengths_and_trailers_of_requests_are_seen() {
         .trailers
         .insert(end, HeaderValue::from_static("yes"));
     check(&with_trailers, "None hello [(\"x-end\", \"yes\")]");
+}
+
+#[test]
+fn trailers_that_belong_to_a_head_reach_no_action() {
+    let dropped = ["cookie", "range", "if-match", "date", "expect", "x-end"];
+    for allowed in [true, false] {
+        let mut sent = Sent::post(&[b"hello"]);
+        for name in dropped.iter().take(if allowed { 6 } else { 5 }) {
+            let name = HeaderName::from_static(name);
+            sent.trailers.append(name, HeaderValue::from_static("yes"));
+        }
+        let expected = if allowed {
+            "None hello [(\"x-end\", \"yes\")]"
+        } else {
+            "None hello"
+        };
+        for received in over_all_dropping(|| Reading, &sent, 5) {
+            assert_eq!(received.content, expected);
+        }
+    }
+}
+
+/// Sends the trailers of the request's header fields, beginning with `x-trailer-`.
+struct Trailing;
+
+impl Action for Trailing {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let fields = request.headers().filter_map(|(name, value)| {
+            let name = name.strip_prefix("x-trailer-")?;
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            Some((name, HeaderValue::from_bytes(value).unwrap()))
+        });
+        let frames = [
+            Frame::data(Bytes::from_static(b"hello")),
+            Frame::trailers(fields.collect()),
+        ];
+        let body = Frames(frames.into_iter().collect());
+        let announced = HeaderValue::from_static("set-cookie, x-end");
+        let response = Response::new(StatusCode::OK)
+            .with_field(TRAILER, announced)
+            .with_body(ResponseBody::Stream(Box::pin(body)));
+        Answer::now(response)
+    }
+}
+
+/// Content in pieces that are there.
+struct Frames(VecDeque<Frame<Bytes>>);
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        Poll::Ready(self.0.pop_front().map(Ok))
+    }
+}
+
+#[test]
+fn trailers_that_belong_to_a_head_reach_no_client() {
+    let sent = Sent::get()
+        .with("x-trailer-set-cookie", "a=1")
+        .with("x-trailer-content-length", "5");
+    let with_allowed = sent.clone().with("x-trailer-x-end", "yes");
+    for received in over_all_dropping(|| Trailing, &with_allowed, 2) {
+        assert_eq!(received.content, "hello");
+        assert_eq!(received.trailers, [("x-end".to_owned(), "yes".to_owned())]);
+        assert_eq!(received.announced, "x-end");
+    }
+    for received in over_all_dropping(|| Trailing, &sent, 2) {
+        assert_eq!(received.content, "hello");
+        assert_eq!(received.trailers, []);
+    }
 }
 
 /// Content that ends with a trailer field.

@@ -332,15 +332,21 @@ impl RequestDecoder {
             Body::None | Body::Length { .. } => Ok(Vec::new()),
             Body::Chunked { mut decoder, .. } => {
                 let trailers = decoder.take_trailers();
-                if fields_of(&trailers)
-                    .any(|(name, _)| !FieldClass::of(name).is_allowed_in_trailers())
-                {
+                if fields_of(&trailers).any(|(name, _)| is_refused_in_trailers(name)) {
                     return Err(RequestError::Trailer);
                 }
                 Ok(trailers)
             }
         }
     }
+}
+
+/// Whether a trailer of that name would change how the request was understood by a server that merges trailers into the
+/// head: where it ends, what becomes of its connection, whom it is for. Other fields of heads are only left out, as over
+/// the other versions ([`may_be_trailer`](crate::http::may_be_trailer)).
+fn is_refused_in_trailers(name: &[u8]) -> bool {
+    let class = FieldClass::of(name);
+    class.is_framing() || class.is_connection_specific() || name.eq_ignore_ascii_case(b"host")
 }
 
 /// Writes `HTTP/1.1` in the place of a later minor version, up to `HTTP/1.9`, of the request at the start of `input`, which

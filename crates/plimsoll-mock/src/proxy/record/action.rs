@@ -11,7 +11,7 @@ use plimsoll_server::{Action, Answer, Request, Response, ResponseBody};
 use super::tap::Tapped;
 use super::{AskedOf, Recorder};
 use crate::config::plan::BODY_LIMIT;
-use crate::proxy::{Outgoing, UpstreamPool, pass_on};
+use crate::proxy::{Outgoing, UpstreamPool, not_sent, pass_on};
 use crate::request::KeptRequest;
 use crate::worker::action::collected;
 
@@ -64,7 +64,7 @@ impl Inner {
         request.strip(&self.prefix);
         let outgoing = match Outgoing::new(&request, &self.recorder.upstream) {
             Ok(outgoing) => outgoing,
-            Err((status, message)) => return text(status, message),
+            Err((status, message)) => return not_sent(text(status, message)),
         };
         let mut of = AskedOf {
             method: kept.method.clone(),

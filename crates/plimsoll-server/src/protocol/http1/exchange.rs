@@ -20,7 +20,7 @@ use super::{
     Broken, End, Exchange, Http1, MOST_GATHERED, Next, Pending, RequestTraits, write_interims,
 };
 use crate::action::{LocalFuture, Outcome};
-use crate::message::body::{BodyError, BodySender};
+use crate::message::body::{BodyError, BodySender, withhold_heads_fields};
 use crate::message::request::{Content, ContentSource, Version};
 use crate::message::response::{
     Built, Kind, Response, ResponseBody, StreamError, has_content, status_line, write_built_fields,
@@ -70,7 +70,9 @@ impl Http1 {
                 return Ok(None);
             }
         };
-        if let Outcome::Respond(Response(Kind::Built(built))) = outcome {
+        if let Outcome::Respond(Response(Kind::Built(mut built))) = outcome {
+            let is_chunked = request.version != Version::Http10;
+            built.announce_trailers(|length| is_chunked && length.is_none());
             let has_date = built.has_date();
             if let Built {
                 status,
@@ -196,7 +198,7 @@ impl Http1 {
                     return Poll::Ready(Ok(Err(error)));
                 }
                 Ok(InputOutcome::End(trailers)) => {
-                    sender.end(Ok(trailers));
+                    sender.finish(trailers, &self.place.worker.counters);
                     *source = ContentSource::None;
                     return Poll::Ready(Ok(Ok(())));
                 }
@@ -337,7 +339,8 @@ impl Http1 {
                         }
                     }
                     Err(frame) => {
-                        let trailers = frame.into_trailers().unwrap_or_default();
+                        let mut trailers = frame.into_trailers().unwrap_or_default();
+                        withhold_heads_fields(&mut trailers, &self.place.worker.counters);
                         let mut lines = Vec::new();
                         let mut head = ResponseWriter::continued(&mut lines);
                         write_fields(&mut head, &trailers);

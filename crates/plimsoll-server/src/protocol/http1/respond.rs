@@ -81,7 +81,8 @@ impl Http1 {
                 out.extend_from_slice(&prepared.lines);
                 (prepared.status, prepared.content.clone())
             }
-            Kind::Built(built) => {
+            Kind::Built(mut built) => {
+                built.announce_trailers(|_| false);
                 has_date = built.has_date();
                 let status = checked(built.status);
                 let announced = built.content.announced(status, request.is_head);

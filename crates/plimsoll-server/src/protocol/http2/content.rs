@@ -118,7 +118,12 @@ pub(super) async fn hand_over(
                 if tap.is_malformed(stream.stream_id().as_u32()) {
                     break Err(BodyError::Closed);
                 }
-                break trailers.map_err(|_| BodyError::Closed);
+                match trailers {
+                    Ok(trailers) => {
+                        return sender.finish(trailers, &busy.place.worker.counters);
+                    }
+                    Err(_) => break Err(BodyError::Closed),
+                }
             }
             ContentPart::Broken => break Err(BodyError::Closed),
             ContentPart::Abandoned => return unread.discard(stream).await,

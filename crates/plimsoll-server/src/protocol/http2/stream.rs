@@ -19,6 +19,7 @@ use super::tap::TapState;
 use super::tunnel::Tunnel;
 use crate::action::{LocalFuture, Outcome, TakeOver};
 use crate::engine::limits::Limits;
+use crate::message::body::withhold_heads_fields;
 use crate::message::interim::Interims;
 use crate::message::request::{Content, Version};
 use crate::message::response::{
@@ -250,8 +251,13 @@ impl Responder {
                 Some(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => data,
                     Err(frame) => {
-                        let trailers = frame.into_trailers().unwrap_or_default();
-                        stream.send_trailers(trailers).ok();
+                        let mut trailers = frame.into_trailers().unwrap_or_default();
+                        withhold_heads_fields(&mut trailers, &self.place.worker.counters);
+                        if trailers.is_empty() {
+                            stream.send_data(Bytes::new(), true).ok();
+                        } else {
+                            stream.send_trailers(trailers).ok();
+                        }
                         break;
                     }
                 },

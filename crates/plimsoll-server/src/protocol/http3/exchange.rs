@@ -24,6 +24,7 @@ use super::transport::{Sender, StreamState, Transport};
 use super::tunnel::Tunnel;
 use crate::action::{Answer, LocalFuture, Outcome, Refusal, TakeOver};
 use crate::engine::limits::Limits;
+use crate::message::body::withhold_heads_fields;
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::Fields;
 use crate::message::interim::Interims;
@@ -411,8 +412,11 @@ impl Exchange {
                     self.send(data, pace, sending).await?;
                 }
                 Ok(Err(frame)) => {
-                    let trailers = frame.into_trailers().unwrap_or_default();
-                    self.within(pace, sending.send_trailers(trailers)).await?;
+                    let mut trailers = frame.into_trailers().unwrap_or_default();
+                    withhold_heads_fields(&mut trailers, counters);
+                    if !trailers.is_empty() {
+                        self.within(pace, sending.send_trailers(trailers)).await?;
+                    }
                     break;
                 }
                 Err(_) => return self.break_off(sending),

@@ -133,7 +133,7 @@ impl Reading {
             match self.poll_piece(cx) {
                 Poll::Ready(BodyPart::Data(piece)) => sender.push(piece),
                 Poll::Ready(BodyPart::End(trailers)) => {
-                    sender.end(Ok(trailers));
+                    sender.finish(trailers, counters);
                     *source = ContentSource::None;
                     return;
                 }
