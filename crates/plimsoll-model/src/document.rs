@@ -228,7 +228,23 @@ impl<'i> Table<'i> {
         self.entries.is_empty()
     }
 
-    /// All pairs that are left, such as header fields.
+    /// All pairs that are left, whose keys are names of header fields. Case does not distinguish those, so a name in two
+    /// spellings is reported: which of the values would hold is not for the order of the keys to decide.
+    pub fn rest_of_fields(&mut self) -> Vec<(String, Value<'i>)> {
+        let mut fields = self.rest();
+        // As they are written.
+        fields.sort_by_key(|(_, value)| value.span.start);
+        for (at, (name, value)) in fields.iter().enumerate() {
+            let mut before = fields.iter().take(at);
+            if let Some((known, _)) = before.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+                let message = format!("`{known}` and `{name}` are the same header field");
+                value.wrong_with::<()>(message, Some("give it once".to_owned()));
+            }
+        }
+        fields
+    }
+
+    /// All pairs that are left.
     pub fn rest(&mut self) -> Vec<(String, Value<'i>)> {
         let entries = std::mem::take(&mut self.entries);
         entries
@@ -508,6 +524,25 @@ pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_in_two_spellings_is_reported() {
+        let mut document = Document::parse("[headers]\nX-A = \"1\"\ny = \"2\"\nx-a = \"3\"");
+        let mut root = document.root();
+        let mut headers = root.table("headers").unwrap();
+        let fields = headers.rest_of_fields();
+        let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["X-A", "y", "x-a"]);
+        drop((fields, headers));
+        root.finish();
+        let problems = document.into_problems();
+        let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            ["headers.x-a: `X-A` and `x-a` are the same header field"]
+        );
+        assert_eq!(problems[0].line, 4);
+    }
 
     #[test]
     fn a_misspelled_key_is_not_missing_too() {

@@ -249,7 +249,7 @@ pub(super) fn headers(table: &mut Table<'_>, plan: &mut ForwardPlan) -> bool {
         return true;
     };
     let mut is_whole = true;
-    for (name, value) in headers.rest() {
+    for (name, value) in headers.rest_of_fields() {
         let Some((name, field)) = field(&name, &value) else {
             is_whole = false;
             continue;

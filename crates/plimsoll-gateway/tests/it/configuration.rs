@@ -36,6 +36,10 @@ proxy = { to = "http://10.0.0.1", cache = true, auth = { to = "http://10.0.0.2" 
 path = "/f"
 proxy = { to = "http://10.0.0.1", cache = true, split = { "http://10.0.0.9" = 10 } }
 
+[[route]]
+path = "/h"
+proxy = { to = "http://10.0.0.1", headers = { X-A = "1", x-a = "2", X-B = false, x-b = "{client}" }, auth = { to = "http://10.0.0.2", headers = { X-C = "1", x-c = "2" } } }
+
 [upstream.api]
 servers = ["http://10.0.0.1:80", { url = "http://10.0.0.1", weight = 2 }, "http://10.0.0.2/path", "unix:run/app.sock"]
 balance = "fastest"
@@ -96,6 +100,9 @@ balance = "maglev"
         "route[5].proxy.headers.x-user: `{clint}` is no place; there are {client}, {authority}, {host}, {scheme}, {port}, {path}, {query} Some(\"did you mean `{client}`?\")",
         "route[5].proxy.auth.headers.x-user: `{user}` is no place",
         "route[5].proxy.auth.to: has a query with a blank",
+        "route[8].proxy.headers.x-a: `X-A` and `x-a` are the same header field",
+        "route[8].proxy.headers.x-b: `X-B` and `x-b` are the same header field",
+        "route[8].proxy.auth.headers.x-c: `X-C` and `x-c` are the same header field",
         "upstream.api.servers[2].url: the server is given twice",
         "upstream.api.servers[3]: a server is a scheme, a host and a port",
         "upstream.api.balance: `fastest` is not a balancer",

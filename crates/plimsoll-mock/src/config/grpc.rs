@@ -131,7 +131,7 @@ pub(super) fn reply(value: Value<'_>, making: &Making<'_>) -> Option<GrpcReply> 
         .map(|value| respond::text(&value, making));
     let mut trailers = Vec::new();
     if let Some(mut table) = table.table("trailers") {
-        for (name, value) in table.rest() {
+        for (name, value) in table.rest_of_fields() {
             let trailer = trailer(&name, &value);
             are_right &= trailer.is_some();
             trailers.extend(trailer);

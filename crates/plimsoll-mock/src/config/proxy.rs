@@ -40,7 +40,7 @@ pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstrea
     let mut fields = Vec::new();
     let mut is_whole = true;
     if let Some(mut headers) = table.table("headers") {
-        for (name, value) in headers.rest() {
+        for (name, value) in headers.rest_of_fields() {
             match field(&name, &value) {
                 Some(field) => fields.push(field),
                 None => is_whole = false,

@@ -146,7 +146,7 @@ fn one(
     let (mut fields, mut written_fields) = (Vec::new(), Vec::new());
     let mut is_whole = true;
     if let Some(mut headers) = table.table("headers") {
-        for (name, value) in headers.rest() {
+        for (name, value) in headers.rest_of_fields() {
             for value in value.elements() {
                 match field(&name, value, &making) {
                     Some((name, Field::Always(value))) => fields.push((name, value)),

@@ -318,6 +318,12 @@ respond.headers.date = "today"
 [[rules]]
 when = {}
 respond.file_path = "../apimock.toml"
+[[rules]]
+when.request.headers = { X-A = { value = "1" }, x-a = { value = "2" } }
+respond = { status = 200, headers = { X-B = "1", x-b = "2" } }
+[[rules]]
+when.request.url_path = { op = "starts_with", value = "/" }
+respond.proxy = { to = "http://127.0.0.1:9", headers = { X-C = "1", x-c = "2" } }
 "#;
     let reported = problems(rules);
     for expected in [
@@ -336,6 +342,9 @@ respond.file_path = "../apimock.toml"
         "rules[6].respond: nothing to answer",
         "rules[7].when: no condition",
         "rules[7].respond.file_path:",
+        "rules[8].when.request.headers.x-a: `X-A` and `x-a` are the same header field",
+        "rules[8].respond.headers.x-b: `X-B` and `x-b` are the same header field",
+        "rules[9].respond.proxy.headers.x-c: `X-C` and `x-c` are the same header field",
     ] {
         let is_reported = reported.iter().any(|problem| problem.contains(expected));
         assert!(is_reported, "no `{expected}` in {reported:#?}");

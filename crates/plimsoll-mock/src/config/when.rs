@@ -119,7 +119,11 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         let Some(mut table) = table.table(key) else {
             continue;
         };
-        for (name, value) in table.rest() {
+        let fields = match key {
+            "headers" => table.rest_of_fields(),
+            _ => table.rest(),
+        };
+        for (name, value) in fields {
             let test = field(value);
             is_whole &= test.is_some();
             conditions.extend(test.map(|test| make(name, test)));

@@ -299,7 +299,7 @@ fn fields(table: &mut Table<'_>) -> Option<Vec<(String, String)>> {
         return Some(Vec::new());
     };
     let fields = headers
-        .rest()
+        .rest_of_fields()
         .into_iter()
         .map(|(name, value)| Some((name, value.text()?)));
     fields.collect::<Vec<_>>().into_iter().collect()

@@ -142,7 +142,7 @@ fn rules_of(mut table: Table<'_>) -> HeaderRules {
         let Some(mut table) = table.table(key) else {
             return Vec::new();
         };
-        let fields = table.rest();
+        let fields = table.rest_of_fields();
         fields
             .into_iter()
             .filter_map(|(name, value)| field(&name, &value))
@@ -180,7 +180,7 @@ fn names(value: Value<'_>) -> Option<Vec<HeaderName>> {
 /// The preset, of which a table changes values or, by `false`, leaves fields out.
 fn security_headers(mut table: Table<'_>) -> SecurityHeaders {
     let mut headers = SecurityHeaders::default();
-    for (name, value) in table.rest() {
+    for (name, value) in table.rest_of_fields() {
         let known = name.to_ascii_lowercase();
         if !SecurityHeaders::names().any(|name| name == known) {
             let names: Vec<_> = SecurityHeaders::names().collect();

@@ -135,8 +135,10 @@ pub(super) fn compile(
         Some(value) => methods(value),
     };
     let path = path(&mut table);
-    let query = conditions(table.table("query"));
-    let headers = conditions(table.table("header"));
+    let query = table.table("query").map(|mut table| table.rest());
+    let headers = table.table("header");
+    let headers = headers.map(|mut table| table.rest_of_fields());
+    let (query, headers) = (conditions(query), conditions(headers));
     let delay = table.duration("delay");
     let shown_path = || path.as_ref().map(shown).unwrap_or_default();
     let called = name.clone().unwrap_or_else(shown_path);
@@ -239,13 +241,10 @@ fn path(table: &mut Table<'_>) -> Option<PathCondition> {
 }
 
 /// Pairs of a name and a value, or `true` for any value.
-fn conditions(table: Option<Table<'_>>) -> Vec<FieldCondition> {
-    let Some(mut table) = table else {
-        return Vec::new();
-    };
-    table
-        .rest()
+fn conditions(pairs: Option<Vec<(String, Value<'_>)>>) -> Vec<FieldCondition> {
+    pairs
         .into_iter()
+        .flatten()
         .filter_map(|(name, value)| {
             let value = if value.is_true() {
                 None
@@ -354,7 +353,7 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     }
     let mut fields = HeaderMap::new();
     if let Some(mut headers) = table.table("headers") {
-        for (name, value) in headers.rest() {
+        for (name, value) in headers.rest_of_fields() {
             if let Some((name, value)) = field(&name, &value) {
                 fields.append(name, value);
             }

@@ -217,6 +217,29 @@ fn client_certificates_are_for_tls() {
     );
 }
 
+/// Case does not distinguish names of fields: which value would hold is not for their order to decide.
+#[test]
+fn fields_in_two_spellings_are_reported() {
+    let text = r#"[[listen]]
+address = "127.0.0.1:0"
+request_headers = { set = { X-A = "1", x-a = "2" } }
+response_headers = { set = { X-A = "1" }, add = { x-a = "1", X-A = "2" } }
+security_headers = { Referrer-Policy = "no-referrer", referrer-policy = false }
+[[route]]
+header = { X-A = "1", x-a = "2" }
+query = { A = "1", a = "2" }
+respond = { headers = { Set-Cookie = "a=1", set-cookie = "b=2" } }
+"#;
+    assert_eq!(
+        check(text).unwrap_err(),
+        "3:46: listen[1].request_headers.set.x-a: `X-A` and `x-a` are the same header field (give it once)\n\
+         4:68: listen[1].response_headers.add.X-A: `x-a` and `X-A` are the same header field (give it once)\n\
+         5:73: listen[1].security_headers.referrer-policy: `Referrer-Policy` and `referrer-policy` are the same header field (give it once)\n\
+         7:29: route[1].header.x-a: `X-A` and `x-a` are the same header field (give it once)\n\
+         9:58: route[1].respond.headers.set-cookie: `Set-Cookie` and `set-cookie` are the same header field (give it once)\n"
+    );
+}
+
 #[test]
 fn mistakes_in_middleware_are_reported() {
     let text = r#"[[listen]]
