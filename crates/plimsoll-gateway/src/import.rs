@@ -6,6 +6,10 @@ mod nginx;
 
 mod locations;
 
+mod patterns;
+
+mod route;
+
 mod variants;
 
 mod access;

@@ -30,6 +30,8 @@ mod proxy;
 
 pub mod services;
 
+mod seeds;
+
 mod token_bucket;
 
 mod unreachable;
@@ -49,6 +51,7 @@ pub use crate::origin::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuild
 pub use crate::origin::websocket_origin::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
 pub use crate::proxy::{ProxyRequest, TestProxy, TestProxyBuilder};
+pub use crate::seeds::{cases, seed};
 pub use crate::token_bucket::{LeakyBucket, TokenBucket};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
 pub use crate::waiting::{eventually, until};

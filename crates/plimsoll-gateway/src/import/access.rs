@@ -96,6 +96,13 @@ pub(super) fn closes(directive: &Directive) -> bool {
         || is_withheld
         || fates::is_withholding(it)
         || (it.name == "if" && is_guard(it))
+        || (it.name == "try_files" && is_refusal(it.arguments.last().map_or("", String::as_str)))
+}
+
+/// Whether what `try_files` ends with keeps clients out of what is no file. That there is no such file, as `=404` says, keeps
+/// no client out.
+pub(super) fn is_refusal(last: &str) -> bool {
+    matches!(last, "=401" | "=403" | "=444")
 }
 
 /// Responds with a 403 to every request.

@@ -5,12 +5,19 @@ use std::path::Path;
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
+use super::selection;
 use super::toml::{Keys, quoted};
 
 /// The keys `error_pages` and `intercept_errors`: pages that are files below a folder of the configuration.
 pub(super) fn error_pages(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     let mut pages = Keys::default();
     for directive in scope.all("error_page") {
+        let path = directive.arguments.last().map_or("", String::as_str);
+        if path.starts_with('/') && !selection::is_as_closed_as(scope, path) {
+            let why = format!("left out: a location keeps clients out of `{path}`");
+            notes.add(directive, why);
+            continue;
+        }
         let file = page(directive, scope);
         if let Some((_, file)) = &file
             && is_missing(Path::new(file))

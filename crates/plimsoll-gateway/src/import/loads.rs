@@ -13,7 +13,7 @@ use std::sync::Arc;
 use plimsoll_server::config::{ActionKind, Compiler, ConfigProblem, Mounted, Value};
 use plimsoll_server::{Action, Counters, MakeAction, Respond, Response, WorkerContext};
 
-use super::locations::Route;
+use super::route::Route;
 use super::servers::Translation;
 use super::toml::key_text;
 use super::{ImportNote, Notes};

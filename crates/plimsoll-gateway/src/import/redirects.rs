@@ -1,10 +1,10 @@
 //! Redirects: the URL of `return`, `rewrite … redirect` and `permanent`, and `proxy_redirect`.
 
 use super::Notes;
-use super::locations::{Condition, Route};
 use super::nginx::Directive;
 use super::proxy::prefix_expression;
 use super::responses::REWRITES;
+use super::route::{Condition, Route};
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
 

@@ -5,11 +5,13 @@ use plimsoll_server::Redirect;
 
 use super::Notes;
 use super::access;
-use super::locations::{Condition, as_path};
 use super::nginx::Directive;
+use super::patterns::as_path;
 use super::rate_limit::rate_limit;
 use super::redirects::redirect_target;
+use super::route::Condition;
 use super::scope::Scope;
+use super::selection;
 use super::toml::{Keys, quoted};
 use super::upstreams::{bytes, duration};
 
@@ -74,8 +76,8 @@ pub(super) fn files(
     if scope.is("autoindex", "on") {
         files.set("listing", "true");
     }
-    if let Some(directive) = scope.last("try_files") {
-        tried_files(directive, below, &mut files, notes);
+    if let Some(directive) = scope.own("try_files") {
+        tried_files(directive, below, scope, &mut files, notes);
     }
     keys.set("files", files.inline());
 }
@@ -141,7 +143,13 @@ fn media_type(file: &str) -> &'static str {
 /// `try_files` of files: the name of a file, the folder, the file for what there is not.
 ///
 /// - `below`: the prefix of the location, below which the folder is.
-fn tried_files(directive: &Directive, below: &str, files: &mut Keys, notes: &mut Notes) {
+fn tried_files(
+    directive: &Directive,
+    below: &str,
+    scope: &Scope<'_>,
+    files: &mut Keys,
+    notes: &mut Notes,
+) {
     let Some((last, tried)) = directive.arguments.split_last() else {
         return;
     };
@@ -160,7 +168,12 @@ fn tried_files(directive: &Directive, below: &str, files: &mut Keys, notes: &mut
             }
         }
         Some(file) if file.split('/').skip(1).all(is_file_name) => {
-            files.text("fallback", file);
+            if selection::is_as_closed_as(scope, last) {
+                files.text("fallback", file);
+            } else {
+                let why = "a location keeps clients out of it";
+                notes.add(directive, format!("`{last}` is left out: {why}"));
+            }
         }
         _ => notes.add(
             directive,

@@ -59,6 +59,11 @@ impl<'a> Scope<'a> {
         })
     }
 
+    /// The scope of the server.
+    pub(super) fn of_server(&self) -> Self {
+        Self(self.0.iter().take(2).copied().collect())
+    }
+
     /// The directives of the server.
     pub(super) fn server(&self) -> &'a [Directive] {
         self.0.get(1).copied().unwrap_or_default()

@@ -12,10 +12,11 @@ use plimsoll_server::{PathCondition, RouteConditions, RouteIndex, RouteInput};
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::access;
-use super::locations::{Kind, Route, as_path, exact_expression, path_of, without_look_around};
 use super::nginx::Directive;
+use super::patterns::{Kind, as_path, exact_expression, path_of, without_look_around};
 use super::proxy::prefix_expression;
 use super::redirects::is_redirecting;
+use super::route::Route;
 use super::scope::Scope;
 use super::toml::Keys;
 use super::{ImportNote, Notes};
@@ -26,11 +27,16 @@ const ROUNDS: usize = 3;
 /// Times that nginx chooses again after a `rewrite`.
 const CYCLES: usize = 10;
 
+/// What may become of one path, by the `if` that its request meets, at most: beyond it, every location may be its.
+const OUTCOMES: usize = 64;
+
 /// A server as nginx looks for the location of a path in it.
 pub(super) struct Selection<'a> {
     places: Vec<Place<'a>>,
     /// Rules for paths without a location.
     rules: Vec<String>,
+    /// The path that `try_files` ends with, for those.
+    tried: Option<&'a str>,
     steps: Vec<Step<'a>>,
 }
 
@@ -43,8 +49,18 @@ struct Place<'a> {
     directive: &'a Directive,
     /// What keeps somebody out of it.
     rules: Vec<String>,
+    /// The same for paths that nginx itself leads to it: they are not requested by a client.
+    led_rules: Vec<String>,
+    /// The path that `try_files` ends with.
+    tried: Option<&'a str>,
     steps: Vec<Step<'a>>,
     within: Vec<Self>,
+}
+
+impl Place<'_> {
+    fn rules(&self, is_led: bool) -> &[String] {
+        if is_led { &self.led_rules } else { &self.rules }
+    }
 }
 
 /// What changes the path, or ends that.
@@ -52,7 +68,12 @@ enum Step<'a> {
     Rewrite(Rewrite<'a>),
     /// The client is sent elsewhere by a path that matches.
     Redirect(Regex),
-    End,
+    /// An `if`, whose steps some requests take.
+    Perhaps(Vec<Self>),
+    /// `break`: the location stays the one that it is.
+    Break,
+    /// `return`, which responds.
+    Return,
 }
 
 struct Rewrite<'a> {
@@ -62,12 +83,15 @@ struct Rewrite<'a> {
     to: Option<&'a str>,
 }
 
-/// What nginx does with a path.
+/// What nginx may do with a path.
+#[derive(Clone, Copy)]
 struct Choice<'s, 'a> {
     rules: &'s [String],
     place: Option<&'s Place<'a>>,
     /// The first that changed the path.
     rewrite: Option<&'s Rewrite<'a>>,
+    /// nginx itself leads there, after what the location of the request has let pass.
+    is_led: bool,
 }
 
 /// A path that nginx keeps somebody out of and a route does not.
@@ -80,11 +104,26 @@ struct Opening<'s, 'a> {
 impl<'a> Selection<'a> {
     /// - `scope`: that of the server.
     pub(super) fn new(server: &'a Directive, scope: &Scope<'a>) -> Self {
+        Self::of_block(&server.block, scope)
+    }
+
+    /// - `block`: the directives of the server.
+    fn of_block(block: &'a [Directive], scope: &Scope<'a>) -> Self {
         Self {
-            places: places(server, scope),
+            places: places(block, scope),
             rules: rules(scope),
-            steps: steps(&server.block),
+            tried: tried(block),
+            steps: steps(block),
         }
+    }
+
+    /// What keeps clients out of a path that nginx itself leads them to, by `try_files` or `error_page`; of a path that is
+    /// not known what keeps them out of any.
+    fn rules_behind(&self, path: &str) -> Vec<String> {
+        let mut following = Following::new(self);
+        following.begin(path, true, CYCLES);
+        let choices = following.choices.into_iter();
+        choices.flat_map(|it| it.rules.iter().cloned()).collect()
     }
 
     /// Whether routes admit no client that nginx rejects, as far as made-up paths show.
@@ -155,8 +194,9 @@ impl<'a> Selection<'a> {
         let indexes = [index(&|_| true), index(&|it| !it.is_conditional)];
         let mut openings = Vec::new();
         for path in self.probes() {
-            let choice = self.choice(&path);
-            if choice.rules.is_empty() {
+            let mut choices = self.choices(&path);
+            choices.retain(|it| !it.rules.is_empty());
+            if choices.is_empty() {
                 continue;
             }
             let sent = as_path(&path);
@@ -165,14 +205,16 @@ impl<'a> Selection<'a> {
                 let Some((number, route)) = found.and_then(|it| Some((it, routes.get(it)?))) else {
                     continue;
                 };
+                let is_kept = |it: &Choice<'_, '_>| route.keeps(it.rules, it.is_led, &sent);
                 let is_spelling = || {
                     let path = allows_spellings.then(|| route.file_of(&path)).flatten();
-                    path.is_some_and(|it| route.keeps(self.choice(&it).rules, &sent))
+                    path.is_some_and(|it| self.choices(&it).iter().all(is_kept))
                 };
-                if !route.keeps(choice.rules, &sent) && !is_spelling() {
+                let opened = choices.iter().find(|it| !is_kept(it));
+                if let Some(choice) = opened.filter(|_| !is_spelling()) {
                     openings.push(Opening {
                         path: path.clone(),
-                        choice,
+                        choice: *choice,
                         route: number,
                     });
                     break;
@@ -191,62 +233,137 @@ impl<'a> Selection<'a> {
         !self.rules.is_empty() || any(&self.places)
     }
 
-    /// The location that nginx chooses.
-    fn choice(&self, path: &str) -> Choice<'_, 'a> {
-        let elsewhere = Choice {
-            rules: &[],
-            place: None,
-            rewrite: None,
-        };
-        let mut path = path.to_owned();
-        let mut first = None;
-        match changed(&self.steps, &path) {
-            Change::None => {}
-            Change::To(to, rewrite, _) => {
-                path = to;
-                first = Some(rewrite);
-            }
-            Change::Unknown(rewrite) => return self.strictest(rewrite),
-            Change::Elsewhere => return elsewhere,
+    /// What nginx may do with a path: the location that it chooses, or several if an `if` decides, and what `try_files`
+    /// leads to.
+    fn choices(&self, path: &str) -> Vec<Choice<'_, 'a>> {
+        let mut following = Following::new(self);
+        following.begin(path, false, CYCLES);
+        following.choices
+    }
+}
+
+/// Follows a path from location to location.
+struct Following<'s, 'a> {
+    selection: &'s Selection<'a>,
+    choices: Vec<Choice<'s, 'a>>,
+    /// Paths whose location is known, and whether nginx itself led to them.
+    seen: BTreeSet<(String, bool)>,
+    /// All locations are among the choices.
+    is_anywhere: bool,
+}
+
+impl<'s, 'a> Following<'s, 'a> {
+    fn new(selection: &'s Selection<'a>) -> Self {
+        Self {
+            selection,
+            choices: Vec::new(),
+            seen: BTreeSet::new(),
+            is_anywhere: false,
         }
-        for _ in 0..CYCLES {
-            let (place, _) = find(&self.places, &path);
-            let steps = place.map_or(&[] as &[_], |it| &it.steps);
-            match changed(steps, &path) {
-                Change::To(to, rewrite, false) => {
-                    path = to;
-                    first = first.or(Some(rewrite));
-                }
-                Change::Unknown(rewrite) => return self.strictest(rewrite),
-                Change::Elsewhere => return elsewhere,
-                Change::None | Change::To(_, _, true) => {
-                    let rules = place.map_or(&self.rules, |it| &it.rules);
-                    return Choice {
-                        rules,
-                        place,
-                        rewrite: first,
-                    };
-                }
-            }
-        }
-        elsewhere
     }
 
-    /// A `rewrite` may lead to any location.
-    fn strictest<'s>(&'s self, rewrite: &'s Rewrite<'a>) -> Choice<'s, 'a> {
-        let mut place: Option<&Place<'_>> = None;
-        visit(&self.places, &mut |it| {
-            if place.is_none_or(|known| known.rules.len() < it.rules.len()) {
-                place = Some(it);
+    /// Follows a path from the directives of the server on.
+    ///
+    /// - `is_led`: nginx itself leads there.
+    /// - `left`: times that nginx still chooses.
+    fn begin(&mut self, path: &str, is_led: bool, left: usize) {
+        if path.contains('$') {
+            return self.add_all(None, is_led);
+        }
+        let mut changes = Vec::new();
+        change(&self.selection.steps, Changed::none(path), &mut changes);
+        for changed in changes {
+            match changed.end {
+                // A `return` of the server comes before the routes of all its locations.
+                Ended::Elsewhere | Ended::Returned => {}
+                Ended::Unknown(rewrite) => self.add_all(rewrite, is_led),
+                Ended::Through | Ended::Broken | Ended::Last => {
+                    self.find(&changed.path, is_led, changed.first, left);
+                }
             }
-        });
-        let rules = place.map_or(&self.rules, |it| &it.rules);
-        Choice {
-            rules,
-            place,
-            rewrite: Some(rewrite),
         }
     }
+
+    /// Finds the location of a path, and follows what it does with the path.
+    ///
+    /// - `first`: the first `rewrite` that changed the path.
+    fn find(&mut self, path: &str, is_led: bool, first: Option<&'s Rewrite<'a>>, left: usize) {
+        // nginx gives up with a 500.
+        let Some(left) = left.checked_sub(1) else {
+            return;
+        };
+        if self.is_anywhere || !self.seen.insert((path.to_owned(), is_led)) {
+            return;
+        }
+        if self.seen.len() > OUTCOMES {
+            return self.add_all(first, is_led);
+        }
+        let (place, _) = find(&self.selection.places, path);
+        let steps = place.map_or(&[] as &[_], |it| &it.steps);
+        let mut changes = Vec::new();
+        change(steps, Changed::none(path), &mut changes);
+        for changed in changes {
+            let first = first.or(changed.first);
+            match changed.end {
+                Ended::Elsewhere => {}
+                Ended::Unknown(rewrite) => self.add_all(rewrite, is_led),
+                Ended::Through | Ended::Last if changed.first.is_some() => {
+                    self.find(&changed.path, is_led, first, left);
+                }
+                Ended::Returned => self.add(place, is_led, first),
+                Ended::Through | Ended::Last | Ended::Broken => {
+                    self.add(place, is_led, first);
+                    // Where there is no file it comes to that path.
+                    if let Some(tried) = place.map_or(self.selection.tried, |it| it.tried) {
+                        self.begin(tried, true, left);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        place: Option<&'s Place<'a>>,
+        is_led: bool,
+        rewrite: Option<&'s Rewrite<'a>>,
+    ) {
+        let of_place = |it: &'s Place<'a>| it.rules(is_led);
+        self.choices.push(Choice {
+            rules: place.map_or(&self.selection.rules, of_place),
+            place,
+            rewrite,
+            is_led,
+        });
+    }
+
+    /// The path may lead to any location.
+    fn add_all(&mut self, rewrite: Option<&'s Rewrite<'a>>, is_led: bool) {
+        self.is_anywhere |= !is_led;
+        self.add(None, is_led, rewrite);
+        visit(&self.selection.places, &mut |place| {
+            self.add(Some(place), is_led, rewrite);
+        });
+    }
+}
+
+/// What keeps clients out of a path that nginx itself leads them to.
+fn rules_behind(scope: &Scope<'_>, path: &str) -> Vec<String> {
+    let server = scope.of_server();
+    let selection = Selection::of_block(scope.server(), &server);
+    selection.rules_behind(path.split('?').next().unwrap_or_default())
+}
+
+/// What keeps clients out of the path that `try_files` of a location ends with.
+pub(super) fn led_rules(scope: &Scope<'_>) -> Vec<String> {
+    let tried = tried(scope.innermost());
+    tried.map_or_else(Vec::new, |tried| rules_behind(scope, tried))
+}
+
+/// Whether what keeps clients out of a path that nginx itself leads them to keeps them out of a location too.
+pub(super) fn is_as_closed_as(scope: &Scope<'_>, path: &str) -> bool {
+    let own = rules(scope);
+    rules_behind(scope, path).iter().all(|it| own.contains(it))
 }
 
 /// A region as the condition of a route, and what a note calls it.
@@ -283,6 +400,8 @@ impl<'a> Opening<'_, 'a> {
             _ => return None,
         }
         let expression = match (self.choice.rewrite, self.choice.place) {
+            // It holds for the whole of its location, which is the route.
+            (Some(rewrite), _) if rewrite.from.is_match("") => return None,
             (Some(rewrite), _) => whole(rewrite.directive.argument(0), false),
             (None, Some(place)) => match place.kind {
                 Kind::Exact => exact_expression(place.pattern),
@@ -351,9 +470,9 @@ impl RouteInput for Probe<'_> {
     }
 }
 
-fn places<'a>(block: &'a Directive, scope: &Scope<'a>) -> Vec<Place<'a>> {
+fn places<'a>(block: &'a [Directive], scope: &Scope<'a>) -> Vec<Place<'a>> {
     let mut found = Vec::new();
-    for directive in block.block.iter().filter(|it| it.name == "location") {
+    for directive in block.iter().filter(|it| it.name == "location") {
         let Some((kind, pattern)) = path_of(directive) else {
             continue;
         };
@@ -371,14 +490,18 @@ fn places<'a>(block: &'a Directive, scope: &Scope<'a>) -> Vec<Place<'a>> {
             let compiled = compile(pattern).or_else(|_| compile(&without_look_around(pattern)));
             compiled.ok()
         });
+        let rules = rules(&scope);
+        let led_rules = rules.iter().filter(|it| !it.starts_with("internal"));
         found.push(Place {
             kind,
             pattern,
             expression: expression.flatten(),
             directive,
-            rules: rules(&scope),
+            led_rules: led_rules.cloned().collect(),
+            rules,
+            tried: tried(&directive.block),
             steps: steps(&directive.block),
-            within: places(directive, &scope),
+            within: places(&directive.block, &scope),
         });
     }
     found
@@ -406,6 +529,8 @@ pub(super) fn rules(scope: &Scope<'_>) -> Vec<String> {
             .filter_map(|name| scope.own(name))
             .map(shown),
     );
+    let tried = scope.own("try_files");
+    rules.extend(tried.filter(|it| access::closes(it)).map(shown));
     let addresses = scope.all_of(&["allow", "deny"]);
     if addresses.iter().any(|it| it.name == "deny") {
         rules.push(
@@ -431,6 +556,13 @@ pub(super) fn rules(scope: &Scope<'_>) -> Vec<String> {
     rules
 }
 
+/// The path that `try_files` of a block ends with, without its query.
+fn tried(block: &[Directive]) -> Option<&str> {
+    let directive = block.iter().rev().find(|it| it.name == "try_files")?;
+    let last = directive.arguments.last()?.split('?').next()?;
+    last.starts_with('/').then_some(last)
+}
+
 fn steps(block: &[Directive]) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     for directive in block {
@@ -440,7 +572,9 @@ fn steps(block: &[Directive]) -> Vec<Step<'_>> {
             exact.or_else(|| Some((Regex::new(&without_look_around(pattern)).ok()?, false)))
         };
         match directive.name.as_str() {
-            "return" | "break" => steps.push(Step::End),
+            "return" => steps.push(Step::Return),
+            "break" => steps.push(Step::Break),
+            "if" => steps.push(Step::Perhaps(self::steps(&directive.block))),
             "rewrite" if is_redirecting(std::slice::from_ref(directive)) => {
                 // What is not known to redirect goes on.
                 if let Ok(from) = Regex::new(directive.argument(0)) {
@@ -468,44 +602,99 @@ fn steps(block: &[Directive]) -> Vec<Step<'_>> {
     steps
 }
 
-enum Change<'s, 'a> {
-    None,
-    /// Another path, and whether it is the last one.
-    To(String, &'s Rewrite<'a>, bool),
-    Unknown(&'s Rewrite<'a>),
-    Elsewhere,
+/// A path behind some steps.
+#[derive(Clone)]
+struct Changed<'s, 'a> {
+    path: String,
+    /// The first `rewrite` that changed it.
+    first: Option<&'s Rewrite<'a>>,
+    end: Ended<'s, 'a>,
 }
 
-fn changed<'s, 'a>(steps: &'s [Step<'a>], path: &str) -> Change<'s, 'a> {
-    let mut change = Change::None;
-    let mut path = path.to_owned();
-    for step in steps {
+impl Changed<'_, '_> {
+    fn none(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            first: None,
+            end: Ended::Through,
+        }
+    }
+}
+
+/// How steps ended.
+#[derive(Clone, Copy)]
+enum Ended<'s, 'a> {
+    /// All of them were taken.
+    Through,
+    /// By a `rewrite … last`.
+    Last,
+    /// The location stays the one that it is.
+    Broken,
+    Returned,
+    /// The client is sent elsewhere.
+    Elsewhere,
+    /// The target of a `rewrite` is not known, or too much may happen.
+    Unknown(Option<&'s Rewrite<'a>>),
+}
+
+/// Everything that may become of a path by steps.
+fn change<'s, 'a>(
+    steps: &'s [Step<'a>],
+    mut changed: Changed<'s, 'a>,
+    all: &mut Vec<Changed<'s, 'a>>,
+) {
+    for (at, step) in steps.iter().enumerate() {
         match step {
-            Step::End => break,
-            Step::Redirect(from) if from.is_match(&path) => return Change::Elsewhere,
+            Step::Return => {
+                changed.end = Ended::Returned;
+                break;
+            }
+            Step::Break => {
+                changed.end = Ended::Broken;
+                break;
+            }
+            Step::Redirect(from) if from.is_match(&changed.path) => {
+                changed.end = Ended::Elsewhere;
+                break;
+            }
             Step::Redirect(_) => {}
+            Step::Perhaps(_) if all.len() > OUTCOMES => {
+                changed.end = Ended::Unknown(changed.first);
+                break;
+            }
+            Step::Perhaps(own) => {
+                let mut taken = Vec::new();
+                change(own, changed.clone(), &mut taken);
+                for taken in taken {
+                    if matches!(taken.end, Ended::Through) {
+                        change(steps.get(at + 1..).unwrap_or_default(), taken, all);
+                    } else {
+                        all.push(taken);
+                    }
+                }
+            }
             Step::Rewrite(rewrite) => {
-                let Some(groups) = rewrite.from.captures(&path) else {
+                let Some(groups) = rewrite.from.captures(&changed.path) else {
                     continue;
                 };
                 let Some(to) = rewrite.to else {
-                    return Change::Unknown(rewrite);
+                    changed.end = Ended::Unknown(Some(rewrite));
+                    break;
                 };
-                let changed = expanded(to, &groups);
-                let flag = rewrite.directive.argument(2);
-                let first = match &change {
-                    Change::To(_, first, _) => first,
-                    _ => rewrite,
+                changed.path = expanded(to, &groups);
+                changed.first = changed.first.or(Some(rewrite));
+                changed.end = match rewrite.directive.argument(2) {
+                    "" => Ended::Through,
+                    "break" => Ended::Broken,
+                    _ => Ended::Last,
                 };
-                change = Change::To(changed.clone(), first, flag == "break");
-                if !flag.is_empty() {
+                if !matches!(changed.end, Ended::Through) {
                     break;
                 }
-                path = changed;
             }
         }
     }
-    change
+    all.push(changed);
 }
 
 /// A target with the groups, each of one digit, in their places.

@@ -6,6 +6,7 @@
 
 use super::Notes;
 use super::nginx::Directive;
+use super::redirects::is_redirecting;
 use super::toml::{Keys, quoted};
 
 /// One of the routes that a location becomes.
@@ -41,7 +42,9 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
             "set" => set(directive, &mut variables, notes),
             // Those of the server choose it, or its listener.
             "if" if is_server && is_of_listener(directive) => {}
-            "if" => match condition(directive).filter(|_| !is_guard_of_argument(directive)) {
+            "if" => match condition(directive)
+                .filter(|_| !is_guard_of_argument(directive) && !is_guard_by_rewrite(directive))
+            {
                 Some(Conditions::All(conditions)) => {
                     conditional(directive, conditions, &mut returning, &mut setting, notes);
                 }
@@ -230,17 +233,23 @@ pub(super) fn is_guard(directive: &Directive) -> bool {
         "$http_x_forwarded_proto",
         "$http_accept_language",
     ];
-    let Some(returned) = directive.last("return") else {
-        return false;
+    let status = match directive.last("return") {
+        Some(returned) => returned.argument(0).parse::<u16>().unwrap_or(302),
+        None if is_redirecting(&directive.block) => 302,
+        None => return false,
     };
     let words = words(directive);
     let subject = words.first().copied().unwrap_or_default();
     let is_of_files = matches!(subject.trim_start_matches('!'), "-f" | "-d" | "-e" | "-x");
-    let status = returned.argument(0).parse::<u16>().unwrap_or(302);
     let is_redirect = (300..400).contains(&status);
     let is_of_request = OF_REQUEST.contains(&subject) || subject.starts_with("$arg_");
     let is_elsewhere = is_redirect && is_of_request;
     !is_of_files && !is_elsewhere
+}
+
+/// Whether an `if` keeps requests out by sending them elsewhere with a `rewrite`, which no route of its own does.
+fn is_guard_by_rewrite(directive: &Directive) -> bool {
+    directive.last("return").is_none() && is_guard(directive)
 }
 
 /// Whether an `if` keeps out requests with an argument: nginx ignores the case of its name, and routes compare it.

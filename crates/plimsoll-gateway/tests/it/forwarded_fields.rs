@@ -10,7 +10,7 @@ use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Pool, Speaks};
 use plimsoll_testkit::{Http2Origin, Logic, Origin, Question, Reply, Script, Step};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use crate::client::{exchange, get_with, pool, run_local};
 use crate::pairs::Sent;
@@ -207,15 +207,18 @@ async fn get(pool: &Pool, url: &str, fields: &[(String, String)]) -> u16 {
     status.as_u16()
 }
 
-/// Over every version a client may spell and repeat fields as it likes.
+/// Over every version a client may spell and repeat fields as it likes. `PLIMSOLL_SEED` repeats a run, and `PLIMSOLL_CASES`
+/// makes a longer one.
 #[test]
 fn servers_receive_exactly_our_value_under_every_spelling() {
     let (server, service) = (Witness::new(&[]), Witness::new(&[("x-user", "ann")]));
     let gateway = gateway(&server.url(), &service.url());
     let (clear, tls) = (gateway.addresses[0], gateway.addresses[1]);
     let nominated = prop::sample::subsequence(OURS.map(|(name, _)| name).to_vec(), 0..=7);
+    let seed = plimsoll_testkit::seed(fastrand::u64(..));
     let mut runner = TestRunner::new(Config {
-        cases: 100,
+        cases: plimsoll_testkit::cases(100),
+        rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         ..Config::default()
     });
@@ -290,7 +293,9 @@ fn servers_receive_exactly_our_value_under_every_spelling() {
             prop_assert_eq!(values(&seen, "cookie"), expected);
             Ok(())
         });
-        checked.unwrap_or_else(|error| panic!("{speaks:?} {url}: {error}"));
+        checked.unwrap_or_else(|error| {
+            panic!("repeat it with PLIMSOLL_SEED={seed}: {speaks:?} {url}: {error}")
+        });
     }
 }
 

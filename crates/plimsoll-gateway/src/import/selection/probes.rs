@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::{Selection, Step, visit};
-use crate::import::locations::without_look_around;
+use crate::import::patterns::without_look_around;
 
 /// Paths at most, so that a large file is translated in moments.
 const PATHS: usize = 24_000;
@@ -38,18 +38,16 @@ impl Selection<'_> {
         // What no expression is likely to ask for.
         let mut unused = ('a'..='z').rev();
         let filler = unused.find(|it| !is_used(&self.places, *it)).unwrap_or('z');
-        let rewrites = || {
-            steps.iter().copied().flatten().filter_map(|it| match it {
-                Step::Rewrite(rewrite) => Some((rewrite.directive.argument(0), rewrite.to)),
-                Step::Redirect(_) | Step::End => None,
-            })
-        };
-        for (from, _) in rewrites() {
+        let mut rewrites = Vec::new();
+        for steps in steps {
+            collect(steps, &mut rewrites);
+        }
+        for (from, _) in &rewrites {
             take(samples(from, None));
         }
         // Paths that lead to each of the others.
         let targets: Vec<_> = heads.iter().chain(&tails).cloned().collect();
-        for (from, to) in rewrites() {
+        for (from, to) in rewrites {
             let literal = to.unwrap_or_default().split('$').next();
             for target in &targets {
                 let bare = target.trim_start_matches('/');
@@ -115,6 +113,19 @@ impl Selection<'_> {
     }
 }
 
+/// Expressions and targets of every `rewrite`.
+fn collect<'s>(steps: &'s [Step<'_>], rewrites: &mut Vec<(&'s str, Option<&'s str>)>) {
+    for step in steps {
+        match step {
+            Step::Rewrite(rewrite) => {
+                rewrites.push((rewrite.directive.argument(0), rewrite.to));
+            }
+            Step::Perhaps(own) => collect(own, rewrites),
+            Step::Redirect(_) | Step::Break | Step::Return => {}
+        }
+    }
+}
+
 /// Whether a letter stands in one of the patterns.
 fn is_used(places: &[super::Place<'_>], letter: char) -> bool {
     places
@@ -138,11 +149,11 @@ fn texts(hir: &Hir, fill: Option<&str>) -> Vec<String> {
             let usual = ['a', 'x', '0', '.', '/', '-'];
             let is_in =
                 |it: &char| ranges().any(|range| (range.start()..=range.end()).contains(it));
-            let first = ranges()
-                .map(regex_syntax::hir::ClassUnicodeRange::start)
-                .take(2);
-            let all = usual.into_iter().filter(is_in).chain(first);
-            all.map(String::from).take(3).collect()
+            let ends = ranges().flat_map(|it| [it.start(), it.end()]);
+            let mut known = BTreeSet::new();
+            let all = usual.into_iter().filter(is_in).chain(ends);
+            let once = all.filter(|it| known.insert(*it));
+            once.map(String::from).take(3).collect()
         }
         HirKind::Class(Class::Bytes(_)) => vec!["a".to_owned()],
         HirKind::Repetition(repetition) => {

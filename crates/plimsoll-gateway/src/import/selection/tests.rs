@@ -2,6 +2,7 @@ use std::path::Path;
 
 use plimsoll_server::{FieldCondition, PathCondition, RouteConditions, RouteIndex, RouteInput};
 use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::*;
 use crate::import::{import_nginx, loads, nginx};
@@ -213,6 +214,53 @@ fn what_nginx_chooses_to_close_is_closed() {
             &["/b?debug=1", "/b?DEBUG=1"],
             &["/x"],
         ),
+        (
+            "location / { try_files $uri /closed/x; OPEN } location /closed/ { deny all; OPEN }
+             location /open/ { try_files $uri /open/x; OPEN }",
+            &["/x", "/closed/x"],
+            &["/open/y"],
+        ),
+        (
+            "location / { try_files $uri =403; OPEN } location /open/ { try_files $uri =404; OPEN }",
+            &["/x"],
+            &["/open/y"],
+        ),
+        (
+            "location / { try_files $uri @app; OPEN } location @app { deny all; OPEN }
+             location /a/ { try_files $uri @on; } location @on { rewrite ^ /closed/x last; OPEN }
+             location /closed/ { deny all; } location /open/ { OPEN }",
+            &["/x", "/a/x", "/closed/x"],
+            &["/open/x"],
+        ),
+        (
+            "try_files $uri /closed/x; location /open/ { OPEN } location /closed/ { deny all; OPEN }",
+            &["/closed/x"],
+            &["/open/x"],
+        ),
+        (
+            "location / { if ($arg_x) { rewrite ^ /closed/x last; } OPEN }
+             location /closed/ { deny all; OPEN }
+             location /open/ { if ($http_x) { rewrite ^ /closed/x break; } OPEN }",
+            &["/x?x=1", "/closed/x"],
+            &["/open/x"],
+        ),
+        (
+            "if ($http_x) { rewrite ^/a/(.*)$ /closed/$1; }
+             location /closed/ { deny all; OPEN } location / { OPEN }",
+            &["/a/x", "/closed/x"],
+            &["/x"],
+        ),
+        (
+            "location /in/ { if ($cookie_user = '') { rewrite ^ /login redirect; } OPEN } location / { OPEN }",
+            &["/in/x"],
+            &["/login"],
+        ),
+        (
+            "location /a/ { if ($http_x) { rewrite ^ /closed/x; } return 200; }
+             location /closed/ { deny all; OPEN }",
+            &["/closed/x"],
+            &["/a/x"],
+        ),
     ];
     for (locations, closed, open) in cases {
         let server = locations.replace("OPEN", OPEN);
@@ -221,6 +269,34 @@ fn what_nginx_chooses_to_close_is_closed() {
             closed,
             open,
         );
+    }
+}
+
+/// A path that nginx itself leads to is not requested by a client, and may be `internal`.
+#[test]
+fn what_errors_and_missing_files_lead_to_is_not_sent_if_it_is_closed() {
+    for (rule, is_sent) in [
+        ("deny all;", false),
+        ("auth_basic x; auth_basic_user_file p;", false),
+        ("return 403;", false),
+        ("internal;", true),
+        ("", true),
+    ] {
+        let (toml, notes) = translated(&format!(
+            "server {{ listen 80; root /srv;
+                location /f/ {{ try_files $uri /f/x/last.html; }}
+                location / {{ error_page 502 /f/x/e.html; {OPEN} }}
+                location /f/x/ {{ {rule} }} }}"
+        ));
+        for key in ["fallback", "error_pages"] {
+            assert_eq!(toml.contains(key), is_sent, "{rule} {key}\n{toml}");
+        }
+        let noted = |path: &str| {
+            let is_of = |it: &String| it.contains(path) && it.contains("keeps clients out of");
+            notes.iter().any(is_of)
+        };
+        assert_eq!(noted("last.html"), !is_sent, "{notes:#?}");
+        assert_eq!(noted("e.html"), !is_sent, "{notes:#?}");
     }
 }
 
@@ -284,7 +360,7 @@ fn the_model_chooses_as_nginx_does() {
         ("/z.q", "~ z"),
         ("/x.q", r"~* \.Q$"),
     ] {
-        let place = selection.choice(path).place.unwrap();
+        let place = selection.choices(path)[0].place.unwrap();
         let shown = place.directive.arguments.join(" ");
         assert_eq!(shown.trim_start_matches("^~ "), expected, "{path}");
     }
@@ -323,6 +399,13 @@ const ACTIONS: &[&str] = &[
     "return 403;",
     "root /srv;",
     "auth_basic x; auth_basic_user_file p; proxy_pass http://127.0.0.1:4;",
+    "try_files $uri /a/b/x;",
+    "try_files $uri /b/x; proxy_pass http://127.0.0.1:5;",
+    "try_files $uri =403; proxy_pass http://127.0.0.1:5;",
+    "error_page 502 /a/x; error_page 504 /b/x; proxy_pass http://127.0.0.1:6;",
+    "if ($arg_q) { rewrite ^ /a/b/x last; } proxy_pass http://127.0.0.1:7;",
+    "if ($http_q) { rewrite ^/a/(.*)$ /b/$1; } proxy_pass http://127.0.0.1:8;",
+    "internal; proxy_pass http://127.0.0.1:9;",
 ];
 const REWRITES: &[&str] = &[
     "",
@@ -332,6 +415,8 @@ const REWRITES: &[&str] = &[
     "rewrite ^/b/(.*)$ /a/$1;",
     "rewrite x /a/b/x break;",
     "deny all;",
+    "if ($arg_q) { rewrite x /a/b/x last; }",
+    "rewrite ^/ab/(.*)$ /b/$1; break;",
 ];
 
 fn specs(depth: u32) -> BoxedStrategy<Vec<Spec>> {
@@ -377,44 +462,135 @@ fn written(specs: &[Spec], outer: &str) -> String {
     text
 }
 
+/// Paths in nginx's normal form: without repeated slashes and segments of dots.
 fn paths() -> impl Strategy<Value = Vec<String>> {
     let pieces = vec![
         "/", "/a", "/b", "a", "b", "A", "/A", ".p", ".P", "x", "/x", "/.", "ab",
     ];
     let path = proptest::collection::vec(proptest::sample::select(pieces), 1..7);
-    let path = path.prop_map(|it| {
-        format!("/{}", it.concat())
-            .replace("//", "/")
-            .replace("//", "/")
+    let path = path.prop_map(|pieces| {
+        let joined = pieces.concat();
+        let is_segment = |it: &&str| !matches!(*it, "" | "." | "..");
+        let segments: Vec<_> = joined.split('/').filter(is_segment).collect();
+        let slash = if joined.ends_with('/') && !segments.is_empty() {
+            "/"
+        } else {
+            ""
+        };
+        format!("/{}{slash}", segments.join("/"))
     });
     proptest::collection::vec(path, 40)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, rng_seed: proptest::test_runner::RngSeed::Fixed(7), failure_persistence: None, ..ProptestConfig::default() })]
+/// What a request meets at most, by rules.
+fn by_rules<'a>(rules: impl Iterator<Item = &'a String> + Clone) -> Kept {
+    let by_password = rules.clone().all(|it| it.starts_with("auth_basic"));
+    match (rules.clone().next().is_none(), by_password) {
+        (true, _) => Kept::In,
+        (false, true) => Kept::Password,
+        (false, false) => Kept::Out,
+    }
+}
 
-    #[test]
-    fn whatever_nginx_keeps_somebody_out_of_is_closed(
-        specs in specs(1),
-        rewrite in proptest::sample::select(REWRITES),
-        paths in paths(),
-    ) {
-        let text = format!("server {{ listen 80; {rewrite}\n{} }}", written(&specs, ""));
+/// How nginx keeps a request for a path out, at least for some of the requests for it.
+fn wanted(selection: &Selection<'_>, path: &str) -> Kept {
+    let choices = selection.choices(path);
+    // What `try_files` leads to is for what is no file.
+    let requested = choices.iter().filter(|it| !it.is_led);
+    let kept = requested.map(|it| by_rules(it.rules.iter()));
+    kept.max().unwrap_or(Kept::In)
+}
+
+/// The same if nginx itself leads there.
+fn wanted_behind(selection: &Selection<'_>, path: &str) -> Kept {
+    by_rules(selection.rules_behind(path).iter())
+}
+
+/// What nginx does with a path beyond the location that it chooses, which a route may do too.
+fn is_kept_behind(
+    selection: &Selection<'_>,
+    index: &RouteIndex<toml::Table>,
+    path: &str,
+) -> Result<(), String> {
+    let sent = Sent {
+        host: "a",
+        path,
+        query: None,
+    };
+    let Ok(Some(route)) = index.find(&sent) else {
+        return Ok(());
+    };
+    let is = kept(index, &sent);
+    let mut targets = Vec::new();
+    for choice in selection.choices(path) {
+        let Some(place) = choice.place else {
+            continue;
+        };
+        let directive = place.directive;
+        let forwards = route.contains_key("proxy");
+        if let Some(tried) = directive.last("try_files") {
+            let last = tried.arguments.last().unwrap();
+            // Without a file in its place what is not there is not found.
+            let has_fallback = route
+                .get("files")
+                .is_some_and(|it| it.get("fallback").is_some());
+            if last.starts_with('/') && (forwards || has_fallback) {
+                targets.push(last.clone());
+            } else if last == "=403" && forwards && is < Kept::Out {
+                return Err("is forwarded, and nginx responds with 403".to_owned());
+            }
+        }
+        let pages = route
+            .get("proxy")
+            .and_then(|it| it.get("error_pages")?.as_table());
+        let files = pages.into_iter().flatten();
+        let files: Vec<_> = files
+            .filter_map(|(_, page)| page.get("file")?.as_str())
+            .collect();
+        let named = directive.all("error_page");
+        let named = named.map(|it| it.arguments.last().unwrap());
+        let sent = named.filter(|path| files.iter().any(|file| file.ends_with(path.as_str())));
+        targets.extend(sent.cloned());
+    }
+    match targets.iter().find(|it| is < wanted_behind(selection, it)) {
+        Some(target) => Err(format!("leads to {target}")),
+        None => Ok(()),
+    }
+}
+
+/// `PLIMSOLL_SEED` repeats a run or makes another one, `PLIMSOLL_CASES` a longer one.
+#[test]
+fn whatever_nginx_keeps_somebody_out_of_is_closed() {
+    let seed = plimsoll_testkit::seed(7);
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: plimsoll_testkit::cases(200),
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let inputs = (specs(1), proptest::sample::select(REWRITES), paths());
+    let checked = runner.run(&inputs, |(specs, rewrite, paths)| {
+        let text = format!(
+            "server {{ listen 80; root /srv; {rewrite}\n{} }}",
+            written(&specs, "")
+        );
         let parsed = nginx::parse("n", &text, &mut |_| Err(String::new())).unwrap();
         let scope = Scope::new(&[]).within(&parsed[0].block);
         let selection = Selection::new(&parsed[0], &scope);
         let (toml, _) = translated(&text);
         let index = index(&toml);
         for path in paths {
-            let sent = Sent { host: "a", path: &path, query: None };
-            let rules = selection.choice(&path).rules;
-            let by_password = rules.iter().all(|it| it.starts_with("auth_basic"));
-            let wanted = match (rules.is_empty(), by_password) {
-                (true, _) => Kept::In,
-                (false, true) => Kept::Password,
-                (false, false) => Kept::Out,
+            let sent = Sent {
+                host: "a",
+                path: &path,
+                query: None,
             };
+            let wanted = wanted(&selection, &path);
             prop_assert!(kept(&index, &sent) >= wanted, "{path}\n{text}\n{toml}");
+            let behind = is_kept_behind(&selection, &index, &path);
+            prop_assert!(behind.is_ok(), "{behind:?}: {path}\n{text}\n{toml}");
         }
-    }
+        Ok(())
+    });
+    checked.unwrap_or_else(|error| panic!("repeat it with PLIMSOLL_SEED={seed}\n{error}"));
 }

@@ -1,0 +1,202 @@
+//! What a location does, as the action of a route.
+
+use super::super::Notes;
+use super::super::access;
+use super::super::nginx::Directive;
+use super::super::patterns::as_path;
+use super::super::proxy::proxy;
+use super::super::responses::{files, middleware, returned};
+use super::super::route::{Condition, Route};
+use super::super::scope::Scope;
+use super::super::selection;
+use super::super::toml::Keys;
+use super::super::upstreams::Upstreams;
+use super::super::variants::Variant;
+use super::Location;
+
+/// A location, of which one variant becomes a route.
+pub(super) struct Context<'a> {
+    pub(super) server: &'a Directive,
+    pub(super) location: &'a Location<'a>,
+    /// Its innermost block is that of the variant.
+    pub(super) scope: &'a Scope<'a>,
+    pub(super) variant: &'a Variant,
+}
+
+/// One route without its host.
+pub(super) fn route(
+    condition: &Condition<'_>,
+    context: &Context<'_>,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) -> Route {
+    let mut keys = Keys::default();
+    match condition {
+        Condition::Exact(path) => keys.text("path", &as_path(path)),
+        Condition::Prefix(prefix) => keys.text("prefix", &as_path(prefix)),
+        Condition::Regex(regex) => keys.text("regex", regex),
+    }
+    keys.inherit(&context.variant.conditions);
+    action(condition, context, &mut keys, upstreams, notes);
+    middleware(context.scope, &mut keys, notes);
+    Route::new(&keys, context.location.directive)
+}
+
+/// The route for requests without a location: the files of the server, or a 404.
+pub(super) fn server_route(
+    server: &Directive,
+    scope: &Scope<'_>,
+    variant: &Variant,
+    by_regex: bool,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) -> Route {
+    let mut keys = Keys::default();
+    let condition = if by_regex {
+        keys.text("regex", "/.*");
+        Condition::Regex("/.*".to_owned())
+    } else {
+        keys.text("prefix", "/");
+        Condition::Prefix("/")
+    };
+    keys.inherit(&variant.conditions);
+    // Locations do not inherit it.
+    let tried = server.last("try_files").cloned();
+    let block: Vec<_> = variant.block.iter().cloned().chain(tried).collect();
+    let scope = &scope.within(&block);
+    match scope.own("return").or_else(|| server.last("return")) {
+        Some(directive) => returned(directive, None, &mut keys, notes),
+        None if access::close(scope, &mut keys, notes) => {}
+        None if self::tried(&condition, server, scope, &mut keys, upstreams, notes) => {}
+        None => files(&condition, scope, &mut keys, notes),
+    }
+    middleware(scope, &mut keys, notes);
+    Route::new(&keys, server)
+}
+
+fn action(
+    condition: &Condition<'_>,
+    context: &Context<'_>,
+    keys: &mut Keys,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) {
+    let scope = context.scope;
+    if context.variant.is_forbidden {
+        access::forbid(keys);
+        return;
+    }
+    if let Some(directive) = scope.own("return") {
+        let groups = match condition {
+            Condition::Regex(regex) => Some(regex.as_str()),
+            Condition::Exact(_) | Condition::Prefix(_) => None,
+        };
+        returned(directive, groups, keys, notes);
+        return;
+    }
+    if access::close(scope, keys, notes) {
+        return;
+    }
+    if let Some(directive) = scope.own("proxy_pass").or_else(|| scope.own("grpc_pass")) {
+        if is_closed_behind(context.server, scope, notes) {
+            access::forbid(keys);
+            return;
+        }
+        proxy(directive, condition, scope, keys, upstreams, notes);
+        return;
+    }
+    if tried(condition, context.server, scope, keys, upstreams, notes) {
+        return;
+    }
+    let others = ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass"];
+    if let Some(directive) = others.iter().find_map(|name| scope.own(name)) {
+        notes.add(directive, "responds with 501: only HTTP is forwarded to");
+        keys.set("respond", "{ status = 501, body = \"not translated\\n\" }");
+        return;
+    }
+    files(condition, scope, keys, notes);
+}
+
+/// Whether `try_files` keeps clients out of some paths that the location itself forwards: of which files there are a route
+/// knows nothing.
+fn is_closed_behind(server: &Directive, scope: &Scope<'_>, notes: &mut Notes) -> bool {
+    let Some(directive) = scope.own("try_files") else {
+        return false;
+    };
+    let last = directive.arguments.last().map_or("", String::as_str);
+    let is_closed = if last.starts_with('=') {
+        access::is_refusal(last)
+    } else if last.starts_with('@') {
+        named(server, last).is_some_and(|it| keeps_out(it, scope))
+    } else {
+        !selection::is_as_closed_as(scope, last)
+    };
+    if is_closed {
+        notes.add(
+            directive,
+            format!("responds with 403: `{last}` keeps clients out of what is no file, and files are not looked for before a request is forwarded"),
+        );
+    }
+    is_closed
+}
+
+/// Whether a named location keeps clients out, or may lead them to where they are kept out.
+fn keeps_out(named: &Directive, scope: &Scope<'_>) -> bool {
+    let leads_on = |it: &Directive| {
+        let is_rewrite = it.name == "rewrite" && it.argument(2) != "break";
+        is_rewrite || it.name == "try_files"
+    };
+    let may_lead_on = |it: &Directive| leads_on(it) || it.block.iter().any(leads_on);
+    access::is_closing(named)
+        || named.block.iter().any(may_lead_on) && !selection::is_as_closed_as(scope, "$uri")
+}
+
+/// The named location of a server.
+fn named<'a>(server: &'a Directive, name: &str) -> Option<&'a Directive> {
+    let mut locations = server.all("location");
+    locations.find(|it| it.argument(0) == name)
+}
+
+/// Forwards by the named location that `try_files` ends with; false if there is none.
+fn tried(
+    condition: &Condition<'_>,
+    server: &Directive,
+    scope: &Scope<'_>,
+    keys: &mut Keys,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) -> bool {
+    let Some(directive) = scope.own("try_files") else {
+        return false;
+    };
+    let target = directive.arguments.last().map_or("", String::as_str);
+    let Some(named) = named(server, target) else {
+        return false;
+    };
+    // Its own rules come after those of the location, and a route has one of each.
+    if keeps_out(named, scope) {
+        notes.add(
+            named,
+            "requests that `try_files` leads here get a 403: it keeps clients out beside the rules of their location",
+        );
+        access::forbid(keys);
+        return true;
+    }
+    let scope = scope.within(&named.block);
+    let Some(pass) = scope.own("proxy_pass") else {
+        return false;
+    };
+    notes.add(
+        directive,
+        format!("every request goes to `{target}`: files before it are not looked for"),
+    );
+    proxy(pass, condition, &scope, keys, upstreams, notes);
+    true
+}
+
+/// Whether a `try_files` of the server or its locations leads to a named location.
+pub(super) fn is_tried(block: &Directive, name: &str) -> bool {
+    let leads =
+        |it: &Directive| it.name == "try_files" && it.arguments.last().is_some_and(|it| it == name);
+    block.block.iter().any(|it| leads(it) || is_tried(it, name))
+}

@@ -1,0 +1,106 @@
+//! The expression of a location as the condition of a route.
+
+use plimsoll_server::PathCondition;
+
+use super::super::Notes;
+use super::super::access;
+use super::super::patterns::{Kind, without_look_around};
+use super::super::route::Route;
+use super::super::toml::Keys;
+use super::Location;
+
+/// The expression of a location, which may match anywhere, as one for the whole path. Within a prefix it is for paths
+/// below that prefix, or for more if it keeps somebody out and may match a part of the prefix too.
+pub(super) fn expression(location: &Location<'_>, pattern: &str) -> Result<String, String> {
+    let text = pattern;
+    let below = location.below.map(|below| {
+        // A slash at the end may be that with which the expression begins.
+        let is_joined = location.is_closing && begins(text).starts_with('/');
+        if is_joined {
+            below.trim_end_matches('/')
+        } else {
+            below
+        }
+    });
+    let (before, text) = match (text.strip_prefix('^'), below) {
+        (Some(rest), Some(below))
+            if !location.is_closing && !rest.starts_with(&regex::escape(below)) =>
+        {
+            return Err(format!(
+                "`{pattern}` is not known to match below `{below}` alone"
+            ));
+        }
+        (Some(rest), _) => (String::new(), rest),
+        (None, Some(below)) if !location.is_closing || !overlaps(below, begins(text)) => {
+            (format!("(?-i:{}).*", regex::escape(below)), text)
+        }
+        (None, _) => (".*".to_owned(), text),
+    };
+    let (text, after) = match text.strip_suffix('$').filter(|it| !it.ends_with('\\')) {
+        Some(rest) => (rest, ""),
+        None => (text, ".*"),
+    };
+    let case = if location.kind == Kind::RegexAnyCase {
+        "i"
+    } else {
+        "-i"
+    };
+    let whole = format!("{before}(?{case}:{text}){after}");
+    match PathCondition::regex(&whole) {
+        Ok(_) => Ok(whole),
+        Err(_) => Err(format!(
+            "`{}` is not a regular expression here (no look-around, no back-references)",
+            location.pattern
+        )),
+    }
+}
+
+/// A 403 for what an expression without a counterpart keeps somebody out of: other locations must not let them in.
+pub(super) fn closed(location: &Location<'_>, reason: &str, notes: &mut Notes) -> Option<Route> {
+    if !location.is_closing {
+        notes.add(location.directive, format!("left out: {reason}"));
+        return None;
+    }
+    let wider = expression(location, &without_look_around(location.pattern));
+    let wider = wider.unwrap_or_else(|_| "/.*".to_owned());
+    notes.add(
+        location.directive,
+        format!("paths that match `{wider}` respond with 403: {reason}"),
+    );
+    let mut keys = Keys::default();
+    keys.text("regex", &wider);
+    access::forbid(&mut keys);
+    Some(Route::new(&keys, location.directive))
+}
+
+/// The characters that an expression begins with, of those that stand for themselves.
+fn begins(expression: &str) -> String {
+    let mut literal = String::new();
+    let mut rest = expression.chars().peekable();
+    while let Some(character) = rest.next() {
+        let character = match character {
+            '\\' => match rest.next() {
+                Some(it) if !it.is_alphanumeric() => it,
+                _ => break,
+            },
+            it if ".[](){}^$|*+?".contains(it) => break,
+            it => it,
+        };
+        // It may be there never, or often.
+        if rest.peek().is_some_and(|it| "*?{|".contains(*it)) {
+            break;
+        }
+        literal.push(character);
+    }
+    literal
+}
+
+/// Whether a match that begins so can begin within a prefix.
+fn overlaps(prefix: &str, literal: impl AsRef<str>) -> bool {
+    let literal = literal.as_ref().to_lowercase();
+    let prefix = prefix.to_lowercase();
+    let mut ends = prefix
+        .char_indices()
+        .map(|(at, _)| prefix.get(at..).unwrap_or_default());
+    ends.any(|end| end.starts_with(&literal) || literal.starts_with(end))
+}
