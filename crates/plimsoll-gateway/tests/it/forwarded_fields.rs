@@ -8,7 +8,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Pool, Speaks};
-use plimsoll_testkit::{Http2Origin, Logic, Origin, Question, Reply, Script, Step};
+use plimsoll_testkit::{Http2Origin, Logic, Origin, Question, Reply, Script, Step, eventually};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
@@ -128,6 +128,52 @@ fn a_client_cannot_remove_what_is_ours_by_its_connection_field() {
     );
     // What only the service sets nobody else does.
     assert!(values(&asked, "x-user").is_empty(), "{:?}", asked.fields);
+}
+
+/// The copy of a request follows the order of its head.
+#[test]
+fn a_mirror_receives_the_fields_that_the_server_receives() {
+    let (server, service) = (Witness::new(&[]), Witness::new(&[("x-user", "ann")]));
+    let mirror = Witness::new(&[]);
+    let more = format!("[upstream.shadow]\nservers = [\"{}\"]\n", mirror.url());
+    let gateway = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n{LAYERS}\
+        [[route]]\nproxy = {{ to = \"{}\", mirror = \"shadow\", \
+        headers = {{ x-tenant = \"safe\", x_team = \"core\", x-real-ip = \"{{client}}\", x-gone = false }}, \
+        auth = {{ to = \"{}\", copy = [\"x-user\", \"x-role\"] }} }}\n{more}",
+        server.url(),
+        service.url()
+    ));
+    let nominated = OURS.map(|(name, _)| name).join(", ");
+    let evil = [
+        "X-User",
+        "X_Tenant",
+        "X_Team",
+        "X-Team",
+        "X-Role",
+        "X-Gone",
+        "X-Forwarded-For",
+        "X_Forwarded_For",
+        "X-Layer",
+    ];
+    let evil = evil.map(|name| format!("{name}: evil\r\n")).concat();
+    let request = format!(
+        "POST /a HTTP/1.1\r\nHost: a\r\nConnection: close, x-hop, {nominated}\r\n{evil}X-Hop: 1\r\n\
+        Trailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nx-sum: 7\r\nx-user: evil\r\n\r\n"
+    );
+    assert_eq!(exchange(gateway.address(), request.as_bytes()).status, 200);
+    eventually(|| mirror.origin.requests() == 1);
+    eventually(|| mirror.last.lock().unwrap().is_some());
+    let (seen, copied) = (server.take(), mirror.take());
+    for question in [&seen, &copied] {
+        expect(question, &OURS);
+        for name in ["x-hop", "x-role", "x-gone"] {
+            assert!(values(question, name).is_empty(), "{:?}", question.fields);
+        }
+    }
+    // Trailers have no copies, and so none are announced.
+    assert_eq!(values(&seen, "trailer"), ["x-sum"]);
+    assert!(values(&copied, "trailer").is_empty());
 }
 
 #[test]

@@ -170,6 +170,44 @@ fn interim_responses_without_end_are_cut_off() {
     assert_eq!(get(gateway.address(), "/").text(), "hello");
 }
 
+/// As RFC 9113, section 8.1, has it: first the whole response, and after it the request for the client to stop.
+#[test]
+fn an_upload_that_no_server_reads_is_stopped_without_an_error() {
+    use std::io::{Read as _, Write as _};
+
+    let server = crate::server::named("early");
+    let gateway = crate::server::gateway(&[&server.url()], "");
+    let mut stream = crate::client::connect(gateway.address());
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(settings());
+    // PUT, http, /, :authority a, of an unknown length (RFC 7541, appendix A).
+    let fields = b"\x42\x03PUT\x86\x84\x41\x01a";
+    bytes.extend(frame(1, 4, 1, fields));
+    bytes.extend(frame(0, 0, 1, &[b'x'; 10_000]));
+    stream.write_all(&bytes).unwrap();
+    let (mut content, mut is_whole) = (Vec::new(), false);
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; usize::try_from(length).unwrap()];
+        stream.read_exact(&mut payload).unwrap();
+        match head[3] {
+            0 => {
+                content.extend(payload);
+                is_whole |= head[4] & 1 != 0;
+            }
+            3 => {
+                assert_eq!(payload, [0; 4], "NO_ERROR");
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(is_whole, "the reset comes after the response");
+    assert_eq!(content, b"early");
+}
+
 #[test]
 fn trailers_without_end_break_the_response_off() {
     let filler = literal("x", &[b'a'; 100]).repeat(100);

@@ -137,6 +137,14 @@ impl Sent {
     }
 }
 
+impl Sent {
+    /// The same without an end.
+    pub(crate) fn left_open(mut self) -> Self {
+        self.is_open = true;
+        self
+    }
+}
+
 impl Body for Sent {
     type Data = Bytes;
     type Error = Infallible;
@@ -160,6 +168,28 @@ impl Body for Sent {
     fn size_hint(&self) -> SizeHint {
         self.announced
             .map_or_else(SizeHint::new, SizeHint::with_exact)
+    }
+}
+
+/// The server responds while the upload goes on, and reads none of it.
+#[test]
+fn every_pair_carries_an_early_response() {
+    for early in [200, 413] {
+        let respond = format!("respond = {{ status = {early}, body = \"early\" }}");
+        let pairs = Pairs::new(&format!("[[route]]\n{respond}\n"));
+        for Pair { name, speaks, url } in pairs.all() {
+            let sent = Sent::of_pieces([Frame::data("content".into())]).left_open();
+            let (status, content) = run_local(async {
+                let endpoint = Endpoint::parse(&url).unwrap();
+                let lease = pool(speaks).acquire(&endpoint).await.unwrap();
+                let head = Head::new("POST", endpoint.path_and_query(), &());
+                let mut exchange = lease.begin(&head, sent).unwrap();
+                let head = exchange.final_head().await.unwrap();
+                let content = exchange.into_response_body().collect().await.unwrap();
+                (head.status.as_u16(), content.to_bytes())
+            });
+            assert_eq!((status, &content[..]), (early, &b"early"[..]), "{name}");
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use plimsoll_server::{
     Action, Answer, Cut, Delay, Echo, EnginePlan, Http3Limits, Http3Plan, Limits, Response, Serves,
 };
 use plimsoll_testkit::{Authority, eventually};
-use plimsoll_wire::h1::RequestError;
+use plimsoll_wire::h1::{RequestError, RequestLimits};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ConnectionError as Quic, Endpoint, TransportConfig, VarInt};
 
@@ -304,6 +304,77 @@ fn a_drain_answers_what_is_under_way_and_rejects_the_rest() {
         let drained = tokio::task::spawn_blocking(|| draining.join().unwrap());
         assert_eq!(drained.await.unwrap().cut_off, 0);
     });
+}
+
+/// No client has to wait for its idle timeout to learn that the server is gone.
+#[test]
+fn connections_are_closed_without_an_error_when_the_server_stops() {
+    let (server, authority) = start(Limits::default(), 1, || {
+        Rc::new(Delay::new(Duration::from_mins(10), text("late")))
+    });
+    let counters = Arc::clone(server.engine.counters());
+    run(async {
+        let idle = open(&authority, server.address).await;
+        let busy = open(&authority, server.address).await;
+        let (mut requests, _driver) = speak(busy.clone()).await;
+        let mut under_way = requests.send_request(get("/")).await.unwrap();
+        under_way.finish().await.unwrap();
+        eventually(|| counters.open() == 2);
+        let stopping = std::thread::spawn(move || server.engine.drain(Duration::ZERO));
+        for quic in [idle, busy] {
+            match quic.closed().await {
+                Quic::ApplicationClosed(close) => {
+                    let expected = VarInt::from_u32(0x100);
+                    assert_eq!(close.error_code, expected, "H3_NO_ERROR");
+                }
+                other => panic!("{other}"),
+            }
+        }
+        let stopped = tokio::task::spawn_blocking(|| stopping.join().unwrap());
+        stopped.await.unwrap();
+    });
+}
+
+/// The action reads nothing, or too much is announced.
+#[test]
+fn an_early_response_comes_while_the_client_still_sends() {
+    let limits = Limits {
+        request: RequestLimits {
+            body_bytes: 1000,
+            ..RequestLimits::default()
+        },
+        ..Limits::default()
+    };
+    for (limits, announced, expected) in
+        [(Limits::default(), None, 200), (limits, Some(1 << 30), 413)]
+    {
+        let (server, authority) = start(limits, 1, || text("early"));
+        run(async {
+            let quic = open(&authority, server.address).await;
+            let (mut requests, _driver) = speak(quic).await;
+            let mut post = Request::post("https://localhost/");
+            if let Some(length) = announced {
+                post = post.header("content-length", length);
+            }
+            let stream = requests.send_request(post.body(()).unwrap()).await.unwrap();
+            let (mut send, mut receive) = stream.split();
+            // Until the server wants no more.
+            let sending = async move {
+                let piece = Bytes::from_static(&[b'x'; 10_000]);
+                while send.send_data(piece.clone()).await.is_ok() {}
+            };
+            let receiving = async {
+                let response = receive.recv_response().await.unwrap();
+                let mut received = Vec::new();
+                while let Some(mut piece) = receive.recv_data().await.unwrap() {
+                    received.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
+                }
+                (response.status().as_u16(), received.is_empty())
+            };
+            let ((), (status, is_empty)) = tokio::join!(sending, receiving);
+            assert_eq!((status, is_empty), (expected, false));
+        });
+    }
 }
 
 #[test]

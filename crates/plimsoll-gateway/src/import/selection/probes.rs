@@ -10,6 +10,9 @@ use crate::import::patterns::without_look_around;
 /// Paths at most, so that a large file is translated in moments.
 const PATHS: usize = 24_000;
 
+/// Pairs of a location and an expression at most that are tried behind each `rewrite`.
+const PAIRS: usize = 400;
+
 /// Texts of one expression at most.
 const SAMPLES: usize = 12;
 
@@ -47,8 +50,25 @@ impl Selection<'_> {
         }
         // Paths that lead to each of the others.
         let targets: Vec<_> = heads.iter().chain(&tails).cloned().collect();
+        // What an expression within a location matches, behind a `rewrite`.
+        let paired = heads.iter().flat_map(|head| {
+            tails.iter().flat_map(move |tail| {
+                [
+                    format!("{head}{tail}"),
+                    format!("{head}/{filler}{tail}").replace("//", "/"),
+                ]
+            })
+        });
+        let paired: Vec<_> = paired.take(PAIRS).collect();
+        let mut led = BTreeSet::new();
         for (from, to) in rewrites {
             let literal = to.unwrap_or_default().split('$').next();
+            for target in &paired {
+                let rest = target.strip_prefix(literal.unwrap_or_default());
+                if let Some(rest) = rest {
+                    led.extend(samples(from, Some(rest)));
+                }
+            }
             for target in &targets {
                 let bare = target.trim_start_matches('/');
                 let rest = target
@@ -107,6 +127,7 @@ impl Selection<'_> {
             below
         });
         let all = in_cases.chain(pairs).chain(triples).take(PATHS);
+        let all = led.into_iter().take(PATHS / 4).chain(all);
         all.map(|it| it.replace("//", "/"))
             .filter(|it| it.starts_with('/'))
             .collect()
