@@ -94,6 +94,8 @@ struct Channel {
     is_abandoned: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Woken once the reader is gone, while it is the client that is waited for.
+    leaving: Option<Waker>,
 }
 
 /// The connection's end of a [`RequestBody`].
@@ -186,8 +188,10 @@ impl Drop for RequestBody {
             channel.is_abandoned = true;
             channel.pieces.clear();
             channel.joined = BytesMut::new();
-            if let Some(writer) = channel.writer.take() {
-                writer.wake();
+            let channel = &mut *channel;
+            let wakers = [channel.writer.take(), channel.leaving.take()];
+            for waker in wakers.into_iter().flatten() {
+                waker.wake();
             }
         }
     }
@@ -239,6 +243,11 @@ impl BodySender {
     pub(crate) fn poll_wanted(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut channel = self.0.borrow_mut();
         if channel.is_wanted {
+            // A reader that leaves wants no more.
+            let known = channel.leaving.as_ref();
+            if !known.is_some_and(|known| known.will_wake(cx.waker())) {
+                channel.leaving = Some(cx.waker().clone());
+            }
             return Poll::Ready(());
         }
         channel.writer = Some(cx.waker().clone());
