@@ -4,18 +4,25 @@
 //! location that nginx chooses is compared with the route that plimsoll does: where the location keeps somebody out by a
 //! rule that the route does not have, the path is closed.
 
+mod steps;
+
+mod places;
+
+mod following;
+
 mod probes;
 
 use std::collections::BTreeSet;
 
 use plimsoll_server::{PathCondition, RouteConditions, RouteIndex, RouteInput};
-use regex::{Captures, Regex, RegexBuilder};
 
+use self::following::{CYCLES, Following};
+use self::places::{Place, places, tried};
+use self::steps::{Rewrite, Step, steps};
 use super::access;
 use super::nginx::Directive;
-use super::patterns::{Kind, as_path, exact_expression, path_of, without_look_around};
+use super::patterns::{Kind, as_path, exact_expression, without_look_around};
 use super::proxy::prefix_expression;
-use super::redirects::is_redirecting;
 use super::route::Route;
 use super::scope::Scope;
 use super::toml::Keys;
@@ -23,12 +30,6 @@ use super::{ImportNote, Notes};
 
 /// Times that regions are closed before whole routes are, and those before the server is.
 const ROUNDS: usize = 3;
-
-/// Times that nginx chooses again after a `rewrite`.
-const CYCLES: usize = 10;
-
-/// What may become of one path, by the `if` that its request meets, at most: beyond it, every location may be its.
-const OUTCOMES: usize = 64;
 
 /// A server as nginx looks for the location of a path in it.
 pub(super) struct Selection<'a> {
@@ -38,49 +39,6 @@ pub(super) struct Selection<'a> {
     /// The path that `try_files` ends with, for those.
     tried: Option<&'a str>,
     steps: Vec<Step<'a>>,
-}
-
-/// A location with those within it.
-struct Place<'a> {
-    kind: Kind,
-    pattern: &'a str,
-    /// At least what the expression matches in nginx.
-    expression: Option<Regex>,
-    directive: &'a Directive,
-    /// What keeps somebody out of it.
-    rules: Vec<String>,
-    /// The same for paths that nginx itself leads to it: they are not requested by a client.
-    led_rules: Vec<String>,
-    /// The path that `try_files` ends with.
-    tried: Option<&'a str>,
-    steps: Vec<Step<'a>>,
-    within: Vec<Self>,
-}
-
-impl Place<'_> {
-    fn rules(&self, is_led: bool) -> &[String] {
-        if is_led { &self.led_rules } else { &self.rules }
-    }
-}
-
-/// What changes the path, or ends that.
-enum Step<'a> {
-    Rewrite(Rewrite<'a>),
-    /// The client is sent elsewhere by a path that matches.
-    Redirect(Regex),
-    /// An `if`, whose steps some requests take.
-    Perhaps(Vec<Self>),
-    /// `break`: the location stays the one that it is.
-    Break,
-    /// `return`, which responds.
-    Return,
-}
-
-struct Rewrite<'a> {
-    directive: &'a Directive,
-    from: Regex,
-    /// Absent if it is not known before a request comes.
-    to: Option<&'a str>,
 }
 
 /// What nginx may do with a path.
@@ -242,111 +200,6 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// Follows a path from location to location.
-struct Following<'s, 'a> {
-    selection: &'s Selection<'a>,
-    choices: Vec<Choice<'s, 'a>>,
-    /// Paths whose location is known, and whether nginx itself led to them.
-    seen: BTreeSet<(String, bool)>,
-    /// All locations are among the choices.
-    is_anywhere: bool,
-}
-
-impl<'s, 'a> Following<'s, 'a> {
-    fn new(selection: &'s Selection<'a>) -> Self {
-        Self {
-            selection,
-            choices: Vec::new(),
-            seen: BTreeSet::new(),
-            is_anywhere: false,
-        }
-    }
-
-    /// Follows a path from the directives of the server on.
-    ///
-    /// - `is_led`: nginx itself leads there.
-    /// - `left`: times that nginx still chooses.
-    fn begin(&mut self, path: &str, is_led: bool, left: usize) {
-        if path.contains('$') {
-            return self.add_all(None, is_led);
-        }
-        let mut changes = Vec::new();
-        change(&self.selection.steps, Changed::none(path), &mut changes);
-        for changed in changes {
-            match changed.end {
-                // A `return` of the server comes before the routes of all its locations.
-                Ended::Elsewhere | Ended::Returned => {}
-                Ended::Unknown(rewrite) => self.add_all(rewrite, is_led),
-                Ended::Through | Ended::Broken | Ended::Last => {
-                    self.find(&changed.path, is_led, changed.first, left);
-                }
-            }
-        }
-    }
-
-    /// Finds the location of a path, and follows what it does with the path.
-    ///
-    /// - `first`: the first `rewrite` that changed the path.
-    fn find(&mut self, path: &str, is_led: bool, first: Option<&'s Rewrite<'a>>, left: usize) {
-        // nginx gives up with a 500.
-        let Some(left) = left.checked_sub(1) else {
-            return;
-        };
-        if self.is_anywhere || !self.seen.insert((path.to_owned(), is_led)) {
-            return;
-        }
-        if self.seen.len() > OUTCOMES {
-            return self.add_all(first, is_led);
-        }
-        let (place, _) = find(&self.selection.places, path);
-        let steps = place.map_or(&[] as &[_], |it| &it.steps);
-        let mut changes = Vec::new();
-        change(steps, Changed::none(path), &mut changes);
-        for changed in changes {
-            let first = first.or(changed.first);
-            match changed.end {
-                Ended::Elsewhere => {}
-                Ended::Unknown(rewrite) => self.add_all(rewrite, is_led),
-                Ended::Through | Ended::Last if changed.first.is_some() => {
-                    self.find(&changed.path, is_led, first, left);
-                }
-                Ended::Returned => self.add(place, is_led, first),
-                Ended::Through | Ended::Last | Ended::Broken => {
-                    self.add(place, is_led, first);
-                    // Where there is no file it comes to that path.
-                    if let Some(tried) = place.map_or(self.selection.tried, |it| it.tried) {
-                        self.begin(tried, true, left);
-                    }
-                }
-            }
-        }
-    }
-
-    fn add(
-        &mut self,
-        place: Option<&'s Place<'a>>,
-        is_led: bool,
-        rewrite: Option<&'s Rewrite<'a>>,
-    ) {
-        let of_place = |it: &'s Place<'a>| it.rules(is_led);
-        self.choices.push(Choice {
-            rules: place.map_or(&self.selection.rules, of_place),
-            place,
-            rewrite,
-            is_led,
-        });
-    }
-
-    /// The path may lead to any location.
-    fn add_all(&mut self, rewrite: Option<&'s Rewrite<'a>>, is_led: bool) {
-        self.is_anywhere |= !is_led;
-        self.add(None, is_led, rewrite);
-        visit(&self.selection.places, &mut |place| {
-            self.add(Some(place), is_led, rewrite);
-        });
-    }
-}
-
 /// What keeps clients out of a path that nginx itself leads them to.
 fn rules_behind(scope: &Scope<'_>, path: &str) -> Vec<String> {
     let server = scope.of_server();
@@ -470,43 +323,6 @@ impl RouteInput for Probe<'_> {
     }
 }
 
-fn places<'a>(block: &'a [Directive], scope: &Scope<'a>) -> Vec<Place<'a>> {
-    let mut found = Vec::new();
-    for directive in block.iter().filter(|it| it.name == "location") {
-        let Some((kind, pattern)) = path_of(directive) else {
-            continue;
-        };
-        if pattern.starts_with('@') {
-            continue;
-        }
-        let scope = scope.within(&directive.block);
-        let is_any_case = kind == Kind::RegexAnyCase;
-        let expression = matches!(kind, Kind::Regex | Kind::RegexAnyCase).then(|| {
-            let compile = |text: &str| {
-                RegexBuilder::new(text)
-                    .case_insensitive(is_any_case)
-                    .build()
-            };
-            let compiled = compile(pattern).or_else(|_| compile(&without_look_around(pattern)));
-            compiled.ok()
-        });
-        let rules = rules(&scope);
-        let led_rules = rules.iter().filter(|it| !it.starts_with("internal"));
-        found.push(Place {
-            kind,
-            pattern,
-            expression: expression.flatten(),
-            directive,
-            led_rules: led_rules.cloned().collect(),
-            rules,
-            tried: tried(&directive.block),
-            steps: steps(&directive.block),
-            within: places(&directive.block, &scope),
-        });
-    }
-    found
-}
-
 /// What keeps somebody out where these directives hold, as text: what has the same text keeps out the same clients.
 pub(super) fn rules(scope: &Scope<'_>) -> Vec<String> {
     let shown = |it: &Directive| format!("{} {}", it.name, it.arguments.join(" "));
@@ -554,200 +370,6 @@ pub(super) fn rules(scope: &Scope<'_>) -> Vec<String> {
     rules.extend(others.filter(|it| access::closes(it)).map(shown));
     rules.extend(scope.find(super::fates::is_withholding).map(shown));
     rules
-}
-
-/// The path that `try_files` of a block ends with, without its query.
-fn tried(block: &[Directive]) -> Option<&str> {
-    let directive = block.iter().rev().find(|it| it.name == "try_files")?;
-    let last = directive.arguments.last()?.split('?').next()?;
-    last.starts_with('/').then_some(last)
-}
-
-fn steps(block: &[Directive]) -> Vec<Step<'_>> {
-    let mut steps = Vec::new();
-    for directive in block {
-        let compiled = || {
-            let pattern = directive.argument(0);
-            let exact = Regex::new(pattern).ok().map(|it| (it, true));
-            exact.or_else(|| Some((Regex::new(&without_look_around(pattern)).ok()?, false)))
-        };
-        match directive.name.as_str() {
-            "return" => steps.push(Step::Return),
-            "break" => steps.push(Step::Break),
-            "if" => steps.push(Step::Perhaps(self::steps(&directive.block))),
-            "rewrite" if is_redirecting(std::slice::from_ref(directive)) => {
-                // What is not known to redirect goes on.
-                if let Ok(from) = Regex::new(directive.argument(0)) {
-                    steps.push(Step::Redirect(from));
-                }
-            }
-            "rewrite" => {
-                let Some((from, is_exact)) = compiled() else {
-                    continue;
-                };
-                let to = directive.argument(1);
-                let to = to.split('?').next().unwrap_or_default();
-                let mut variables = to.split('$').skip(1);
-                let is_known = is_exact
-                    && variables.all(|it| it.starts_with(|digit: char| digit.is_ascii_digit()));
-                steps.push(Step::Rewrite(Rewrite {
-                    directive,
-                    from,
-                    to: is_known.then_some(to),
-                }));
-            }
-            _ => {}
-        }
-    }
-    steps
-}
-
-/// A path behind some steps.
-#[derive(Clone)]
-struct Changed<'s, 'a> {
-    path: String,
-    /// The first `rewrite` that changed it.
-    first: Option<&'s Rewrite<'a>>,
-    end: Ended<'s, 'a>,
-}
-
-impl Changed<'_, '_> {
-    fn none(path: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            first: None,
-            end: Ended::Through,
-        }
-    }
-}
-
-/// How steps ended.
-#[derive(Clone, Copy)]
-enum Ended<'s, 'a> {
-    /// All of them were taken.
-    Through,
-    /// By a `rewrite … last`.
-    Last,
-    /// The location stays the one that it is.
-    Broken,
-    Returned,
-    /// The client is sent elsewhere.
-    Elsewhere,
-    /// The target of a `rewrite` is not known, or too much may happen.
-    Unknown(Option<&'s Rewrite<'a>>),
-}
-
-/// Everything that may become of a path by steps.
-fn change<'s, 'a>(
-    steps: &'s [Step<'a>],
-    mut changed: Changed<'s, 'a>,
-    all: &mut Vec<Changed<'s, 'a>>,
-) {
-    for (at, step) in steps.iter().enumerate() {
-        match step {
-            Step::Return => {
-                changed.end = Ended::Returned;
-                break;
-            }
-            Step::Break => {
-                changed.end = Ended::Broken;
-                break;
-            }
-            Step::Redirect(from) if from.is_match(&changed.path) => {
-                changed.end = Ended::Elsewhere;
-                break;
-            }
-            Step::Redirect(_) => {}
-            Step::Perhaps(_) if all.len() > OUTCOMES => {
-                changed.end = Ended::Unknown(changed.first);
-                break;
-            }
-            Step::Perhaps(own) => {
-                let mut taken = Vec::new();
-                change(own, changed.clone(), &mut taken);
-                for taken in taken {
-                    if matches!(taken.end, Ended::Through) {
-                        change(steps.get(at + 1..).unwrap_or_default(), taken, all);
-                    } else {
-                        all.push(taken);
-                    }
-                }
-            }
-            Step::Rewrite(rewrite) => {
-                let Some(groups) = rewrite.from.captures(&changed.path) else {
-                    continue;
-                };
-                let Some(to) = rewrite.to else {
-                    changed.end = Ended::Unknown(Some(rewrite));
-                    break;
-                };
-                changed.path = expanded(to, &groups);
-                changed.first = changed.first.or(Some(rewrite));
-                changed.end = match rewrite.directive.argument(2) {
-                    "" => Ended::Through,
-                    "break" => Ended::Broken,
-                    _ => Ended::Last,
-                };
-                if !matches!(changed.end, Ended::Through) {
-                    break;
-                }
-            }
-        }
-    }
-    all.push(changed);
-}
-
-/// A target with the groups, each of one digit, in their places.
-fn expanded(to: &str, groups: &Captures<'_>) -> String {
-    let mut parts = to.split('$');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let digit = part.chars().next().and_then(|it| it.to_digit(10));
-        let group = digit.and_then(|it| groups.get(it as usize));
-        text.push_str(group.map_or("", |it| it.as_str()));
-        text.push_str(part.get(1..).unwrap_or_default());
-    }
-    text
-}
-
-fn visit<'s, 'a>(places: &'s [Place<'a>], each: &mut impl FnMut(&'s Place<'a>)) {
-    for place in places {
-        each(place);
-        visit(&place.within, each);
-    }
-}
-
-/// The location of a path, and whether no expression of an outer level comes before it.
-///
-/// As `ngx_http_core_find_location` does it: the exact path, or else of the longest prefix what is within it, or else
-/// the first expression unless the prefix has `^~`, or else the prefix.
-fn find<'s, 'a>(places: &'s [Place<'a>], path: &str) -> (Option<&'s Place<'a>>, bool) {
-    let exact = places
-        .iter()
-        .find(|it| it.kind == Kind::Exact && it.pattern == path);
-    if exact.is_some() {
-        return (exact, true);
-    }
-    let prefixes = places.iter().filter(|it| {
-        matches!(it.kind, Kind::Prefix | Kind::FirstPrefix) && path.starts_with(it.pattern)
-    });
-    let longest = prefixes.max_by_key(|it| it.pattern.len());
-    let mut found = longest;
-    if let Some(prefix) = longest {
-        let (inner, is_final) = find(&prefix.within, path);
-        if is_final {
-            return (inner, true);
-        }
-        found = inner.or(longest);
-    }
-    if longest.is_none_or(|it| it.kind == Kind::Prefix) {
-        let matches = |it: &&Place<'_>| it.expression.as_ref().is_some_and(|it| it.is_match(path));
-        if let Some(first) = places.iter().find(matches) {
-            let (inner, _) = find(&first.within, path);
-            return (inner.or(Some(first)), true);
-        }
-    }
-    (found, false)
 }
 
 #[cfg(test)]

@@ -257,10 +257,10 @@ fn servers_receive_exactly_our_value_under_every_spelling() {
     let gateway = gateway(&server.url(), &service.url());
     let (clear, tls) = (gateway.addresses[0], gateway.addresses[1]);
     let nominated = prop::sample::subsequence(OURS.map(|(name, _)| name).to_vec(), 0..=7);
-    let seed = plimsoll_testkit::seed(fastrand::u64(..));
+    let number = plimsoll_testkit::seed(fastrand::u64(..));
     let mut runner = TestRunner::new(Config {
         cases: plimsoll_testkit::cases(100),
-        rng_seed: RngSeed::Fixed(seed),
+        rng_seed: RngSeed::Fixed(number),
         failure_persistence: None,
         ..Config::default()
     });
@@ -336,7 +336,7 @@ fn servers_receive_exactly_our_value_under_every_spelling() {
             Ok(())
         });
         checked.unwrap_or_else(|error| {
-            panic!("repeat it with PLIMSOLL_SEED={seed}: {speaks:?} {url}: {error}")
+            panic!("repeat it with PLIMSOLL_SEED={number}: {speaks:?} {url}: {error}")
         });
     }
 }

@@ -11,7 +11,7 @@ use plimsoll_testkit::{Http2Answer, Http2Origin, Origin, eventually};
 
 use crate::client::{connect, exchange, get};
 use crate::hostile::{MOST_HELD, MOST_READ, failures, gateway, peak, server};
-use crate::server::Served;
+use crate::server::{self, Served};
 
 const DATA: u8 = 0x0;
 const HEADERS: u8 = 0x1;
@@ -173,11 +173,9 @@ fn interim_responses_without_end_are_cut_off() {
 /// As RFC 9113, section 8.1, has it: first the whole response, and after it the request for the client to stop.
 #[test]
 fn an_upload_that_no_server_reads_is_stopped_without_an_error() {
-    use std::io::{Read as _, Write as _};
-
-    let server = crate::server::named("early");
-    let gateway = crate::server::gateway(&[&server.url()], "");
-    let mut stream = crate::client::connect(gateway.address());
+    let server = server::named("early");
+    let gateway = server::gateway(&[&server.url()], "");
+    let mut stream = connect(gateway.address());
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(settings());
     // PUT, http, /, :authority a, of an unknown length (RFC 7541, appendix A).

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::{Selection, Step, visit};
+use super::Selection;
+use super::places::{Place, visit};
+use super::steps::Step;
 use crate::import::patterns::without_look_around;
 
 /// Paths at most, so that a large file is translated in moments.
@@ -148,7 +150,7 @@ fn collect<'s>(steps: &'s [Step<'_>], rewrites: &mut Vec<(&'s str, Option<&'s st
 }
 
 /// Whether a letter stands in one of the patterns.
-fn is_used(places: &[super::Place<'_>], letter: char) -> bool {
+fn is_used(places: &[Place<'_>], letter: char) -> bool {
     places
         .iter()
         .any(|it| it.pattern.contains(letter) || is_used(&it.within, letter))

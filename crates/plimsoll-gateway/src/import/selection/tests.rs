@@ -291,12 +291,12 @@ fn what_errors_and_missing_files_lead_to_is_not_sent_if_it_is_closed() {
         for key in ["fallback", "error_pages"] {
             assert_eq!(toml.contains(key), is_sent, "{rule} {key}\n{toml}");
         }
-        let noted = |path: &str| {
+        let is_noted = |path: &str| {
             let is_of = |it: &String| it.contains(path) && it.contains("keeps clients out of");
             notes.iter().any(is_of)
         };
-        assert_eq!(noted("last.html"), !is_sent, "{notes:#?}");
-        assert_eq!(noted("e.html"), !is_sent, "{notes:#?}");
+        assert_eq!(is_noted("last.html"), !is_sent, "{notes:#?}");
+        assert_eq!(is_noted("e.html"), !is_sent, "{notes:#?}");
     }
 }
 
@@ -483,9 +483,9 @@ fn paths() -> impl Strategy<Value = Vec<String>> {
 }
 
 /// What a request meets at most, by rules.
-fn by_rules<'a>(rules: impl Iterator<Item = &'a String> + Clone) -> Kept {
-    let by_password = rules.clone().all(|it| it.starts_with("auth_basic"));
-    match (rules.clone().next().is_none(), by_password) {
+fn by_rules(rules: &[String]) -> Kept {
+    let by_password = rules.iter().all(|it| it.starts_with("auth_basic"));
+    match (rules.is_empty(), by_password) {
         (true, _) => Kept::In,
         (false, true) => Kept::Password,
         (false, false) => Kept::Out,
@@ -497,13 +497,13 @@ fn wanted(selection: &Selection<'_>, path: &str) -> Kept {
     let choices = selection.choices(path);
     // What `try_files` leads to is for what is no file.
     let requested = choices.iter().filter(|it| !it.is_led);
-    let kept = requested.map(|it| by_rules(it.rules.iter()));
+    let kept = requested.map(|it| by_rules(it.rules));
     kept.max().unwrap_or(Kept::In)
 }
 
 /// The same if nginx itself leads there.
 fn wanted_behind(selection: &Selection<'_>, path: &str) -> Kept {
-    by_rules(selection.rules_behind(path).iter())
+    by_rules(&selection.rules_behind(path))
 }
 
 /// What nginx does with a path beyond the location that it chooses, which a route may do too.
