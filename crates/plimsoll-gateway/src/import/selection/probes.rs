@@ -15,6 +15,9 @@ const PATHS: usize = 24_000;
 /// Pairs of a location and an expression at most that are tried behind each `rewrite`.
 const PAIRS: usize = 400;
 
+/// Names of locations at most that stand in for any text.
+const WORDS: usize = 8;
+
 /// Texts of one expression at most.
 const SAMPLES: usize = 12;
 
@@ -25,6 +28,18 @@ impl Selection<'_> {
     /// Paths of which the choice may differ.
     pub(super) fn probes(&self) -> BTreeSet<String> {
         let mut heads = BTreeSet::from(["/".to_owned()]);
+        // What no expression is likely to ask for.
+        let mut unused = ('a'..='z').rev();
+        let filler = unused.find(|it| !is_used(&self.places, *it)).unwrap_or('z');
+        // An expression may match below any location.
+        let mut words = BTreeSet::new();
+        visit(&self.places, &mut |place| {
+            let segment = place.pattern.split('/').nth(1).unwrap_or_default();
+            if place.expression.is_none() && !segment.is_empty() {
+                words.extend([segment.to_owned(), format!("{segment}{filler}")]);
+            }
+        });
+        let words: Vec<_> = words.into_iter().take(WORDS).collect();
         // All that expressions match, and some of it for each.
         let (mut alone, mut tails) = (BTreeSet::new(), BTreeSet::new());
         let mut take = |texts: Vec<String>| {
@@ -34,21 +49,18 @@ impl Selection<'_> {
         let mut steps = vec![&self.steps];
         visit(&self.places, &mut |place| {
             if place.expression.is_some() {
-                take(samples(place.pattern, None));
+                take(samples(place.pattern, None, &words));
             } else {
                 heads.insert(place.pattern.to_owned());
             }
             steps.push(&place.steps);
         });
-        // What no expression is likely to ask for.
-        let mut unused = ('a'..='z').rev();
-        let filler = unused.find(|it| !is_used(&self.places, *it)).unwrap_or('z');
         let mut rewrites = Vec::new();
         for steps in steps {
             collect(steps, &mut rewrites);
         }
         for (from, _) in &rewrites {
-            take(samples(from, None));
+            take(samples(from, None, &words));
         }
         // Paths that lead to each of the others.
         let targets: Vec<_> = heads.iter().chain(&tails).cloned().collect();
@@ -68,7 +80,7 @@ impl Selection<'_> {
             for target in &paired {
                 let rest = target.strip_prefix(literal.unwrap_or_default());
                 if let Some(rest) = rest {
-                    led.extend(samples(from, Some(rest)));
+                    led.extend(samples(from, Some(rest), &[]));
                 }
             }
             for target in &targets {
@@ -81,7 +93,7 @@ impl Selection<'_> {
                     &format!("{rest}{filler}"),
                     &format!("{rest}/{filler}"),
                 ] {
-                    alone.extend(samples(from, Some(fill)));
+                    alone.extend(samples(from, Some(fill), &[]));
                 }
             }
         }
@@ -156,14 +168,14 @@ fn is_used(places: &[Place<'_>], letter: char) -> bool {
         .any(|it| it.pattern.contains(letter) || is_used(&it.within, letter))
 }
 
-/// Texts that an expression matches; their groups are `fill`.
-fn samples(pattern: &str, fill: Option<&str>) -> Vec<String> {
+/// Texts that an expression matches; their groups are `fill`, and what may be any text is one of `words` too.
+fn samples(pattern: &str, fill: Option<&str>, words: &[String]) -> Vec<String> {
     let parse = |text: &str| regex_syntax::parse(text).ok();
     let parsed = parse(pattern).or_else(|| parse(&without_look_around(pattern)));
-    parsed.map(|it| texts(&it, fill)).unwrap_or_default()
+    parsed.map(|it| texts(&it, fill, words)).unwrap_or_default()
 }
 
-fn texts(hir: &Hir, fill: Option<&str>) -> Vec<String> {
+fn texts(hir: &Hir, fill: Option<&str>, words: &[String]) -> Vec<String> {
     let mut all: Vec<String> = match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => vec![String::new()],
         HirKind::Literal(literal) => vec![String::from_utf8_lossy(&literal.0).into_owned()],
@@ -181,21 +193,30 @@ fn texts(hir: &Hir, fill: Option<&str>) -> Vec<String> {
         HirKind::Class(Class::Bytes(_)) => vec!["a".to_owned()],
         HirKind::Repetition(repetition) => {
             let count = repetition.min.clamp(1, 8) as usize;
-            let sub = texts(&repetition.sub, fill).into_iter();
+            let sub = texts(&repetition.sub, fill, words).into_iter();
             let mut repeated: Vec<_> = sub.map(|it| it.repeat(count)).collect();
             if repetition.min == 0 {
                 repeated.push(String::new());
+            }
+            if let HirKind::Class(Class::Unicode(class)) = repetition.sub.kind() {
+                let is_in = |it: char| {
+                    let mut ranges = class.ranges().iter();
+                    ranges.any(|range| (range.start()..=range.end()).contains(&it))
+                };
+                let is_long = repetition.max.is_none();
+                let fitting = words.iter().filter(|it| is_long && it.chars().all(is_in));
+                repeated.extend(fitting.cloned());
             }
             repeated
         }
         HirKind::Capture(capture) => match fill {
             Some(fill) => vec![fill.to_owned()],
-            None => texts(&capture.sub, None),
+            None => texts(&capture.sub, None, words),
         },
         HirKind::Concat(parts) => {
             let mut joined = vec![String::new()];
             for part in parts {
-                let ends = texts(part, fill);
+                let ends = texts(part, fill, words);
                 let pairs = ends
                     .iter()
                     .flat_map(|end| joined.iter().map(move |it| format!("{it}{end}")));
@@ -203,7 +224,7 @@ fn texts(hir: &Hir, fill: Option<&str>) -> Vec<String> {
             }
             joined
         }
-        HirKind::Alternation(parts) => parts.iter().flat_map(|it| texts(it, fill)).collect(),
+        HirKind::Alternation(parts) => parts.iter().flat_map(|it| texts(it, fill, words)).collect(),
     };
     all.truncate(SAMPLES);
     all
