@@ -345,6 +345,16 @@ fn values_have_no_blanks_around_them() {
     }
 }
 
+#[test]
+fn methods_of_http_are_in_upper_case() {
+    for (method, status) in [("post", 400), ("Get", 400), ("purge", 200), ("GET", 200)] {
+        let mut sent = Sent::get();
+        sent.method = method.parse().unwrap();
+        let statuses = over_all(|| Quoting, &sent).map(|received| received.status);
+        assert_eq!(statuses, [status; 3], "{method}");
+    }
+}
+
 /// Answers with its host.
 struct Hosting;
 
