@@ -18,7 +18,7 @@ fn served(respond: &str) -> Served {
 fn templates_are_filled_for_each_request() {
     let served = served(
         "respond = { template = true, json = '{ \"id\": \"{{request.path.id}}\", \"n\": {{$counter}}, \"name\": \"{{request.json.name}}\" }', \
-         headers = { x-id = \"{{request.path.id}}\", x-plain = \"a\", x-name = \"{{request.query.name}}\" } }",
+         headers = { x-id = \"{{request.path.id}}\", x-plain = \"a\" } }",
     );
     let answer = served.ask("POST", "/users/7", &[], "{\"name\":\"A\\\"B\"}");
     assert_eq!(
@@ -33,10 +33,9 @@ fn templates_are_filled_for_each_request() {
         "{ \"id\": \"8\", \"n\": 2, \"name\": \"\" }"
     );
     // Input of a client cannot end a field.
-    let answer = served.get("/users/9?name=a%0d%0ax-evil:%201");
+    let answer = served.get("/users/a%0d%0ax-evil:%201");
     assert_eq!((answer.status, answer.field("x-evil")), (200, None));
-    assert_eq!(answer.field("x-name"), Some("a  x-evil: 1"));
-    assert_eq!(served.get("/users/a%0d%0ax-evil:%201").status, 400);
+    assert_eq!(answer.field("x-id"), Some("a  x-evil: 1"));
 }
 
 #[test]
