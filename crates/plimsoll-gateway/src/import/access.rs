@@ -8,7 +8,7 @@ use plimsoll_server::config::network;
 use super::Notes;
 use super::fates;
 use super::nginx::Directive;
-use super::proxy::{is_field, placeholders};
+use super::proxy::{is_field, set_field};
 use super::real_ip::is_of_place;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
@@ -195,16 +195,9 @@ pub(super) fn authorized(
         .into_iter()
         .flat_map(|it| it.all("proxy_set_header"))
     {
-        let (name, value) = (field.argument(0), field.argument(1));
-        match placeholders(value) {
-            // The subrequest has no content, and the host of the request.
-            _ if !is_field(name, value) => {}
-            Some(value) if value.is_empty() => own.set(name, "false"),
-            Some(value) => own.text(name, &value),
-            None => notes.add(
-                field,
-                format!("`{name}` is left out: `{value}` has a variable"),
-            ),
+        // The subrequest has no content, and the host of the request.
+        if is_field(field.argument(0), "") {
+            set_field(field, &mut own, notes);
         }
     }
     if !own.is_empty() {

@@ -480,11 +480,6 @@ fn headers(
                     set.set(name, "false");
                 }
             }
-            (_, value) if !is_field(name, value) => notes.add(
-                directive,
-                format!("`{name}` is left out: the gateway sets it by itself, or it is no field"),
-            ),
-            (_, "") => set.set(name, "false"),
             (_, value) if is_copied(name, value) => {}
             (_, "$request_id") if is_field(name, "") => {
                 route.set(
@@ -492,13 +487,7 @@ fn headers(
                     format!("{{ field = {} }}", quoted(&name.to_ascii_lowercase())),
                 );
             }
-            (_, value) if placeholders(value).is_some() => {
-                set.text(name, &placeholders(value).unwrap_or_default());
-            }
-            _ => notes.add(
-                directive,
-                format!("`{name}` is left out: `{value}` has a variable"),
-            ),
+            _ => set_field(directive, &mut set, notes),
         }
     }
     keys.text("host", &host);
@@ -506,6 +495,31 @@ fn headers(
     trust(scope, forwarded == "x", keys, notes);
     if !set.is_empty() {
         keys.set("headers", set.inline());
+    }
+}
+
+/// One `proxy_set_header`: servers never receive the field as the client sent it, so a value that cannot be kept removes it.
+///
+/// Servers take fields such as `X-Remote-User` and `X-Client-Verify` for what the proxy found out.
+pub(super) fn set_field(directive: &Directive, set: &mut Keys, notes: &mut Notes) {
+    let (name, value) = (directive.argument(0), directive.argument(1));
+    if !is_field(name, "") {
+        notes.add(
+            directive,
+            format!("`{name}` is left out: the gateway sets it by itself, or it is no field"),
+        );
+        return;
+    }
+    match placeholders(value).filter(|_| is_field(name, value)) {
+        Some(text) if text.is_empty() => set.set(name, "false"),
+        Some(text) => set.text(name, &text),
+        None => {
+            set.set(name, "false");
+            notes.add(
+                directive,
+                format!("servers get no `{name}`: `{value}` has no counterpart"),
+            );
+        }
     }
 }
 

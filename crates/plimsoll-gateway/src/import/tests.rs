@@ -199,7 +199,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
         &[
             "nginx.conf:3: lua_shared_dict: left out",
             "nginx.conf:4: sticky: left out",
-            "nginx.conf:8: proxy_set_header: `X-Id` is left out: `$connection` has a variable",
+            "nginx.conf:8: proxy_set_header: servers get no `X-Id`: `$connection` has no counterpart",
             "nginx.conf:10: proxy_cache: responses are kept in memory",
             "nginx.conf:12: fastcgi_pass: responds with 501",
             "nginx.conf:13: proxy_pass: responds with 502",
@@ -290,7 +290,7 @@ fn conditions_become_routes_and_variables_their_values() {
         ],
         &[
             "nginx.conf:9: add_header: left out",
-            "proxy_set_header: `X-Of` is left out: `api-$host_offset` has a variable",
+            "proxy_set_header: servers get no `X-Of`: `api-$host_offset` has no counterpart",
             "set: left out: `$request_id` depends on the request",
         ],
     );

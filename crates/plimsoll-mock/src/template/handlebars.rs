@@ -13,6 +13,8 @@ mod helpers;
 
 mod mockoon;
 
+mod output;
+
 mod request;
 
 mod wiremock;
@@ -20,8 +22,9 @@ mod wiremock;
 use std::fmt;
 use std::sync::Arc;
 
-use handlebars::{Context, Handlebars, RenderContext, Renderable, StringOutput, Template};
+use handlebars::{Context, Handlebars, RenderContext, Renderable, Template};
 
+use self::output::BoundedOutput;
 use crate::request::RequestView;
 use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect};
@@ -54,6 +57,7 @@ impl Program {
         registry.register_escape_fn(handlebars::no_escape);
         registry.set_prevent_indent(true);
         helpers::register(&mut registry, dialect, chance, data);
+        output::register_turns(&mut registry);
         check::check(&mut template, dialect)?;
         Ok(Self {
             text: text.to_owned(),
@@ -70,11 +74,11 @@ impl Program {
         let model = request::model(request, self.dialect, &self.names, self.data.parameters());
         let context = Context::wraps(model).map_err(|error| error.to_string())?;
         let mut render = RenderContext::new(None);
-        let mut output = StringOutput::new();
+        let mut output = BoundedOutput::new();
         self.template
             .render(&self.registry, &context, &mut render, &mut output)
             .map_err(|error| error.reason().to_string())?;
-        output.into_string().map_err(|error| error.to_string())
+        Ok(output.into_text())
     }
 }
 

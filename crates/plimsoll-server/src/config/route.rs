@@ -14,6 +14,7 @@ use crate::actions::{Delay, Echo, Redirect, Respond};
 use crate::config::action::{MadeAction, Mounted};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::{Context, middleware};
+use crate::message::request::without_root;
 use crate::message::response::{Response, ResponseBody};
 use crate::middleware::{Middleware, OwnFields};
 use crate::route::{FieldCondition, PathCondition, RouteConditions};
@@ -129,7 +130,7 @@ pub(super) fn compile(
         None => Some(Vec::new()),
         Some(value) => names.listeners(value),
     };
-    let host = table.take("host").and_then(host);
+    let host = table.take("host").and_then(|value| host(&value));
     let methods = match table.take("method") {
         None => Some(Vec::new()),
         Some(value) => methods(value),
@@ -183,8 +184,8 @@ fn shown(path: &PathCondition) -> String {
     }
 }
 
-fn host(value: Value<'_>) -> Option<String> {
-    let text = as_text(&value)?;
+fn host(value: &Value<'_>) -> Option<String> {
+    let text = as_text(value)?;
     let name = text.strip_prefix("*.").unwrap_or(text);
     let is_host = !name.is_empty()
         && name
@@ -196,7 +197,7 @@ fn host(value: Value<'_>) -> Option<String> {
             "`{text}` is not a host without port, such as example.org or *.example.org"
         ));
     }
-    value.text()
+    Some(without_root(text).to_owned())
 }
 
 fn methods(value: Value<'_>) -> Option<Vec<String>> {

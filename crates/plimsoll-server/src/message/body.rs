@@ -229,11 +229,6 @@ impl Channel {
 }
 
 impl BodySender {
-    /// Whether the reader requested content that has not come.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.0.borrow().is_wanted
-    }
-
     /// Whether the reader is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.0.borrow().is_abandoned

@@ -195,8 +195,8 @@ pub(crate) fn encoded_group(
             write!(encoded, "%{byte:02X}").expect("writing to memory does not fail");
         }
     }
-    // A slash that was encoded stays so in the normal path.
-    let encoded = encoded.replace("%252F", "%2F");
+    // A slash or backslash that was encoded stays so in the normal path.
+    let encoded = encoded.replace("%252F", "%2F").replace("%255C", "%5C");
     Some(if location.is_empty() {
         format!("/{encoded}")
     } else {
@@ -260,6 +260,7 @@ mod tests {
                 None,
                 "https://a.test:8443/x%20y%25",
             ),
+            ("^/a/(.*)$", "/b/{1}", "/a/%5Cx%2Fy", None, "/b/%5Cx%2Fy"),
             // Not another host.
             ("^/a(.*)$", "{1}", "/a//evil.test", None, "/evil.test"),
             ("^/a(.*)$", "/{1}", "/a/evil.test", None, "/evil.test"),

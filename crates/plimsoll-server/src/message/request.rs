@@ -303,15 +303,17 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The host without its port; brackets of an IPv6 address stay.
+    /// The host without its port and without the dot of a fully qualified name; brackets of an IPv6 address stay.
+    ///
+    /// `a.test.` and `a.test` are one host, so a condition on one holds for the other.
     pub fn host(&self) -> &'a str {
         let authority = self.authority.as_bytes();
         let end = match authority.iter().rposition(|byte| *byte == b']') {
             Some(bracket) => Some(bracket + 1),
             None => authority.iter().position(|byte| *byte == b':'),
         };
-        end.and_then(|end| self.authority.get(..end))
-            .unwrap_or(self.authority)
+        let host = end.and_then(|end| self.authority.get(..end));
+        without_root(host.unwrap_or(self.authority))
     }
 
     /// The connection that it came on.
@@ -499,6 +501,11 @@ impl<'a> Request<'a> {
     pub(crate) fn content(&self) -> &'a Content {
         self.content
     }
+}
+
+/// A host without the dot for the root of the domain names (RFC 1034, section 3.1).
+pub(crate) fn without_root(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// The properties of a request that its connection knows.

@@ -26,6 +26,9 @@ pub(crate) fn checked<'a>(
     if parts.headers.len() > limits.headers {
         return Err(RequestError::TooManyFields);
     }
+    if parts.headers.values().any(has_blank_end) {
+        return Err(RequestError::FieldValue);
+    }
     let target = parts.uri.path_and_query().map_or("", |path| path.as_str());
     if target.len() > limits.target_bytes {
         return Err(RequestError::TargetTooLong);
@@ -66,6 +69,14 @@ pub(crate) fn checked<'a>(
     let named = parts.uri.authority().map(http::uri::Authority::as_str);
     let authority = authority_of(named, host, default_port)?;
     Ok(Checked { authority, length })
+}
+
+/// Whether a value begins or ends with a blank (RFC 9113, section 8.2.1; RFC 9114, section 4.2): servers behind, which speak
+/// HTTP/1, would read another value than conditions here.
+fn has_blank_end(value: &HeaderValue) -> bool {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let bytes = value.as_bytes();
+    is_blank(bytes.first()) || is_blank(bytes.last())
 }
 
 /// The length that the head announces (RFC 9110, section 8.6).
@@ -157,6 +168,26 @@ mod tests {
             join_cookies(&mut fields);
             let joined: Vec<_> = fields.get_all(COOKIE).iter().collect();
             assert_eq!(joined, [expected]);
+        }
+    }
+
+    #[test]
+    fn values_neither_begin_nor_end_with_a_blank() {
+        for (value, is_refused) in [
+            ("1", false),
+            ("", false),
+            ("a b", false),
+            (" 1", true),
+            ("1 ", true),
+            ("\t1", true),
+            ("1\t", true),
+            (" ", true),
+        ] {
+            let request = Request::get("https://a/").header("x-debug", value);
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            let found = checked(&parts, &RequestLimits::default()).err();
+            let expected = is_refused.then_some(RequestError::FieldValue);
+            assert_eq!(found, expected, "{value:?}");
         }
     }
 

@@ -9,6 +9,8 @@ use crate::observe::counters::Cut;
 pub(crate) struct Pace {
     begun: Option<Instant>,
     bytes: u64,
+    /// Since when it is not the client that is waited for.
+    paused: Option<Instant>,
 }
 
 impl Pace {
@@ -24,9 +26,20 @@ impl Pace {
         *self = Self::default();
     }
 
-    /// So long it was not the client that was waited for.
-    pub(crate) fn skip(&mut self, time: Duration) {
+    /// It is not the client that is waited for, until it [goes on](Self::go_on): what came before still counts.
+    ///
+    /// A reader that runs as a task of its own asks for more only once it has run, so there is a pause behind each piece.
+    pub(crate) fn pause(&mut self, now: impl FnOnce() -> Instant) {
+        self.paused.get_or_insert_with(now);
+    }
+
+    /// It is the client that is waited for again; when that began, if there was a pause.
+    pub(crate) fn go_on(&mut self, now: impl FnOnce() -> Instant) -> Option<Instant> {
+        let paused = self.paused.take()?;
+        let now = now();
+        let time = now.saturating_duration_since(paused);
         self.begun = self.begun.and_then(|begun| begun.checked_add(time));
+        Some(now)
     }
 
     /// When too little will have come, unless more does before.
@@ -74,6 +87,15 @@ mod tests {
         let later = begun + Duration::from_secs(5);
         let deadline = pace.deadline(later, grace, 100);
         assert_eq!(deadline, Some(begun + grace + Duration::from_millis(2_500)));
+        // A pause takes no time, however often it is entered, and forgets nothing.
+        let second = Duration::from_secs(1);
+        assert_eq!(pace.go_on(|| later), None);
+        pace.pause(|| later);
+        pace.pause(|| later + second);
+        assert_eq!(pace.go_on(|| later + second * 3), Some(later + second * 3));
+        let paused = Duration::from_millis(2_500) + second * 3;
+        let deadline = pace.deadline(later, grace, 100);
+        assert_eq!(deadline, Some(begun + grace + paused));
         pace.rest();
         assert_eq!(pace.deadline(later, grace, 100), Some(later + grace));
         assert_eq!(pace.deadline(later, grace, 0), None);

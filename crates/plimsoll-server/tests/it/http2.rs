@@ -116,6 +116,11 @@ fn mistakes_are_refused_as_over_http1() {
         let (parts, _) = exchange(&requests, request, None).await;
         assert_eq!(parts.status, StatusCode::BAD_REQUEST);
         let mut request = get("/");
+        let value = http::HeaderValue::from_static(" 1");
+        request.headers_mut().insert("x-debug", value);
+        let (parts, _) = exchange(&requests, request, None).await;
+        assert_eq!(parts.status, StatusCode::BAD_REQUEST);
+        let mut request = get("/");
         for number in 0..101 {
             let name = http::HeaderName::try_from(format!("x-{number}")).unwrap();
             request
@@ -127,6 +132,7 @@ fn mistakes_are_refused_as_over_http1() {
     });
     let snapshot = server.engine.counters().snapshot();
     assert_eq!(snapshot.refused(RequestError::HostMismatch), 1);
+    assert_eq!(snapshot.refused(RequestError::FieldValue), 1);
     assert_eq!(snapshot.refused(RequestError::TooManyFields), 1);
 }
 

@@ -557,6 +557,8 @@ fn malformed_pseudo_fields_are_errors_of_their_stream() {
             ),
             ("second path", with(&[(":path", "/other")]), true),
             ("second method", with(&[(":method", "GET")]), true),
+            ("of responses", with(&[(":status", "200")]), true),
+            ("unknown", with(&[(":x", "y")]), true),
             (
                 "behind others",
                 literals(&[

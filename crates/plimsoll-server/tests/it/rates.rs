@@ -1,7 +1,7 @@
 //! Content that goes on, but too slowly: the rates are such that nothing is fast enough, so the test does not wait.
 
 use std::future::{pending, poll_fn};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -40,14 +40,38 @@ impl Action for Swallow {
     }
 }
 
+/// Reads all of the content in a task of its own, as mounted applications do.
+struct SwallowElsewhere;
+
+impl Action for SwallowElsewhere {
+    fn handle(&self, request: &plimsoll_server::Request<'_>) -> Answer {
+        let mut body = request.take_body();
+        let reading = tokio::task::spawn_local(async move {
+            while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                if frame.is_err() {
+                    return;
+                }
+            }
+        });
+        Answer::later(async move {
+            reading.await.ok();
+            Response::text(StatusCode::OK, "all\n")
+        })
+    }
+}
+
 fn slow_content() -> Server {
+    slow_content_for(|| Rc::new(Swallow))
+}
+
+fn slow_content_for(action: impl Fn() -> Rc<dyn Action> + Send + Sync + 'static) -> Server {
     let mut limits = Limits {
         body_timeout: GRACE,
         body_rate: RATE,
         ..Limits::default()
     };
     limits.request.body_bytes = u64::MAX;
-    Server::start(&plan(limits, || Rc::new(Swallow)))
+    Server::start(&plan(limits, action))
 }
 
 pub(crate) fn is_cut(server: &Server, cut: Cut) {
@@ -68,6 +92,21 @@ fn content_must_come_fast_enough() {
         .unwrap();
     // A byte at a time, none of which comes too late.
     while stream.write_all(b"x").is_ok() {}
+    is_cut(&server, Cut::BodyRate);
+}
+
+#[test]
+fn content_for_a_task_must_come_fast_enough() {
+    let server = slow_content_for(|| Rc::new(SwallowElsewhere));
+    let mut stream = server.connect();
+    stream
+        .write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 60000000\r\n\r\n")
+        .unwrap();
+    // The client is waited for between any two bytes, which come sooner than `body_timeout`.
+    stream.set_read_timeout(Some(GRACE / 20)).unwrap();
+    let is_late =
+        |error: std::io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+    while stream.write_all(b"x").is_ok() && stream.read(&mut [0; 64]).is_err_and(is_late) {}
     is_cut(&server, Cut::BodyRate);
 }
 

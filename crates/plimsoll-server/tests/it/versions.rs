@@ -421,6 +421,63 @@ impl Body for Trailed {
 /// Sends trailer fields and, before them, early hints: at once, and from a separate task.
 struct Hinting;
 
+/// Answers with the value of a field in brackets.
+struct Quoting;
+
+impl Action for Quoting {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let value = request.header("x-debug").unwrap_or_default();
+        let text = format!("[{}]", String::from_utf8_lossy(value));
+        Answer::now(Response::text(StatusCode::OK, text))
+    }
+}
+
+/// What conditions read is what servers behind read: without blanks around it.
+#[test]
+fn values_have_no_blanks_around_them() {
+    for value in [" 1", "1 ", "\t1", "1\t", " 1\t "] {
+        let [first, second, third] = over_all(|| Quoting, &Sent::get().with("x-debug", value));
+        assert_eq!(first.content, "[1]", "{value:?}");
+        assert_eq!([second.status, third.status], [400, 400], "{value:?}");
+    }
+}
+
+#[test]
+fn methods_of_http_are_in_upper_case() {
+    for (method, status) in [("post", 400), ("Get", 400), ("purge", 200), ("GET", 200)] {
+        let mut sent = Sent::get();
+        sent.method = method.parse().unwrap();
+        let statuses = over_all(|| Quoting, &sent).map(|received| received.status);
+        assert_eq!(statuses, [status; 3], "{method}");
+    }
+}
+
+/// Answers with its host.
+struct Hosting;
+
+impl Action for Hosting {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        Answer::now(Response::text(StatusCode::OK, request.host().to_owned()))
+    }
+}
+
+#[test]
+fn a_host_has_neither_port_nor_the_dot_of_the_root() {
+    let server = Server::start(&plan(Limits::default(), || Rc::new(Hosting)));
+    for (field, host) in [
+        ("a.test", "a.test"),
+        ("a.test:80", "a.test"),
+        ("a.test.", "a.test"),
+        ("a.test.:80", "a.test"),
+        ("[::1]:80", "[::1]"),
+    ] {
+        let request = format!("GET / HTTP/1.1\r\nhost: {field}\r\nconnection: close\r\n\r\n");
+        let answer = server.talk(request.into_bytes());
+        let content = answer.split_once("\r\n\r\n").map(|(_, content)| content);
+        assert_eq!(content, Some(host), "{field}");
+    }
+}
+
 fn hint(to: &str) -> HeaderMap {
     HeaderMap::from_iter([(LINK, HeaderValue::try_from(to).unwrap())])
 }

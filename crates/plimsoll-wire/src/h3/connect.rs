@@ -90,7 +90,7 @@ struct Section {
     /// Range of the line of `:protocol`, if it has the value that is looked for.
     protocol: Option<(usize, usize)>,
     pseudo_fields: u32,
-    /// A pseudo-field is there twice or behind another field, or the path has a fragment.
+    /// A pseudo-field is there twice, behind another field or none of requests, or the path has a fragment.
     is_malformed: bool,
     seen: u8,
     has_others: bool,
@@ -106,11 +106,13 @@ impl Section {
     fn pseudo(&mut self, number: Option<usize>) {
         self.pseudo_fields += 1;
         self.is_malformed |= self.has_others;
-        if let Some(number) = number {
-            let bit = 1 << number;
-            self.is_malformed |= self.seen & bit != 0;
-            self.seen |= bit;
-        }
+        let Some(number) = number else {
+            self.is_malformed = true;
+            return;
+        };
+        let bit = 1 << number;
+        self.is_malformed |= self.seen & bit != 0;
+        self.seen |= bit;
     }
 
     /// An entry of the static table (RFC 9204, appendix A), as far as its name tells.

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 /// - Percent-escapes are decoded once. An encoded slash stays `%2F`, because it belongs to its segment, and an encoded
 ///   backslash `%5C`.
 /// - Repeated slashes count as one. A slash at the end is kept.
-/// - Dot segments and NUL are refused, in every spelling, and a plain backslash.
+/// - Dot segments, NUL and line ends are refused, in every spelling, and a plain backslash. Expressions differ about line
+///   ends: `.` and `$` of one may pass over what those of another stop at, and so may a guard.
 /// - Parameters of a segment (`;x=y`) are a part of it.
 ///
 /// Servers differ about encoded slashes, backslashes and parameters: [`other_readings`](Self::other_readings) are what
@@ -33,8 +34,8 @@ pub enum PathRefusal {
     /// A percent sign without two hexadecimal digits.
     #[error("the path has a `%` without two hexadecimal digits")]
     Escape,
-    /// NUL, plain or escaped, or a plain backslash.
-    #[error("the path contains NUL or a backslash")]
+    /// NUL, CR or LF, plain or escaped, or a plain backslash.
+    #[error("the path contains NUL, a line end or a backslash")]
     Character,
     /// `.` or `..`, plain or escaped, also with parameters (`..;x`) or beside an encoded slash.
     #[error("the path contains a segment `.` or `..`")]
@@ -298,7 +299,7 @@ fn decode(segment: &str, policy: Policy) -> Result<(Vec<u8>, bool), PathRefusal>
                 None => {}
             }
         }
-        if matches!(byte, 0 | b'\\') && policy == Policy::Refuse {
+        if matches!(byte, 0 | b'\r' | b'\n' | b'\\') && policy == Policy::Refuse {
             return Err(PathRefusal::Character);
         }
         bytes.push(byte);

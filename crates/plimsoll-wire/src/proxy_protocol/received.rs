@@ -32,11 +32,14 @@ pub enum ProxyHeaderError {
 /// Longest line of version 1, with its end.
 const LONGEST_LINE: usize = 107;
 
-/// Longest header of version 2; extensions are read over.
+/// Longest header of version 2.
 const LONGEST: usize = 2048;
 
 /// Of version 2, before the addresses.
 const FIXED: usize = 16;
+
+/// Type of the extension with the checksum of the whole header (section 2.2.4).
+const CRC32C: u8 = 0x03;
 
 const LINE_START: &[u8] = b"PROXY ";
 
@@ -129,6 +132,7 @@ fn binary(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyHeaderError> {
                 let octets = [0, 1, 2, 3].map(|octet| addresses[at + octet]);
                 IpAddr::V4(Ipv4Addr::from(octets))
             };
+            check_extensions(&input[..FIXED + length], FIXED + 12)?;
             Some(ends(address(0), address(4), ports))
         }
         TCP_OVER_IPV6 => {
@@ -137,6 +141,7 @@ fn binary(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyHeaderError> {
                 let octets = std::array::from_fn::<u8, 16, _>(|octet| addresses[at + octet]);
                 IpAddr::V6(Ipv6Addr::from(octets))
             };
+            check_extensions(&input[..FIXED + length], FIXED + 36)?;
             Some(ends(address(0), address(16), ports))
         }
         // Unix sockets, datagrams and whatever comes later: the proxy's own address stands.
@@ -155,6 +160,40 @@ fn split(rest: &[u8], addresses: usize) -> Result<(&[u8], [u8; 4]), ProxyHeaderE
         .ok_or(ProxyHeaderError::Malformed)?;
     let ports = behind.first_chunk().ok_or(ProxyHeaderError::Malformed)?;
     Ok((addresses, *ports))
+}
+
+/// Extensions end where the header does, and a checksum among them is right (section 2.2). All others are read over.
+fn check_extensions(header: &[u8], start: usize) -> Result<(), ProxyHeaderError> {
+    let mut at = start;
+    while let Some(rest) = header.get(at..).filter(|rest| !rest.is_empty()) {
+        let [kind, high, low, ..] = *rest else {
+            return Err(ProxyHeaderError::Malformed);
+        };
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let value = rest.get(3..3 + length).ok_or(ProxyHeaderError::Malformed)?;
+        let value_at = at + 3;
+        at = value_at + length;
+        if kind != CRC32C {
+            continue;
+        }
+        let sent: [u8; 4] = value.try_into().map_err(|_| ProxyHeaderError::Malformed)?;
+        let zeroed = [&header[..value_at], &[0; 4], &header[at..]];
+        if crc32c(zeroed.iter().copied().flatten()) != u32::from_be_bytes(sent) {
+            return Err(ProxyHeaderError::Malformed);
+        }
+    }
+    Ok(())
+}
+
+/// The checksum of RFC 9260, appendix A; of a header, so bit by bit is fast enough.
+fn crc32c<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
+    let crc = bytes.fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            let polynomial = if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+            (crc >> 1) ^ polynomial
+        })
+    });
+    !crc
 }
 
 fn ends(source: IpAddr, destination: IpAddr, ports: [u8; 4]) -> ProxiedEnds {
@@ -215,6 +254,38 @@ mod tests {
                     prop_assert!(header.length <= input.len());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn extensions_end_with_the_header_and_keep_its_checksum() {
+        assert_eq!(crc32c(b"123456789".iter()), 0xe306_9283);
+        let with = |extensions: &[u8]| {
+            let length = u8::try_from(12 + extensions.len()).unwrap();
+            let addresses = [192, 0, 2, 7, 198, 51, 100, 1, 1, 0, 1, 187];
+            [
+                &SIGNATURE[..],
+                &[0x21, 0x11, 0, length],
+                &addresses,
+                extensions,
+            ]
+            .concat()
+        };
+        let mut checked = with(&[4, 0, 1, 0, 3, 0, 4, 0, 0, 0, 0, 2, 0, 0]);
+        let sum = crc32c(checked.iter()).to_be_bytes();
+        let wrong = checked.clone();
+        let at = checked.len() - 7;
+        checked[at..at + 4].copy_from_slice(&sum);
+        for (header, is_good) in [
+            (checked, true),
+            (wrong, false),
+            (with(&[4, 0, 0]), true),
+            (with(&[3, 0, 3, 0, 0, 0]), false),
+            (with(&[4, 0, 0x30, 1, 2, 3]), false),
+            (with(&[4, 0]), false),
+        ] {
+            let found = ProxyHeader::parse(&header).is_ok();
+            assert_eq!(found, is_good, "{}", header.escape_ascii());
         }
     }
 

@@ -137,3 +137,40 @@ fn rules_on_addresses_keep_their_order_of_precedence() {
         ],
     );
 }
+
+#[test]
+fn servers_never_get_a_field_as_the_client_sent_it_where_nginx_sets_it() {
+    check(
+        r#"
+        upstream app { server 10.0.0.9; }
+        server {
+            listen 80;
+            location = /ask {
+                internal;
+                proxy_set_header X-Client-Verify $ssl_client_verify;
+                proxy_pass http://app/ask;
+            }
+            location / {
+                auth_request /ask;
+                auth_request_set $user $upstream_http_x_auth_request_user;
+                proxy_set_header X-Auth-User $user;
+                proxy_set_header X-Remote-User $remote_user;
+                proxy_set_header X-Empty "";
+                proxy_set_header X-Odd "ab";
+                proxy_pass http://app;
+            }
+        }
+        "#,
+        &[
+            "copy = [\"x-auth-request-user\"], headers = { X-Client-Verify = false } }",
+            "headers = { X-Auth-User = false, X-Remote-User = false, X-Empty = false, X-Odd = false }",
+        ],
+        &[
+            "auth_request: the service gets the fields of the request",
+            "proxy_set_header: servers get no `X-Client-Verify`: `$ssl_client_verify` has no counterpart",
+            "proxy_set_header: servers get no `X-Auth-User`: `$user` has no counterpart",
+            "proxy_set_header: servers get no `X-Remote-User`: `$remote_user` has no counterpart",
+            "proxy_set_header: servers get no `X-Odd`",
+        ],
+    );
+}

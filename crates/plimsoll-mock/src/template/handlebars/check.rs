@@ -6,7 +6,7 @@
 use handlebars::template::{HelperTemplate, Parameter, Template, TemplateElement};
 use handlebars::{Path, PathSeg};
 
-use super::helpers;
+use super::{helpers, output};
 use crate::template::Dialect;
 
 /// Checks a template, and changes its paths; fails with what is not known.
@@ -74,6 +74,7 @@ impl Checker {
         let opens = matches!(name.as_str(), "each" | "with" | "repeat");
         if let Some(template) = &mut helper.template {
             self.template(template, is_inner || opens)?;
+            output::end_turn(template);
         }
         if let Some(template) = &mut helper.inverse {
             self.template(template, is_inner)?;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use handlebars::JsonTruthy as _;
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, RenderError,
-    RenderErrorReason, Renderable, ScopedJson, StringOutput, Template,
+    RenderErrorReason, Renderable, ScopedJson, Template,
 };
 use serde_json::Value;
 
 use super::call::{Call, Run, number};
+use super::output::BoundedOutput;
 use super::{mockoon, wiremock};
 use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect};
@@ -162,10 +163,9 @@ pub(super) struct Scene<'s, 'reg: 'rc, 'rc> {
 impl<'reg: 'rc, 'rc> Scene<'_, 'reg, 'rc> {
     /// Renders a template.
     pub(super) fn rendered(&mut self, template: &'rc Template) -> Result<String, RenderError> {
-        let mut text = StringOutput::new();
+        let mut text = BoundedOutput::within(self.output);
         template.render(self.registry, self.context, self.render, &mut text)?;
-        text.into_string()
-            .map_err(|error| RenderErrorReason::from(error).into())
+        Ok(text.into_text())
     }
 
     /// Writes the result of a template; nothing without one.

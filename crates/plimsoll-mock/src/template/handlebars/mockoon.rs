@@ -364,11 +364,10 @@ pub(super) fn repeat(scene: &mut Scene<'_, '_, '_>) -> HelperResult {
         if let Some(block) = scene.render.block_mut() {
             block.set_local_var("index", Value::from(number));
         }
-        let text = scene.rendered(template)?;
         if number > 0 && has_commas {
             scene.output.write(",")?;
         }
-        scene.output.write(&text)?;
+        scene.write(Some(template))?;
     }
     Ok(())
 }

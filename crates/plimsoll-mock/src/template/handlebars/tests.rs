@@ -242,3 +242,20 @@ fn what_is_not_known_is_an_error_before_any_request() {
         assert!(made.is_err(), "{text}");
     }
 }
+
+#[test]
+fn loops_within_loops_end() {
+    let ten_thousand = "{{#repeat 10000}}{{#repeat 10000}}BLOCK{{/repeat}}{{/repeat}}";
+    let ranges = "{{#each (range 0 100000)}}{{#each (range 0 100000)}}BLOCK{{/each}}{{/each}}";
+    let value = "{{#assign 'v'}}{{#each (range 0 100000)}}{{#each (range 0 100000)}}{{/each}}{{/each}}{{/assign}}";
+    for (text, dialect) in [
+        (ten_thousand, Dialect::Mockoon),
+        (ranges, Dialect::WireMock),
+        (value, Dialect::WireMock),
+    ] {
+        for block in ["", "a text of some length"] {
+            let error = filled(&text.replace("BLOCK", block), dialect).unwrap_err();
+            assert!(error.contains("the template "), "{error}");
+        }
+    }
+}

@@ -191,10 +191,13 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         assert_eq!(reader.size_hint().exact(), Some(5));
         pump.poll(&mut cx);
-        assert!(!sender.is_wanted(), "nothing was requested yet");
+        assert!(
+            sender.poll_wanted(&mut cx).is_pending(),
+            "nothing was requested yet"
+        );
         assert!(poll(&mut reader).is_pending());
         pump.poll(&mut cx);
-        assert!(sender.is_wanted());
+        assert!(sender.poll_wanted(&mut cx).is_ready());
         sender.push_slice(b"hello");
         pump.poll(&mut cx);
         let hello = Bytes::from_static(b"hello");

@@ -181,12 +181,12 @@ impl Http1 {
             ResponseWriter::interim(self.output.bytes(), 100).finish();
             ready!(self.poll_output(cx))?;
         }
+        let worker = std::rc::Rc::clone(&self.place.worker);
         if sender.poll_room(cx).is_pending() {
             // It is not the client that is waited for.
-            self.content_pace.rest();
+            self.content_pace.pause(|| worker.clock.now());
             return Poll::Pending;
         }
-        let worker = std::rc::Rc::clone(&self.place.worker);
         let memory = &mut *worker.memory.borrow_mut();
         // First what was read already, if only the end of a body of no more bytes.
         let carry = std::mem::take(&mut self.carry);
@@ -214,15 +214,19 @@ impl Http1 {
             match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
                 Poll::Ready(Ok(())) => {
                     self.since = worker.clock.now();
+                    self.content_pace.go_on(|| self.since);
                     self.is_at_end = buffer.filled().is_empty();
                     self.content_pace.took(buffer.filled().len());
                     given = self.give(buffer.filled(), sender);
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
-                    if !sender.is_wanted() || !self.output.is_empty() {
-                        self.content_pace.rest();
+                    if sender.poll_wanted(cx).is_pending() || !self.output.is_empty() {
+                        self.content_pace.pause(|| worker.clock.now());
                         return Poll::Pending;
+                    }
+                    if let Some(now) = self.content_pace.go_on(|| worker.clock.now()) {
+                        self.since = now;
                     }
                     return self.poll_wait(cx, WaitsFor::Content).map(Err);
                 }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -50,8 +50,6 @@ pub(super) async fn hand_over(
     let mut left = limits.request.body_bytes;
     let mut pace = Pace::default();
     let mut since = None;
-    // Since when the reader requests no more.
-    let mut unasked: Option<Instant> = None;
     let end = loop {
         let piece = poll_fn(|cx| {
             if sender.is_abandoned() {
@@ -59,7 +57,7 @@ pub(super) async fn hand_over(
             }
             if sender.poll_room(cx).is_pending() {
                 pace.rest();
-                (since, unasked) = (None, None);
+                since = None;
                 return Poll::Pending;
             }
             if let Poll::Ready(piece) = stream.poll_data(cx) {
@@ -71,16 +69,14 @@ pub(super) async fn hand_over(
             }
             if sender.poll_wanted(cx).is_pending() {
                 // It is not the client that is waited for.
-                unasked.get_or_insert_with(|| clock.now());
+                pace.pause(|| clock.now());
                 since = None;
                 return Poll::Pending;
             }
             if let Some(interims) = asks.take() {
                 interims.ask_to_continue();
             }
-            if let Some(unasked) = unasked.take() {
-                pace.skip(clock.now().saturating_duration_since(unasked));
-            }
+            pace.go_on(|| clock.now());
             let since = *since.get_or_insert_with(|| clock.now());
             let (deadline, cut) = sooner(
                 (since + limits.body_timeout, Cut::BodyTimeout),
@@ -96,9 +92,7 @@ pub(super) async fn hand_over(
                 // A client that sends content already needs no 100 (Continue).
                 asks = None;
                 since = None;
-                if let Some(unasked) = unasked.take() {
-                    pace.skip(clock.now().saturating_duration_since(unasked));
-                }
+                pace.go_on(|| clock.now());
                 pace.took(piece.len());
                 let Some(rest) = left.checked_sub(piece.len() as u64) else {
                     let counters = &busy.place.worker.counters;

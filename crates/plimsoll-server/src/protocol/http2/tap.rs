@@ -241,7 +241,8 @@ fn count(
             counts.empty_data += 1;
             (counts.empty_data > limits.empty_data, Cut::Http2EmptyData)
         }
-        frames::PRIORITY => {
+        // Frames of unknown types, such as PRIORITY_UPDATE (RFC 9218, section 7.1), are read over, and cost as much.
+        frames::PRIORITY | frames::UNKNOWN.. => {
             counts.priorities += 1;
             let usual = counts.requests.saturating_mul(PRIORITIES_PER_REQUEST);
             let most = limits.priorities.saturating_add(usual);

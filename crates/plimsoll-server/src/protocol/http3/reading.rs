@@ -34,8 +34,6 @@ pub(super) struct Reading {
     left: u64,
     pace: Pace,
     since: Option<Instant>,
-    /// Since when the reader requests no more.
-    unasked: Option<Instant>,
     timer: Option<Timer>,
     /// The interim responses for a client that waits for 100 (Continue).
     asks: Option<Rc<Interims>>,
@@ -64,7 +62,6 @@ impl Reading {
             left: limits.request.body_bytes,
             pace: Pace::default(),
             since: None,
-            unasked: None,
             timer: None,
             asks: None,
             clock,
@@ -146,7 +143,7 @@ impl Reading {
                     return;
                 }
                 Poll::Pending if sender.poll_wanted(cx).is_pending() => {
-                    self.unasked.get_or_insert_with(|| self.clock.now());
+                    self.pace.pause(|| self.clock.now());
                     self.since = None;
                     return;
                 }
@@ -193,20 +190,12 @@ impl Reading {
 
     fn rest(&mut self) {
         self.pace.rest();
-        (self.since, self.unasked) = (None, None);
-    }
-
-    /// It is the client that is waited for again.
-    fn go_on(&mut self) {
-        if let Some(unasked) = self.unasked.take() {
-            let time = self.clock.now().saturating_duration_since(unasked);
-            self.pace.skip(time);
-        }
+        self.since = None;
     }
 
     /// Ready once the client has let wait for too long.
     fn poll_late(&mut self, cx: &mut Context<'_>, limits: &Limits) -> Poll<Cut> {
-        self.go_on();
+        self.pace.go_on(|| self.clock.now());
         let since = *self.since.get_or_insert_with(|| self.clock.now());
         let (deadline, cut) = sooner(
             (since + limits.body_timeout, Cut::BodyTimeout),
@@ -227,7 +216,7 @@ impl Reading {
         self.since = None;
         // A client that sends content already needs no 100 (Continue).
         self.asks = None;
-        self.go_on();
+        self.pace.go_on(|| self.clock.now());
         Poll::Ready(match read {
             Ok(Some(piece)) => {
                 let length = piece.len() as u64;

@@ -18,6 +18,9 @@ pub enum RequestError {
     /// The target is longer than its limit.
     #[error("request target too long")]
     TargetTooLong,
+    /// A method of HTTP in other letters, such as `post`: servers behind may run it as the method that it is not here.
+    #[error("method that is not in upper case")]
+    Method,
     /// A line ends in LF without CR, or a CR stands alone (RFC 9112, section 2.2).
     #[error("line that does not end in CR LF")]
     LineEnd,
@@ -92,11 +95,12 @@ pub enum RequestError {
 
 impl RequestError {
     /// Each of them, in the order of their numbers (`error as usize`).
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::RequestLine,
         Self::Version,
         Self::Target,
         Self::TargetTooLong,
+        Self::Method,
         Self::LineEnd,
         Self::Folding,
         Self::BlankInName,
@@ -141,6 +145,7 @@ impl RequestError {
             Self::Version => "version",
             Self::Target => "target",
             Self::TargetTooLong => "target_too_long",
+            Self::Method => "method",
             Self::LineEnd => "line_end",
             Self::Folding => "folding",
             Self::BlankInName => "blank_in_name",

@@ -29,13 +29,28 @@ pub enum TargetForm {
     Asterisk,
 }
 
+/// Methods of RFC 9110, section 9, and RFC 5789.
+const METHODS: [&str; 9] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
+];
+
+fn is_method_in_any_case(method: &str) -> bool {
+    METHODS.iter().any(|it| it.eq_ignore_ascii_case(method))
+}
+
 impl<'a> Target<'a> {
     /// Takes `text` apart.
     ///
     /// A fragment, a blank, a control character, a quote, an angle bracket or anything beyond ASCII is refused anywhere,
     /// and in the path a backslash, a backtick, and a `%` without two hexadecimal digits. Browsers send both characters
     /// in queries as they are. HTTP/2 and HTTP/3 have their `:path` read by the same function.
+    ///
+    /// A method that is one of HTTP but for its case is refused: conditions on methods do not hold for it here, and may
+    /// behind.
     pub fn parse(method: &str, text: &'a str) -> Result<Self, RequestError> {
+        if method.bytes().any(|byte| byte.is_ascii_lowercase()) && is_method_in_any_case(method) {
+            return Err(RequestError::Method);
+        }
         if !text.bytes().all(|byte| TARGET_BYTES[usize::from(byte)]) {
             return Err(RequestError::Target);
         }

@@ -230,6 +230,12 @@ const SMUGGLING: &[(&str, RequestError)] = &[
         "\nGET / HTTP/1.1\r\nhost: a\r\n\r\n",
         RequestError::RequestLine,
     ),
+    ("post / HTTP/1.1\r\nhost: a\r\n\r\n", RequestError::Method),
+    ("Get / HTTP/1.1\r\nhost: a\r\n\r\n", RequestError::Method),
+    (
+        "connect a:1 HTTP/1.1\r\nhost: a\r\n\r\n",
+        RequestError::Method,
+    ),
     // The request target.
     ("GET /\r\n\r\n", RequestError::RequestLine),
     ("GET  / HTTP/1.1\r\nhost: a\r\n\r\n", RequestError::Target),

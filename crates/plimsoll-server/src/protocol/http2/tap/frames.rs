@@ -9,6 +9,8 @@ pub(crate) const PING: u8 = 0x6;
 pub(crate) const GOAWAY: u8 = 0x7;
 pub(crate) const WINDOW_UPDATE: u8 = 0x8;
 pub(crate) const CONTINUATION: u8 = 0x9;
+/// The first of the types that RFC 9113 does not define.
+pub(crate) const UNKNOWN: u8 = 0xa;
 
 pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const END_HEADERS: u8 = 0x4;
