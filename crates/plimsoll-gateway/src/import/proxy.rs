@@ -198,12 +198,16 @@ fn replace_path(
         }
         Condition::Exact(path) => keys.set("rewrite", rule(format!("^{}$", regex::escape(path)))),
         Condition::Regex(regex) => {
-            // A prefix that was written as an expression; of others nginx itself accepts no URI.
-            let prefix = regex
-                .strip_prefix("(?-i:")
-                .and_then(|it| it.strip_suffix(".*)"));
-            match prefix {
-                Some(prefix) => keys.set("rewrite", rule(format!("^{prefix}"))),
+            // A prefix or a path that was written as an expression; of others nginx itself accepts no URI.
+            let literal = regex.strip_prefix("(?-i:");
+            let prefix = literal.and_then(|it| it.strip_suffix(".*)"));
+            let whole = || literal.and_then(|it| it.strip_suffix(')'));
+            let replaced = match prefix {
+                Some(prefix) => Some(format!("^{prefix}")),
+                None => whole().map(|path| format!("^{path}$")),
+            };
+            match replaced {
+                Some(from) => keys.set("rewrite", rule(from)),
                 None => notes.add(
                     directive,
                     "the path stays as it is: a regular expression has no part to replace",

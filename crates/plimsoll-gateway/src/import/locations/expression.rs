@@ -11,8 +11,13 @@ use super::Location;
 
 /// The expression of a location, which may match anywhere, as one for the whole path. Within a prefix it is for paths
 /// below that prefix, or for more if it keeps somebody out and may match a part of the prefix too.
+///
+/// Bytes that are written one by one (`\xc3\xa9`) are the characters that they make.
 pub(super) fn expression(location: &Location<'_>, pattern: &str) -> Result<String, String> {
-    let text = pattern;
+    let Some(pattern) = &with_characters(pattern) else {
+        return Err(format!("`{pattern}` names bytes that are no characters"));
+    };
+    let text = pattern.as_str();
     let below = location.below.map(|below| {
         // A slash at the end may be that with which the expression begins.
         let is_joined = location.is_closing && begins(text).starts_with('/');
@@ -71,6 +76,34 @@ pub(super) fn closed(location: &Location<'_>, reason: &str, notes: &mut Notes) -
     keys.text("regex", &wider);
     access::forbid(&mut keys);
     Some(Route::new(&keys, location.directive))
+}
+
+/// The expression with characters beyond ASCII in place of their bytes: nginx compares bytes, routes characters. Nothing
+/// for bytes that make none.
+fn with_characters(pattern: &str) -> Option<String> {
+    let mut characters = String::new();
+    let mut bytes = Vec::new();
+    let mut rest = pattern;
+    while !rest.is_empty() {
+        let digits = rest.strip_prefix("\\x").and_then(|it| it.get(..2));
+        let byte = digits.and_then(|it| u8::from_str_radix(it, 16).ok());
+        if let Some(byte) = byte.filter(|byte| !byte.is_ascii()) {
+            bytes.push(byte);
+            rest = &rest[4..];
+            continue;
+        }
+        characters += &String::from_utf8(std::mem::take(&mut bytes)).ok()?;
+        // An escape belongs to what follows it.
+        let length = if rest.starts_with('\\') { 2 } else { 1 };
+        let end = rest
+            .char_indices()
+            .nth(length)
+            .map_or(rest.len(), |it| it.0);
+        characters += &rest[..end];
+        rest = &rest[end..];
+    }
+    characters += &String::from_utf8(bytes).ok()?;
+    Some(characters)
 }
 
 /// The characters that an expression begins with, of those that stand for themselves.

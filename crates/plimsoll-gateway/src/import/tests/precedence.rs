@@ -130,3 +130,27 @@ fn rules_of_a_named_location_hold_for_those_whom_try_files_leads_there() {
         &["location: requests that `try_files` leads here get a 403"],
     );
 }
+
+#[test]
+fn bytes_of_an_expression_are_the_characters_of_the_path() {
+    check(
+        r"
+        server {
+            listen 80;
+            location ~ ^/caf\xc3\xa9 { return 403; }
+            location ~ ^/[\xc3]x { deny all; }
+            location = /one { proxy_pass http://10.0.0.1/two; }
+            location / { proxy_pass http://10.0.0.1; }
+        }
+        ",
+        &[
+            "regex = \"(?-i:/café).*\"\nrespond = { status = 403",
+            "regex = \"/.*\"\nrespond = { status = 403",
+            "regex = \"(?-i:/one)\"\nproxy = { to = \"http://10.0.0.1\"",
+            "rewrite = { from = \"^/one$\", to = \"/two\" }",
+        ],
+        &[
+            "location: paths that match `/.*` respond with 403: `^/[\\xc3]x` names bytes that are no characters",
+        ],
+    );
+}
