@@ -14,8 +14,8 @@ use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
 use crate::engine::Handle;
+use crate::language::Language;
 use crate::page::PagePlan;
-use crate::page::language::Language;
 use crate::page::snapshot::{HOURS, Rows, Snapshot, days_until};
 use crate::store::StoreError;
 use crate::store::timestamp::Timestamp;

@@ -45,6 +45,7 @@ impl Supervisor {
             _ => {}
         }
         self.bury_orphans().await?;
+        self.look_at_store();
         self.mark_alive().await;
         Ok(())
     }
@@ -127,7 +128,6 @@ impl Supervisor {
 
     pub(super) async fn mark_alive(&self) {
         let at = self.moment().wall;
-        self.report_damage();
         if let Err(error) = self.store.mark_alive(self.org, at).await {
             (self.notice)(&format!(
                 "the store does not note that this process runs: {error}"
@@ -135,8 +135,17 @@ impl Supervisor {
         }
     }
 
-    /// Reports and counts results that waited on the disk and are lost.
-    fn report_damage(&self) {
+    /// Reports that results are not written or are again, and counts those that waited on the disk and are lost.
+    pub(super) fn look_at_store(&mut self) {
+        let trouble = self.store.trouble();
+        if trouble.is_some() != std::mem::replace(&mut self.is_troubled, trouble.is_some()) {
+            match trouble {
+                Some(why) => (self.notice)(&format!(
+                    "results wait, since they cannot be written: {why}"
+                )),
+                None => (self.notice)("results are written again"),
+            }
+        }
         let damage = self.store.damage();
         let figures = &self.board.figures;
         Figures::add(&figures.lost, damage.lost);

@@ -17,7 +17,7 @@ use crate::store::MonitorId;
 
 impl Supervisor {
     /// Carries a command out, even if its caller no longer waits.
-    pub(super) async fn obey(&mut self, command: Command) {
+    pub(super) async fn handle_command(&mut self, command: Command) {
         match command {
             Command::Reload(plan, done) => {
                 done.send(self.load(*plan).await).ok();

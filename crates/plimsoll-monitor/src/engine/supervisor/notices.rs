@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::detect::{Notice, Resolution, budget};
+use crate::engine::Parts;
 use crate::engine::supervisor::Supervisor;
 use crate::notify::{self, Courier, Facts, Message, NoticeKind, NotifyPlan, full_name};
-use crate::page::subscribe;
 use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{About, Change, MonitorId, NewNotice, Orphan};
 
@@ -38,23 +38,23 @@ impl Supervisor {
             self.couriers
                 .spawn_local(notify::run(courier, Arc::clone(plan)));
         }
-        let (store, board) = (&self.store, &self.board);
-        let parts = || {
-            (
-                Arc::clone(store),
-                Arc::clone(board),
-                Arc::clone(&self.notice),
-            )
+        let parts = || Parts {
+            org: self.org,
+            store: Arc::clone(&self.store),
+            board: Arc::clone(&self.board),
+            report: Arc::clone(&self.notice),
         };
-        let (store, board, report) = parts();
-        let publishing = subscribe::publish(self.org, store, board, report);
-        self.couriers.spawn_local(publishing);
-        let (store, board, report) = parts();
-        let delivering = subscribe::deliver(self.org, store, board, report);
-        self.couriers.spawn_local(delivering);
-        let (store, board, report) = parts();
-        let watching = budget::run(self.org, store, board, report);
-        self.couriers.spawn_local(watching);
+        for task in self.beside {
+            self.couriers.spawn_local(task(parts()));
+        }
+        let Parts {
+            org,
+            store,
+            board,
+            report,
+        } = parts();
+        self.couriers
+            .spawn_local(budget::run(org, store, board, report));
     }
 
     /// The notices for the outbox, written together with the change that they report.
