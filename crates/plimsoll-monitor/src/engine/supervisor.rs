@@ -308,11 +308,16 @@ impl Supervisor {
         let rest = async {
             // The one that writes goes on with what it has begun, so that nothing is written twice.
             recording.await.ok();
-            self.store.mark_alive(self.org, at).await?;
-            self.store.flush().await
+            let marked = self.store.mark_alive(self.org, at).await;
+            // Without the database of the mark the results may still be written, or wait on the disk.
+            self.store.flush().await?;
+            Ok::<_, StoreError>(marked)
         };
         match tokio::time::timeout(FAREWELL, rest).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => (self.notice)(&format!(
+                "the store does not note that this process ends: {error}"
+            )),
             Ok(Err(error)) => (self.notice)(&format!("the last results are lost: {error}")),
             Err(_) => (self.notice)("the last results are lost: the store takes too long"),
         }

@@ -156,6 +156,16 @@ impl Pages {
         Ok(current)
     }
 
+    /// Makes a snapshot of each page that has none, so that one that nobody has read is there too once the store goes away.
+    pub(crate) async fn prepare(&self, handle: &Handle) {
+        for plan in handle.board.pages().iter() {
+            if self.kept(&plan.slug).current().is_none() {
+                // One that fails is made when it is read, or with the next change.
+                self.current(handle, plan).await.ok();
+            }
+        }
+    }
+
     #[expect(clippy::unused_self, reason = "reads as what a page does")]
     fn make(&self, handle: &Handle, plan: &PagePlan, rows: &Rows, now: Timestamp) -> Snapshot {
         let views = handle.board.views();

@@ -418,7 +418,8 @@ fn a_status_page_stays_while_postgresql_is_away() {
     let config = folder.path().join("monitor.toml");
     let text = format!(
         "store = {{ postgres = \"{}\", clickhouse = \"{}\" }}\n\
-         [[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n[[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
+         [[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n[[page]]\nslug = \"unread\"\ntitle = \"Unread\"\n\
+         [[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
         postgres.database(),
         clickhouse_database(),
         origin.url("/"),
@@ -439,6 +440,8 @@ fn a_status_page_stays_while_postgresql_is_away() {
     postgres.stop();
     eventually(|| !first.leads());
     assert!(shows_it(&get(&first, PAGE), true));
+    // Nobody has read this one before.
+    assert!(shows_it(&get(&first, "/status/unread/"), true));
     eventually(|| get(&second, PAGE).1.contains("cannot be reached"));
     let (status, text) = get(&first, "/api/v1/monitors");
     assert_eq!(status, 503);
@@ -484,7 +487,8 @@ fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
     assert!(!seat.leads());
     postgres.resume();
     eventually(|| seat.leads());
-    assert!(says("the store can be reached") && says("this process runs the checks"));
+    // Each is said when it is so already.
+    eventually(|| says("the store can be reached") && says("this process runs the checks"));
     // The other database is still away.
     eventually(|| says("results wait, since they cannot be written: "));
     let (status, text) = get(&seat, "/health");

@@ -11,12 +11,14 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
+use tokio::sync::oneshot;
 use tower_service::Service as _;
 
 use crate::api;
 use crate::api::action::open_with_keys;
 use crate::config::{Plan, StorePlan, mask};
 use crate::engine::{Board, Handle, LASTS, Leadership, Monitor, StartError};
+use crate::page::Pages;
 use crate::store::{DefinitionKind, Store, StoreError};
 
 /// Receives what an operator should see.
@@ -79,6 +81,55 @@ struct Running {
     /// One for all workers, so that they have the same snapshots of pages.
     router: Router,
     monitor: Monitor,
+    /// Absent for a store that does not go away.
+    _preparing: Option<Preparing>,
+}
+
+/// Prepares the pages of a monitor on a thread of its own, until it is dropped.
+struct Preparing(Option<oneshot::Sender<()>>, Option<JoinHandle<()>>);
+
+impl Preparing {
+    /// - `report`: receives why they are not.
+    fn new(handle: Handle, pages: Arc<Pages>, report: &Report) -> Self {
+        let (stop, mut stopped) = oneshot::channel();
+        let preparing = async move {
+            let mut changes = handle.board.subscribe();
+            loop {
+                let turn = async {
+                    pages.prepare(&handle).await;
+                    changes.changed().await.ok();
+                    tokio::time::sleep(REST).await;
+                };
+                tokio::select! {
+                    _ = &mut stopped => return,
+                    () = turn => {}
+                }
+            }
+        };
+        let spawned = thread::Builder::new()
+            .name("monitor-pages".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_time()
+                    .build();
+                if let Ok(runtime) = runtime {
+                    runtime.block_on(preparing);
+                }
+            });
+        if let Err(error) = &spawned {
+            report(&format!("pages are only made when they are read: {error}"));
+        }
+        Self(Some(stop), spawned.ok())
+    }
+}
+
+impl Drop for Preparing {
+    fn drop(&mut self) {
+        self.0 = None;
+        if let Some(thread) = self.1.take() {
+            thread.join().ok();
+        }
+    }
 }
 
 impl Seat {
@@ -243,12 +294,16 @@ impl Shared {
             (state.plan.clone(), state.reloads)
         };
         let warns = plan.keys.is_empty() && plan.store != StorePlan::Memory;
+        let is_shared = matches!(plan.store, StorePlan::Servers(..));
         let (store, report) = (Arc::clone(store), Arc::clone(&self.report));
         let monitor = Monitor::start(plan, store, report)?;
         if warns && let Some(warning) = credentials_in_clear(monitor.handle()) {
             (self.report)(&warning);
         }
         self.hosts.set(Some(Arc::clone(&monitor.handle().board)));
+        let pages = Arc::<Pages>::default();
+        let handle = monitor.handle().clone();
+        let preparing = is_shared.then(|| Preparing::new(handle, Arc::clone(&pages), &self.report));
         let mut state = self.state();
         if state.reloads != reloads
             && let Err(error) = monitor.handle().reload_soon(state.plan.clone())
@@ -256,8 +311,9 @@ impl Shared {
             (self.report)(&format!("cannot apply the configuration: {error}"));
         }
         state.running = Some(Running {
-            router: api::router(monitor.handle().clone()),
+            router: api::router_with(monitor.handle().clone(), pages),
             monitor,
+            _preparing: preparing,
         });
         state.last = None;
         Ok(())
@@ -408,6 +464,9 @@ fn credentials_in_clear(handle: &Handle) -> Option<String> {
 
 /// Between two attempts to reach the store.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Between two looks for pages that have no snapshot, at least.
+const REST: Duration = Duration::from_secs(1);
 
 /// Between two looks at the lease, so that a wake in the past does not spin.
 const SHORTEST: Duration = Duration::from_millis(20);

@@ -85,8 +85,18 @@ impl Supervisor {
                 name: memory::STATE,
                 text: None,
             }];
-            let left = memory::recall(&text, now).map(|left| left.detector.health());
-            if left != Some(Health::Pending) {
+            let left = memory::recall(&text, now);
+            if let Some(silence) = left.as_ref().and_then(|left| left.silence.as_ref()) {
+                let key = silence.key.trim_end_matches("/silence");
+                let notices = self.notices_of_removed_silence(key, silence, now.wall);
+                group.push(Change::Notices {
+                    monitor,
+                    at: now.wall,
+                    notices: notices.await?,
+                });
+            }
+            let health = left.map(|left| left.detector.health());
+            if health != Some(Health::Pending) {
                 group.push(Change::Health {
                     monitor,
                     at: now.wall,

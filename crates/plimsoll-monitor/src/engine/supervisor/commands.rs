@@ -179,7 +179,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn pushed(&mut self, key: &str, pushed: PushedResult) -> Result<(), CommandError> {
+    pub(super) fn pushed(&mut self, key: &str, pushed: PushedResult) -> Result<(), CommandError> {
         let id = self.id(key)?;
         let now = self.moment();
         let live = self.live.get_mut(&id).ok_or(CommandError::NotFound)?;
