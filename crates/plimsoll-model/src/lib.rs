@@ -65,7 +65,7 @@ pub use crate::results::summary::{
 pub use crate::secret::Secret;
 pub use crate::secret::masking::{
     MASK, is_secret_field, is_secret_name, masked_arguments, masked_command_line, masked_text,
-    masked_urls, masked_with, unmasked,
+    masked_urls, masked_with, secret_values, unmasked,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,

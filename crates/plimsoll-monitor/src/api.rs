@@ -81,11 +81,11 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    fn new(handle: Handle) -> Self {
+    fn new(handle: Handle, pages: Arc<Pages>) -> Self {
         Self {
             handle,
             clock: SystemClock,
-            pages: Arc::default(),
+            pages,
             sessions: Arc::default(),
             attempts: Arc::default(),
             providers: Arc::default(),
@@ -95,7 +95,12 @@ impl Api {
 
 /// All routes.
 pub fn router(handle: Handle) -> Router {
-    let api = Api::new(handle);
+    router_with(handle, Arc::default())
+}
+
+/// The same with pages that others prepare.
+pub(crate) fn router_with(handle: Handle, pages: Arc<Pages>) -> Router {
+    let api = Api::new(handle, pages);
     routes(&api)
         .into_router()
         .fallback(page::at_root)

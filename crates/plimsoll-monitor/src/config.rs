@@ -24,17 +24,23 @@ mod kinds;
 
 pub(crate) mod maintenance;
 
+pub(crate) mod page;
+
+pub(crate) mod subscriptions;
+
 use std::path::Path;
 
 use crate::probe::SuppliedKinds;
 
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
 pub use crate::config::overlay::{Grounds, Source};
+pub use crate::config::page::{Guard, PagePlan};
 pub use crate::config::plan::{
     BasicLogin, CompositePlan, Dialect, EveryOrCron, GatusSettings, HeartbeatPlan, MonitorPlan,
     Plan, Retries, StorePlan, Warning, What, key_of,
 };
 pub use crate::config::store::DEFAULT_ORGANISATION;
+pub use crate::config::subscriptions::SubscriptionPlan;
 pub use crate::config::token::ApiToken;
 pub use plimsoll_model::document::ConfigProblem;
 

@@ -9,9 +9,15 @@ use std::time::Duration;
 
 use axum::response::Response;
 use http::HeaderMap;
-use http::header::{HeaderValue, SET_COOKIE};
+use http::header::{COOKIE, HeaderValue, SET_COOKIE};
 
-use crate::page::cookie;
+/// The value of a cookie (RFC 6265, section 4.2).
+pub(crate) fn cookie<'f>(fields: &'f HeaderMap, name: &str) -> Option<&'f str> {
+    let all = fields.get_all(COOKIE).iter();
+    let pairs = all.filter_map(|value| value.to_str().ok());
+    let mut pairs = pairs.flat_map(|value| value.split(';'));
+    pairs.find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+}
 
 /// The cookie of a browser that keeps a credential.
 #[derive(Debug, Clone, Copy)]

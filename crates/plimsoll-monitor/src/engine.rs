@@ -23,6 +23,7 @@ pub(crate) mod running;
 mod supervisor;
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -61,6 +62,18 @@ pub struct Handle {
     pub(crate) changing: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// A task of an upper part that runs beside the checks, for as long as the monitor does or until channels change.
+pub(crate) type Beside = fn(Parts) -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// What such a task works with.
+pub(crate) struct Parts {
+    pub(crate) org: OrgId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) board: Arc<Board>,
+    /// Receives what an operator should see.
+    pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
 /// Why a monitor cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -76,10 +89,12 @@ impl Monitor {
     /// Starts to monitor what the plan says; returns once the state of the last run is restored.
     ///
     /// - `notice`: receives what an operator should see, such as a store that does not take data.
-    pub fn start(
+    /// - `beside`: what upper parts have run beside the checks.
+    pub(crate) fn start_with(
         plan: Plan,
         store: Arc<dyn Store>,
         notice: Arc<dyn Fn(&str) + Send + Sync>,
+        beside: &'static [Beside],
     ) -> Result<Self, StartError> {
         let (commands, queue) = mpsc::channel(MOST_COMMANDS);
         let (stop, stopped) = oneshot::channel();
@@ -101,7 +116,7 @@ impl Monitor {
                 };
                 let local = tokio::task::LocalSet::new();
                 local.block_on(&runtime, async move {
-                    match supervisor::Supervisor::start(plan, store, board, notice).await {
+                    match supervisor::Supervisor::start(plan, store, board, notice, beside).await {
                         Ok(supervisor) => {
                             ready.send(Ok(supervisor.org())).ok();
                             supervisor.run(queue, stopped).await;

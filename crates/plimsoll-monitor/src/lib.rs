@@ -16,6 +16,8 @@ mod random;
 
 mod calendar;
 
+mod language;
+
 mod limits;
 
 mod cookies;
@@ -45,6 +47,8 @@ pub mod oidc;
 mod admin;
 
 pub mod api;
+
+mod assembly;
 
 pub use crate::admin::setup;
 pub use crate::api::action;

@@ -6,10 +6,6 @@
 
 pub mod subscribe;
 
-pub(crate) mod config;
-
-mod language;
-
 mod snapshot;
 
 mod cache;
@@ -28,11 +24,11 @@ pub(crate) mod share;
 
 mod routes;
 
-pub use crate::page::config::{Guard, Logo, PageComponent, PageGroup, PagePassword, PagePlan};
-pub use crate::page::language::Language;
+pub use crate::config::page::{Guard, Logo, PageComponent, PageGroup, PagePassword, PagePlan};
+pub use crate::language::Language;
 
 pub(crate) use crate::page::cache::Pages;
 pub(crate) use crate::page::html::chart;
-pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, cookie, merge, parameter};
+pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, merge, parameter};
 pub(crate) use crate::page::snapshot::{PublicIncident, Rows, incidents_of};
 pub(crate) use crate::page::words::Words;

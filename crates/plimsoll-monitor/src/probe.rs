@@ -1,5 +1,7 @@
 //! Probes: one file per kind, each of which finds facts about a target and judges nothing.
 
+pub(crate) mod known_secrets;
+
 pub(crate) mod reading;
 
 mod context;
@@ -45,6 +47,7 @@ pub use crate::probe::domain::{DomainProbe, WithDomain};
 pub use crate::probe::grpc::GrpcProbe;
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;
+pub use crate::probe::known_secrets::KnownSecrets;
 pub use crate::probe::ssh::SshProbe;
 pub use crate::probe::starttls::{MailProtocol, StartTlsProbe};
 pub use crate::probe::tcp::TcpProbe;

@@ -286,6 +286,11 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     /// Copies everything to a new file while the store is in use.
     fn backup(&self, to: PathBuf) -> StoreFuture<'_, ()>;
 
+    /// Why results are not written at present, such as the absence of their database; they wait until they are.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     /// What was lost of results that waited on the disk, since the last call.
     fn damage(&self) -> Damage {
         Damage::default()
@@ -323,6 +328,9 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
+    /// A database cannot be reached at present: it starts, ends, or nothing responds at its address. It may come back by itself.
+    #[error("the store cannot be reached: {0}")]
+    Away(String),
     /// Another process uses it.
     #[error("the store `{}` is in use by another process; stop it, or give this one another store", .0.display())]
     InUse(PathBuf),

@@ -121,6 +121,11 @@ pub fn masked_with<'t>(text: &'t str, mask: &str) -> Cow<'t, str> {
     Cow::Owned(masked)
 }
 
+/// The secrets of a text, which [`masked_text`] would replace, in order.
+pub fn secret_values(text: &str) -> impl Iterator<Item = &str> {
+    secrets(text).filter_map(|secret| text.get(secret.start..secret.end))
+}
+
 /// A message with [`MASK`] in place of secrets in its URLs; all other text stays.
 pub fn masked_urls(message: &str) -> Cow<'_, str> {
     let ends = |it: char| {
@@ -164,6 +169,8 @@ pub fn unmasked<'t>(text: &'t str, mask: &str, original: &str) -> Result<Cow<'t,
         .collect();
     let mut whole = String::new();
     let mut copied = 0;
+    // A mask that stands elsewhere than in the place of a whole secret would otherwise become a value.
+    let is_plain = |piece: &str| !piece.contains(mask);
     for secret in secrets(text) {
         let (start, end) = (secret.start, secret.end);
         let name = name_of(text, &secret);
@@ -177,13 +184,16 @@ pub fn unmasked<'t>(text: &'t str, mask: &str, original: &str) -> Result<Cow<'t,
         let Some((_, value)) = found else {
             return Err(name);
         };
-        whole.push_str(text.get(copied..start).unwrap_or_default());
+        let before = text.get(copied..start).unwrap_or_default();
+        if !is_plain(before) {
+            return Err(String::new());
+        }
+        whole.push_str(before);
         whole.push_str(value);
         copied = end;
     }
     let rest = text.get(copied..).unwrap_or_default();
-    // A mask that stands where no secret is recognised would otherwise become a value.
-    if rest.contains(mask) {
+    if !is_plain(rest) {
         return Err(String::new());
     }
     if copied == 0 {

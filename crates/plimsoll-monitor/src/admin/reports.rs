@@ -15,16 +15,15 @@ use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, page, percent};
 use crate::api::Api;
 use crate::detect::excluded::{declared_downtime, excluded};
-use crate::detect::uptime::uptime;
+use crate::detect::uptime::{Span, uptime};
 use crate::page::parameter;
 use crate::store::timestamp::Timestamp;
-use crate::store::{Incident, IncidentFilter, MonitorId, StoreError};
+use crate::store::{Incident, MonitorId, StoreError};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Incidents that are read, and how many at a time.
+/// Incidents that are read.
 const MOST: usize = 20_000;
-const BATCH: usize = 1_000;
 
 /// A monitor within the window.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ impl Row {
     }
 }
 
-/// Means of incidents.
+/// Means of incidents, each of those whose acknowledgement or end lies within the window.
 #[derive(Debug, Default)]
 struct Means {
     acknowledged: Option<Duration>,
@@ -65,15 +64,17 @@ struct Means {
 }
 
 impl Means {
-    fn of<'i>(incidents: impl Iterator<Item = &'i Incident> + Clone) -> Self {
+    fn of<'i>(incidents: impl Iterator<Item = &'i Incident> + Clone, (from, until): Span) -> Self {
+        let is_within = |at: &Timestamp| (from..until).contains(at);
         let mean = |spans: Vec<Duration>| {
             let count = u32::try_from(spans.len()).ok().filter(|count| *count > 0)?;
             Some(spans.into_iter().sum::<Duration>() / count)
         };
         let acknowledged = incidents
             .clone()
-            .filter_map(|one| Some(one.acknowledged?.since(one.opened)));
-        let recovered = incidents.filter_map(|one| Some(one.lasted(one.resolved?)));
+            .filter_map(|one| Some(one.acknowledged.filter(is_within)?.since(one.opened)));
+        let recovered =
+            incidents.filter_map(|one| Some(one.lasted(one.resolved.filter(is_within)?)));
         Self {
             acknowledged: mean(acknowledged.collect()),
             recovered: mean(recovered.collect()),
@@ -103,26 +104,13 @@ fn days(query: Option<&str>) -> u32 {
     given.filter(|days| WINDOWS.contains(days)).unwrap_or(30)
 }
 
-/// Incidents that opened at `since` or later.
-async fn opened(api: &Api, since: Timestamp) -> Result<Vec<Incident>, StoreError> {
+/// Incidents of which a part lies within the window: one across its beginning is part of the window before too, each with
+/// its share of the downtime.
+async fn overlapping(api: &Api, (from, until): Span) -> Result<Vec<Incident>, StoreError> {
     let handle = &api.handle;
-    let mut all: Vec<Incident> = Vec::new();
-    loop {
-        let after = all.last().map(|last| last.id);
-        let found = handle
-            .store
-            .incidents(handle.org, IncidentFilter::default(), after, BATCH)
-            .await?;
-        let is_last = found.len() < BATCH;
-        // They come by number, and one may be dated back a little: only a whole batch before the window ends the reading.
-        let is_before = found.iter().all(|one| one.opened < since);
-        all.extend(found);
-        if is_last || is_before || all.len() >= MOST {
-            break;
-        }
-    }
-    all.retain(|one| one.opened >= since);
-    Ok(all)
+    let found = handle.store.timelines(handle.org, from, MOST).await?;
+    let incidents = found.into_iter().map(|(incident, _)| incident);
+    Ok(incidents.filter(|one| one.opened < until).collect())
 }
 
 async fn rows(
@@ -139,7 +127,7 @@ async fn rows(
         .histories(handle.org, ids, span.0, span.1, span.1)
         .await?;
     let declared = store.declared(handle.org, span.0, None, 5_000).await?;
-    let incidents = opened(api, span.0).await?;
+    let incidents = overlapping(api, span).await?;
     let mut by_monitor: HashMap<MonitorId, Vec<&Incident>> = HashMap::new();
     for incident in &incidents {
         by_monitor
@@ -152,7 +140,7 @@ async fn rows(
         let excluded = excluded(&view.plan.windows, span);
         let measured = uptime(&history.health, &counted, &excluded, span);
         let own = by_monitor.get(&view.id).map_or(&[][..], Vec::as_slice);
-        let means = Means::of(own.iter().copied());
+        let means = Means::of(own.iter().copied(), span);
         Row {
             key: view.plan.key.clone(),
             name: view.plan.name.clone(),
@@ -174,7 +162,7 @@ pub(super) async fn show(
 ) -> Result<Response, Response> {
     let days = days(query.as_deref());
     let (mut rows, incidents) = rows(&api, me.now, days).await.map_err(refused)?;
-    let means = Means::of(incidents.iter());
+    let means = Means::of(incidents.iter(), (me.now.minus(DAY * days), me.now));
     let text = |mean: Option<Duration>| mean.map_or_else(|| "–".to_owned(), duration);
     let mut noisiest: Vec<_> = rows
         .iter()
@@ -250,6 +238,32 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::IncidentId;
+
+    #[test]
+    fn means_are_of_what_happened_within_the_window() {
+        let incident = |opened, acknowledged: Option<i64>, resolved: Option<i64>| Incident {
+            opened: Timestamp(opened),
+            acknowledged: acknowledged.map(Timestamp),
+            resolved: resolved.map(Timestamp),
+            id: IncidentId(1),
+            monitor: MonitorId(1),
+            lasted: None,
+            key: String::new(),
+            reason: None,
+        };
+        let window = (Timestamp(100_000), Timestamp(200_000));
+        // It began before the window and was acknowledged there, and ended within it.
+        let across = incident(50_000, Some(60_000), Some(150_000));
+        let open = incident(120_000, Some(124_000), None);
+        let means = Means::of([&across, &open].into_iter(), window);
+        assert_eq!(means.acknowledged, Some(Duration::from_secs(4)));
+        assert_eq!(means.recovered, Some(Duration::from_secs(100)));
+        let before = (Timestamp(0), Timestamp(100_000));
+        let means = Means::of([&across].into_iter(), before);
+        assert_eq!(means.acknowledged, Some(Duration::from_secs(10)));
+        assert_eq!(means.recovered, None);
+    }
 
     #[test]
     fn cells_are_quoted_and_no_formulas() {

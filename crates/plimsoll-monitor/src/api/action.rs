@@ -4,6 +4,7 @@ mod seat;
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -109,9 +110,12 @@ struct Shared {
     /// The environment, and the kinds of probes that the program supplies.
     brought: (Environment, SuppliedKinds),
     notices: Notices,
+    /// Locked for moments only, since every worker looks at it: a monitor starts and ends meanwhile without it.
     running: Mutex<Option<Running>>,
     /// The plan to start with once another process has left the store.
-    waiting: Mutex<Option<Plan>>,
+    waiting: Mutex<Option<Arc<Plan>>>,
+    /// Whether the server drains, so that the store belongs to the next process.
+    has_left: AtomicBool,
     /// The hosts of its pages, once it runs.
     hosts: OnceLock<HostNames>,
     /// The routes, once there are any.
@@ -119,7 +123,7 @@ struct Shared {
 }
 
 struct Running {
-    seat: Seat,
+    seat: Arc<Seat>,
     store: StorePlan,
     organisation: String,
     watched: WatchedFiles,
@@ -138,6 +142,7 @@ impl Service {
             notices,
             running: Mutex::default(),
             waiting: Mutex::default(),
+            has_left: AtomicBool::new(false),
             hosts: OnceLock::new(),
             router: watch::Sender::new(None),
         });
@@ -154,7 +159,7 @@ impl Service {
     }
 
     fn apply(&self, plan: Plan) {
-        let is_first = self.shared.apply(plan);
+        let is_first = self.shared.apply(Arc::new(plan));
         if is_first {
             let shared = Arc::downgrade(&self.shared);
             let watching = move || {
@@ -185,13 +190,10 @@ impl Service {
 
     /// Ends the checks, since the server drains: a process that takes over may have the store.
     fn leave(&self) {
+        self.shared.has_left.store(true, Ordering::SeqCst);
         self.shared.waiting().take();
         let shared = Arc::clone(&self.shared);
-        let leaving = move || {
-            if let Some(running) = &*shared.running() {
-                running.seat.leave();
-            }
-        };
+        let leaving = move || shared.leave();
         // The end of the checks waits for the store, and workers still respond meanwhile.
         let spawned = thread::Builder::new()
             .name("monitor-end".to_owned())
@@ -242,7 +244,7 @@ async fn once_started(mut router: watch::Receiver<Option<Router>>, request: Requ
 }
 
 impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Option<Plan>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<Arc<Plan>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,8 +253,49 @@ impl Shared {
         let Some(plan) = self.waiting().clone() else {
             return false;
         };
-        self.apply(plan);
+        match start(Plan::clone(&plan), &self.notices) {
+            Ok(seat) => match self.waiting().take() {
+                Some(latest) if Arc::ptr_eq(&latest, &plan) => self.serve(&plan, seat),
+                Some(latest) => {
+                    seat.reload(Plan::clone(&latest));
+                    self.serve(&latest, seat);
+                }
+                // The server drains: the next process may have it.
+                None => drop(seat),
+            },
+            Err(StartError::Store(StoreError::InUse(_))) => {}
+            Err(error) => {
+                self.waiting().take();
+                self.report(Severity::Error, &error.to_string());
+            }
+        }
         self.waiting().is_some()
+    }
+
+    /// Has requests answered by a monitor that was started.
+    fn serve(&self, plan: &Plan, seat: Seat) {
+        self.hosts.get_or_init(|| seat.host_names());
+        let router = seat.router();
+        *self.running() = Some(Running {
+            seat: Arc::new(seat),
+            store: plan.store.clone(),
+            organisation: plan.organisation.clone(),
+            watched: WatchedFiles::new(plan.files.clone()),
+        });
+        self.router.send_replace(Some(router));
+        if self.has_left.load(Ordering::SeqCst) {
+            self.leave();
+        }
+    }
+
+    /// Ends the checks and gives the store to the next process.
+    fn leave(&self) {
+        let running = self.running();
+        let seat = running.as_ref().map(|running| Arc::clone(&running.seat));
+        drop(running);
+        if let Some(seat) = seat {
+            seat.leave();
+        }
     }
 
     fn running(&self) -> MutexGuard<'_, Option<Running>> {
@@ -266,59 +309,39 @@ impl Shared {
     }
 
     /// Starts the monitor, or gives it another plan; whether the files are to be watched from now on.
-    fn apply(&self, plan: Plan) -> bool {
-        let has_waited = self.waiting().is_some();
-        if !has_waited {
-            for warning in &plan.warnings {
-                self.report(
-                    Severity::Warning,
-                    &format!("{}: {}", warning.place, warning.message),
-                );
-            }
+    fn apply(&self, plan: Arc<Plan>) -> bool {
+        for warning in &plan.warnings {
+            self.report(
+                Severity::Warning,
+                &format!("{}: {}", warning.place, warning.message),
+            );
         }
-        let mut running = self.running();
-        if let Some(running) = &mut *running {
+        if let Some(running) = &mut *self.running() {
             if (&plan.store, &plan.organisation) != (&running.store, &running.organisation) {
                 let message = "another store or organisation is used after a restart";
                 self.report(Severity::Warning, message);
             }
             running.watched = WatchedFiles::new(plan.files.clone());
-            running.seat.reload(plan);
+            running.seat.reload(Plan::clone(&plan));
             return false;
         }
-        let (store, organisation) = (plan.store.clone(), plan.organisation.clone());
-        let watched = WatchedFiles::new(plan.files.clone());
-        match start(plan.clone(), &self.notices) {
+        if let Some(waiting) = &mut *self.waiting() {
+            *waiting = plan;
+            return false;
+        }
+        match start(Plan::clone(&plan), &self.notices) {
             Ok(seat) => {
-                self.waiting().take();
-                self.hosts.get_or_init(|| seat.host_names());
-                self.router.send_replace(Some(seat.router()));
-                *running = Some(Running {
-                    seat,
-                    store,
-                    organisation,
-                    watched,
-                });
-                !has_waited
+                self.serve(&plan, seat);
+                true
             }
             Err(StartError::Store(StoreError::InUse(path))) => {
-                let mut waiting = self.waiting();
-                drop(running);
-                // It may have left meanwhile, since the server drains.
-                if !has_waited || waiting.is_some() {
-                    *waiting = Some(plan);
-                }
-                drop(waiting);
-                if !has_waited {
-                    let shown = path.display();
-                    let message = format!("another process uses {shown}; waiting for it to end");
-                    self.report(Severity::Note, &message);
-                }
-                !has_waited
+                *self.waiting() = Some(plan);
+                let shown = path.display();
+                let message = format!("another process uses {shown}; waiting for it to end");
+                self.report(Severity::Note, &message);
+                true
             }
             Err(error) => {
-                drop(running);
-                self.waiting().take();
                 self.report(Severity::Error, &error.to_string());
                 false
             }
@@ -337,7 +360,7 @@ impl Shared {
         let (environment, supplied) = self.brought;
         match load_with(&self.path, &environment, supplied) {
             Ok(plan) => {
-                self.apply(plan);
+                self.apply(Arc::new(plan));
                 self.report(Severity::Note, "the configuration was loaded again");
             }
             Err(LoadError::Problems { path, problems }) => {
@@ -396,5 +419,47 @@ pub(crate) fn open_beside(store: &StorePlan) -> Result<Arc<dyn Store>, StoreErro
             Ok(Arc::new(ServerStore::open(urls, *options)?))
         }
         StorePlan::Memory => open(store),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use plimsoll_testkit::eventually;
+
+    use super::*;
+
+    #[test]
+    fn workers_get_their_routes_while_another_process_has_the_store() {
+        const WORKERS: usize = 200;
+
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = SqlitePath::File(folder.path().join("a.db"));
+        let open = || SqliteStore::open(&file, SqliteOptions::default());
+        let held = open().unwrap();
+        let path = folder.path().join("monitor.toml");
+        std::fs::write(&path, "store = \"a.db\"\n").unwrap();
+        let brought: (Environment, SuppliedKinds) = (|_| None, &[]);
+        let plan = load_with(&path, &brought.0, brought.1).unwrap();
+        let certificates = OnDemandCertificates::default();
+        let service = Service::new(path, brought, Notices::default(), &certificates);
+        service.apply(plan);
+        let served = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..WORKERS {
+                    drop(service.router());
+                    served.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            eventually(|| served.load(Ordering::SeqCst) == WORKERS);
+        });
+        assert!(service.shared.running().is_none());
+        drop(held);
+        eventually(|| service.shared.running().is_some());
+        // The next process gets it as soon as this one drains.
+        service.leave();
+        eventually(|| open().is_ok());
     }
 }

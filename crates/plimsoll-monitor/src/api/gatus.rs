@@ -37,8 +37,13 @@ pub(super) fn settings(api: &Api) -> Option<GatusSettings> {
     }
 }
 
-pub(super) async fn health() -> Response {
-    json_of(&json!({ "status": "UP" }))
+pub(super) async fn health(State(api): State<Api>) -> Response {
+    let mut health = json!({ "status": "UP" });
+    // Why is said where the operator looks: it may name a host.
+    if api.handle.store.trouble().is_some() {
+        health["message"] = "results wait, since they cannot be written".into();
+    }
+    json_of(&health)
 }
 
 pub(super) async fn config(State(api): State<Api>) -> Answer {

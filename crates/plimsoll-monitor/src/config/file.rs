@@ -11,13 +11,13 @@ use plimsoll_server::config::trusted_proxies;
 use crate::config::agent::{self, Regions};
 use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
+use crate::config::page;
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
+use crate::config::subscriptions;
 use crate::config::{kinds, maintenance, store, token};
 use crate::notify;
 use crate::notify::oncall;
 use crate::oidc;
-use crate::page::config as page;
-use crate::page::subscribe;
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;
@@ -114,7 +114,7 @@ pub(super) fn compile(
     let pages = page::compile(root.tables("page"), &monitors, directory);
     let subscriptions = root
         .table("subscriptions")
-        .and_then(|table| subscribe::compile(table, environment));
+        .and_then(|table| subscriptions::compile(table, environment));
     let oidc = root
         .table("oidc")
         .and_then(|table| oidc::compile(table, directory, environment));

@@ -4,18 +4,54 @@
 //! in a body. A mask is only given its credential back if the definition leads where it led: who may not see a credential
 //! may not have it sent elsewhere either. Every way of changing a definition goes through [`unmask`].
 
+use std::borrow::Cow;
+
 use plimsoll_client::Endpoint;
 use plimsoll_model::{is_secret_field, masked_with, unmasked};
 use toml::{Table, Value};
 
-/// Shown in place of a credential.
-pub(crate) const MASK: &str = "********";
+use crate::config::kinds::KINDS;
+use crate::probe::KnownSecrets;
+
+pub(crate) use crate::probe::known_secrets::MASK;
 
 /// Keys of kinds that hold a credential as a whole.
 const CREDENTIALS: [&str; 2] = ["bearer", "basic"];
 
-/// Keys besides the target that decide who receives what is sent.
-const ROUTES: [&str; 2] = ["insecure", "name_server"];
+/// Keys that name the target, of which only the origin decides who receives what is sent.
+const TARGETS: [&str; 6] = ["url", "to", "name", "server", "rdap", "whois"];
+
+/// Keys that decide what is sent and how often, but not to whom. Every other one may lead elsewhere, those that are yet to come too.
+const HARMLESS: [&str; 15] = [
+    "bearer",
+    "basic",
+    "body",
+    "critical_within",
+    "dnssec",
+    "family",
+    "headers",
+    "http2",
+    "method",
+    "protocol",
+    "redirects",
+    "send",
+    "service",
+    "type",
+    "warn_within",
+];
+
+/// Header fields by which the server behind an address chooses who receives a request.
+const NAMING_FIELDS: [&str; 9] = [
+    "host",
+    ":authority",
+    ":scheme",
+    ":path",
+    "forwarded",
+    "x-forwarded-host",
+    "x-forwarded-server",
+    "x-original-host",
+    "x-host",
+];
 
 /// Keys of a definition that hold no texts for targets.
 const PLAIN: [&str; 2] = ["labels", "tags"];
@@ -23,12 +59,23 @@ const PLAIN: [&str; 2] = ["labels", "tags"];
 /// Replaces credentials of a definition by the mask.
 pub(crate) fn mask(definition: &mut Table) {
     each(definition, &mut |place, text| {
-        *text = if place.is_whole {
-            MASK.to_owned()
-        } else {
-            masked_with(text, MASK).into_owned()
-        };
+        *text = place.masked(text);
     });
+}
+
+/// The credentials of a definition, which nothing that is said about it may show.
+pub(crate) fn known_secrets(definition: &Table) -> KnownSecrets {
+    let mut secrets = KnownSecrets::default();
+    each(&mut definition.clone(), &mut |place, text| {
+        match place.name.rsplit('.').next() {
+            Some("basic") if place.is_whole => secrets.add_login(text),
+            _ if place.is_whole => secrets.add_field(text),
+            // In the URL of a heartbeat, which is shown to those who set the job up.
+            Some("token") => secrets.add(text),
+            _ => secrets.add_text(&place.with_scheme(text)),
+        }
+    });
+    secrets
 }
 
 /// Whether a definition holds a credential.
@@ -50,7 +97,7 @@ pub(crate) fn is_masked(definition: &Table) -> bool {
 /// Puts the credentials of `present` in the places of masks.
 ///
 /// Fails with the place of a mask that has none, and if the definition leads elsewhere than `present`: to another scheme, host
-/// or port, without checking certificates, or by another name server.
+/// or port, under another `Host`, without checking certificates, or by another name server.
 pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), String> {
     let mut known = std::collections::HashMap::new();
     each(&mut present.clone(), &mut |place, text| {
@@ -74,10 +121,8 @@ pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), Stri
         let restored = match known.get(name) {
             None => Err(missing()),
             Some(present) if place.is_whole && text == MASK => Ok(present.clone()),
-            Some(present) if masked_with(present, MASK) == *text => Ok(present.clone()),
-            Some(present) => unmasked(text, MASK, present)
-                .map(std::borrow::Cow::into_owned)
-                .map_err(|_| missing()),
+            Some(present) if place.masked(present) == *text => Ok(present.clone()),
+            Some(present) => place.unmasked(text, present).ok_or_else(missing),
         };
         match restored {
             Ok(restored) => *text = restored,
@@ -94,15 +139,39 @@ fn leads_the_same_way(new: Option<&Value>, old: Option<&Value>) -> bool {
     let (Some(new), Some(old)) = (new, old) else {
         return false;
     };
-    let is_same = |key: &str| new.get(key) == old.get(key);
-    origin(new) == origin(old) && ROUTES.into_iter().all(is_same)
+    origin(new) == origin(old)
+        && others(new) == others(old)
+        && naming_fields(new) == naming_fields(old)
+}
+
+/// What else decides who receives what is sent.
+fn others(kind: &Value) -> Table {
+    let mut table = kind.as_table().cloned().unwrap_or_default();
+    table.retain(|key, value| {
+        let is_off = value.as_bool() == Some(false);
+        !TARGETS.contains(&key) && !HARMLESS.contains(&key) && !is_off
+    });
+    table
+}
+
+/// The header fields that name the receiver, in lower case.
+fn naming_fields(kind: &Value) -> Vec<(String, &Value)> {
+    let headers = kind.get("headers").and_then(Value::as_table);
+    let fields = headers
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value));
+    let mut named: Vec<_> = fields
+        .filter(|(name, _)| NAMING_FIELDS.contains(&name.as_str()))
+        .collect();
+    named.sort_by(|one, other| one.0.cmp(&other.0));
+    named
 }
 
 /// Scheme, host and port of a target; what is no URL is its own origin.
 fn origin(kind: &Value) -> String {
-    let keys = ["url", "to", "name", "server", "rdap", "whois"];
     let named: Vec<_> = match kind {
-        Value::Table(table) => keys
+        Value::Table(table) => TARGETS
             .iter()
             .filter_map(|key| table.get(*key)?.as_str())
             .collect(),
@@ -122,6 +191,7 @@ fn origin(kind: &Value) -> String {
         };
         match Endpoint::parse(&url) {
             Ok(endpoint) => format!("{}://{}", endpoint.scheme(), endpoint.authority_with_port()),
+            // Neither is it a target that could be checked.
             Err(_) => masked_with(text, MASK).into_owned(),
         }
     });
@@ -136,7 +206,50 @@ struct Place {
     name: String,
     /// Whether the text is a credential as a whole.
     is_whole: bool,
+    /// Whether it names a target, whose scheme may be left out.
+    is_target: bool,
 }
+
+impl Place {
+    /// The text here with masks in place of credentials.
+    fn masked(&self, text: &str) -> String {
+        if self.is_whole {
+            return MASK.to_owned();
+        }
+        let whole = self.with_scheme(text);
+        self.without_scheme(text, masked_with(&whole, MASK).into_owned())
+    }
+
+    /// The text here with the credentials of `present` in place of masks; `None` if one has none.
+    fn unmasked(&self, text: &str, present: &str) -> Option<String> {
+        if self.is_whole {
+            return None;
+        }
+        let whole = self.with_scheme(text);
+        let unmasked = unmasked(&whole, MASK, &self.with_scheme(present)).ok()?;
+        Some(self.without_scheme(text, unmasked.into_owned()))
+    }
+
+    /// User information is recognised by the scheme before it.
+    fn with_scheme<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.is_target && !text.contains("://") {
+            Cow::Owned(format!("{SCHEME}{text}"))
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+
+    /// What [`with_scheme`](Self::with_scheme) made of `text` became `whole`.
+    fn without_scheme(&self, text: &str, whole: String) -> String {
+        match whole.strip_prefix(SCHEME) {
+            Some(rest) if self.is_target && !text.contains("://") => rest.to_owned(),
+            _ => whole,
+        }
+    }
+}
+
+/// Of a target without one.
+const SCHEME: &str = "http://";
 
 /// Visits every text of the kinds.
 fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
@@ -144,21 +257,23 @@ fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
         if PLAIN.contains(&kind.as_str()) {
             continue;
         }
-        let mut visit = |name: String, is_whole, value: &mut Value| {
+        let mut visit = |name: String, is_whole, is_target, value: &mut Value| {
             if let Value::String(text) = value {
                 let kind = kind.clone();
                 let place = Place {
                     kind,
                     name,
                     is_whole,
+                    is_target,
                 };
                 visit(&place, text);
             }
         };
         let Value::Table(inner) = value else {
             // A target without a table; texts such as the name are no URLs.
-            if value.as_str().is_some_and(|text| text.contains("://")) {
-                visit(kind.clone(), false, value);
+            let is_target = KINDS.contains(&kind.as_str());
+            if is_target || value.as_str().is_some_and(|text| text.contains("://")) {
+                visit(kind.clone(), false, is_target, value);
             }
             continue;
         };
@@ -168,10 +283,19 @@ fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
                 Value::Table(fields) if key == "headers" => {
                     for (field, value) in fields.iter_mut() {
                         let name = format!("{name}.{}", field.to_ascii_lowercase());
-                        visit(name, is_secret_field(field), value);
+                        let is_name = NAMING_FIELDS.contains(&field.to_ascii_lowercase().as_str());
+                        visit(name, is_secret_field(field) && !is_name, false, value);
                     }
                 }
-                value => visit(name, CREDENTIALS.contains(&key.as_str()), value),
+                value => {
+                    let key = key.as_str();
+                    visit(
+                        name,
+                        CREDENTIALS.contains(&key),
+                        TARGETS.contains(&key),
+                        value,
+                    );
+                }
             }
         }
     }
@@ -246,6 +370,10 @@ mod tests {
         for (key, value) in [
             ("url", "https://********@a.example/?other_token=********"),
             ("url", "https://a.example/********"),
+            ("url", "https://x:********@a.example/"),
+            ("url", "https://x:********@a.example/?api_key=********"),
+            ("url", "https://********:three@a.example/?api_key=********"),
+            ("bearer", "x********"),
             ("method", "********"),
             ("body", "********"),
             ("body", "{\"secret\": \"********\"}"),
@@ -277,12 +405,38 @@ mod tests {
             ("insecure", Value::Boolean(true)),
             ("name_server", "192.0.2.1".into()),
         ];
-        for (key, value) in urls.into_iter().chain(routes) {
+        // Keys that are not known decide as long as nobody says that they do not.
+        let unknown = ["proxy", "server_name", "sni", "connect_to", "ca"]
+            .map(|key| (key, "evil.example".into()));
+        for (key, value) in urls.into_iter().chain(routes).chain(unknown) {
             let mut elsewhere = shown();
             set(&mut elsewhere, key, value.clone());
             let error = unmask(&mut elsewhere, &whole()).unwrap_err();
             assert!(error.contains("leads elsewhere"), "{value}: {error}");
         }
+        for field in ["host", "Host", ":authority", "X-Forwarded-Host"] {
+            for present in [None, Some("a.example")] {
+                let mut before = whole();
+                if let (Some(present), Some(Value::Table(headers))) =
+                    (present, before["http"].get_mut("headers"))
+                {
+                    headers.insert(field.to_owned(), present.into());
+                }
+                let mut elsewhere = before.clone();
+                mask(&mut elsewhere);
+                let mut same = elsewhere.clone();
+                unmask(&mut same, &before).unwrap();
+                if let Some(Value::Table(headers)) = elsewhere["http"].get_mut("headers") {
+                    headers.insert(field.to_owned(), "evil.example".into());
+                }
+                let error = unmask(&mut elsewhere, &before).unwrap_err();
+                assert!(error.contains("leads elsewhere"), "{field}: {error}");
+            }
+        }
+        let mut harmless = shown();
+        set(&mut harmless, "redirects", 3);
+        set(&mut harmless, "insecure", false);
+        unmask(&mut harmless, &whole()).unwrap();
     }
 
     #[test]
@@ -302,5 +456,47 @@ mod tests {
         assert!(unmask(&mut moved, &whole).is_err());
         unmask(&mut shown, &whole).unwrap();
         assert_eq!(shown, whole);
+    }
+
+    #[test]
+    fn a_target_without_a_scheme_has_credentials_too() {
+        for text in [
+            "http = 'u:pw@h/?token=t'",
+            "http = { url = 'u:pw@h/?token=t' }",
+            "tcp = { to = 'u:pw@h:80' }",
+        ] {
+            let whole: Table = text.parse().unwrap();
+            let mut shown = whole.clone();
+            mask(&mut shown);
+            let text = shown.to_string();
+            assert!(
+                text.contains("********@h") && !text.contains("pw"),
+                "{text}"
+            );
+            assert!(!text.contains("://"), "{text}");
+            unmask(&mut shown, &whole).unwrap();
+            assert_eq!(shown, whole);
+            assert!(!known_secrets(&whole).hide("is pw").contains("pw"));
+        }
+    }
+
+    #[test]
+    fn the_credentials_of_a_definition_are_known() {
+        let secrets = known_secrets(&whole());
+        for secret in ["one", "two", "three", "four", "five"] {
+            assert!(
+                !secrets.hide(&format!("it is {secret}.")).contains(secret),
+                "{secret}"
+            );
+        }
+        assert_eq!(secrets.hide("text/html"), "text/html");
+        let job: Table = "heartbeat = { token = '0123456789abcdef', every = '1h' }"
+            .parse()
+            .unwrap();
+        assert!(
+            known_secrets(&job)
+                .hide("/ping/0123456789abcdef")
+                .ends_with("********")
+        );
     }
 }

@@ -10,6 +10,7 @@ use plimsoll_model::document::{Table, Value, as_text};
 use crate::config::agent::{self, Regions};
 use crate::config::file::Context;
 use crate::config::kinds;
+use crate::config::mask;
 use crate::config::plan::{MonitorPlan, Retries, What, key_of};
 use crate::detect::budget::{self, Slo};
 use crate::detect::{DetectPolicy, FlapRule, RegionRule};
@@ -162,6 +163,7 @@ pub(super) fn compile<'i>(
     keys: &mut HashSet<String>,
 ) -> Option<Compiled<'i>> {
     let written = table.to_toml();
+    let secrets = mask::known_secrets(&written);
     let name = if let Some(value) = table.take("name") {
         match as_text(&value) {
             Some(text) if text.trim().is_empty() => value.wrong("must not be empty"),
@@ -245,6 +247,7 @@ pub(super) fn compile<'i>(
             expect,
             warn_unless: warn_unless?,
         },
+        secrets: Arc::new(secrets),
         timing,
         retries: settings.retries,
         from,

@@ -15,13 +15,12 @@ use plimsoll_server::TrustedProxies;
 use crate::config::agent::Regions;
 use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
+use crate::config::page::{self, PagePlan};
 use crate::config::plan::MonitorPlan;
 use crate::config::{kinds, maintenance};
 use crate::detect::window::Window;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{self, NotifyPlan};
-use crate::page::PagePlan;
-use crate::page::config as page;
 use crate::probe::Reach;
 
 /// Source of a definition: file or store.

@@ -11,6 +11,8 @@ use plimsoll_server::BasicAuth;
 
 use crate::config::agent::AgentPlan;
 use crate::config::overlay::Grounds;
+use crate::config::page::PagePlan;
+use crate::config::subscriptions::SubscriptionPlan;
 use crate::config::token::ApiToken;
 use crate::detect::DetectPolicy;
 use crate::detect::budget::Slo;
@@ -18,10 +20,8 @@ use crate::detect::window::{Cron, Window};
 use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
 use crate::oidc::OidcPlan;
-use crate::page::PagePlan;
-use crate::page::subscribe::SubscriptionPlan;
-use crate::probe::Probe;
 use crate::probe::reading::{Expectation, GatusDisplay};
+use crate::probe::{KnownSecrets, Probe};
 use crate::schedule::{GateLimits, Timing};
 use crate::store::{Retention, ServerOptions, ServerUrls};
 
@@ -150,6 +150,8 @@ pub struct MonitorPlan {
     pub what: What,
     /// The expected reading.
     pub expectation: Expectation,
+    /// Its credentials, which no reason may show.
+    pub secrets: Arc<KnownSecrets>,
     /// When it is checked; absent if results come from outside.
     pub timing: Option<Timing>,
     /// Attempts within a check.

@@ -7,14 +7,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 use crate::config::overlay::PlacedWindow;
-use crate::config::{AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, Plan, Source};
+use crate::config::{
+    AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, PagePlan, Plan, Source, SubscriptionPlan,
+};
 use crate::detect::RegionView;
 use crate::detect::status::Health;
 use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
 use crate::oidc::OidcPlan;
-use crate::page::PagePlan;
-use crate::page::subscribe::SubscriptionPlan;
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
 use crate::store::timestamp::Timestamp;

@@ -12,8 +12,16 @@ use crate::store::timestamp::{Moment, Timestamp};
 /// The name under which the store keeps it.
 pub(super) const STATE: &str = "state";
 
-/// An announced silence: the name by which receivers know it, and when it began.
-pub(super) type Silence = (String, Timestamp);
+/// An announced silence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Silence {
+    /// The name by which receivers know it.
+    pub(super) key: String,
+    /// When it began.
+    pub(super) since: Timestamp,
+    /// What its monitor was called for people: after a removal nothing else knows.
+    pub(super) name: String,
+}
 
 /// What another process left.
 #[derive(Debug)]
@@ -29,7 +37,7 @@ pub(super) fn content(
     heartbeat: Option<&HeartbeatState>,
     silence: Option<&Silence>,
 ) -> Value {
-    let silence = silence.map(|(key, since)| json!([key, since.0]));
+    let silence = silence.map(|it| json!([it.key, it.since.0, it.name]));
     json!({
         "detector": detector.remembered(),
         "heartbeat": heartbeat.map(HeartbeatState::remembered),
@@ -49,11 +57,15 @@ pub(super) fn recall(text: &str, now: Moment) -> Option<Recalled> {
     let content = &mut whole["content"];
     let detector = Detector::recalled(content["detector"].take(), as_of, now)?;
     let heartbeat = content["heartbeat"].take();
-    let silence = content["silence"].as_array().and_then(|pair| {
-        Some((
-            pair.first()?.as_str()?.to_owned(),
-            Timestamp(pair.get(1)?.as_i64()?),
-        ))
+    let silence = content["silence"].as_array().and_then(|parts| {
+        let key = parts.first()?.as_str()?.to_owned();
+        // An older version wrote no name.
+        let name = parts.get(2).and_then(Value::as_str).unwrap_or(&key);
+        Some(Silence {
+            since: Timestamp(parts.get(1)?.as_i64()?),
+            name: name.to_owned(),
+            key,
+        })
     });
     Some(Recalled {
         detector,

@@ -38,7 +38,7 @@ pub(crate) async fn result(plan: &MonitorPlan, context: &ProbeContext) -> (Check
             .as_ref()
             .is_some_and(|failure| matches!(failure.phase, Phase::Connect | Phase::Dns));
         let connected = reading.connected || !is_unreachable;
-        let result = plan.expectation.judge(&reading, at);
+        let result = plan.expectation.judge(&reading, at, &plan.secrets);
         if result.status != Status::Down || attempt >= plan.retries.most {
             return (result, connected);
         }

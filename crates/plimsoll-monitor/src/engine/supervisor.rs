@@ -26,6 +26,7 @@ use crate::config::overlay::PlacedWindow;
 use crate::config::{MonitorPlan, Plan};
 use crate::detect::window::Window;
 use crate::detect::{Detector, Input};
+use crate::engine::Beside;
 use crate::engine::board::{Board, Figures};
 use crate::engine::clock::{Break, ClockWatch, EngineClock, origin};
 use crate::engine::command::{Command, CommandError};
@@ -141,12 +142,16 @@ pub(super) struct Supervisor {
     couriers_are_old: bool,
     /// They deliver what waits, one for each channel.
     couriers: JoinSet<()>,
+    /// What upper parts have run beside the checks.
+    beside: &'static [Beside],
     /// Checks of monitors that may not be there.
     trials: JoinSet<()>,
     /// Whether what the last process left was read.
     is_restored: bool,
     /// Whether the store refused the last results.
     append_fails: bool,
+    /// Whether results were not written when the store was last looked at.
+    is_troubled: bool,
     /// The configuration of the file, to which definitions of the store are added.
     base: Plan,
     /// All windows, those of the store too.
@@ -168,8 +173,13 @@ impl Supervisor {
         store: Arc<dyn Store>,
         board: Arc<Board>,
         notice: Arc<dyn Fn(&str) + Send + Sync>,
+        beside: &'static [Beside],
     ) -> Result<Self, StoreError> {
-        Self::start_by(Rc::new(SystemClock), plan, store, board, notice).await
+        let started = Self::start_by(Rc::new(SystemClock), plan, store, board, notice);
+        Ok(Self {
+            beside,
+            ..started.await?
+        })
     }
 
     /// The same by other clocks.
@@ -214,6 +224,7 @@ impl Supervisor {
             actor: None,
             channels: Vec::new(),
             couriers: JoinSet::new(),
+            beside: &[],
             trials: JoinSet::new(),
             placed: Vec::new(),
             regions: HashMap::new(),
@@ -223,6 +234,7 @@ impl Supervisor {
             channels_are_new: true,
             couriers_are_old: true,
             append_fails: false,
+            is_troubled: false,
             is_restored: false,
             waiting_for_agents: HashMap::new(),
             base: plan.clone(),
@@ -256,6 +268,7 @@ impl Supervisor {
             self.start_checks(now);
             self.fire(self.moment());
             self.hand_over(now).await;
+            self.look_at_store();
             self.keep_up(now);
             let wake = self.next_wake(now);
             tokio::select! {
@@ -273,7 +286,7 @@ impl Supervisor {
                 command = queue.recv() => match command {
                     Some(command) => {
                         self.look_at_clocks();
-                        self.obey(command).await;
+                        self.handle_command(command).await;
                     }
                     None => break,
                 },
@@ -295,11 +308,16 @@ impl Supervisor {
         let rest = async {
             // The one that writes goes on with what it has begun, so that nothing is written twice.
             recording.await.ok();
-            self.store.mark_alive(self.org, at).await?;
-            self.store.flush().await
+            let marked = self.store.mark_alive(self.org, at).await;
+            // Without the database of the mark the results may still be written, or wait on the disk.
+            self.store.flush().await?;
+            Ok::<_, StoreError>(marked)
         };
         match tokio::time::timeout(FAREWELL, rest).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => (self.notice)(&format!(
+                "the store does not note that this process ends: {error}"
+            )),
             Ok(Err(error)) => (self.notice)(&format!("the last results are lost: {error}")),
             Err(_) => (self.notice)("the last results are lost: the store takes too long"),
         }
@@ -408,7 +426,7 @@ impl Supervisor {
     }
 
     /// A result of this process.
-    fn take(&mut self, id: MonitorId, mut result: CheckResult) {
+    fn take(&mut self, id: MonitorId, result: CheckResult) {
         if self.refuses(1) {
             return;
         }
@@ -418,6 +436,7 @@ impl Supervisor {
         if live.is_paused {
             return;
         }
+        let mut result = result.without(&live.plan.secrets);
         result.at = live.unique_date(result.at);
         let key = live.plan.key.clone();
         self.rows.push(ResultRow::of(id, OWN, &result));

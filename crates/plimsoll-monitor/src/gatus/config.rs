@@ -16,15 +16,14 @@ use plimsoll_server::{BasicAuth, HashError, PasswordHash};
 
 use crate::config::maintenance::{clock_time_of, weekday_of};
 use crate::config::{
-    BasicLogin, DEFAULT_ORGANISATION, DEFAULT_REGION, Dialect, GatusSettings, LoadError,
-    MonitorPlan, Plan, StorePlan,
+    BasicLogin, DEFAULT_ORGANISATION, DEFAULT_REGION, Dialect, GatusSettings, Guard, LoadError,
+    MonitorPlan, PagePlan, Plan, StorePlan,
 };
 use crate::detect::window::{Starts, Window};
 use crate::gatus::alerting::Alerting;
 use crate::gatus::block::{Block, Findings};
 use crate::gatus::endpoint::Endpoints;
 use crate::gatus::yaml::{self, Node};
-use crate::page::{Guard, PagePlan};
 use crate::schedule::GateLimits;
 use crate::store::Retention;
 use crate::store::timestamp::Timestamp;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::AddressFamily;
-use plimsoll_model::Secret;
+use plimsoll_model::{Secret, is_secret_field};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
 use crate::config::{MonitorPlan, Retries, What, key_of};
@@ -19,9 +19,9 @@ use crate::gatus::condition::GatusCondition;
 use crate::gatus::config::window;
 use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{
-    DnsProbe, DnsRecord, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol, Probe, Reach,
-    ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, UdpProbe, WebSocketProbe,
-    WithDomain,
+    DnsProbe, DnsRecord, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, KnownSecrets, MailProtocol,
+    Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, UdpProbe,
+    WebSocketProbe, WithDomain,
 };
 use crate::schedule::{CatchUp, Timing};
 
@@ -99,6 +99,7 @@ impl Endpoints {
         self.alerting.route(block, &plan.key);
         probe.kind().clone_into(&mut plan.kind);
         plan.what = What::Probe(probe);
+        plan.secrets = Arc::new(known_secrets(block));
         plan.expectation = Expectation::Gatus {
             conditions,
             leaves_failures,
@@ -146,6 +147,9 @@ impl Endpoints {
         }
         let mut plan = plan(&name, &group, thresholds, windows);
         "external".clone_into(&mut plan.kind);
+        let mut secrets = KnownSecrets::default();
+        secrets.add(token.expose());
+        plan.secrets = Arc::new(secrets);
         plan.what = What::Pushed { token, every };
         plan.policy.silent_after = Duration::from_hours(24 * 365 * 100);
         self.alerting.route(block, &plan.key);
@@ -482,6 +486,22 @@ fn names(block: &Block) -> (String, String) {
     (name, group)
 }
 
+/// The credentials that an endpoint sends.
+fn known_secrets(block: &Block) -> KnownSecrets {
+    let mut secrets = KnownSecrets::default();
+    for key in ["url", "body"] {
+        secrets.add_text(&block.text(key).unwrap_or_default());
+    }
+    for (name, value) in block.texts("headers") {
+        if is_secret_field(&name) {
+            secrets.add_field(&value);
+        } else {
+            secrets.add_text(&value);
+        }
+    }
+    secrets
+}
+
 fn conditions(block: &Block) -> Vec<GatusCondition> {
     let nodes = block.list("conditions");
     if nodes.is_empty() {
@@ -557,6 +577,7 @@ fn plan(name: &str, group: &str, thresholds: Thresholds, windows: Vec<Window>) -
         kind: String::new(),
         what: What::Manual,
         expectation: Expectation::default(),
+        secrets: Arc::default(),
         timing: None,
         retries: Retries::default(),
         from: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::fetch::{FetchLimits, Fetcher};
-use plimsoll_model::Clock;
+use plimsoll_model::{Clock, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
 
@@ -13,6 +13,7 @@ use crate::engine::Board;
 use crate::notify::channel::{HttpRequest, Outgoing};
 use crate::notify::config::NotifyPlan;
 use crate::notify::message::{Message, NoticeKind, backoff};
+use crate::probe::KnownSecrets;
 use crate::store::timestamp::Timestamp;
 use crate::store::{
     About, NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
@@ -137,13 +138,16 @@ async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailur
         .send(request.method, &request.url, fields, Some(content))
         .await;
     let answer = sent.map_err(|error| SendFailure {
-        reason: error.to_string(),
+        reason: known_secrets(request).hide(&error.to_string()).into_owned(),
         is_final: false,
     })?;
     if (200..300).contains(&answer.status) {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&answer.content);
+    // Receivers may echo a request. Before it is cut: the rest of a credential would not be recognised.
+    let secrets = known_secrets(request);
+    let text = secrets.hide(&text);
     let text: String = text.trim().chars().take(MOST_SHOWN).collect();
     // Of the client's errors, 408 and 429 pass by themselves; redirects lead nowhere.
     let is_final = (300..500).contains(&answer.status) && ![408, 429].contains(&answer.status);
@@ -151,6 +155,28 @@ async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailur
         reason: format!("status {} {text}", answer.status).trim().to_owned(),
         is_final,
     })
+}
+
+/// The credentials of a request. Many receivers have theirs in the path, and what looks like one is taken for it.
+fn known_secrets(request: &HttpRequest) -> KnownSecrets {
+    /// Shorter parts of paths and queries are ordinary words.
+    const SHORTEST: usize = 12;
+
+    let mut secrets = KnownSecrets::default();
+    let url = &request.url;
+    secrets.add_text(url.as_str());
+    secrets.add_text(&request.content);
+    let segments = url.path_segments().into_iter().flatten().map(str::to_owned);
+    let values = url.query_pairs().map(|(_, value)| value.into_owned());
+    for part in segments.chain(values).filter(|part| part.len() >= SHORTEST) {
+        secrets.add(&part);
+    }
+    for (name, value) in &request.fields {
+        if is_secret_field(name) {
+            secrets.add_field(value);
+        }
+    }
+    secrets
 }
 
 /// The fate of a notice that is due.
@@ -339,4 +365,41 @@ fn reminder(
         message: message.to_json().to_string(),
         due: now.plus(plan.remind?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_receivers_show_no_credentials_of_requests() {
+        let request = HttpRequest {
+            method: "POST",
+            url: "https://hooks.example/services/T0001/B0001/abcdefghijklmnop?key=qrstuvwxyz123"
+                .parse()
+                .unwrap(),
+            fields: vec![
+                (
+                    "authorization".to_owned(),
+                    "Bearer of-the-bearer".to_owned(),
+                ),
+                ("title".to_owned(), "web is down".to_owned()),
+            ],
+            content: "{\"token\": \"of-the-content\", \"text\": \"web is down\"}".to_owned(),
+        };
+        let secrets = known_secrets(&request);
+        for secret in [
+            "abcdefghijklmnop",
+            "qrstuvwxyz123",
+            "of-the-bearer",
+            "of-the-content",
+        ] {
+            let shown = secrets.hide(&format!("cannot use {secret}!")).into_owned();
+            assert_eq!(shown, "cannot use ********!");
+        }
+        assert_eq!(
+            secrets.hide("web is down, services T0001"),
+            "web is down, services T0001"
+        );
+    }
 }

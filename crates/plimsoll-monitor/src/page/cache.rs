@@ -14,8 +14,8 @@ use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
 use crate::engine::Handle;
+use crate::language::Language;
 use crate::page::PagePlan;
-use crate::page::language::Language;
 use crate::page::snapshot::{HOURS, Rows, Snapshot, days_until};
 use crate::store::StoreError;
 use crate::store::timestamp::Timestamp;
@@ -154,6 +154,16 @@ impl Pages {
         let current = Arc::new(snapshot);
         *kept.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&current));
         Ok(current)
+    }
+
+    /// Makes a snapshot of each page that has none, so that one that nobody has read is there too once the store goes away.
+    pub(crate) async fn prepare(&self, handle: &Handle) {
+        for plan in handle.board.pages().iter() {
+            if self.kept(&plan.slug).current().is_none() {
+                // One that fails is made when it is read, or with the next change.
+                self.current(handle, plan).await.ok();
+            }
+        }
     }
 
     #[expect(clippy::unused_self, reason = "reads as what a page does")]

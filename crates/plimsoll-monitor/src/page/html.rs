@@ -20,10 +20,10 @@ use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
 use crate::detect::window::Window as MaintenanceWindow;
+use crate::language::Language;
 use crate::page::PagePlan;
 use crate::page::html::card::Card;
 use crate::page::html::draw::{icon, sparkline};
-use crate::page::language::Language;
 use crate::page::snapshot::{
     Completed, Component, DAYS, Day, MaintenancePhase, PublicIncident, Snapshot, State,
 };

@@ -13,17 +13,18 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_LANGUAGE, COOKIE, HOST};
+use http::header::{ACCEPT_LANGUAGE, HOST};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::json;
 
 use crate::admin::is_tls;
 use crate::api::badge::{self, Badge, Look};
 use crate::api::{Api, not_found};
+use crate::cookies::cookie;
+use crate::language::Language;
 use crate::page::PagePlan;
 use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame};
-use crate::page::language::Language;
 use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::snapshot::{Completed, Snapshot, State as Shown};
 use crate::page::{feed, live, statuspage};
@@ -139,14 +140,6 @@ pub(crate) fn parameter(query: Option<&str>, name: &str) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(query?.as_bytes());
     let found = pairs.find(|(key, _)| key == name);
     found.map(|(_, value)| value.into_owned())
-}
-
-/// The value of a cookie (RFC 6265, section 4.2).
-pub(crate) fn cookie<'f>(fields: &'f HeaderMap, name: &str) -> Option<&'f str> {
-    let all = fields.get_all(COOKIE).iter();
-    let pairs = all.filter_map(|value| value.to_str().ok());
-    let mut pairs = pairs.flat_map(|value| value.split(';'));
-    pairs.find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 impl Visit<'_> {
@@ -411,6 +404,8 @@ mod tests {
 
     #[test]
     fn cookies_hosts_and_paths() {
+        use http::header::COOKIE;
+
         let mut fields = HeaderMap::new();
         fields.append(COOKIE, "a=1; lang=de".parse().unwrap());
         fields.append(COOKIE, "language=fr".parse().unwrap());

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
+use crate::config::page::PagePlan;
 use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime, within};
 use crate::engine::View;
-use crate::page::config::PagePlan;
 use crate::page::snapshot::maintenance::coming;
 use crate::store::timestamp::Timestamp;
 use crate::store::{

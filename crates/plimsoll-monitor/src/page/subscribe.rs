@@ -4,8 +4,6 @@
 //! who follows it within a day gets more. What is sent are the updates that the page shows, each once to each subscriber,
 //! from the outbox of the store. Addresses come from the public: requests to them reach public addresses alone.
 
-mod config;
-
 mod record;
 
 mod desk;
@@ -14,12 +12,32 @@ mod publish;
 
 mod courier;
 
+use crate::engine::Beside;
+
+pub use crate::config::SubscriptionPlan;
+pub(crate) use crate::config::subscriptions::Means;
 pub(crate) use crate::notify::SUBSCRIBERS as CHANNEL;
-pub use crate::page::subscribe::config::SubscriptionPlan;
-pub(crate) use crate::page::subscribe::config::compile;
-pub(crate) use crate::page::subscribe::courier::run as deliver;
 pub(crate) use crate::page::subscribe::desk::{
     OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
 };
-pub(crate) use crate::page::subscribe::publish::run as publish;
-pub(crate) use crate::page::subscribe::record::{Means, Subscriber};
+pub(crate) use crate::page::subscribe::record::Subscriber;
+
+/// What runs beside the checks of a monitor: updates are written for subscribers, and sent to them.
+pub(crate) const TASKS: [Beside; 2] = [
+    |parts| {
+        Box::pin(publish::run(
+            parts.org,
+            parts.store,
+            parts.board,
+            parts.report,
+        ))
+    },
+    |parts| {
+        Box::pin(courier::run(
+            parts.org,
+            parts.store,
+            parts.board,
+            parts.report,
+        ))
+    },
+];

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::language::Language;
 use crate::page::PagePlan;
 use crate::page::html::{Frame, phase_text};
-use crate::page::language::Language;
 use crate::page::snapshot::{PublicIncident, Snapshot, State, Update};
 use crate::page::statuspage;
 use crate::store::PublicPhase;

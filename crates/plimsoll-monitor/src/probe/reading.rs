@@ -11,6 +11,7 @@ use plimsoll_model::{
 
 use crate::detect::status::Status;
 use crate::gatus::GatusCondition;
+use crate::probe::known_secrets::KnownSecrets;
 use crate::store::timestamp::Timestamp;
 
 /// The reading of a probe: plain facts without a verdict.
@@ -83,6 +84,20 @@ impl Reading {
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         let found = self.fields.iter().find(|(field, _)| field == name);
         found.map(|(_, value)| value.as_slice())
+    }
+
+    /// What may be shown of the answer; the rest stays away.
+    fn shown(&self, secrets: &KnownSecrets) -> Self {
+        let hide = |value: &[u8]| secrets.hide_bytes(value).into_owned();
+        Self {
+            fields: self
+                .fields
+                .iter()
+                .map(|(name, value)| (name.clone(), hide(value)))
+                .collect(),
+            body: hide(&self.body),
+            ..self.clone()
+        }
     }
 
     fn certificate_expires(&self) -> Option<Timestamp> {
@@ -175,9 +190,23 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
+    /// The result without credentials, which an operator, a job or an agent may have put into its texts.
+    #[must_use]
+    pub fn without(mut self, secrets: &KnownSecrets) -> Self {
+        let shown = |text: String| match secrets.hide(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(hidden) => hidden,
+        };
+        // Stores, notices, pages and the API show it.
+        self.reason = self.reason.map(shown).map(without_secrets);
+        for judged in &mut self.conditions {
+            judged.condition = shown(std::mem::take(&mut judged.condition));
+        }
+        self
+    }
+
     /// A result without a probe: of a heartbeat, an operator, other monitors.
     pub fn plain(at: Timestamp, status: Status, took: Duration, reason: Option<String>) -> Self {
-        let reason = reason.map(without_secrets);
         Self {
             at,
             status,
@@ -202,32 +231,32 @@ fn without_secrets(reason: String) -> String {
 }
 
 impl Expectation {
-    /// Judges a reading of a check that started at `at`.
-    pub fn judge(&self, reading: &Reading, at: Timestamp) -> CheckResult {
+    /// Judges a reading of a check that started at `at`. What is said about it shows none of the credentials that were sent.
+    pub fn judge(&self, reading: &Reading, at: Timestamp, secrets: &KnownSecrets) -> CheckResult {
         let (status, reason, conditions) = match self {
             Self::Conditions {
                 expect,
                 warn_unless,
-            } => by_conditions(expect, warn_unless, reading, at),
+            } => by_conditions(expect, warn_unless, reading, at, secrets),
             Self::Gatus {
                 conditions,
                 leaves_failures,
                 shows,
-            } => by_gatus(conditions, *leaves_failures, *shows, reading, at),
+            } => by_gatus(conditions, *leaves_failures, *shows, reading, at, secrets),
         };
-        CheckResult {
+        let result = CheckResult {
             at,
             status,
             took: reading.took,
             phases: reading.phases,
             code: reading.code,
-            // Stores, notices, pages and the API show it.
-            reason: reason.map(without_secrets),
+            reason,
             connected: reading.connected,
             conditions,
             certificate_expires: reading.certificate_expires(),
             domain_expires: reading.domain_expires,
-        }
+        };
+        result.without(secrets)
     }
 
     /// Whether the target's certificate must be read.
@@ -252,6 +281,7 @@ fn by_conditions(
     warn_unless: &[Condition],
     reading: &Reading,
     at: Timestamp,
+    secrets: &KnownSecrets,
 ) -> Verdict {
     if let Some(failure) = &reading.failure {
         // Not known to be met, so not met.
@@ -280,9 +310,14 @@ fn by_conditions(
         met: condition.is_met(&observed),
     };
     let mut judged: Vec<_> = expect.iter().map(judge).collect();
-    let unmet = |condition: &Condition| match condition.observe(&observed) {
-        Some(found) => format!("{} is not met: {found}", condition.text()),
-        None => format!("{} is not met", condition.text()),
+    let unmet = |condition: &Condition| {
+        // Before it is cut: the rest of a credential would not be recognised.
+        let shown = reading.shown(secrets);
+        let shown = Observed::new(facts, &shown.fields, &shown.body, reading.size);
+        match condition.observe(&shown) {
+            Some(found) => format!("{} is not met: {found}", condition.text()),
+            None => format!("{} is not met", condition.text()),
+        }
     };
     let failed: Vec<_> = expect.iter().filter(|it| !it.is_met(&observed)).collect();
     if let Some(first) = failed.first() {
@@ -313,6 +348,7 @@ fn by_gatus(
     shows: GatusDisplay,
     reading: &Reading,
     at: Timestamp,
+    secrets: &KnownSecrets,
 ) -> Verdict {
     let mut errors = Vec::new();
     // A failure of this machine says nothing about the target, whatever the conditions are.
@@ -325,7 +361,22 @@ fn by_gatus(
     }
     let judged: Vec<_> = conditions
         .iter()
-        .flat_map(|condition| condition.judge(reading, at, shows, &mut errors))
+        .flat_map(|condition| {
+            let judged = condition.judge(reading, at, shows, &mut errors);
+            if judged.iter().all(|one| one.met) && !shows.resolve_successful {
+                return judged;
+            }
+            // Gatus's conditions have the values in them, which are cut.
+            let masked = condition.judge(&reading.shown(secrets), at, shows, &mut Vec::new());
+            if masked.len() != judged.len() {
+                return judged;
+            }
+            let with_text = |(judged, masked): (Judged, Judged)| Judged {
+                condition: masked.condition,
+                met: judged.met,
+            };
+            judged.into_iter().zip(masked).map(with_text).collect()
+        })
         .collect();
     if let Some(failure) = ours {
         return (Status::Error, Some(explain(failure)), judged);
@@ -391,7 +442,11 @@ mod tests {
             let judged = |side| {
                 let failure = Failure::new(Phase::Connect, FailureKind::ResourceLimit).on(side);
                 expectation
-                    .judge(&Reading::failed(failure), Timestamp(0))
+                    .judge(
+                        &Reading::failed(failure),
+                        Timestamp(0),
+                        &KnownSecrets::default(),
+                    )
                     .status
             };
             assert_eq!(judged(Side::Ours), Status::Error);

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use plimsoll_model::document::ConfigProblem;
 use serde_json::Value;
 
-use crate::config::{Source, mask, overlay};
+use crate::config::{PagePlan, Source, mask, overlay};
 use crate::engine::{Access, CommandError, Handle};
-use crate::page::PagePlan;
 use crate::store::timestamp::Timestamp;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, MonitorId, NewAudit, NewMonitor, PutDefinition,

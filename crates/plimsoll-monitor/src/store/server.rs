@@ -103,8 +103,8 @@ pub struct ServerStore(Arc<StoreThread>, Arc<OnceLock<Arc<Vault>>>);
 impl ServerStore {
     /// Connects to PostgreSQL and brings the schemas up to date. ClickHouse may be away.
     ///
-    /// Fails with [`StoreError::Open`] if PostgreSQL cannot be reached or a URL cannot be used, and
-    /// [`StoreError::Newer`] if a newer version of plimsoll has been there.
+    /// Fails with [`StoreError::Away`] if PostgreSQL cannot be reached at present, [`StoreError::Open`] if it refuses this
+    /// client or a URL cannot be used, and [`StoreError::Newer`] if a newer version of plimsoll has been there.
     pub fn open(urls: ServerUrls, options: ServerOptions) -> Result<Self, StoreError> {
         StoreThread::start(urls, options).map(|thread| Self(Arc::new(thread), Arc::default()))
     }
@@ -616,6 +616,10 @@ impl Store for ServerStore {
                 "a store on servers is copied by pg_dump and by BACKUP of ClickHouse".to_owned(),
             ))
         })
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.0.counts().trouble()
     }
 
     fn damage(&self) -> Damage {

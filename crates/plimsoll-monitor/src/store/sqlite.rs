@@ -177,11 +177,6 @@ impl SqliteStore {
         self.0.writer.waiting()
     }
 
-    /// Why the last write failed, if it did: for example because the disk is full.
-    pub fn trouble(&self) -> Option<String> {
-        self.0.writer.trouble()
-    }
-
     fn vault(&self) -> &Vault {
         self.0.vault.get_or_init(Arc::default)
     }
@@ -416,6 +411,10 @@ impl Store for SqliteStore {
 
     fn append(&self, org: OrgId, results: Vec<ResultRow>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.0.writer.append(org, results) })
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.0.writer.trouble()
     }
 
     fn release(&self) {

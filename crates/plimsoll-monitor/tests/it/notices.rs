@@ -315,6 +315,11 @@ fn an_error_budget_that_burns_is_reported_once_per_outage() {
     );
     drop(running);
     assert_eq!(receiver.titles(), once);
+    // Its monitor is removed while nothing runs: the alert ends too.
+    let without = config.replace("name = \"m0\"", "name = \"another\"");
+    let _running = Running::new(folder.path(), "monitor.toml", &without);
+    let steady = "m0 no longer uses its error budget up too fast".to_owned();
+    eventually(|| receiver.titles().contains(&steady));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Secrets in the store: sealed by a key of the configuration, and never shown.
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use http::{Method, StatusCode};
 use plimsoll_monitor::action::open_with_keys;
@@ -262,6 +265,101 @@ fn targets_and_reasons_show_no_credentials() {
     }
     let (_, shown) = call(&running, Method::GET, "/api/v1/monitors/_one", &Value::Null);
     assert!(shown.contains("&b=1"), "{shown}");
+}
+
+/// A server whose content is the request, which it also puts into a field, until it is dropped with the test.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                match stream.read(&mut buffer) {
+                    Ok(read) if read > 0 => request.extend_from_slice(&buffer[..read]),
+                    _ => break,
+                }
+            }
+            let field = String::from_utf8_lossy(&request).replace("\r\n", " ");
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nx-echo: {field}\r\ncontent-length: {}\r\n\r\n",
+                request.len()
+            );
+            stream.write_all(head.as_bytes()).ok();
+            stream.write_all(&request).ok();
+        }
+    });
+    address
+}
+
+#[test]
+fn reasons_show_no_credentials_of_a_target_that_echoes_its_request() {
+    let folder = TempDir::new().unwrap();
+    let address = echo();
+    let text = format!(
+        "{}\n[defaults]\nconfirm = 1\n[[notify]]\nname = \"hook\"\nwebhook = {{ url = \"http://127.0.0.1:9/\" }}\n",
+        configuration("")
+    );
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    let login = format!("u:{HIDDEN}5");
+    let url = format!("http://{address}/?api_key={HIDDEN}2&b=1");
+    let fields = json!({ "x-api-key": format!("{HIDDEN}3"), "cookie": format!("sid={HIDDEN}6") });
+    let ways = [
+        (
+            "one",
+            json!({ "url": url, "bearer": format!("{HIDDEN}4"), "headers": fields }),
+        ),
+        ("two", json!({ "url": url, "basic": login })),
+        (
+            "three",
+            json!({ "url": format!("http://{login}@{address}/") }),
+        ),
+        (
+            "four",
+            json!({ "url": format!("http://{address}/"), "headers": { "authorization": "Basic dTphLWNyZWRlbnRpYWwtdGhhdC1ub2JvZHktbWF5LXNlZQ==" } }),
+        ),
+    ];
+    let conditions = [
+        json!(["body contains \"nope\""]),
+        json!(["header.x-echo contains \"nope\""]),
+    ];
+    for (name, http) in &ways {
+        for (number, expect) in conditions.iter().enumerate() {
+            let name = format!("{name}{number}");
+            let definition =
+                json!({ "name": name, "interval": "1h", "http": http, "expect": expect });
+            let (status, text) = call(&running, Method::POST, "/api/v1/monitors", &definition);
+            assert_eq!(status, StatusCode::CREATED, "{text}");
+            let path = format!("/api/v1/monitors/_{name}");
+            let reader = ("authorization", "Bearer writer");
+            eventually(|| running.json_as(reader, &path)["health"] == "down");
+        }
+    }
+    let admin = [("authorization", "Bearer admin")];
+    let mut seen = running.notices.lock().unwrap().join("\n");
+    for path in [
+        "monitors",
+        "incidents",
+        "notices",
+        "monitors/_one0",
+        "monitors/_one0/results",
+    ] {
+        let path = format!("/api/v1/{path}");
+        let (status, text) = running.call(Method::GET, &path, &admin, "");
+        assert_eq!(status, StatusCode::OK, "{path}: {text}");
+        seen.push_str(&text);
+    }
+    assert!(
+        seen.contains("is not met: GET /"),
+        "the rest of the answer is shown: {seen}"
+    );
+    assert!(seen.contains("b=1"), "{seen}");
+    let encoded = "dTphLWNyZWRlbnRpYWwtdGhhdC1ub2JvZHktbWF5LXNlZ";
+    for secret in [HIDDEN, encoded, "a-credential-that"] {
+        assert!(!seen.contains(secret), "{seen}");
+    }
 }
 
 #[test]

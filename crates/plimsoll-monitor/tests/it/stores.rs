@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::store::{
@@ -393,6 +393,20 @@ fn a_standby_takes_over_and_no_check_runs_twice() {
     assert_eq!(order, ['a', 'b', 'c']);
 }
 
+/// Status and content of a response.
+fn get(seat: &action::Seat, path: &str) -> (u16, String) {
+    let request = http::Request::builder().uri(path);
+    let request = request.body(axum::body::Body::empty()).unwrap();
+    let mut router = seat.router();
+    block_on(async move {
+        let response = router.call(request).await.unwrap();
+        let status = response.status().as_u16();
+        let content = axum::body::to_bytes(response.into_body(), 10_000_000).await;
+        let content = String::from_utf8(content.unwrap().to_vec()).unwrap();
+        (status, content)
+    })
+}
+
 #[test]
 fn a_status_page_stays_while_postgresql_is_away() {
     const PAGE: &str = "/status/acme/";
@@ -404,7 +418,8 @@ fn a_status_page_stays_while_postgresql_is_away() {
     let config = folder.path().join("monitor.toml");
     let text = format!(
         "store = {{ postgres = \"{}\", clickhouse = \"{}\" }}\n\
-         [[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n[[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
+         [[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n[[page]]\nslug = \"unread\"\ntitle = \"Unread\"\n\
+         [[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
         postgres.database(),
         clickhouse_database(),
         origin.url("/"),
@@ -415,18 +430,6 @@ fn a_status_page_stays_while_postgresql_is_away() {
         action::Seat::take(plan, Arc::new(|_: &str| {})).unwrap()
     };
     let first = seat();
-    let get = |seat: &action::Seat, path: &str| {
-        let request = http::Request::builder().uri(path);
-        let request = request.body(axum::body::Body::empty()).unwrap();
-        let mut router = seat.router();
-        block_on(async move {
-            let response = router.call(request).await.unwrap();
-            let status = response.status().as_u16();
-            let content = axum::body::to_bytes(response.into_body(), 10_000_000).await;
-            let content = String::from_utf8(content.unwrap().to_vec()).unwrap();
-            (status, content)
-        })
-    };
     let shows_it = |(status, text): &(u16, String), is_stale: bool| {
         *status == 200 && text.contains("web") && text.contains(STALE) == is_stale
     };
@@ -437,6 +440,8 @@ fn a_status_page_stays_while_postgresql_is_away() {
     postgres.stop();
     eventually(|| !first.leads());
     assert!(shows_it(&get(&first, PAGE), true));
+    // Nobody has read this one before.
+    assert!(shows_it(&get(&first, "/status/unread/"), true));
     eventually(|| get(&second, PAGE).1.contains("cannot be reached"));
     let (status, text) = get(&first, "/api/v1/monitors");
     assert_eq!(status, 503);
@@ -446,4 +451,50 @@ fn a_status_page_stays_while_postgresql_is_away() {
     eventually(|| first.leads());
     assert_eq!(get(&first, "/api/v1/monitors").0, 200);
     eventually(|| shows_it(&get(&first, PAGE), false));
+}
+
+#[test]
+fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
+    let folder = TempDir::new().unwrap();
+    let mut postgres = PostgresServer::start(None);
+    let config = folder.path().join("monitor.toml");
+    let text = format!(
+        "store = {{ postgres = \"{}\", clickhouse = \"http://{}/\" }}\n",
+        postgres.database(),
+        plimsoll_testkit::refused_address(),
+    );
+    std::fs::write(&config, text).unwrap();
+    postgres.stop();
+    let said = Arc::<Mutex<String>>::default();
+    let report = {
+        let said = Arc::clone(&said);
+        move |message: &str| {
+            let mut said = said.lock().unwrap();
+            said.push_str(message);
+            said.push('\n');
+        }
+    };
+    let plan = load(&config, &|_| None).unwrap();
+    let seat = action::Seat::take(plan, Arc::new(report)).unwrap();
+    let (status, text) = get(&seat, "/health");
+    assert_eq!(status, 503);
+    assert!(
+        text.contains("DOWN") && text.contains("cannot be reached"),
+        "{text}"
+    );
+    let says = |what: &str| said.lock().unwrap().contains(what);
+    assert!(says("this process waits for it"));
+    assert!(!seat.leads());
+    postgres.resume();
+    eventually(|| seat.leads());
+    // Each is said when it is so already.
+    eventually(|| says("the store can be reached") && says("this process runs the checks"));
+    // The other database is still away.
+    eventually(|| says("results wait, since they cannot be written: "));
+    let (status, text) = get(&seat, "/health");
+    assert_eq!(status, 200);
+    assert!(
+        text.contains("UP") && text.contains("results wait"),
+        "{text}"
+    );
 }

@@ -270,7 +270,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     // Its errors are then those of this command.
     match action::open(&plan.store) {
-        Ok(_) => {}
+        // The monitor waits for databases that are away, and says so.
+        Ok(_) | Err(StoreError::Away(_)) => {}
         // The process that it takes over from leaves the store once it drains.
         Err(StoreError::InUse(_)) if args.serving.takes_over() => {}
         Err(error) => return Err(unusable(&error)),

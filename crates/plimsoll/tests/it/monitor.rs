@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use plimsoll_testkit::{Origin, eventually};
+use plimsoll_testkit::{Origin, eventually, refused_address};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -38,6 +38,23 @@ fn a_configuration_of_gatus_is_served_and_loaded_again_when_it_changes() {
     });
     fs::write(&file, "endpoints: [").unwrap();
     assert!(served.answers(statuses, &["body.json($[0].key) == _two"]));
+    served.signal(Signal::TERM);
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_monitor_whose_databases_are_away_starts_and_says_so() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("monitor.toml");
+    let away = refused_address();
+    let store = format!(
+        "store = {{ postgres = \"postgres://plimsoll@{away}/a?sslmode=disable\", clickhouse = \"http://{away}/\" }}\n"
+    );
+    fs::write(&file, store).unwrap();
+    let path = file.to_str().unwrap();
+    let mut served = Served::start(&["monitor", path, "--listen", "127.0.0.1:0"]);
+    let down = ["status == 503", "body.json($.status) == DOWN"];
+    assert!(served.answers("/health", &down));
     served.signal(Signal::TERM);
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
 }

@@ -478,18 +478,13 @@ fn monitors_take_over_with_their_store() {
     eventually(|| results(&running, &["body.json($.results[2].code) == 200"]));
     let url = format!("{}{}", running.url.trim_end_matches('/'), monitor);
     let runs = [
-        // A connection that comes while the store changes hands waits for the next process.
-        load(
-            &url,
-            &["-c", "4", "--grace", "1m", "--expect", "status == 200"],
-        ),
+        // A connection that comes while the store changes hands waits for the next process, and no longer.
+        load(&url, &["-c", "4", "--expect", "status == 200"]),
         load(
             &url,
             &[
                 "-c",
                 "4",
-                "--grace",
-                "1m",
                 "--disable-keepalive",
                 "--expect",
                 "status == 200",

@@ -157,6 +157,9 @@ fn masks_that_come_back_stand_for_what_is_there() {
         ),
         ("https://h/****", Err("")),
         ("https://h/?x=****", Err("")),
+        // Another mask that has a secret does not excuse one that has none.
+        ("https://x:****@h/?api_key=****", Err("")),
+        ("https://h/****?api_key=****", Err("")),
     ] {
         let found = unmasked(text, "****", whole);
         assert_eq!(

@@ -406,7 +406,7 @@ fn may_use(audience: Audience, client: Client, is_open: bool, gatus: Option<bool
 #[test]
 fn every_route_is_in_the_table() {
     let place = Place::new("monitor.toml", &native(""), false);
-    let api = Api::new(place.monitor.handle().clone());
+    let api = Api::new(place.monitor.handle().clone(), Arc::default());
     let written = |audience: Audience, route: &str| format!("{audience:?} {route}");
     let there: BTreeSet<_> = routes(&api)
         .listed()

@@ -1,7 +1,7 @@
 //! The place from which a monitor runs: at once on a store that one process has for itself, and while it has the lease on
 //! a store that several processes share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,15 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
+use tokio::sync::oneshot;
 use tower_service::Service as _;
 
 use crate::api;
 use crate::api::action::open_with_keys;
 use crate::config::{Plan, StorePlan, mask};
 use crate::engine::{Board, Handle, LASTS, Leadership, Monitor, StartError};
-use crate::store::{DefinitionKind, Store};
+use crate::page::Pages;
+use crate::store::{DefinitionKind, Store, StoreError};
 
 /// Receives what an operator should see.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
@@ -30,13 +32,13 @@ pub struct Seat {
 }
 
 struct Shared {
-    store: Arc<dyn Store>,
+    /// Once it could be reached.
+    store: OnceLock<Arc<dyn Store>>,
     report: Report,
     /// The name under which this process holds the lease.
     holder: String,
     /// Whose checks it is about.
     organisation: String,
-    /// Beside the state, which is locked while a monitor starts.
     hosts: HostNames,
     state: Mutex<State>,
 }
@@ -61,8 +63,11 @@ impl HostNames {
     }
 }
 
+/// Locked for moments only, since requests look at it: nothing starts, ends or waits meanwhile.
 struct State {
     plan: Plan,
+    /// How often another plan was given.
+    reloads: u64,
     running: Option<Running>,
     /// The routes of the monitor that ran here until its store went away. Its pages stay as they are, with their age, until
     /// some process runs it again.
@@ -76,27 +81,85 @@ struct Running {
     /// One for all workers, so that they have the same snapshots of pages.
     router: Router,
     monitor: Monitor,
+    /// Absent for a store that does not go away.
+    _preparing: Option<Preparing>,
+}
+
+/// Prepares the pages of a monitor on a thread of its own, until it is dropped.
+struct Preparing(Option<oneshot::Sender<()>>, Option<JoinHandle<()>>);
+
+impl Preparing {
+    /// - `report`: receives why they are not.
+    fn new(handle: Handle, pages: Arc<Pages>, report: &Report) -> Self {
+        let (stop, mut stopped) = oneshot::channel();
+        let preparing = async move {
+            let mut changes = handle.board.subscribe();
+            loop {
+                let turn = async {
+                    pages.prepare(&handle).await;
+                    changes.changed().await.ok();
+                    tokio::time::sleep(REST).await;
+                };
+                tokio::select! {
+                    _ = &mut stopped => return,
+                    () = turn => {}
+                }
+            }
+        };
+        let spawned = thread::Builder::new()
+            .name("monitor-pages".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_time()
+                    .build();
+                if let Ok(runtime) = runtime {
+                    runtime.block_on(preparing);
+                }
+            });
+        if let Err(error) = &spawned {
+            report(&format!("pages are only made when they are read: {error}"));
+        }
+        Self(Some(stop), spawned.ok())
+    }
+}
+
+impl Drop for Preparing {
+    fn drop(&mut self) {
+        self.0 = None;
+        if let Some(thread) = self.1.take() {
+            thread.join().ok();
+        }
+    }
 }
 
 impl Seat {
-    /// Opens the store of a plan, and starts the monitor or waits for the lease.
+    /// Opens the store of a plan, and starts the monitor or waits for the lease; for a store on servers that cannot be reached
+    /// at present it waits too.
     pub fn take(plan: Plan, report: Report) -> Result<Self, StartError> {
-        let store = open_with_keys(&plan)?;
         let is_shared = matches!(plan.store, StorePlan::Servers(..));
+        let store = match open_with_keys(&plan) {
+            Ok(store) => OnceLock::from(store),
+            Err(error @ StoreError::Away(_)) if is_shared => {
+                report(&format!("{error}; this process waits for it"));
+                OnceLock::new()
+            }
+            Err(error) => return Err(error.into()),
+        };
         let random = fastrand::u64(..);
         let shared = Arc::new(Shared {
-            store,
             report,
             holder: format!("{}-{random:016x}", std::process::id()),
             organisation: plan.organisation.clone(),
             hosts: HostNames::default(),
             state: Mutex::new(State {
                 plan,
+                reloads: 0,
                 running: None,
                 last: None,
-                is_away: false,
+                is_away: store.get().is_none(),
                 is_over: false,
             }),
+            store,
         });
         let thread = if is_shared {
             let competing = Arc::clone(&shared);
@@ -105,7 +168,9 @@ impl Seat {
                 .spawn(move || competing.compete());
             Some(spawned.map_err(StartError::Thread)?)
         } else {
-            shared.start(&mut shared.state())?;
+            if let Some(store) = shared.store.get() {
+                shared.start(store)?;
+            }
             None
         };
         Ok(Self { shared, thread })
@@ -131,7 +196,9 @@ impl Seat {
         // Dropped without the lock: its end waits for the store.
         let running = self.shared.state().running.take();
         drop(running);
-        self.shared.store.release();
+        if let Some(store) = self.shared.store.get() {
+            store.release();
+        }
     }
 
     /// The host names of its status pages, none while another process runs the checks.
@@ -148,6 +215,7 @@ impl Seat {
     pub fn reload(&self, plan: Plan) {
         let mut state = self.shared.state();
         state.plan = plan.clone();
+        state.reloads += 1;
         if let Some(running) = &state.running
             && let Err(error) = running.monitor.handle().reload_soon(plan)
         {
@@ -180,22 +248,24 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Response {
         let running = state.running.as_ref().map(|it| it.router.clone());
         (running, state.last.clone(), state.is_away)
     };
-    match running.or(last.filter(|_| is_for_readers(&request))) {
-        Some(mut router) => {
-            let Ok(response) = router.call(request).await;
-            response
-        }
-        None => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            [("retry-after", "5")],
-            if is_away {
-                "the store of this monitor cannot be reached; nothing is checked until it is back\n"
-            } else {
-                "another process runs this monitor; this one takes over when that ends\n"
-            },
-        )
-            .into_response(),
+    let last = last.filter(|_| is_for_readers(&request));
+    if let Some(mut router) = running.or(last) {
+        let Ok(response) = router.call(request).await;
+        return response;
     }
+    let why = if is_away {
+        "the store of this monitor cannot be reached; nothing is checked until it is back"
+    } else {
+        "another process runs this monitor; this one takes over when that ends"
+    };
+    let retry = [("retry-after", "5")];
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    if request.uri().path() == "/health" {
+        let json = [("content-type", "application/json")];
+        let health = serde_json::json!({ "status": "DOWN", "message": why });
+        return (status, retry, json, health.to_string()).into_response();
+    }
+    (status, retry, format!("{why}\n")).into_response()
 }
 
 /// Whether a request is for a status page, rather than for the API or for operators.
@@ -217,26 +287,68 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(&self, state: &mut State) -> Result<(), StartError> {
-        let (store, report) = (Arc::clone(&self.store), Arc::clone(&self.report));
-        let monitor = Monitor::start(state.plan.clone(), store, report)?;
-        if state.plan.keys.is_empty()
-            && state.plan.store != StorePlan::Memory
-            && let Some(warning) = credentials_in_clear(monitor.handle())
-        {
+    /// Starts the monitor. Requests are answered meanwhile as before: it may read for a while what the last process left.
+    fn start(&self, store: &Arc<dyn Store>) -> Result<(), StartError> {
+        let (plan, reloads) = {
+            let state = self.state();
+            (state.plan.clone(), state.reloads)
+        };
+        let warns = plan.keys.is_empty() && plan.store != StorePlan::Memory;
+        let is_shared = matches!(plan.store, StorePlan::Servers(..));
+        let (store, report) = (Arc::clone(store), Arc::clone(&self.report));
+        let monitor = Monitor::start(plan, store, report)?;
+        if warns && let Some(warning) = credentials_in_clear(monitor.handle()) {
             (self.report)(&warning);
         }
         self.hosts.set(Some(Arc::clone(&monitor.handle().board)));
+        let pages = Arc::<Pages>::default();
+        let handle = monitor.handle().clone();
+        let preparing = is_shared.then(|| Preparing::new(handle, Arc::clone(&pages), &self.report));
+        let mut state = self.state();
+        if state.reloads != reloads
+            && let Err(error) = monitor.handle().reload_soon(state.plan.clone())
+        {
+            (self.report)(&format!("cannot apply the configuration: {error}"));
+        }
         state.running = Some(Running {
-            router: api::router(monitor.handle().clone()),
+            router: api::router_with(monitor.handle().clone(), pages),
             monitor,
+            _preparing: preparing,
         });
         state.last = None;
         Ok(())
     }
 
+    /// Tries to open the store until it can be, or the seat is dropped.
+    fn reach(&self) -> Option<&Arc<dyn Store>> {
+        let mut said = String::new();
+        while !self.state().is_over {
+            if let Some(store) = self.store.get() {
+                return Some(store);
+            }
+            let plan = self.state().plan.clone();
+            match open_with_keys(&plan) {
+                Ok(store) => {
+                    self.state().is_away = false;
+                    (self.report)("the store can be reached");
+                    return Some(self.store.get_or_init(|| store));
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    if error != said && !said.is_empty() {
+                        (self.report)(&format!("{error}; this process waits for it"));
+                    }
+                    said = error;
+                }
+            }
+            thread::park_timeout(RETRY);
+        }
+        None
+    }
+
     /// Runs the monitor while this process has the lease, until the seat is dropped.
     fn compete(&self) {
+        let Some(store) = self.reach() else { return };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
@@ -255,9 +367,7 @@ impl Shared {
         while !self.state().is_over {
             let now = elapsed(clock.now());
             if now >= leadership.due() {
-                let hold = self
-                    .store
-                    .hold_lease(&self.organisation, &self.holder, LASTS);
+                let hold = store.hold_lease(&self.organisation, &self.holder, LASTS);
                 let patience = leadership.patience(now);
                 let answer = runtime.block_on(async { tokio::time::timeout(patience, hold).await });
                 let (granted, error) = match answer {
@@ -272,15 +382,16 @@ impl Shared {
                 trouble = error;
                 leadership.answer(now, elapsed(clock.now()), granted);
             }
-            self.follow(leadership.leads(elapsed(clock.now())), trouble.is_some());
+            let leads = leadership.leads(elapsed(clock.now()));
+            self.follow(store, leads, trouble.is_some());
             let pause = leadership
                 .next_wake()
                 .saturating_sub(elapsed(clock.now()))
                 .max(SHORTEST);
             thread::park_timeout(pause);
         }
-        self.follow(false, false);
-        let end = self.store.end_lease(&self.organisation, &self.holder);
+        self.follow(store, false, false);
+        let end = store.end_lease(&self.organisation, &self.holder);
         // Another process waits until the lease is over if the store is gone too.
         runtime
             .block_on(async { tokio::time::timeout(LASTS, end).await })
@@ -290,7 +401,7 @@ impl Shared {
     /// Starts or stops the monitor.
     ///
     /// - `is_away`: whether the store cannot be reached.
-    fn follow(&self, leads: bool, is_away: bool) {
+    fn follow(&self, store: &Arc<dyn Store>, leads: bool, is_away: bool) {
         let mut state = self.state();
         state.is_away = is_away;
         if !is_away && state.last.take().is_some() && !leads {
@@ -298,10 +409,13 @@ impl Shared {
             self.hosts.set(None);
         }
         match (&state.running, leads) {
-            (None, true) => match self.start(&mut state) {
-                Ok(()) => (self.report)("this process runs the checks"),
-                Err(error) => (self.report)(&format!("cannot start to monitor: {error}")),
-            },
+            (None, true) => {
+                drop(state);
+                match self.start(store) {
+                    Ok(()) => (self.report)("this process runs the checks"),
+                    Err(error) => (self.report)(&format!("cannot start to monitor: {error}")),
+                }
+            }
             (Some(_), false) => {
                 let running = state.running.take();
                 if is_away {
@@ -347,6 +461,12 @@ fn credentials_in_clear(handle: &Handle) -> Option<String> {
          give [secrets] a key to seal them"
     ))
 }
+
+/// Between two attempts to reach the store.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Between two looks for pages that have no snapshot, at least.
+const REST: Duration = Duration::from_secs(1);
 
 /// Between two looks at the lease, so that a wake in the past does not spin.
 const SHORTEST: Duration = Duration::from_millis(20);

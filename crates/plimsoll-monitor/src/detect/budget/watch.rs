@@ -1,6 +1,6 @@
 //! Watches the budgets of all monitors, and writes notices when one burns and when it no longer does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span};
 use crate::engine::{Board, View};
-use crate::notify::{Message, NoticeKind};
+use crate::notify::{Message, NoticeKind, full_name};
 use crate::store::timestamp::Timestamp;
 use crate::store::{About, Change, MonitorId, NewNotice, OrgId, Store, StoreError};
 
@@ -85,8 +85,38 @@ pub(crate) async fn run(
     }
 }
 
-/// The outage during which a monitor began to burn its budget: the name by which receivers know it, and when it was.
-type Burning = (String, Timestamp);
+/// A budget that burns, as it was announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Burning {
+    /// The name by which receivers know it.
+    key: String,
+    /// When the outage was during which it began.
+    since: Timestamp,
+    /// What its monitor was called for people: after a removal nothing else knows.
+    name: String,
+}
+
+impl Burning {
+    /// As the store keeps it.
+    fn to_text(&self) -> String {
+        format!("{} {} {}", self.since.0, self.key, self.name)
+    }
+
+    /// Reads what the store kept.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ' ');
+        let since = Timestamp(parts.next()?.parse().ok()?);
+        let key = parts.next()?.to_owned();
+        // An older version wrote no name.
+        let name = parts.next().unwrap_or(&key).to_owned();
+        Some(Self { key, since, name })
+    }
+
+    /// The key of its monitor.
+    fn monitor(&self) -> &str {
+        self.key.split("/budget/").next().unwrap_or_default()
+    }
+}
 
 /// The name under which the store keeps it.
 const MEMORY: &str = "budget";
@@ -94,10 +124,7 @@ const MEMORY: &str = "budget";
 /// What was announced is read from the store, which the next process does too.
 async fn known(org: OrgId, store: &dyn Store) -> Result<HashMap<MonitorId, Burning>, StoreError> {
     let memories = store.memories(org, MEMORY).await?.into_iter();
-    let known = memories.filter_map(|(monitor, text)| {
-        let (since, name) = text.split_once(' ')?;
-        Some((monitor, (name.to_owned(), Timestamp(since.parse().ok()?))))
-    });
+    let known = memories.filter_map(|(monitor, text)| Some((monitor, Burning::parse(&text)?)));
     Ok(known.collect())
 }
 
@@ -128,32 +155,57 @@ async fn look(
         };
         changes.extend([notices, memory]);
     };
+    let mut watched = HashSet::new();
     for view in board.views() {
         let Some(slo) = view.plan.slo else {
             continue;
         };
+        watched.insert(view.id);
         let history = History::read(org, store, &view, Slo::looks_back(), now).await?;
         let rule = history.burning(&slo, now);
         let known = burning.get(&view.id).cloned();
         match (rule, known) {
             (Some(rule), None) => {
                 let since = history.last_outage().unwrap_or(now);
-                let name = format!("{}/budget/{}", view.plan.key, since.0);
+                let begun = Burning {
+                    key: format!("{}/budget/{}", view.plan.key, since.0),
+                    since,
+                    name: full_name(&view.plan.group, &view.plan.name),
+                };
                 let kind = NoticeKind::BudgetBurning;
-                let text = Some(format!("{} {name}", since.0));
-                let since = (name, since);
-                let notices = written(board, &view, kind, &since, now, &reason(&slo, rule));
-                change(view.id, notices, text);
-                burning.insert(view.id, since);
+                let text = reason(&slo, rule);
+                let key = &view.plan.key;
+                let channels = wanted(board, key, kind, now);
+                let notices = written(board, channels, key, kind, &begun, now, &text);
+                change(view.id, notices, Some(begun.to_text()));
+                burning.insert(view.id, begun);
             }
-            (None, Some(since)) => {
+            (None, Some(begun)) => {
                 let kind = NoticeKind::BudgetSteady;
-                let notices = written(board, &view, kind, &since, now, "");
+                let key = &view.plan.key;
+                let channels = wanted(board, key, kind, now);
+                let notices = written(board, channels, key, kind, &begun, now, "");
                 change(view.id, notices, None);
                 burning.remove(&view.id);
             }
             _ => {}
         }
+    }
+    // Those of monitors that were removed, by whichever process, or have no objective any more.
+    let gone: Vec<_> = burning
+        .keys()
+        .filter(|id| !watched.contains(id))
+        .copied()
+        .collect();
+    for id in gone {
+        let Some(begun) = burning.remove(&id) else {
+            continue;
+        };
+        let kind = NoticeKind::BudgetSteady;
+        let text = "the monitor was removed, or has no objective any more";
+        let channels = told(org, store, board, &begun).await?;
+        let notices = written(board, channels, begun.monitor(), kind, &begun, now, text);
+        change(id, notices, None);
     }
     if changes.is_empty() {
         return Ok(());
@@ -173,22 +225,53 @@ fn reason(slo: &Slo, rule: Rule) -> String {
     )
 }
 
-/// A notice for each channel that wants it. The same outage gives the same notices, also after a restart.
+/// The channels that want a notice about a monitor.
+fn wanted(board: &Board, monitor: &str, kind: NoticeKind, now: Timestamp) -> Vec<String> {
+    let channels = board.channels();
+    let wanted = channels
+        .iter()
+        .filter(|channel| channel.wants(kind, monitor) && channel.is_on_call(now));
+    wanted.map(|channel| channel.name.clone()).collect()
+}
+
+/// The channels that were told that a budget burns, and want its end. None may name its monitor any more.
+async fn told(
+    org: OrgId,
+    store: &dyn Store,
+    board: &Board,
+    begun: &Burning,
+) -> Result<Vec<String>, StoreError> {
+    let dedup = dedup_of(begun, NoticeKind::BudgetBurning);
+    let mut told = Vec::new();
+    for channel in board.channels().iter() {
+        if channel.kinds.contains(&NoticeKind::BudgetSteady)
+            && store.notice(org, &channel.name, &dedup).await?.is_some()
+        {
+            told.push(channel.name.clone());
+        }
+    }
+    Ok(told)
+}
+
+/// What makes a notice about a burning budget the same as another one.
+fn dedup_of(begun: &Burning, kind: NoticeKind) -> String {
+    format!("{}/{}", begun.key, kind.name())
+}
+
+/// A notice for each of the channels. The same outage gives the same notices, also after a restart.
+///
+/// - `monitor`: its key.
 fn written(
     board: &Board,
-    view: &View,
+    channels: Vec<String>,
+    monitor: &str,
     kind: NoticeKind,
-    (incident, since): &Burning,
+    begun: &Burning,
     now: Timestamp,
     text: &str,
 ) -> Vec<NewNotice> {
-    let plan = &view.plan;
     let pages = board.pages();
-    let name = if plan.group.is_empty() {
-        plan.name.clone()
-    } else {
-        format!("{}/{}", plan.group, plan.name)
-    };
+    let name = &begun.name;
     let title = match kind {
         NoticeKind::BudgetBurning => format!("{name} uses its error budget up too fast"),
         _ => format!("{name} no longer uses its error budget up too fast"),
@@ -197,24 +280,19 @@ fn written(
         kind,
         title,
         text: text.to_owned(),
-        monitor: plan.key.clone(),
-        incident: incident.clone(),
+        monitor: monitor.to_owned(),
+        incident: begun.key.clone(),
         at: now,
-        since: *since,
+        since: begun.since,
         link: pages.iter().find_map(|page| page.url.clone()),
     };
     let content = message.to_json().to_string();
-    let channels = board.channels();
-    let wanted = channels
-        .iter()
-        .filter(|channel| channel.wants(kind, &plan.key) && channel.is_on_call(now));
-    wanted
-        .map(|channel| NewNotice {
-            channel: channel.name.clone(),
-            about: About::Other,
-            dedup: format!("{incident}/{}", kind.name()),
-            message: content.clone(),
-            due: now,
-        })
-        .collect()
+    let notice = |channel| NewNotice {
+        channel,
+        about: About::Other,
+        dedup: dedup_of(begun, kind),
+        message: content.clone(),
+        due: now,
+    };
+    channels.into_iter().map(notice).collect()
 }

@@ -45,6 +45,7 @@ impl Supervisor {
             _ => {}
         }
         self.bury_orphans().await?;
+        self.look_at_store();
         self.mark_alive().await;
         Ok(())
     }
@@ -84,8 +85,18 @@ impl Supervisor {
                 name: memory::STATE,
                 text: None,
             }];
-            let left = memory::recall(&text, now).map(|left| left.detector.health());
-            if left != Some(Health::Pending) {
+            let left = memory::recall(&text, now);
+            if let Some(silence) = left.as_ref().and_then(|left| left.silence.as_ref()) {
+                let key = silence.key.trim_end_matches("/silence");
+                let notices = self.notices_of_removed_silence(key, silence, now.wall);
+                group.push(Change::Notices {
+                    monitor,
+                    at: now.wall,
+                    notices: notices.await?,
+                });
+            }
+            let health = left.map(|left| left.detector.health());
+            if health != Some(Health::Pending) {
                 group.push(Change::Health {
                     monitor,
                     at: now.wall,
@@ -127,7 +138,6 @@ impl Supervisor {
 
     pub(super) async fn mark_alive(&self) {
         let at = self.moment().wall;
-        self.report_damage();
         if let Err(error) = self.store.mark_alive(self.org, at).await {
             (self.notice)(&format!(
                 "the store does not note that this process runs: {error}"
@@ -135,8 +145,17 @@ impl Supervisor {
         }
     }
 
-    /// Reports and counts results that waited on the disk and are lost.
-    fn report_damage(&self) {
+    /// Reports that results are not written or are again, and counts those that waited on the disk and are lost.
+    pub(super) fn look_at_store(&mut self) {
+        let trouble = self.store.trouble();
+        if trouble.is_some() != std::mem::replace(&mut self.is_troubled, trouble.is_some()) {
+            match trouble {
+                Some(why) => (self.notice)(&format!(
+                    "results wait, since they cannot be written: {why}"
+                )),
+                None => (self.notice)("results are written again"),
+            }
+        }
         let damage = self.store.damage();
         let figures = &self.board.figures;
         Figures::add(&figures.lost, damage.lost);

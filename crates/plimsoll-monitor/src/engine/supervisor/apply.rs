@@ -191,6 +191,7 @@ impl Supervisor {
                 continue;
             };
             let key = live.plan.key.clone();
+            let result = result.without(&live.plan.secrets);
             self.rows.push(ResultRow::of(composite, OWN, &result));
             self.rows_since.get_or_insert(self.origin + now.elapsed);
             let input = Input::Observed {

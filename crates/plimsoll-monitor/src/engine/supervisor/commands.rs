@@ -17,7 +17,7 @@ use crate::store::MonitorId;
 
 impl Supervisor {
     /// Carries a command out, even if its caller no longer waits.
-    pub(super) async fn obey(&mut self, command: Command) {
+    pub(super) async fn handle_command(&mut self, command: Command) {
         match command {
             Command::Reload(plan, done) => {
                 done.send(self.load(*plan).await).ok();
@@ -179,7 +179,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn pushed(&mut self, key: &str, pushed: PushedResult) -> Result<(), CommandError> {
+    pub(super) fn pushed(&mut self, key: &str, pushed: PushedResult) -> Result<(), CommandError> {
         let id = self.id(key)?;
         let now = self.moment();
         let live = self.live.get_mut(&id).ok_or(CommandError::NotFound)?;

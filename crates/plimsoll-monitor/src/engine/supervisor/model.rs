@@ -2,12 +2,16 @@
 //!
 //! Two lives get the same inputs. One is killed, before or after its changes are written, and started again; the other
 //! never ends and is told of the times in which the first did not run. Both must have the same incidents, notices and
-//! health in the end. `PLIMSOLL_SEED` repeats one history, and `PLIMSOLL_HISTORIES` makes more than a few of them.
+//! health in the end. The lease may also go to a process that was there all the time, while the one that had it still sees
+//! what happens. `PLIMSOLL_SEED` repeats one history, and `PLIMSOLL_HISTORIES` makes more than a few of them.
 
 use std::fmt::Write as _;
 use std::future::Future;
+use std::num::NonZero;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use plimsoll_model::Clock as _;
@@ -17,7 +21,7 @@ use crate::detect::Input;
 use crate::detect::status::Status;
 use crate::detect::uptime::{HealthAt, uptime};
 use crate::engine::clock::tests::Clocks;
-use crate::engine::command::{HeartbeatSignal, RemoteResult};
+use crate::engine::command::{HeartbeatSignal, PushedResult, RemoteResult};
 use crate::engine::supervisor::Supervisor;
 use crate::probe::reading::CheckResult;
 use crate::store::timestamp::Timestamp;
@@ -34,12 +38,16 @@ enum Step {
     /// A result of a monitor in a region.
     Result(&'static str, &'static str, Status),
     Ping(HeartbeatSignal),
+    /// A result that a target pushes, or an operator sets.
+    Push(bool),
     Acknowledge(&'static str),
     Resolve(&'static str),
     Pause(&'static str, bool),
     Reload(Setting),
-    /// The API creates the monitor that the store defines, or gives it this name; without one it removes it.
-    Define(Option<&'static str>),
+    /// The API creates one of the monitors that the store defines, or gives it this name; without one it removes it.
+    Define(usize, Option<&'static str>),
+    /// The API makes a maintenance window of that many seconds from now on, for this monitor, or removes it.
+    Maintain(&'static str, Option<i64>),
     /// No check was started, since the breaker of the host is open.
     HoldBack(&'static str),
     SetDate(i64),
@@ -56,6 +64,8 @@ enum Fault {
     KillAfter(Duration),
     /// It ends by itself and is started again, as a deployment does.
     Restart(Duration),
+    /// Another process takes the lease over. The first one goes on for a while, writes nothing any more, and ends.
+    HandOver(Duration),
 }
 
 /// The file.
@@ -110,6 +120,9 @@ impl Setting {
             name = "child"
             http = "http://127.0.0.1:9/"
             depends_on = "web"
+            [[monitor]]
+            name = "hand"
+            manual = true
             [[notify]]
             name = "hook"
             webhook = {{ url = "http://127.0.0.1:9/" }}
@@ -204,6 +217,11 @@ impl Life {
     }
 
     fn apply(&mut self, step: &Step) {
+        self.apply_as_of(step, self.wall());
+    }
+
+    /// - `date`: of what is defined, which is the same in both lives.
+    fn apply_as_of(&mut self, step: &Step, date: Timestamp) {
         let wall = self.wall();
         self.next += 1;
         let number = self.next;
@@ -232,6 +250,15 @@ impl Life {
             Step::Ping(signal) => {
                 engine.heartbeat("_job", signal.clone()).ok();
             }
+            Step::Push(is_up) => {
+                let reason = (!is_up).then(|| "by hand".to_owned());
+                let pushed = PushedResult {
+                    is_up: *is_up,
+                    reason,
+                    took: Duration::ZERO,
+                };
+                engine.pushed("_hand", pushed).ok();
+            }
             Step::Acknowledge(name) => {
                 engine
                     .on_incident(&key(name), None, Input::Acknowledge)
@@ -247,7 +274,10 @@ impl Life {
                 self.setting = *setting;
                 block_on(engine.load(setting.plan())).unwrap();
             }
-            Step::Define(name) => block_on(define(engine, &*store, *name, wall)),
+            Step::Define(slot, name) => block_on(define(engine, &*store, *slot, *name, wall)),
+            Step::Maintain(name, seconds) => {
+                block_on(maintain(engine, &*store, name, *seconds, date));
+            }
             Step::HoldBack(name) => {
                 if let Some(id) = engine.keys.get(&key(name)).copied() {
                     let region = engine.own_region();
@@ -305,11 +335,21 @@ impl Life {
 /// Numbers of monitors that are compared: each that comes after a removal may have another.
 const MOST_MONITORS: i64 = 16;
 
-/// Changes the definition in the store and then the engine, as the API does.
-async fn define(engine: &mut Supervisor, store: &dyn Store, name: Option<&str>, now: Timestamp) {
+/// The names of the monitors that the store defines, by their slots.
+const NAMES: [[&str; 2]; 2] = [["one", "two"], ["three", "four"]];
+
+/// Changes a definition in the store and then the engine, as the API does.
+async fn define(
+    engine: &mut Supervisor,
+    store: &dyn Store,
+    slot: usize,
+    name: Option<&str>,
+    now: Timestamp,
+) {
     let kind = DefinitionKind::Monitor;
     let known = store.definitions(engine.org, kind).await.unwrap();
-    let was = known.into_iter().next().map(|(one, _)| one.key);
+    let mut known = known.into_iter().map(|(one, _)| one.key);
+    let was = known.find(|key| NAMES[slot].contains(&key.trim_start_matches('_')));
     let mut changes = DefinitionChanges::default();
     let (mut plans, mut gone) = (Vec::new(), Vec::new());
     if let Some(name) = name {
@@ -339,6 +379,47 @@ async fn define(engine: &mut Supervisor, store: &dyn Store, name: Option<&str>, 
     let ids = ids.map(|(_, id)| MonitorId(id.unwrap()));
     let monitors = ids.zip(plans).collect();
     engine.put(monitors, &gone).await.unwrap();
+}
+
+/// Changes a maintenance window in the store and then the engine, as the API does.
+async fn maintain(
+    engine: &mut Supervisor,
+    store: &dyn Store,
+    name: &str,
+    seconds: Option<i64>,
+    now: Timestamp,
+) {
+    let kind = DefinitionKind::Maintenance;
+    let key = format!("works-{name}");
+    let known = store.definitions(engine.org, kind).await.unwrap();
+    let was = known
+        .into_iter()
+        .map(|(one, _)| one.key)
+        .find(|it| *it == key);
+    let mut changes = DefinitionChanges::default();
+    match (seconds, was) {
+        (Some(seconds), was) => {
+            let start = jiff::Timestamp::from_millisecond(now.0).unwrap();
+            let text = format!(
+                "name = \"{key}\"\nonce = \"{}\"\nduration = \"{seconds}s\"\nmonitors = [\"{name}\"]\n",
+                start.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            );
+            changes.puts.push(PutDefinition {
+                key,
+                was,
+                version: None,
+                text,
+                monitor: None,
+            });
+        }
+        (None, Some(was)) => changes.removals.push((was, None)),
+        (None, None) => return,
+    }
+    store
+        .change_definitions(engine.org, kind, changes, now)
+        .await
+        .unwrap();
+    engine.rebuild().await.unwrap();
 }
 
 /// The changes of health, and the time probed and down.
@@ -372,6 +453,7 @@ fn take_step(victim: &mut Life, reference: &mut Life, step: &Step, fault: Fault,
         life.clocks.advance(by);
     }
     victim.turn();
+    let date = victim.wall();
     victim.apply(step);
     if fault == Fault::None {
         victim.write();
@@ -383,7 +465,7 @@ fn take_step(victim: &mut Life, reference: &mut Life, step: &Step, fault: Fault,
     let (away, is_written) = match fault {
         Fault::None => return,
         Fault::KillBefore(away) => (away, false),
-        Fault::KillAfter(away) | Fault::Restart(away) => (away, true),
+        Fault::KillAfter(away) | Fault::Restart(away) | Fault::HandOver(away) => (away, true),
     };
     if is_written {
         victim.write();
@@ -392,12 +474,18 @@ fn take_step(victim: &mut Life, reference: &mut Life, step: &Step, fault: Fault,
         reference.write();
     }
     let last = if is_written { victim.wall() } else { before };
-    victim.engine = None;
+    let former = victim.engine.take();
     for life in [&mut *victim, &mut *reference] {
         life.clocks.advance(away);
     }
     victim.start();
     victim.write();
+    if let (Fault::HandOver(_), Some(mut former)) = (fault, former) {
+        // What it sees until it ends: it has stopped to write before its lease was over.
+        former.look_at_clocks();
+        let now = former.moment();
+        former.fire(now);
+    }
     // What was in the file or in the store is so from the next start on, and what was only in memory never was.
     let to = reference.wall();
     let clocks = reference.clocks.clone();
@@ -405,16 +493,21 @@ fn take_step(victim: &mut Life, reference: &mut Life, step: &Step, fault: Fault,
     engine.watch.look(&clocks);
     engine.absent(last, to);
     engine.look_at_windows(engine.moment());
-    if !is_written && matches!(step, Step::Reload(_) | Step::Pause(..) | Step::Define(_)) {
-        reference.apply(step);
+    let is_stored = matches!(
+        step,
+        Step::Reload(_) | Step::Pause(..) | Step::Define(..) | Step::Maintain(..)
+    );
+    if !is_written && is_stored {
+        reference.apply_as_of(step, date);
     }
     reference.write();
 }
 
-fn random_step(random: &mut fastrand::Rng, mood: &mut [u32; 5]) -> Step {
-    const PROBED: [&str; 5] = ["web", "api", "child", "one", "two"];
+/// Monitors that have results of probes.
+const PROBED: [&str; 7] = ["web", "api", "child", "one", "two", "three", "four"];
 
-    let index = random.usize(..5);
+fn random_step(random: &mut fastrand::Rng, mood: &mut [u32; PROBED.len()]) -> Step {
+    let index = random.usize(..PROBED.len());
     let name = PROBED[index];
     match random.u32(..100) {
         0..=63 => {
@@ -441,16 +534,28 @@ fn random_step(random: &mut fastrand::Rng, mood: &mut [u32; 5]) -> Step {
             _ => HeartbeatSignal::Success,
         }),
         72..=74 => Step::Acknowledge(name),
-        75 => Step::Resolve(name),
+        75 => Step::Resolve([name, "hand"][random.usize(..2)]),
         76..=79 => Step::Pause(
-            ["web", "api", "job", "one", "two"][index],
+            ["web", "api", "job", "one", "two", "three", "hand"][index],
             random.u32(..3) == 0,
         ),
         80..=81 => Step::Reload(Setting::random(random)),
         82 => Step::SetDate(random.i64(-100_000..100_000)),
         83 => Step::Sleep(Duration::from_secs(random.u64(10..100))),
-        84..=86 => Step::Define([Some("one"), Some("two"), None][random.usize(..3)]),
+        84..=86 => {
+            let slot = random.usize(..2);
+            let names = NAMES[slot];
+            Step::Define(
+                slot,
+                [Some(names[0]), Some(names[1]), None][random.usize(..3)],
+            )
+        }
         87..=88 => Step::HoldBack(name),
+        89..=90 => Step::Maintain(
+            ["web", "child", "hand"][random.usize(..3)],
+            [None, Some(5), Some(60)][random.usize(..3)],
+        ),
+        91..=93 => Step::Push(random.u32(..3) > 0),
         _ => Step::Wait,
     }
 }
@@ -464,7 +569,8 @@ fn random_fault(random: &mut fastrand::Rng, step: &Step) -> Fault {
     match random.u32(..100) {
         0..=3 => Fault::KillBefore(away),
         4..=7 => Fault::KillAfter(away),
-        8..=9 => Fault::Restart(away),
+        8 => Fault::Restart(away),
+        9..=10 => Fault::HandOver(away),
         _ => Fault::None,
     }
 }
@@ -478,7 +584,7 @@ fn run(seed: u64, steps: usize) -> Result<usize, String> {
         ..Setting::random(&mut random)
     };
     let (mut victim, mut reference) = (Life::new(setting), Life::new(setting));
-    let mut mood = [2; 5];
+    let mut mood = [2; PROBED.len()];
     let mut trace = Vec::new();
     let mut faults = 0;
     for number in 0..steps {
@@ -511,7 +617,7 @@ fn run(seed: u64, steps: usize) -> Result<usize, String> {
 
 /// Takes the steps of a script, three seconds apart, and compares what both lives have.
 #[track_caller]
-fn check(setting: Setting, script: &[(Step, Fault)]) {
+fn check(setting: Setting, script: &[(Step, Fault)]) -> String {
     let (mut victim, mut reference) = (Life::new(setting), Life::new(setting));
     for (step, fault) in script {
         let by = Duration::from_secs(3);
@@ -520,6 +626,7 @@ fn check(setting: Setting, script: &[(Step, Fault)]) {
     let expected = reference.seen();
     assert_eq!(victim.seen(), expected);
     assert!(expected.contains("incident"), "{expected}");
+    expected
 }
 
 const SETTING: Setting = Setting {
@@ -613,7 +720,7 @@ fn a_monitor_that_comes_again_begins_once_whenever_the_process_is_killed() {
     };
     let ways: [[Step; 2]; 2] = [
         [Step::Reload(without), Step::Reload(SETTING)],
-        [Step::Define(None), Step::Define(Some("one"))],
+        [Step::Define(0, None), Step::Define(0, Some("one"))],
     ];
     let faults = [
         Fault::None,
@@ -626,7 +733,7 @@ fn a_monitor_that_comes_again_begins_once_whenever_the_process_is_killed() {
                 check(
                     SETTING,
                     &[
-                        (Step::Define(Some("one")), Fault::None),
+                        (Step::Define(0, Some("one")), Fault::None),
                         result("api", "default", Status::Down),
                         result("one", "default", Status::Down),
                         (removal.clone(), first),
@@ -652,12 +759,95 @@ fn a_rename_ends_no_incident_whenever_the_process_is_killed() {
         check(
             SETTING,
             &[
-                (Step::Define(Some("one")), Fault::None),
+                (Step::Define(0, Some("one")), Fault::None),
                 result("one", "default", Status::Down),
-                (Step::Define(Some("two")), fault),
+                (Step::Define(0, Some("two")), fault),
                 result("two", "default", Status::Up),
                 result("two", "default", Status::Up),
             ],
+        );
+    }
+}
+
+/// A silence that was announced ended without a notice if its monitor was removed while nothing ran.
+#[test]
+fn a_silence_ends_with_its_monitor_whenever_the_process_is_killed() {
+    let without = Setting {
+        has_api: false,
+        ..SETTING
+    };
+    let removals = [
+        (Step::Reload(without), "api"),
+        (Step::Define(0, None), "one"),
+    ];
+    for fault in [
+        Fault::None,
+        Fault::KillBefore(10 * SECOND),
+        Fault::KillAfter(10 * SECOND),
+    ] {
+        for (removal, name) in &removals {
+            let mut script = vec![
+                (Step::Define(0, Some("one")), Fault::None),
+                result("web", "default", Status::Down),
+                result(name, "default", Status::Up),
+            ];
+            script.extend(vec![(Step::Wait, Fault::None); 25]);
+            script.push((removal.clone(), fault));
+            script.push((Step::Wait, Fault::None));
+            let seen = check(SETTING, &script);
+            let ended = format!("notice _{name}/silence/data_again/");
+            assert!(seen.contains(&ended), "{fault:?}: {seen}");
+        }
+    }
+}
+
+/// Dates that are set while nothing runs look like an absence, or like time that never was: neither is downtime, and receivers
+/// know the outage by the same name.
+#[test]
+fn a_date_that_is_set_while_nothing_runs_neither_adds_downtime_nor_loses_an_outage() {
+    for millis in [3_600_000, -3_600_000, 500, -500] {
+        let mut life = Life::new(SETTING);
+        let mut step = |step: Step| {
+            life.clocks.advance(3 * SECOND);
+            life.turn();
+            life.apply(&step);
+            life.write();
+        };
+        let api = |status| Step::Result("api", "default", status);
+        step(api(Status::Up));
+        step(api(Status::Down));
+        step(Step::Wait);
+        life.engine = None;
+        life.clocks.advance(10 * SECOND);
+        life.clocks.set(millis);
+        life.start();
+        life.write();
+        for status in [Status::Down, Status::Up, Status::Up] {
+            life.clocks.advance(3 * SECOND);
+            life.turn();
+            life.apply(&api(status));
+            life.write();
+        }
+        let seen = life.seen();
+        let (store, org) = (Arc::clone(&life.store), life.engine().org);
+        let all = IncidentFilter::default();
+        let mut incidents = block_on(store.incidents(org, all, None, 10)).unwrap();
+        incidents.retain(|incident| incident.key.starts_with("_api/"));
+        assert_eq!(incidents.len(), 1, "{millis}: {seen}");
+        let incident = &incidents[0];
+        let resolved = incident.resolved.unwrap();
+        assert!(resolved >= incident.opened, "{millis}: {seen}");
+        let (_, (_, down)) = block_on(health_of(&*store, org, incident.monitor));
+        // In the first process 3 s, in the second one 6 s until the first success.
+        assert!((1..=12_000).contains(&down), "{millis}: {down} {seen}");
+        let notices: Vec<_> = seen
+            .lines()
+            .filter(|line| line.starts_with("notice _api/"))
+            .collect();
+        assert_eq!(notices.len(), 2, "{millis}: {seen}");
+        assert!(
+            notices.iter().all(|line| line.contains(&incident.key)),
+            "{millis}: {seen}"
         );
     }
 }
@@ -678,13 +868,28 @@ fn a_life_with_kills_is_that_of_one_that_was_told_of_the_absences() {
         return;
     }
     let histories = std::env::var("PLIMSOLL_HISTORIES").ok();
-    let histories = histories.map_or(12, |text| text.parse().expect("it is a number"));
-    let mut faults = 0;
-    for seed in 0..histories {
-        match run(seed, STEPS) {
-            Ok(made) => faults += made,
-            Err(found) => panic!("repeat it with PLIMSOLL_SEED={seed}\n{found}"),
+    let histories: u64 = histories.map_or(12, |text| text.parse().expect("it is a number"));
+    let (next, faults) = (AtomicU64::new(0), AtomicUsize::new(0));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= histories {
+                return;
+            }
+            match run(seed, STEPS) {
+                Ok(made) => faults.fetch_add(made, Ordering::Relaxed),
+                Err(found) => panic!("repeat it with PLIMSOLL_SEED={seed}\n{found}"),
+            };
         }
-    }
+    };
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    // A thread that panics ends the scope with its message.
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    let (faults, steps) = (faults.into_inner(), histories * STEPS as u64);
+    println!("histories: {histories}, steps: {steps}, faults: {faults}");
     assert!(faults > 0);
 }

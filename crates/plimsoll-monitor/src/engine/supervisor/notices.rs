@@ -6,11 +6,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::detect::{Notice, Resolution, budget};
+use crate::engine::Parts;
+use crate::engine::memory::Silence;
 use crate::engine::supervisor::Supervisor;
 use crate::notify::{self, Courier, Facts, Message, NoticeKind, NotifyPlan, full_name};
-use crate::page::subscribe;
 use crate::store::timestamp::{Moment, Timestamp};
-use crate::store::{About, Change, MonitorId, NewNotice, Orphan};
+use crate::store::{About, Change, MonitorId, NewNotice, Orphan, StoreError};
 
 /// Notices of trouble wait so long for others, to be sent as one.
 const GATHER: Duration = Duration::from_secs(1);
@@ -38,23 +39,23 @@ impl Supervisor {
             self.couriers
                 .spawn_local(notify::run(courier, Arc::clone(plan)));
         }
-        let (store, board) = (&self.store, &self.board);
-        let parts = || {
-            (
-                Arc::clone(store),
-                Arc::clone(board),
-                Arc::clone(&self.notice),
-            )
+        let parts = || Parts {
+            org: self.org,
+            store: Arc::clone(&self.store),
+            board: Arc::clone(&self.board),
+            report: Arc::clone(&self.notice),
         };
-        let (store, board, report) = parts();
-        let publishing = subscribe::publish(self.org, store, board, report);
-        self.couriers.spawn_local(publishing);
-        let (store, board, report) = parts();
-        let delivering = subscribe::deliver(self.org, store, board, report);
-        self.couriers.spawn_local(delivering);
-        let (store, board, report) = parts();
-        let watching = budget::run(self.org, store, board, report);
-        self.couriers.spawn_local(watching);
+        for task in self.beside {
+            self.couriers.spawn_local(task(parts()));
+        }
+        let Parts {
+            org,
+            store,
+            board,
+            report,
+        } = parts();
+        self.couriers
+            .spawn_local(budget::run(org, store, board, report));
     }
 
     /// The notices for the outbox, written together with the change that they report.
@@ -76,7 +77,11 @@ impl Supervisor {
             Notice::DataAgain(by) => (NoticeKind::DataAgain, Some(by)),
         };
         // Silence and its end are joined for receivers that open and close alerts, under one name and date.
-        let silence = || (format!("{}/silence", plan.key), now.wall);
+        let silence = || Silence {
+            key: format!("{}/silence", plan.key),
+            since: now.wall,
+            name: full_name(&plan.group, &plan.name),
+        };
         let (incident, since, about) = match notice {
             Notice::Opened | Notice::Resolved(_) => {
                 let opened = live.detector.incident().map(|(opened, _)| opened);
@@ -84,12 +89,12 @@ impl Supervisor {
                 (String::new(), opened, About::OpenIncident)
             }
             Notice::NoData => {
-                let (key, since) = live.silence.insert(silence()).clone();
-                (key, since, About::Other)
+                let silence = live.silence.insert(silence());
+                (silence.key.clone(), silence.since, About::Other)
             }
             Notice::DataAgain(_) => {
-                let (key, since) = live.silence.take().unwrap_or_else(silence);
-                (key, since, About::Other)
+                let silence = live.silence.take().unwrap_or_else(silence);
+                (silence.key, silence.since, About::Other)
             }
         };
         let view = self.board.view(&plan.key);
@@ -121,7 +126,7 @@ impl Supervisor {
                     channel: channel.name.clone(),
                     about,
                     dedup: match about {
-                        About::Other => format!("{incident}/{}/{}", kind.name(), since.0),
+                        About::Other => dedup_of_silence(&incident, kind, since),
                         _ => kind.name().to_owned(),
                     },
                     message: channel.message(&facts).to_json().to_string(),
@@ -164,4 +169,45 @@ impl Supervisor {
             })
             .collect()
     }
+
+    /// The notices that a silence ended since its monitor is gone: to the channels that were told of it.
+    pub(super) async fn notices_of_removed_silence(
+        &self,
+        monitor: &str,
+        silence: &Silence,
+        now: Timestamp,
+    ) -> Result<Vec<NewNotice>, StoreError> {
+        let kind = NoticeKind::DataAgain;
+        let message = Message {
+            kind,
+            title: notify::title(&silence.name, kind, Some(Resolution::Removed)),
+            text: String::new(),
+            monitor: monitor.to_owned(),
+            incident: silence.key.clone(),
+            at: now,
+            since: silence.since,
+            link: None,
+        };
+        let content = message.to_json().to_string();
+        let began = dedup_of_silence(&silence.key, NoticeKind::NoData, silence.since);
+        let mut notices = Vec::new();
+        for channel in &self.channels {
+            let told = self.store.notice(self.org, &channel.name, &began).await?;
+            if told.is_some() && channel.kinds.contains(&kind) {
+                notices.push(NewNotice {
+                    channel: channel.name.clone(),
+                    about: About::Other,
+                    dedup: dedup_of_silence(&silence.key, kind, silence.since),
+                    message: content.clone(),
+                    due: now.plus(GATHER),
+                });
+            }
+        }
+        Ok(notices)
+    }
+}
+
+/// What makes a notice about a silence the same as another one.
+fn dedup_of_silence(key: &str, kind: NoticeKind, since: Timestamp) -> String {
+    format!("{key}/{}/{}", kind.name(), since.0)
 }

@@ -137,7 +137,7 @@ impl Supervisor {
         for RemoteResult {
             number: order,
             key,
-            mut result,
+            result,
         } in results
         {
             if last.is_some_and(|last| order <= last) {
@@ -157,6 +157,7 @@ impl Supervisor {
                 continue;
             }
             taken += 1;
+            let mut result = result.without(&live.plan.secrets);
             result.at = result.at.min(now.wall);
             self.rows.push(ResultRow::of(id, number, &result));
             self.rows_since.get_or_insert(self.origin + now.elapsed);

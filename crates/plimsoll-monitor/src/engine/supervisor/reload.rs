@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_model::document::ConfigProblem;
 
 use crate::config::overlay::{self, PlacedWindow};
-use crate::config::{MonitorPlan, Plan, Source, What};
+use crate::config::{MonitorPlan, PagePlan, Plan, Source, What};
 use crate::detect::status::Health;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Access, View};
@@ -16,7 +16,6 @@ use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
 use crate::notify::NotifyPlan;
-use crate::page::PagePlan;
 use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, NewMonitor, PutDefinition, Restored, StoreError,

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use askama::Template;
 
+use crate::language::Language;
 use crate::page::html::{Frame, rendered, segment};
-use crate::page::language::Language;
 use crate::page::snapshot::{Body, MaintenancePhase, PublicIncident, PublicMaintenance, Title};
 use crate::store::PublicPhase;
 

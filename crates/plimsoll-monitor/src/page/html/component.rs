@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 use plimsoll_report::plot::{Axis, Line, Plot};
 
 use crate::detect::uptime::Uptime;
+use crate::language::Language;
 use crate::page::html::{Card, Frame, NEAR, Row, last_date, rendered};
-use crate::page::language::Language;
 use crate::page::snapshot::{Component, DAYS, Snapshot};
 use crate::store::Rollup;
 

@@ -16,11 +16,11 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 
 use crate::api::{Attempt, attempt, client_of, not_found};
+use crate::config::page::{PagePassword, authorization};
 use crate::cookies::Cookie;
 use crate::limits;
 use crate::page::Guard;
 use crate::page::cache::Rendered;
-use crate::page::config::{PagePassword, authorization};
 use crate::page::html::{self, Frame};
 use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::routes::{HTML, SESSION, Visit, parameter};

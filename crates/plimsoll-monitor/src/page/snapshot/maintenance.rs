@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::config::page::PagePlan;
 use crate::detect::uptime::Span;
 use crate::detect::window::{Starts, Window};
 use crate::engine::View;
-use crate::page::config::PagePlan;
 use crate::store::MonitorId;
 use crate::store::timestamp::Timestamp;
 

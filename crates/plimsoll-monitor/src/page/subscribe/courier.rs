@@ -18,8 +18,8 @@ use url::Url;
 use crate::config::ApiToken;
 use crate::engine::Board;
 use crate::notify::{HttpRequest, LIMITS, Outgoing, SendFailure, backoff, send};
-use crate::page::subscribe::record::{Means, Subscriber};
-use crate::page::subscribe::{CHANNEL, SubscriptionPlan};
+use crate::page::subscribe::record::Subscriber;
+use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
 use crate::page::{Language, PagePlan, PublicIncident, Rows, Words, incidents_of};
 use crate::store::timestamp::Timestamp;
 use crate::store::{

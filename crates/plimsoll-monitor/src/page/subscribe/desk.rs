@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::config::ApiToken;
 use crate::engine::Handle;
-use crate::page::subscribe::record::{Means, Subscriber};
-use crate::page::subscribe::{CHANNEL, SubscriptionPlan};
+use crate::page::subscribe::record::Subscriber;
+use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
 use crate::page::{Language, PagePlan};
 use crate::random;
 use crate::store::timestamp::Timestamp;

@@ -1,5 +1,6 @@
 //! Connections to PostgreSQL, and transactions that work for one organisation.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use deadpool_postgres::{
 };
 use plimsoll_wire::tls::{TlsSettings, Trust};
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -204,18 +206,48 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
+        let text = || format!("PostgreSQL: {}", chain(&error));
         match error.code() {
-            Some(code) if *code == tokio_postgres::error::SqlState::DISK_FULL => Self::Full,
-            _ => Self::Database(format!("PostgreSQL: {}", chain(&error))),
+            Some(code) if *code == SqlState::DISK_FULL => Self::Full,
+            Some(code) if is_absence(code) => Self::Away(text()),
+            None if error.is_closed() || is_unreachable(&error) => Self::Away(text()),
+            _ => Self::Database(text()),
         }
     }
+}
+
+/// Whether the server says that it starts or ends, or has no room for this client: it may serve soon.
+fn is_absence(code: &SqlState) -> bool {
+    [
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::TOO_MANY_CONNECTIONS,
+    ]
+    .contains(code)
+}
+
+/// Whether no connection was made, or it broke. What a server said that is not one of PostgreSQL, or whose certificate is not
+/// believed, is another matter.
+fn is_unreachable(error: &tokio_postgres::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return !matches!(
+                error.kind(),
+                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+            );
+        }
+        cause = error.source();
+    }
+    false
 }
 
 impl From<PoolError> for StoreError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => error.into(),
-            PoolError::Timeout(_) => Self::Database(format!(
+            PoolError::Timeout(_) => Self::Away(format!(
                 "PostgreSQL: no connection within {} s",
                 PATIENCE.as_secs()
             )),

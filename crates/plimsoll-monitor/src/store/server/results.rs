@@ -33,9 +33,25 @@ pub(super) struct Counts {
     pub(super) spilled: AtomicU64,
     /// Damage on the disk that was not reported yet.
     pub(super) damage: Mutex<Damage>,
+    /// Why results are not written at present, if they are not.
+    trouble: Mutex<Option<String>>,
 }
 
 impl Counts {
+    /// Why results are not written at present, if they are not.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let trouble = self.trouble.lock();
+        trouble.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes whether ClickHouse does what it is asked for.
+    fn note<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        let error = outcome.as_ref().err().map(ToString::to_string);
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble = error;
+        outcome
+    }
+
     /// Notes results that are lost though they were taken, and files that were set aside.
     fn add_damage(&self, lost: u64, set_aside: impl IntoIterator<Item = PathBuf>) {
         self.refused.fetch_add(lost, Ordering::Relaxed);
@@ -152,7 +168,7 @@ impl Results {
     /// ClickHouse with its tables.
     pub(super) async fn prepared(&self) -> Result<&ClickHouse, StoreError> {
         if !self.is_prepared.get() {
-            self.clickhouse.migrate().await?;
+            self.counts.note(self.clickhouse.migrate().await)?;
             self.is_prepared.set(true);
         }
         Ok(&self.clickhouse)
@@ -199,7 +215,7 @@ impl Results {
         };
         // The order is kept: while older results wait on the disk, newer ones wait behind them.
         if !self.has_spilled() {
-            match self.insert(&mut lines).await {
+            match self.counts.note(self.insert(&mut lines).await) {
                 Err(error) if self.spill.is_none() => return Err(error),
                 Err(_) => {}
                 Ok(()) => return Ok(()),
@@ -237,29 +253,28 @@ impl Results {
             let oldest = spill.borrow_mut().oldest(ROWS).map_err(spill_error)?;
             self.counts.add_damage(oldest.damaged, oldest.set_aside);
             self.count_spilled(&spill.borrow());
-            if oldest.batches == 0 {
+            if oldest.batches.is_empty() {
                 return Ok(());
             }
             // A line that is damaged is left out: it would hold up all others.
             let mut lines = Vec::new();
-            let mut damaged = 0;
-            for text in oldest.lines.lines() {
-                match Line::of_text(text) {
-                    Some(line) => lines.push(line),
-                    None => damaged += 1,
-                }
+            let mut damaged = Vec::new();
+            for batch in &oldest.batches {
+                let before = lines.len();
+                lines.extend(batch.lines().filter_map(Line::of_text));
+                damaged.push((batch.lines().count() - (lines.len() - before)) as u64);
             }
-            self.insert(&mut lines).await?;
-            self.counts.add_damage(damaged, None);
+            self.counts.note(self.insert(&mut lines).await)?;
             let mut spill = spill.borrow_mut();
-            for _ in 0..oldest.batches {
-                if damaged > 0 {
-                    // One of them has what cannot be read.
-                    let aside = spill.set_aside_oldest().map_err(spill_error)?;
-                    self.counts.add_damage(0, aside);
+            for damaged in damaged {
+                // Only the file that has what cannot be read is kept.
+                let aside = if damaged > 0 {
+                    spill.set_aside_oldest().map_err(spill_error)?
                 } else {
                     spill.pop().map_err(spill_error)?;
-                }
+                    None
+                };
+                self.counts.add_damage(damaged, aside);
             }
             self.count_spilled(&spill);
         }

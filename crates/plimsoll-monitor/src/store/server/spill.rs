@@ -102,19 +102,19 @@ impl Spill {
         Ok(deleted)
     }
 
-    /// The lines of the oldest batches, which stay, and how many batches that are: at least one, and more up to `most` rows.
+    /// The lines of the oldest batches, which stay: of one at least, and of more up to `most` rows.
     ///
     /// A batch that cannot be read holds up no other: it is set aside, and its rows are counted.
     pub(super) fn oldest(&mut self, most: u64) -> io::Result<Oldest> {
         let mut oldest = Oldest::default();
         let mut rows = 0;
-        while let Some(batch) = self.batches.get(oldest.batches) {
+        while let Some(batch) = self.batches.get(oldest.batches.len()) {
             let path = self.folder.join(batch.name());
             let bytes = match fs::read(&path) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     oldest.damaged += batch.rows;
-                    self.drop_batch(oldest.batches);
+                    self.drop_batch(oldest.batches.len());
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -122,21 +122,17 @@ impl Spill {
             let Ok(text) = String::from_utf8(bytes) else {
                 oldest.damaged += batch.rows;
                 oldest.set_aside.push(self.set_aside(&path)?);
-                self.drop_batch(oldest.batches);
+                self.drop_batch(oldest.batches.len());
                 continue;
             };
             rows += batch.rows;
-            if oldest.batches > 0 && rows > most {
+            if !oldest.batches.is_empty() && rows > most {
                 break;
             }
             // Lines that a loss of power cut off.
             let found = text.lines().count() as u64;
             oldest.damaged += batch.rows.saturating_sub(found);
-            oldest.lines.push_str(&text);
-            if !text.is_empty() && !text.ends_with('\n') {
-                oldest.lines.push('\n');
-            }
-            oldest.batches += 1;
+            oldest.batches.push(text);
         }
         Ok(oldest)
     }
@@ -185,10 +181,8 @@ impl Spill {
 /// The oldest batches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Oldest {
-    /// Their lines.
-    pub(super) lines: String,
-    /// How many batches that are.
-    pub(super) batches: usize,
+    /// The lines of each.
+    pub(super) batches: Vec<String>,
     /// Rows of batches that are missing or cannot be read.
     pub(super) damaged: u64,
     /// Where files that cannot be read are kept.
@@ -230,14 +224,11 @@ mod tests {
         spill.push("[4]\n", 1).unwrap();
         let mut all = String::new();
         let oldest = spill.oldest(3).unwrap();
-        assert_eq!(
-            (oldest.lines.as_str(), oldest.batches),
-            ("[1]\n[2]\n[3]\n", 2)
-        );
+        assert_eq!(oldest.batches, ["[1]\n", "[2]\n[3]\n"]);
         while !spill.is_empty() {
             let oldest = spill.oldest(1).unwrap();
-            assert_eq!((oldest.batches, oldest.damaged), (1, 0));
-            all.push_str(&oldest.lines);
+            assert_eq!((oldest.batches.len(), oldest.damaged), (1, 0));
+            all.push_str(&oldest.batches.concat());
             spill.pop().unwrap();
         }
         assert_eq!(all, "[1]\n[2]\n[3]\n[4]\n");
@@ -264,8 +255,8 @@ mod tests {
         fs::write(file(2), "[4]\n[5").unwrap();
         let aside = file(1).with_extension("damaged");
         let oldest = spill.oldest(100).unwrap();
-        assert_eq!(oldest.lines, "[4]\n[5\n[7]\n");
-        assert_eq!((oldest.batches, oldest.damaged), (2, 1 + 2 + 1));
+        assert_eq!(oldest.batches, ["[4]\n[5", "[7]\n"]);
+        assert_eq!(oldest.damaged, 1 + 2 + 1);
         assert_eq!(oldest.set_aside, std::slice::from_ref(&aside));
         assert!(aside.exists());
         spill.pop().unwrap();
@@ -283,7 +274,7 @@ mod tests {
         assert_eq!(spill.push("12345\n", 3).unwrap(), 0);
         assert_eq!(spill.push("67890\n", 2).unwrap(), 3);
         let oldest = spill.oldest(1).unwrap();
-        assert_eq!(oldest.lines, "67890\n");
+        assert_eq!(oldest.batches, ["67890\n"]);
         assert_eq!(spill.rows(), 2);
     }
 }

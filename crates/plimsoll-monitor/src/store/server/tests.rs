@@ -3,7 +3,7 @@ use plimsoll_testkit::until;
 use tempfile::TempDir;
 
 use super::*;
-use crate::detect::status::Status;
+use crate::detect::status::{Health, Status};
 use crate::probe::reading::CheckResult;
 use crate::store::contract::contract;
 
@@ -169,7 +169,8 @@ fn urls_that_cannot_be_used_are_reported_without_their_passwords() {
             ..urls(&folder)
         };
         let error = ServerStore::open(urls, ServerOptions::default()).unwrap_err();
-        assert!(matches!(error, StoreError::Open { .. }), "{error}");
+        let is_known = matches!(error, StoreError::Open { .. } | StoreError::Away(_));
+        assert!(is_known, "{error}");
         assert!(!error.to_string().contains("hush"), "{error}");
     }
 }
@@ -325,10 +326,7 @@ fn changes_are_refused_while_postgresql_is_away_and_results_wait() {
     postgres.stop();
     block_on(async {
         let refused = store.record(org, vec![opened(2)]).await;
-        assert!(
-            matches!(refused, Err(StoreError::Database(_))),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(StoreError::Away(_))), "{refused:?}");
         store.append(org, rows(monitor, 0..100)).await.unwrap();
     });
     postgres.resume();
@@ -366,4 +364,149 @@ fn one_process_has_the_lease_until_it_ends_it_or_the_lease_is_over() {
             "each organisation has its own"
         );
     });
+}
+
+/// What the version before this one left: an outage that was announced, one that was not, one that is over, and results.
+#[test]
+fn databases_of_the_version_before_keep_their_incidents_and_results() {
+    let folder = TempDir::new().unwrap();
+    let urls = urls(&folder);
+    block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(urls.postgres.expose(), tokio_postgres::NoTls)
+                .await
+                .unwrap();
+        let connection = tokio::spawn(connection);
+        client
+            .batch_execute(include_str!("schema_1.sql"))
+            .await
+            .unwrap();
+        client
+            .batch_execute(
+                r#"CREATE TABLE plimsoll_schema (version BIGINT NOT NULL);
+                INSERT INTO plimsoll_schema VALUES (1);
+                SELECT set_config('plimsoll.org', 'all', FALSE);
+                INSERT INTO orgs (slug) VALUES ('default'), ('other');
+                INSERT INTO monitors (org_id, key, name, grp, kind, source, created) VALUES
+                    (1, 'a', 'a', '', 'http', 'file', 0), (1, 'b', 'b', '', 'http', 'file', 0),
+                    (2, 'a', 'a', '', 'http', 'file', 0);
+                INSERT INTO incidents (org_id, monitor, opened, announced, resolved) VALUES
+                    (1, 1, 500, TRUE, 800), (1, 1, 1000, TRUE, NULL), (1, 2, 1500, FALSE, NULL), (2, 3, 1000, TRUE, NULL);
+                INSERT INTO incident_events (org_id, incident, at, kind) VALUES (1, 2, 1000, 'opened');
+                INSERT INTO health (org_id, monitor, at, sequence, health) VALUES
+                    (1, 1, 0, 0, 1), (1, 1, 1000, 0, 2), (1, 1, 1000, 1, 3), (1, 2, 1500, 0, 3), (2, 3, 1000, 0, 3);
+                INSERT INTO outbox (org_id, channel, dedup, message, created, due, state) VALUES
+                    (1, 'hook', 'a/600/opened', '{"kind":"opened","monitor":"a","incident":"a/600"}', 600, 600, 1),
+                    (1, 'hook', 'a/1007/opened', '{"kind":"opened","monitor":"a","incident":"a/1007"}', 1007, 1007, 1),
+                    (1, 'hook', 'a/1007/reminder/2', '{"kind":"reminder","monitor":"a","incident":"a/1007"}', 1008, 1008, 0),
+                    (1, 'subscribers', 'x', '{"page":"p"}', 1, 1, 1),
+                    (2, 'hook', 'a/1009/opened', '{"kind":"opened","monitor":"a","incident":"a/1009"}', 1009, 1009, 1);"#,
+            )
+            .await
+            .unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+    });
+    let store = open(&urls);
+    block_on(async {
+        for (org, expected) in [
+            (1, &["b/1500/3", "a/1007", "a/500/1"][..]),
+            (2, &["a/1009"]),
+        ] {
+            let all = IncidentFilter::default();
+            let incidents = store.incidents(OrgId(org), all, None, 10).await.unwrap();
+            let names: Vec<_> = incidents.iter().map(|one| one.key.as_str()).collect();
+            assert_eq!(names, expected);
+        }
+        let org = OrgId(1);
+        let due = store
+            .due_notices(org, "hook", Timestamp(9_999), 10)
+            .await
+            .unwrap();
+        let reminder = due[0].incident.as_ref().unwrap();
+        assert_eq!(
+            (reminder.id.0, reminder.key.as_str(), reminder.is_resolved),
+            (2, "a/1007", false)
+        );
+        let restored = store.restored(org).await.unwrap();
+        let health: Vec<_> = restored.iter().map(|it| (it.since.0, it.health)).collect();
+        assert_eq!(health, [(1000, Health::Down), (1500, Health::Down)]);
+        let changes = store
+            .health(org, MonitorId(1), Timestamp(0), Timestamp(9_999))
+            .await
+            .unwrap();
+        assert_eq!(changes.len(), 3);
+        // It goes on as any other store.
+        store.append(org, rows(MonitorId(1), 0..3)).await.unwrap();
+        store.flush().await.unwrap();
+        let resolved = Change::Resolved {
+            monitor: MonitorId(1),
+            at: Timestamp(2_000),
+            by: crate::detect::Resolution::Recovery,
+            lasted: Duration::from_secs(1),
+            actor: None,
+        };
+        store.record(org, vec![resolved]).await.unwrap();
+        let incident = store.incident(org, IncidentId(2)).await.unwrap().unwrap().0;
+        assert_eq!(
+            (incident.key.as_str(), incident.resolved),
+            ("a/1007", Some(Timestamp(2_000)))
+        );
+        assert_eq!(
+            store
+                .results(org, MonitorId(1), Timestamp(i64::MAX), 10)
+                .await
+                .unwrap()
+                .len(),
+            3
+        );
+    });
+}
+
+#[test]
+fn only_the_file_with_a_damaged_line_is_set_aside() {
+    let folder = TempDir::new().unwrap();
+    let away = urls(&folder);
+    let store = ServerStore::open(
+        ServerUrls {
+            clickhouse: Secret::new("http://127.0.0.1:9/"),
+            ..away.clone()
+        },
+        ServerOptions::default(),
+    )
+    .unwrap();
+    let (org, monitor) = block_on(monitor_in(&store, "one"));
+    for first in [0, 10, 20] {
+        block_on(async {
+            store
+                .append(org, rows(monitor, first..first + 2))
+                .await
+                .unwrap();
+            store.flush().await.unwrap();
+        });
+    }
+    assert!(
+        store
+            .trouble()
+            .is_some_and(|why| why.contains("ClickHouse"))
+    );
+    drop(store);
+    let spill = away.spill.as_ref().unwrap().join("0");
+    let mut files: Vec<_> = std::fs::read_dir(&spill)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "rows"))
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 3);
+    let text = std::fs::read_to_string(&files[1]).unwrap();
+    let first = text.lines().next().unwrap();
+    std::fs::write(&files[1], format!("{first}\n[1, 2\n")).unwrap();
+    let store = open(&away);
+    block_on(until(|| store.waiting().1 == 0));
+    assert_eq!(store.trouble(), None);
+    let set_aside = vec![files[1].with_extension("damaged")];
+    assert_eq!(store.damage(), Damage { lost: 1, set_aside });
+    let found = block_on(store.results(org, monitor, Timestamp(i64::MAX), 10)).unwrap();
+    assert_eq!(found.len(), 5);
 }

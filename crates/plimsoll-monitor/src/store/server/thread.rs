@@ -169,6 +169,10 @@ impl Core {
                 StoreError::Database(reason) => {
                     server::postgres::unusable(urls.postgres.expose(), reason)
                 }
+                StoreError::Away(reason) => {
+                    let shown = server::postgres::shown(urls.postgres.expose());
+                    StoreError::Away(format!("{}: {reason}", shown.display()))
+                }
                 error => error,
             })?;
         // Without ClickHouse results wait on the disk; one of a newer version is another matter.

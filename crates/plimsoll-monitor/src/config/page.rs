@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::config::maintenance::zone;
 use crate::config::{ApiToken, MonitorPlan};
-use crate::page::language::Language;
+use crate::language::Language;
 
 /// A status page.
 #[derive(Debug, Clone)]
