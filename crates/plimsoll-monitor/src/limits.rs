@@ -27,6 +27,18 @@ pub(crate) fn source(address: IpAddr) -> String {
     }
 }
 
+/// The network that a provider gives a site at most, of 48 bits in IPv6 (RFC 6177); another name than that of a
+/// [source](source).
+pub(crate) fn site(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => format!("{address}/32"),
+        IpAddr::V6(address) => {
+            let [a, b, c, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}/48")
+        }
+    }
+}
+
 /// How long to wait if one more would be above the limit; counts nothing.
 pub(crate) fn wait(
     counts: &Counts,
@@ -75,5 +87,8 @@ mod tests {
         assert_eq!(of("::ffff:192.0.2.1"), "192.0.2.1");
         assert_eq!(of("2001:db8:1:2::7"), of("2001:db8:1:2:ffff::1"));
         assert_ne!(of("2001:db8:1:2::7"), of("2001:db8:1:3::7"));
+        let of = |text: &str| site(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::7"), of("2001:db8:1:3::7"));
+        assert_ne!(of("2001:db8:1:2::7"), of("2001:db8:2:2::7"));
     }
 }

@@ -245,6 +245,12 @@ fn dots(svg: &mut String, line: &Line, colour: usize, x: &Mapped, y: &Mapped) {
     }
 }
 
+/// Whether XML 1.0 (section 2.2) has the character, and readers show it.
+pub fn is_xml(character: char) -> bool {
+    let is_blank = matches!(character, '\t' | '\n' | '\r');
+    is_blank || !(character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}'))
+}
+
 /// Text for HTML and XML, attributes included; characters that XML 1.0 forbids are replaced.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -255,11 +261,8 @@ pub fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\t' | '\n' | '\r' => escaped.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
-                escaped.push('\u{fffd}');
-            }
-            c => escaped.push(c),
+            c if is_xml(c) => escaped.push(c),
+            _ => escaped.push('\u{fffd}'),
         }
     }
     escaped

@@ -1,5 +1,7 @@
 //! Badges: a label and a message in a picture.
 
+use plimsoll_report::plot::escaped;
+
 pub(crate) const GREEN: &str = "#40cc11";
 pub(crate) const YELLOW: &str = "#ccb311";
 pub(crate) const ORANGE: &str = "#cc8111";
@@ -221,13 +223,6 @@ fn width(text: &str) -> usize {
         })
         .sum();
     tenths.div_ceil(10)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 /// A share as a percentage with up to two decimals, never rounded up to 100 %.

@@ -3,8 +3,8 @@
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
-use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
+use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
 use serde_json::{Value, json};
 
@@ -53,8 +53,15 @@ fn shown(stored: &StoredToken, now: Timestamp) -> Value {
 pub(super) async fn create(
     State(api): State<Api>,
     Extension(actor): Extension<Actor>,
+    fields: HeaderMap,
     body: Body,
 ) -> Answer {
+    if fields.contains_key("idempotency-key") {
+        return Err(ApiError::invalid(
+            "idempotency-key",
+            "is not for tokens: their responses are kept nowhere",
+        ));
+    }
     let (_, value) = body::json(body, MOST_BODY).await?;
     let Value::Object(mut entries) = value else {
         return Err(ApiError::invalid("body", "must be an object"));

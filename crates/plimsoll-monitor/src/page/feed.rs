@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use askama::Template;
+use plimsoll_report::plot::{escaped, is_xml};
 
 use crate::calendar;
-use crate::page::html::{Frame, escaped, phase_text};
+use crate::page::html::{Frame, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot};
 use crate::store::timestamp::Timestamp;
 
@@ -85,6 +86,12 @@ fn entries(f: Frame<'_>, snapshot: &Snapshot) -> (Vec<Entry>, Timestamp) {
     (entries, updated.unwrap_or(Timestamp(0)))
 }
 
+/// The feed, without the characters that XML cannot have, wherever its texts come from.
+fn well_formed(feed: &impl Template) -> String {
+    let text = feed.render().unwrap_or_default();
+    text.replace(|c| !is_xml(c), "\u{fffd}")
+}
+
 /// - `url`: of the page, without a slash at its end.
 pub(crate) fn atom(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
     let (entries, updated) = entries(f, snapshot);
@@ -95,7 +102,7 @@ pub(crate) fn atom(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
         updated,
         entries,
     };
-    feed.render().unwrap_or_default()
+    well_formed(&feed)
 }
 
 /// - `url`: of the page, without a slash at its end.
@@ -109,7 +116,7 @@ pub(crate) fn rss(f: Frame<'_>, snapshot: &Snapshot, url: &str) -> String {
         updated_rfc2822: rfc2822(updated),
         entries,
     };
-    feed.render().unwrap_or_default()
+    well_formed(&feed)
 }
 
 /// Maintenance as a calendar.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use askama::Template;
 use jiff::civil::Date;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use plimsoll_report::plot::escaped;
 use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
@@ -230,15 +231,6 @@ impl<'a> Frame<'a> {
 }
 
 const IN_MEMORY: &str = "writing to memory does not fail";
-
-/// Text within markup or an attribute.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-        .replace('\'', "&#39;")
-}
 
 struct Row {
     key: String,

@@ -18,7 +18,7 @@ pub use crate::config::SubscriptionPlan;
 pub(crate) use crate::config::subscriptions::Means;
 pub(crate) use crate::notify::SUBSCRIBERS as CHANNEL;
 pub(crate) use crate::page::subscribe::desk::{
-    OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
+    OF_SITE, OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
 };
 pub(crate) use crate::page::subscribe::record::Subscriber;
 

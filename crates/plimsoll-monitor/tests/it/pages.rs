@@ -122,6 +122,39 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
 }
 
 #[test]
+fn feeds_are_well_formed_whatever_an_incident_is_called() {
+    let folder = TempDir::new().unwrap();
+    let text = r#"
+        store = "memory"
+        [[token]]
+        name = "ann"
+        sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+        scopes = ["admin"]
+        [[monitor]]
+        name = "m"
+        manual = true
+        [[page]]
+        slug = "p"
+        title = "P"
+        "#;
+    let running = Running::new(folder.path(), "monitor.toml", text);
+    let body = json!({ "title": "ctl \u{b}\u{1}\u{fffe}x", "body": "a\u{0}b" });
+    let fields = [
+        ("authorization", "Bearer secret"),
+        ("content-type", "application/json"),
+    ];
+    let path = "/api/v1/declared-incidents";
+    let (status, text) = running.call(Method::POST, path, &fields, &body.to_string());
+    assert_eq!(status, StatusCode::CREATED, "{text}");
+    for path in ["/status/p/feed.atom", "/status/p/feed.rss"] {
+        eventually(|| running.get(path).1.contains("ctl "));
+        let feed = running.get(path).1;
+        let is_forbidden = |c: char| c.is_control() && c != '\n' || c == '\u{fffe}';
+        assert!(!feed.contains(is_forbidden), "{path}: {feed:?}");
+    }
+}
+
+#[test]
 fn maintenance_names_its_day_once_and_the_calendar_has_all_of_it() {
     let folder = TempDir::new().unwrap();
     let text = r#"

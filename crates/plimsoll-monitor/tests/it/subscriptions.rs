@@ -354,6 +354,64 @@ fn one_source_leaves_a_few_addresses_a_day() {
 }
 
 #[test]
+fn a_mailbox_gets_few_links_however_its_address_is_written() {
+    let folder = TempDir::new().unwrap();
+    let email = format!(
+        "email = {{ host = \"127.0.0.1\", port = {}, security = \"none\", from = \"Acme <status@acme.example>\" }}",
+        refused_address().port()
+    );
+    let running = running(&folder, &email);
+    for address in [
+        "ann@example.org",
+        "ANN@Example.org",
+        "ann+1@example.org",
+        "Ann+2@example.org",
+        "ann+3@example.org",
+        "aNN+4@example.org",
+        "bob@example.org",
+    ] {
+        let (status, text) = subscribe(&running, "email", address);
+        assert_eq!(status, StatusCode::OK, "{address}: {text}");
+    }
+    let subscribers = running.json_as(ADMIN, "/api/v1/subscribers");
+    let subscribers = subscribers["subscribers"].as_array().unwrap();
+    let addresses = subscribers
+        .iter()
+        .map(|it| it["address"].as_str().unwrap().to_owned());
+    let mut addresses: Vec<_> = addresses.collect();
+    addresses.sort();
+    let expected = [
+        "Ann+2@example.org",
+        "ann+1@example.org",
+        "ann@example.org",
+        "bob@example.org",
+    ];
+    assert_eq!(addresses, expected);
+}
+
+#[test]
+fn valid_links_are_followed_as_often_as_need_be_and_wrong_ones_are_not() {
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let running = running(&folder, "");
+    let address = format!("http://{}/hook", receiver.address);
+    assert_eq!(subscribe(&running, "webhook", &address).0, StatusCode::OK);
+    eventually(|| receiver.bodies().len() == 1);
+    let link = path(&receiver.bodies()[0]["meta"]["confirm"]);
+    let follow = |link: &str| running.call(Method::POST, link, &[], "").0;
+    for _ in 0..15 {
+        assert_eq!(follow(&link), StatusCode::OK);
+    }
+    let wrong = link.replace("link=", "link=0");
+    let statuses: Vec<_> = (0..12).map(|_| follow(&wrong)).collect();
+    assert_eq!(statuses[0], StatusCode::NOT_FOUND);
+    assert!(
+        statuses.contains(&StatusCode::TOO_MANY_REQUESTS),
+        "{statuses:?}"
+    );
+}
+
+#[test]
 fn errors_that_name_readers_are_for_admins() {
     let folder = TempDir::new().unwrap();
     // The hash of `looks`.

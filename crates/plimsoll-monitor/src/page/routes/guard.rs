@@ -26,7 +26,7 @@ use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::routes::{HTML, SESSION, Visit, parameter};
 use crate::page::share::{self, Share};
 use crate::page::snapshot::State;
-use crate::page::subscribe::OF_SOURCE;
+use crate::page::subscribe::{OF_SITE, OF_SOURCE};
 use crate::store::timestamp::Timestamp;
 
 /// Bytes of a form.
@@ -38,6 +38,8 @@ pub(crate) struct Sessions {
     key: OnceLock<hmac::Key>,
     /// New subscriptions by source.
     subscriptions: Mutex<limits::Counts>,
+    /// Links of subscribers that were not valid, by source.
+    wrong_links: Mutex<limits::Counts>,
     /// The links that were last read, for the time in which the store is away.
     shares: Mutex<Vec<Share>>,
 }
@@ -70,13 +72,31 @@ impl Sessions {
         end > now.0 && hmac::verify(key, &content(slug, password, end), &tag).is_ok()
     }
 
+    /// Whether a source may follow another link of a subscriber.
+    pub(super) fn may_follow_links(&self, address: IpAddr, now: Timestamp) -> bool {
+        let counts = self.wrong_links.lock();
+        let counts = counts.unwrap_or_else(PoisonError::into_inner);
+        limits::wait(&counts, &limits::source(address), WRONG_LINKS, now).is_none()
+    }
+
+    /// Counts a link that is not valid.
+    pub(super) fn followed_wrong_link(&self, address: IpAddr, now: Timestamp) {
+        let counts = self.wrong_links.lock();
+        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
+        limits::add(&mut counts, &limits::source(address), WRONG_LINKS, now);
+    }
+
     /// Whether a source may leave another address today.
     pub(super) fn may_subscribe(&self, address: IpAddr, now: Timestamp) -> bool {
         let counts = self.subscriptions.lock();
         let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
-        limits::add(&mut counts, &limits::source(address), OF_SOURCE, now).is_none()
+        let mut add = |name: &str, limit| limits::add(&mut counts, name, limit, now).is_none();
+        add(&limits::source(address), OF_SOURCE) && add(&limits::site(address), OF_SITE)
     }
 }
+
+/// Links of subscribers that a source may follow in vain, in a minute.
+const WRONG_LINKS: (u32, Duration) = (10, Duration::from_mins(1));
 
 /// Signed content of a session: another password of the page ends it.
 fn content(slug: &str, password: &PagePassword, until: i64) -> Vec<u8> {

@@ -49,21 +49,24 @@ impl Visit<'_> {
         }
         let (handle, now) = (&self.api.handle, self.now());
         let link = || self.link().unwrap_or_default();
-        let is_known = matches!(
+        let busy = || self.outcome(StatusCode::TOO_MANY_REQUESTS, "subscribe_busy", true);
+        let source = client_of(extensions);
+        let sessions = &self.api.sessions;
+        // Mail programs follow the links of all their users from a few addresses: only wrong links count.
+        let has_link = matches!(
             self.path,
-            "/subscribe" | "/subscribe/confirm" | "/subscribe/stop" | "/subscribe/change"
+            "/subscribe/confirm" | "/subscribe/stop" | "/subscribe/change"
         );
-        if is_known && self.api.attempts.by(client_of(extensions), now).is_err() {
-            let response = self.outcome(StatusCode::TOO_MANY_REQUESTS, "subscribe_busy", true);
-            return Some(response);
+        if has_link && !sessions.may_follow_links(source, now) {
+            return Some(busy());
         }
         let (outcome, done) = match self.path {
             "/subscribe" => {
                 let means = parameter(Some(form), "means").unwrap_or_default();
                 let address = parameter(Some(form), "address").unwrap_or_default();
-                if !self.api.sessions.may_subscribe(client_of(extensions), now) {
-                    let status = StatusCode::TOO_MANY_REQUESTS;
-                    return Some(self.outcome(status, "subscribe_busy", true));
+                let is_one_too_many = self.api.attempts.by(source, now).is_err();
+                if is_one_too_many || !sessions.may_subscribe(source, now) {
+                    return Some(busy());
                 }
                 let outcome = match Means::named(&means) {
                     None => Err(SubscribeError::Address),
@@ -98,6 +101,7 @@ impl Visit<'_> {
                 self.forms(StatusCode::BAD_REQUEST, Some(message))
             }
             Err(SubscribeError::Link) => {
+                sessions.followed_wrong_link(source, now);
                 self.outcome(StatusCode::NOT_FOUND, "subscribe_expired", true)
             }
             Err(SubscribeError::Full | SubscribeError::Store(_)) => {

@@ -29,6 +29,12 @@ const MOST_WAITING: usize = 5_000;
 /// New addresses from one source in a day.
 pub(crate) const OF_SOURCE: (u32, Duration) = (20, Duration::from_hours(24));
 
+/// New addresses from one network of a site in a day: one line has many sources in IPv6.
+pub(crate) const OF_SITE: (u32, Duration) = (100, Duration::from_hours(24));
+
+/// Links that wait in one mailbox, whatever its address is written as.
+const MOST_OF_MAILBOX: usize = 3;
+
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SubscribeError {
@@ -91,6 +97,10 @@ pub(crate) async fn subscribe(
     } else if all.len() >= MOST || waiting(&all) >= MOST_WAITING {
         return Err(SubscribeError::Full);
     }
+    // A mailbox is not filled by means of `+` and capitals; the answer is the same.
+    if means == Means::Email && waiting_in(&all, &address, now) >= MOST_OF_MAILBOX {
+        return Ok(());
+    }
     let bits = random::bits().ok_or(StoreError::Busy)?;
     let subscriber = Subscriber {
         page: page.slug.clone(),
@@ -122,6 +132,26 @@ pub(crate) async fn subscribe(
 fn waiting(all: &[(String, Subscriber)]) -> usize {
     let is_waiting = |(_, one): &&(String, Subscriber)| one.confirmed.is_none();
     all.iter().filter(is_waiting).count()
+}
+
+/// Addresses of the same mailbox whose links were sent within the time in which these are valid.
+fn waiting_in(all: &[(String, Subscriber)], address: &str, now: Timestamp) -> usize {
+    let mailbox = mailbox(address);
+    let is_waiting = |(_, one): &&(String, Subscriber)| {
+        one.means == Means::Email
+            && one.confirmed.is_none()
+            && now.since(Timestamp(one.asked)) < CONFIRM_WITHIN
+            && self::mailbox(&one.address) == mailbox
+    };
+    all.iter().filter(is_waiting).count()
+}
+
+/// The mailbox of an address: without what follows `+`, in small letters (RFC 5233, section 1).
+fn mailbox(address: &str) -> String {
+    let address = address.to_lowercase();
+    let (user, domain) = address.rsplit_once('@').unwrap_or((&address, ""));
+    let user = user.split('+').next().unwrap_or_default();
+    format!("{user}@{domain}")
 }
 
 /// Begins a subscription. A link that is followed twice changes nothing more.

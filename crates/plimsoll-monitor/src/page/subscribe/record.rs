@@ -33,8 +33,12 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// The key in the store: the same for the same address and page.
+    /// The key in the store: the same for the same address and page, of mail in whatever letters.
     pub(crate) fn id(page: &str, means: Means, address: &str) -> String {
+        let address = match means {
+            Means::Email => address.to_lowercase(),
+            Means::Webhook | Means::Slack => address.to_owned(),
+        };
         let text = format!("{page}\n{}\n{address}", means.name());
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
