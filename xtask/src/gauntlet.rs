@@ -96,7 +96,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
             }
             Err(Unavailable::Failed(Failure(message))) => {
                 println!("  FAILED: {message}");
-                table.fail(setup, message);
+                table.fail(setup);
             }
         }
     }

@@ -75,12 +75,11 @@ pub(super) fn rows(setup: &Setup, truth: &Truth, outputs: &Outputs, exit: Option
         }
     }
     for (name, expected) in &truth.sizes {
-        rows.push(range(
-            name,
-            (*expected, *expected),
-            summary.value(name),
-            None,
-        ));
+        rows.push(size(name, *expected, summary));
+    }
+    if let Some([expected, used, different]) = truth.rows {
+        rows.push(count("rows used", expected as f64, used as f64));
+        rows.push(count("different rows", expected as f64, different as f64));
     }
     for (name, low, high) in &truth.ranges {
         rows.push(range(name, (*low, *high), summary.value(name), disturbed));
@@ -191,6 +190,21 @@ fn range(
             (false, Some(_)) => Verdict::Marked,
             (false, None) => Verdict::Wrong,
         },
+    }
+}
+
+/// Bytes on the wire.
+fn size(name: &str, expected: f64, summary: &Summary) -> Row {
+    let printed = summary.value(name);
+    let is_less = summary.excludes_tls && printed <= expected;
+    let row = range(name, (expected, expected), printed, None);
+    match row.verdict {
+        Verdict::Wrong if is_less => Row {
+            mark: "without TLS",
+            verdict: Verdict::Marked,
+            ..row
+        },
+        _ => row,
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) struct Known {
     pub(super) unanswered: Unanswered,
     /// Whether bytes are those that the server wrote and read: not where connections break.
     pub(super) bytes: Bytes,
+    /// Rows of a feeder, each of which should be used once.
+    pub(super) rows: Option<u64>,
     /// Parts of cautions that have to be there.
     pub(super) cautions: &'static [&'static str],
     /// `--grace`.
@@ -108,7 +110,7 @@ pub(super) enum Unanswered {
 pub(super) enum Bytes {
     /// What the server read and wrote, exactly.
     Exact,
-    /// What a relay before TLS counted, within the tolerance.
+    /// What a relay before TLS counted, within the tolerance; or less, if it is marked to be without TLS.
     Wire,
     /// Nothing: connections break, or frames of the connection are not of exchanges.
     Unknown,
@@ -124,6 +126,7 @@ pub(super) const KNOWN: Known = Known {
     cut: Cut::Failed,
     unanswered: Unanswered::Aborted,
     bytes: Bytes::Exact,
+    rows: None,
     cautions: &[],
     grace: Duration::from_secs(5),
 };

@@ -1,6 +1,6 @@
 //! What the figures of a run should be, from the server's log and from what is known beforehand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::figures::Summary;
@@ -28,6 +28,8 @@ pub(super) struct Truth {
     pub(super) statuses: Option<BTreeMap<u16, u64>>,
     /// Bytes within the tolerance, whatever disturbs the machine.
     pub(super) sizes: Vec<(&'static str, f64)>,
+    /// Rows that should be used once; how many requests had one, and how many rows were different.
+    pub(super) rows: Option<[u64; 3]>,
     /// From the fewest to the most.
     pub(super) ranges: Vec<(&'static str, f64, f64)>,
     /// Durations in microseconds with what is allowed beside the tolerance; infinite where a response never came.
@@ -71,7 +73,13 @@ impl Truth {
         let seen = seen(setup, log, start + summary.window + setup.known.grace);
         let mut truth = Self::default();
         truth.count(setup, log, summary, &seen);
-        truth.bytes(setup, log, wire, summary);
+        truth.bytes(setup, log, wire, summary, &seen);
+        truth.rows = setup.known.rows.map(|rows| {
+            let targets = log.entries.iter().map(|entry| entry.target.as_str());
+            let used: Vec<&str> = targets.filter(|target| target.contains("row=")).collect();
+            let different: BTreeSet<&&str> = used.iter().collect();
+            [rows, used.len() as u64, different.len() as u64]
+        });
         truth.throughput(setup, &seen, summary, start);
         truth.durations(setup, &seen, summary, start);
         truth
@@ -127,13 +135,23 @@ impl Truth {
         }
     }
 
-    fn bytes(&mut self, setup: &Setup, log: &Log, wire: Option<(u64, u64)>, summary: &Summary) {
+    fn bytes(
+        &mut self,
+        setup: &Setup,
+        log: &Log,
+        wire: Option<(u64, u64)>,
+        summary: &Summary,
+        seen: &[Seen<'_>],
+    ) {
         match (setup.known.bytes, wire) {
             (Bytes::Exact, None) => {
                 // All exchanges of a set-up with a warm-up have the same length.
                 let (started, warm_up) = (summary.value("started"), summary.value("warm-up"));
                 let share = started / (started + warm_up).max(1.0);
-                for (name, bytes) in [("sent", log.bytes_read), ("received", log.bytes_written)] {
+                // Exchanges that were aborted have no bytes.
+                let aborted = seen.iter().filter(|seen| seen.fate == Fate::Aborted);
+                let sent = log.bytes_read - aborted.map(|seen| seen.entry.length).sum::<u64>();
+                for (name, bytes) in [("sent", sent), ("received", log.bytes_written)] {
                     self.counts.push((name, bytes as f64 * share));
                 }
             }

@@ -15,6 +15,8 @@ pub(in crate::gauntlet) struct Summary {
     pub(in crate::gauntlet) window: Duration,
     /// Start of the run, in seconds since midnight (UTC).
     pub(in crate::gauntlet) started: Option<f64>,
+    /// Whether bytes are marked to be those before TLS.
+    pub(in crate::gauntlet) excludes_tls: bool,
     /// Cautions, the one of a generator that is the limit among them.
     pub(in crate::gauntlet) cautions: Vec<String>,
 }
@@ -106,6 +108,7 @@ impl Summary {
                 .pointer("/conditions/started")
                 .and_then(Value::as_str)
                 .and_then(seconds_of_day),
+            excludes_tls: document["bytes_exclude_tls"] == true,
             cautions,
         })
     }

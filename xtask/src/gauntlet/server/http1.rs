@@ -63,8 +63,19 @@ struct Connection {
 /// A request's target, with the length of what follows the head.
 struct Head {
     target: String,
-    length: usize,
+    /// Its bytes.
+    size: usize,
+    /// Bytes of the content.
+    content: usize,
     expects_continue: bool,
+}
+
+/// A request that was read.
+struct Request {
+    read: Instant,
+    length: u64,
+    /// Whether it is the first one of its connection.
+    is_first: bool,
 }
 
 impl Connection {
@@ -80,7 +91,12 @@ impl Connection {
                 since_first,
                 target: head.target,
             };
-            let goes_on = self.answer(&turn, read, served == 0);
+            let request = Request {
+                read,
+                length: (head.size + head.content) as u64,
+                is_first: served == 0,
+            };
+            let goes_on = self.answer(&turn, &request);
             served += 1;
             if !goes_on || self.behaviour.close_after == Some(served) {
                 return;
@@ -89,7 +105,8 @@ impl Connection {
     }
 
     /// Answers and logs; whether the connection stays open.
-    fn answer(&mut self, turn: &Turn, read: Instant, is_first: bool) -> bool {
+    fn answer(&mut self, turn: &Turn, request: &Request) -> bool {
+        let read = request.read;
         let delay = (self.behaviour.delay)(turn);
         if self.behaviour.is_serial {
             let serial = Arc::clone(&self.serial);
@@ -109,7 +126,9 @@ impl Connection {
             ended: now(),
             ending,
             status: reply.status,
-            is_first,
+            length: request.length,
+            target: turn.target.clone(),
+            is_first: request.is_first,
         });
         goes_on
     }
@@ -181,7 +200,7 @@ impl Connection {
             }
         };
         let head = parse(&self.buffer[..head_length]);
-        let all = head_length + head.length;
+        let all = head_length + head.content;
         if head.expects_continue && self.buffer.len() < all {
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
@@ -216,7 +235,8 @@ fn parse(head: &[u8]) -> Head {
     };
     Head {
         target,
-        length: field("content-length")
+        size: head.len(),
+        content: field("content-length")
             .and_then(|value| value.parse().ok())
             .unwrap_or(0),
         expects_continue: field("expect").is_some(),

@@ -131,6 +131,8 @@ fn answer(
             Ending::Unanswered
         },
         status: 200,
+        length: 0,
+        target: String::new(),
         is_first: false,
     });
 }

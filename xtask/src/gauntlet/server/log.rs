@@ -23,6 +23,10 @@ pub(in crate::gauntlet) struct Entry {
     pub(in crate::gauntlet) ended: Instant,
     pub(in crate::gauntlet) ending: Ending,
     pub(in crate::gauntlet) status: u16,
+    /// Bytes of the request.
+    pub(in crate::gauntlet) length: u64,
+    /// Its path and query.
+    pub(in crate::gauntlet) target: String,
     /// Whether it is the first one of its connection.
     pub(in crate::gauntlet) is_first: bool,
 }

@@ -17,7 +17,7 @@ const CLOSING: Behaviour = Behaviour {
     ..SLOW
 };
 
-/// Says so on the tenth response of... each tenth response.
+/// Closes every tenth connection that it answers on.
 const LIMITED: Behaviour = Behaviour {
     reply: |turn| {
         if turn.is_every(10) {

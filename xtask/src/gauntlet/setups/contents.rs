@@ -1,7 +1,7 @@
 //! Responses and requests of unusual form.
 
-use crate::gauntlet::server::behaviour::{Behaviour, PLAIN, Reply, Turn};
-use crate::gauntlet::setup::{Bytes, KNOWN, Known, Setup, http1, millis};
+use crate::gauntlet::server::behaviour::{Behaviour, End, PLAIN, Reply, Turn};
+use crate::gauntlet::setup::{Bytes, KNOWN, Known, Setup, Timed, http1, millis};
 
 const fn replying(reply: fn(&Turn) -> Reply) -> Behaviour {
     Behaviour {
@@ -46,7 +46,7 @@ pub(super) const SETUPS: &[Setup] = &[
         replying(redirected),
         "-c 4 -z 2s -L",
         Known {
-            timed: crate::gauntlet::setup::Timed::Unknown,
+            timed: Timed::Unknown,
             ..KNOWN
         },
     ),
@@ -130,10 +130,7 @@ pub(super) const SETUPS: &[Setup] = &[
     http1(
         "until-close",
         "content whose end is that of the connection",
-        replying(|_| {
-            Reply::new(200, "", b"hello")
-                .ending(crate::gauntlet::server::behaviour::End::WholeThenClose)
-        }),
+        replying(|_| Reply::new(200, "", b"hello").ending(End::WholeThenClose)),
         "-c 4 -z 1s",
         KNOWN,
     ),

@@ -140,6 +140,9 @@ pub(super) const SETUPS: &[Setup] = &[
         "30 rows, each used once, by one of three targets",
         SLOW,
         "-c 4 -z 10s --urls {folder}/places --feeder {folder}/rows.csv --feeder-order sequential",
-        KNOWN,
+        Known {
+            rows: Some(30),
+            ..KNOWN
+        },
     ),
 ];
