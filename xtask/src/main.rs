@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz.
+//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -20,6 +20,7 @@ mod conformance;
 mod cost;
 mod fuzz;
 mod gatus;
+mod gauntlet;
 mod grpcio;
 mod h2spec;
 mod idle;
@@ -94,6 +95,8 @@ enum Task {
     Sources(sources::Arguments),
     /// Our generator beside wrk, oha and h2load: rates, percentiles and counts have to agree
     Agree(agree::Arguments),
+    /// Hostile servers with exact logs: no figure that plimsoll prints may be off and unmarked
+    Gauntlet(gauntlet::Arguments),
     /// Whether `compare` finds a planted difference, and none where there is none
     Planted(planted::Arguments),
 }
@@ -135,6 +138,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),
         Task::Planted(arguments) => planted::run(&root, &arguments),
+        Task::Gauntlet(arguments) => gauntlet::run(&root, &arguments),
         Task::Sources(arguments) => sources::run(&root, &arguments),
     };
     match outcome {

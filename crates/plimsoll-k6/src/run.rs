@@ -591,8 +591,7 @@ impl<'a> Preparation<'a> {
                 };
                 let made = record_scenarios(&run, &workloads, &mut on_tick, &mut look, recording);
                 made.map(|(sinks, made)| {
-                    let dropped = shared.claims.iter().map(|claims| claims.dropped()).sum();
-                    *recorded = made.map(|made| Box::new(with_model(made, dropped)));
+                    *recorded = made.map(|made| Box::new(with_model(made)));
                     sinks
                 })
             }
@@ -706,12 +705,9 @@ fn load_shape(options: &Options, users: usize, workers: usize) -> LoadShape {
 
 /// Adds the arrival rate of requests if iterations have a schedule: the rate at which they began or were dropped. The
 /// script decides how many an iteration makes; one that was dropped counts as one request.
-///
-/// - `dropped`: iterations of schedules for which no virtual user was free.
-fn with_model(mut recorded: RecordedRun, dropped: u64) -> RecordedRun {
+fn with_model(mut recorded: RecordedRun) -> RecordedRun {
     let summary = &mut recorded.summary;
     if summary.latency.from_intended.is_some() && !summary.window.is_zero() {
-        summary.counts.dropped = dropped;
         let per_second = summary.counts.intended() as f64 / summary.window.as_secs_f64();
         if let Some(rate) = Rate::new(per_second) {
             summary.load.model = LoadModel::Open { rate };

@@ -13,7 +13,7 @@ use plimsoll_wire::{h2, sse, ws};
 
 use crate::Ramp;
 use crate::schedule::RateProfile;
-use crate::source::{Feeder, RequestTemplate};
+use crate::source::{Feeder, FeederOrder, RequestTemplate};
 
 /// A load run, ready to start.
 #[derive(Debug, Clone)]
@@ -203,6 +203,17 @@ impl PlannedRequest {
             weight: 1,
         }
     }
+
+    /// Whether it has a place for a row of one of `feeders` whose rows are used once.
+    pub fn uses_rows_once(&self, feeders: &[Feeder]) -> bool {
+        let Some(template) = &self.template else {
+            return false;
+        };
+        let mut feeders = feeders.iter().enumerate();
+        feeders.any(|(position, feeder)| {
+            feeder.order == FeederOrder::Sequential && template.uses(position)
+        })
+    }
 }
 
 /// Which request a virtual user sends next.
@@ -347,6 +358,12 @@ impl StatusSet {
 pub struct StatusSetError(String);
 
 impl RunPlan {
+    /// Whether the rows of a feeder are used once, so that the run ends after the last one.
+    pub fn uses_rows_once(&self) -> bool {
+        let mut requests = self.requests.iter();
+        requests.any(|request| request.uses_rows_once(&self.feeders))
+    }
+
     /// The URL of the first request, without credentials, with the places of its template.
     pub fn url(&self) -> String {
         let first = &self.requests[0];

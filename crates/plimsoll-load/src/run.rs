@@ -318,7 +318,11 @@ fn window(plan: &RunPlan, reports: &[Report], start: Instant, is_interrupted: bo
         });
     match plan.stop.duration {
         // Workers notice the end a beat late, but begin nothing after it.
-        Some(duration) if !is_interrupted && plan.stop.requests.is_none() => duration,
+        Some(duration)
+            if !is_interrupted && plan.stop.requests.is_none() && !plan.uses_rows_once() =>
+        {
+            duration
+        }
         Some(duration) => ran.min(duration),
         None => ran,
     }

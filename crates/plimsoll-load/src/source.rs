@@ -36,6 +36,8 @@ pub(crate) struct SharedSource {
     taken: Vec<Cell<u64>>,
     /// Sums of the weights up to and with each request.
     sums: Vec<u64>,
+    /// Whether a feeder whose rows are used once has none left for this worker.
+    has_run_out: Cell<bool>,
     /// Only where templates compress their bodies.
     compressor: RefCell<Option<Compressor>>,
 }
@@ -52,8 +54,14 @@ impl SharedSource {
             let template = planned.template.as_ref()?;
             template.coding()
         });
+        let mut once = plan.feeders.iter();
+        let has_none = once.any(|feeder| {
+            feeder.order == FeederOrder::Sequential
+                && feeder.table.rows() as u64 <= u64::from(share.index)
+        });
         Self {
             share,
+            has_run_out: Cell::new(has_none),
             made: Cell::new(0),
             taken: plan.feeders.iter().map(|_| Cell::new(0)).collect(),
             sums: sums.collect(),
@@ -115,6 +123,12 @@ impl RequestSource {
         }
     }
 
+    /// Whether no row is left of a feeder whose rows are used once, so that the run should end for this worker.
+    #[inline]
+    pub(crate) fn has_run_out(&self) -> bool {
+        self.shared.has_run_out.get()
+    }
+
     /// Goes on to the next request, and makes it where it is made from a template; returns the
     /// position of its endpoint.
     #[inline]
@@ -135,6 +149,9 @@ impl RequestSource {
                 sums.partition_point(|sum| *sum <= drawn)
             }
         };
+        if self.has_run_out() {
+            self.position = self.without_rows(plan);
+        }
         let planned = &plan.requests[self.position];
         if let Some(template) = &planned.template {
             self.make(plan, template);
@@ -157,6 +174,17 @@ impl RequestSource {
         }
     }
 
+    /// The next request, from the present position on, that needs no row of a feeder whose rows are used once. Where
+    /// all need one, the plan has no more exchanges than there are rows.
+    #[cold]
+    fn without_rows(&self, plan: &RunPlan) -> usize {
+        let number = plan.requests.len();
+        let mut positions = (0..number).map(|step| (self.position + step) % number);
+        positions
+            .find(|position| !plan.requests[*position].uses_rows_once(&plan.feeders))
+            .unwrap_or(self.position)
+    }
+
     fn make(&mut self, plan: &RunPlan, template: &RequestTemplate) {
         let Self {
             shared,
@@ -171,9 +199,14 @@ impl RequestSource {
             if template.uses(position) {
                 let rows = feeder.table.rows() as u64;
                 let row = match feeder.order {
-                    FeederOrder::Sequential | FeederOrder::Cyclic => {
-                        shared.next_of(&shared.taken[position]) % rows
+                    FeederOrder::Sequential => {
+                        let row = shared.next_of(&shared.taken[position]);
+                        if row + u64::from(shared.share.of) >= rows {
+                            shared.has_run_out.set(true);
+                        }
+                        row % rows
                     }
+                    FeederOrder::Cyclic => shared.next_of(&shared.taken[position]) % rows,
                     FeederOrder::Random => random.u64(..rows),
                     FeederOrder::PerUser => self.index as u64 % rows,
                 };

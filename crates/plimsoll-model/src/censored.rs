@@ -126,6 +126,7 @@ impl Times {
         TimesView {
             observed: &self.observed,
             censored: self.censored(),
+            unknown: 0,
         }
     }
 
@@ -195,6 +196,8 @@ impl From<Histogram> for Times {
 pub struct TimesView<'a> {
     observed: &'a Histogram,
     censored: Option<&'a Histogram>,
+    /// Durations of which nothing is known, not even how long was waited for them.
+    unknown: u64,
 }
 
 impl<'a> From<&'a Histogram> for TimesView<'a> {
@@ -203,11 +206,21 @@ impl<'a> From<&'a Histogram> for TimesView<'a> {
         Self {
             observed,
             censored: None,
+            unknown: 0,
         }
     }
 }
 
 impl<'a> TimesView<'a> {
+    /// The same with as many more durations of which nothing is known.
+    #[must_use]
+    pub fn with_unknown(self, unknown: u64) -> Self {
+        Self {
+            unknown: self.unknown + unknown,
+            ..self
+        }
+    }
+
     /// The durations that are known.
     pub fn observed(self) -> &'a Histogram {
         self.observed
@@ -215,7 +228,7 @@ impl<'a> TimesView<'a> {
 
     /// Number of durations of either kind.
     pub fn len(self) -> u64 {
-        self.observed.len() + self.censored.map_or(0, Histogram::len)
+        self.observed.len() + self.censored.map_or(0, Histogram::len) + self.unknown
     }
 
     /// Whether there are none.
@@ -225,27 +238,65 @@ impl<'a> TimesView<'a> {
 
     /// The duration at `fraction` of all, see [`Histogram::quantile`]; `None` if there are none.
     pub fn quantile(self, fraction: f64) -> Option<Bounded<Duration>> {
-        let Some(censored) = self.censored.filter(|censored| !censored.is_empty()) else {
+        if self.is_complete() {
             return self.observed.quantile(fraction).map(Bounded::exact);
-        };
-        let mut all = self.observed.clone();
-        all.merge(censored);
-        let low = all.quantile(fraction)?;
-        // At infinity they are the last in order, so the rank falls among the known or beyond them.
+        }
+        let all = self.len();
+        let rank = (fraction.clamp(0.0, 1.0) * all as f64).ceil().max(1.0);
+        (all > 0).then(|| self.at_rank(rank))
+    }
+
+    /// An interval that holds the quantile at `fraction` of what these durations are a sample of, at a confidence of
+    /// 95 %: its lower end, and its upper end unless that lies beyond the largest duration. `None` if there are none.
+    ///
+    /// The ends are order statistics, so no distribution is assumed, but that durations do not depend on each other
+    /// is: where slow responses come in groups, the interval is too narrow.
+    ///
+    /// Source: Hahn and Meeker, "Statistical Intervals" (1991), section 5.2, in the normal approximation.
+    pub fn interval(self, fraction: f64) -> Option<(Duration, Option<Duration>)> {
+        let all = self.len() as f64;
+        if all < 1.0 {
+            return None;
+        }
+        let middle = fraction * all;
+        let margin = Z_95 * (fraction * (1.0 - fraction) * all).sqrt();
+        let low = self.at_rank((middle - margin).floor().max(1.0)).low();
+        let upper = (middle + margin).ceil() + 1.0;
+        let high = (upper <= all).then(|| self.at_rank(upper).high()).flatten();
+        Some((low, high))
+    }
+
+    /// The duration of a rank, from 1 to their number.
+    fn at_rank(self, rank: f64) -> Bounded<Duration> {
         let known = self.observed.len() as f64;
-        let rank = (fraction.clamp(0.0, 1.0) * all.len() as f64)
-            .ceil()
-            .max(1.0);
-        let high = if rank <= known {
-            self.observed.quantile(rank / known)
+        // At zero those that are unknown are the first in order, and at infinity the last.
+        let above = rank - self.unknown as f64;
+        let low = if above <= 0.0 {
+            Duration::ZERO
         } else {
-            None
+            match self.censored.filter(|censored| !censored.is_empty()) {
+                None => quantile_of_rank(self.observed, above),
+                Some(censored) => {
+                    let mut all = self.observed.clone();
+                    all.merge(censored);
+                    quantile_of_rank(&all, above)
+                }
+            }
         };
-        Some(Bounded::between(low, high.map(|high| high.max(low))))
+        let high = (rank <= known).then(|| quantile_of_rank(self.observed, rank).max(low));
+        Bounded::between(low, high)
+    }
+
+    /// Whether every duration is known.
+    fn is_complete(self) -> bool {
+        self.unknown == 0 && self.censored.is_none_or(Histogram::is_empty)
     }
 
     /// The smallest.
     pub fn min(self) -> Option<Bounded<Duration>> {
+        if self.unknown > 0 {
+            return Some(Bounded::between(Duration::ZERO, self.observed.min()));
+        }
         let censored = self.censored.and_then(Histogram::min);
         match (self.observed.min(), censored) {
             (known, None) => known.map(Bounded::exact),
@@ -259,6 +310,10 @@ impl<'a> TimesView<'a> {
     /// The largest.
     pub fn max(self) -> Option<Bounded<Duration>> {
         let censored = self.censored.and_then(Histogram::max);
+        if self.unknown > 0 {
+            let known = self.observed.max().into_iter().chain(censored).max();
+            return Some(Bounded::at_least(known.unwrap_or_default()));
+        }
         match (self.observed.max(), censored) {
             (known, None) => known.map(Bounded::exact),
             (known, Some(waited)) => Some(Bounded::at_least(
@@ -269,22 +324,36 @@ impl<'a> TimesView<'a> {
 
     /// The arithmetic mean.
     pub fn mean(self) -> Option<Bounded<Duration>> {
-        let Some(censored) = self.censored.filter(|censored| !censored.is_empty()) else {
+        if self.is_complete() {
             return self.observed.mean().map(Bounded::exact);
-        };
+        }
         let mut all = self.observed.clone();
-        all.merge(censored);
-        all.mean().map(Bounded::at_least)
+        if let Some(censored) = self.censored {
+            all.merge(censored);
+        }
+        // Those that are unknown count with nothing.
+        let share = all.len() as f64 / self.len() as f64;
+        let mean = all.mean().unwrap_or_default().mul_f64(share);
+        (!self.is_empty()).then(|| Bounded::at_least(mean))
     }
 
     /// The standard deviation; `None` if some durations are known only from below, since that bounds it
     /// on neither side.
     pub fn standard_deviation(self) -> Option<Duration> {
-        let is_known = self.censored.is_none_or(Histogram::is_empty);
-        is_known
+        self.is_complete()
             .then(|| self.observed.standard_deviation())
             .flatten()
     }
+}
+
+/// The quantile of the normal distribution that leaves 2.5 % on either side.
+const Z_95: f64 = 1.96;
+
+/// - `rank`: from 1 to the number of durations.
+fn quantile_of_rank(histogram: &Histogram, rank: f64) -> Duration {
+    // In the middle of the rank, so that no rounding leads to the next one.
+    let fraction = (rank - 0.5) / histogram.len() as f64;
+    histogram.quantile(fraction).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -345,6 +414,69 @@ mod tests {
         );
         assert!(times.view().standard_deviation().is_some());
         assert!(Times::new().quantile(0.5).is_none() && Times::new().is_empty());
+    }
+
+    #[test]
+    fn durations_of_which_nothing_is_known_make_percentiles_bounds() {
+        let known = times(&[10; 90], &[]);
+        let view = known.view().with_unknown(10);
+        assert_eq!(view.len(), 100);
+        let median = view.quantile(0.5).unwrap();
+        assert!(median.known().is_some(), "{median:?}");
+        let p95 = view.quantile(0.95).unwrap();
+        assert!(p95.is_censored() && p95.high().is_none() && p95.low() > millis(9));
+        let p5 = view.quantile(0.05).unwrap();
+        assert!(p5.is_censored() && p5.low().is_zero() && p5.high().is_some());
+        assert!(view.max().unwrap().is_censored());
+        let mean = view.mean().unwrap();
+        assert!(mean.is_censored() && (millis(8)..millis(10)).contains(&mean.low()));
+    }
+
+    #[test]
+    fn a_rank_is_exact() {
+        let values: Vec<u64> = (1..=100).collect();
+        let times = times(&values, &[]);
+        for rank in 1..=100_u64 {
+            let found = quantile_of_rank(times.observed(), rank as f64);
+            let off = found.as_micros().abs_diff(u128::from(rank * 1_000));
+            assert!(off < 400, "{rank} {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_interval_has_no_upper_end_where_there_are_too_few() {
+        let hundreds: Vec<u64> = (1..=400).collect();
+        let many = times(&hundreds, &[]);
+        let (low, high) = many.view().interval(0.5).unwrap();
+        // 200 ± 1.96 × 10.
+        assert!((millis(179)..=millis(181)).contains(&low), "{low:?}");
+        assert!(
+            (millis(219)..=millis(223)).contains(&high.unwrap()),
+            "{high:?}"
+        );
+        let (low, high) = many.view().interval(0.999).unwrap();
+        assert!(low > millis(390) && high.is_none());
+        assert_eq!(Times::new().view().interval(0.5), None);
+        // One of those that were given up is no upper end.
+        let given_up = times(&[10; 50], &[5; 50]);
+        assert_eq!(given_up.view().interval(0.9).unwrap().1, None);
+    }
+
+    #[test]
+    fn the_interval_of_a_median_holds_it_nineteen_times_in_twenty() {
+        // Numerical Recipes' linear congruential generator.
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            u64::from(state >> 8) % 10_000 + 1
+        };
+        let held = (0..1_000).filter(|_| {
+            let values: Vec<u64> = (0..60).map(|_| next()).collect();
+            let (low, high) = times(&values, &[]).view().interval(0.5).unwrap();
+            low <= millis(5_000) && high.is_some_and(|high| high >= millis(5_000))
+        });
+        let held = held.count();
+        assert!((930..=990).contains(&held), "{held}");
     }
 
     proptest! {

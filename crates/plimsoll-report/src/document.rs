@@ -34,6 +34,7 @@ pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
 pub use self::load::LoadDocument;
 pub use self::requests::RequestDocument;
 pub use self::streams::{DecodedDocument, EventsDocument, GrpcDocument, MessagesDocument};
+pub(crate) use self::tick::censored;
 pub use self::tick::{SpreadDocument, TickDocument};
 pub use self::times::{LatencyDocument, PhaseDocument, TimesDocument};
 
@@ -54,10 +55,13 @@ pub struct SummaryDocument {
     pub received_bytes_per_second: f64,
     /// Counts of exchanges by outcome.
     pub counts: CountsDocument,
-    /// Bytes handed to the transport, those of the grace period included.
+    /// Bytes of the exchanges that ended, those of the grace period included, handed to the transport.
     pub sent_bytes: u64,
-    /// Bytes taken from the transport, those of the grace period included.
+    /// The same, taken from the transport.
     pub received_bytes: u64,
+    /// Whether all bytes are those before encryption by TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bytes_exclude_tls: bool,
     /// Bytes sent by the exchanges that completed within the window.
     #[serde(default)]
     pub sent_bytes_in_window: u64,
@@ -121,6 +125,7 @@ impl SummaryDocument {
             counts: CountsDocument::of(&run.counts, run.error_statuses()),
             sent_bytes: run.bytes_sent,
             received_bytes: run.bytes_received,
+            bytes_exclude_tls: run.load.bytes_exclude_tls(),
             sent_bytes_in_window: run.bytes_in_window.sent,
             received_bytes_in_window: run.bytes_in_window.received,
             connections_opened: run.connections_opened,
@@ -147,11 +152,11 @@ impl SummaryDocument {
             },
             phases: Phase::ALL
                 .into_iter()
-                .map(|phase| (phase, &run.phases[phase.index()]))
-                .filter(|(_, histogram)| !histogram.is_empty())
-                .map(|(phase, histogram)| PhaseDocument {
+                .map(|phase| (phase, run.phase(phase)))
+                .filter(|(_, times)| !times.observed().is_empty())
+                .map(|(phase, times)| PhaseDocument {
                     phase: phase.name().to_owned(),
-                    times: TimesDocument::of(histogram),
+                    times: TimesDocument::of(times),
                 })
                 .collect(),
             statuses: run.statuses.clone(),
@@ -162,7 +167,10 @@ impl SummaryDocument {
             unmet: run.unmet.clone(),
             requests: run.requests.iter().map(RequestDocument::of).collect(),
             thresholds: run.thresholds.iter().map(ThresholdDocument::of).collect(),
-            target: run.target.as_ref().map(TargetDocument::of),
+            target: run.target.as_ref().map(|target| TargetDocument {
+                cpu_us_per_request_error: run.cpu_error_us().map(rounded),
+                ..TargetDocument::of(target)
+            }),
             generator: GeneratorDocument::of(&run.generator),
             conditions: ConditionsDocument::of(&run.conditions),
             ticks: course(run)

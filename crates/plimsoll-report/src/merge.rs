@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_model::{Histogram, Phase, Times};
+use plimsoll_model::{Histogram, Phase, Times, TimesView};
 
 use crate::document::{
     CostDocument, FailureDocument, PhaseDocument, SummaryDocument, TickDocument, TimesDocument,
@@ -67,6 +67,9 @@ pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     let exchanges = summary.generator.cost.exchanges;
     if let Some(target) = &mut summary.target {
         target.cost.exchanges = exchanges;
+        if !rest.is_empty() {
+            target.cpu_us_per_request_error = None;
+        }
         cost(&mut target.cost);
     }
     summary.thresholds.clear();
@@ -244,6 +247,10 @@ fn ticks(sum: &mut Vec<TickDocument>, run: &[TickDocument]) {
         sum.received_bytes += tick.received_bytes;
         sum.in_flight += tick.in_flight;
         sum.max_us = larger(sum.max_us, tick.max_us);
+        sum.censored.retain(|name| name == "max_us");
+        if sum.censored.is_empty() && tick.censored.iter().any(|name| name == "max_us") {
+            sum.censored.push("max_us".to_owned());
+        }
         for percentile in [
             &mut sum.p50_us,
             &mut sum.p90_us,
@@ -293,12 +300,14 @@ fn times(
         summary.latency.from_started = honest;
         summary.latency.from_intended = None;
     }
+    let aborted = summary.counts.aborted;
     summary.phases = Phase::ALL
         .into_iter()
         .filter_map(|phase| {
+            let times = TimesView::from(tagged(phase.name())?);
             Some(PhaseDocument {
                 phase: phase.name().to_owned(),
-                times: TimesDocument::of(tagged(phase.name())?),
+                times: TimesDocument::of(times.with_unknown(phase.given_up(aborted))),
             })
         })
         .collect();

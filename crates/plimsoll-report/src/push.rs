@@ -93,9 +93,9 @@ pub fn of_tick(
         let Some(time) = time else { continue };
         add(
             "live_latency_seconds",
-            "in the last second, from the intended start where there is one",
+            "in the last second, from the intended start where there is one; at least, in the second in which requests are given up",
             Some(("quantile", quantile)),
-            time.as_secs_f64(),
+            time.low().as_secs_f64(),
         );
     }
     add(

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Cost, ResourceSample, RunSummary, Tick};
+use plimsoll_model::{Bounded, Cost, ResourceSample, RunSummary, Tick};
 use serde::Serialize;
 
-use crate::document::{microseconds, rounded};
+use crate::document::{censored, microseconds, rounded};
 
 /// One row for each tick, with the state of the target at its end where that was observed.
 ///
@@ -47,7 +47,7 @@ const LATE: Duration = Duration::from_millis(20);
 
 const IN_MEMORY: &str = "writing to memory does not fail, and every row has the same columns";
 
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 20] = [
     "at_us",
     "length_us",
     "warm_up",
@@ -67,6 +67,7 @@ const COLUMNS: [&str; 19] = [
     "target_threads",
     "target_processes",
     "grace",
+    "censored",
 ];
 
 /// In the order of [`COLUMNS`].
@@ -91,9 +92,12 @@ struct Row {
     threads: Option<u64>,
     processes: Option<u64>,
     grace: bool,
+    /// Names of those of the latencies that are lower bounds, with spaces between them.
+    censored: String,
 }
 
 fn row(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Row {
+    let low = |time: Option<Bounded<Duration>>| time.map(|time| microseconds(time.low()));
     Row {
         at_us: microseconds(tick.at),
         length_us: microseconds(tick.length),
@@ -103,9 +107,9 @@ fn row(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSamp
         other_errors: tick.other_errors,
         received_bytes: tick.bytes_received,
         in_flight: tick.in_flight,
-        p50_us: tick.p50.map(microseconds),
-        p99_us: tick.p99.map(microseconds),
-        max_us: tick.max.map(microseconds),
+        p50_us: low(tick.p50),
+        p99_us: low(tick.p99),
+        max_us: low(tick.max),
         cpu_percent: before
             .zip(after)
             .and_then(|(before, after)| Cost::between(before, after).cpu_percent())
@@ -118,6 +122,10 @@ fn row(tick: &Tick, before: Option<&ResourceSample>, after: Option<&ResourceSamp
         threads: after.map(|sample| sample.threads),
         processes: after.map(|sample| sample.processes),
         grace: tick.grace,
+        censored: censored(tick)
+            .filter(|name| COLUMNS.contains(name))
+            .collect::<Vec<_>>()
+            .join(" "),
     }
 }
 
@@ -135,7 +143,7 @@ mod tests {
     fn without_a_target_its_columns_are_empty() {
         let csv = series_csv(&fixture::failing());
         for line in csv.lines().skip(1) {
-            assert!(line.ends_with(",,,,,,,,false"), "{line}");
+            assert!(line.ends_with(",,,,,,,,false,"), "{line}");
             assert_eq!(line.split(',').count(), COLUMNS.len());
         }
         assert_eq!(csv.lines().count(), 1 + fixture::failing().ticks.len());

@@ -28,6 +28,7 @@ pub use live::{Progress, SecondsTogether, live};
 pub use loadtest::{loadtest, loadtest_line};
 pub(crate) use numbers::margin_of_limit;
 pub use style::Style;
+pub(crate) use summary::FEW_SAMPLES;
 pub use summary::{Detail, summary};
 
 /// Columns at most.

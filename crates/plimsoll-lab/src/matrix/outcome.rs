@@ -492,3 +492,86 @@ impl Matrix {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::UNIX_EPOCH;
+
+    use plimsoll_load::conditions::{Before, RunFacts};
+
+    use super::*;
+    use crate::matrix::plan::compile;
+
+    const PLAN: &str = r#"
+name = "two"
+seed = 7
+repeats = 4
+warm_up = "0s"
+window = "1s"
+
+[[target]]
+name = "serving"
+command = "serving {port}"
+url = "http://127.0.0.1:{port}/"
+
+[[target]]
+name = "rejecting"
+command = "rejecting {port}"
+url = "http://127.0.0.1:{port}/"
+
+[[load]]
+name = "c8"
+connections = 8
+"#;
+
+    /// Trials of a target that rejects a share of its requests.
+    fn trials(target: &str, rate: f64, rejected: u64) -> impl Iterator<Item = Trial> {
+        (0..4).map(move |round| {
+            let figures = serde_json::json!({
+                "source": "plimsoll", "ok": 10_000, "errors": rejected, "requests_per_second": rate,
+                "mean_us": 1.0, "p50_us": 1.0, "p90_us": 1.0, "p95_us": 1.0, "p99_us": 1.0, "p99_9_us": 1.0,
+                "target": null, "generator": null, "upstreams": [], "saturated": [],
+            });
+            Trial {
+                target: target.to_owned(),
+                load: "c8".to_owned(),
+                size: String::new(),
+                round,
+                outcome: Outcome::Measured(serde_json::from_value(figures).unwrap()),
+            }
+        })
+    }
+
+    fn matrix(rejected: u64) -> Matrix {
+        let plan = compile(PLAN, Path::new("."), "plimsoll").unwrap();
+        let size = plan.sizes[0].name.clone();
+        let trials = trials("serving", 1_000.0, 0).chain(trials("rejecting", 9_000.0, rejected));
+        let trials = trials.map(|trial| Trial {
+            size: size.clone(),
+            ..trial
+        });
+        let conditions = Before::observe(UNIX_EPOCH).after(RunFacts::default());
+        Matrix::new(&plan, trials.collect(), &HashMap::new(), 0, conditions)
+    }
+
+    #[test]
+    fn a_target_that_rejects_what_another_one_serves_is_left_out_and_named() {
+        let matrix = matrix(9_900);
+        assert_eq!(matrix.winner(0, 0, Figure::RequestsPerSecond), None);
+        let warnings = &matrix.conditions.warnings;
+        let named = warnings
+            .iter()
+            .find(|warning| warning.starts_with("rejecting: 39600 requests were errors"));
+        assert!(
+            named.is_some_and(|text| text.contains("in 1 cells")),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn a_target_without_errors_is_compared() {
+        let winner = matrix(0).winner(0, 0, Figure::RequestsPerSecond).unwrap();
+        assert_eq!((winner.target, winner.second), (1, 0));
+    }
+}

@@ -103,7 +103,7 @@ fn without_names(nameless: &Nameless) -> String {
             "start Node with --perf-basic-prof --interpreted-frames-native-stack".to_owned()
         }
         program if program.starts_with("python") => {
-            "start Python 3.12 or later with -X perf".to_owned()
+            "start Python 3.12 or later with -X perf, or profile it with py-spy".to_owned()
         }
         _ => format!("have its runtime write /tmp/perf-{pid}.map, the perf map"),
     };

@@ -138,6 +138,12 @@ const RESTING: f64 = 0.2;
 /// Part of the growth of the whole from which the last third grows on.
 const GROWING: f64 = 0.5;
 
+/// Part of a slope below which another one is the slower.
+const SLOWER: f64 = 0.9;
+
+/// Points that a stretch needs for a slope that says something.
+const FEWEST_OF_STRETCH: usize = 6;
+
 /// Judges a series.
 pub fn judge(series: &Series, options: &JudgeOptions) -> Assessment {
     let known = series.known();
@@ -299,7 +305,8 @@ impl Trimmed<'_> {
             return (Verdict::Inconclusive, Shape::LateClimb);
         }
         let upward = steps.iter().filter(|(_, before, after)| after > before);
-        if upward.count() >= STEPS && self.is_recent(steps) && !self.troughs_rest() {
+        let is_recent = self.is_recent(steps);
+        if upward.count() >= STEPS && is_recent && !self.troughs_rest() && !self.is_slower() {
             return (Verdict::Drift, Shape::Climb);
         }
         let rests = tail_growth <= RESTING * growth
@@ -322,7 +329,7 @@ impl Trimmed<'_> {
         if self.troughs_rest() {
             return (Verdict::Bounded, Shape::Sawtooth);
         }
-        if tail_growth >= GROWING * growth && self.tail.interval.low > 0.0 {
+        if tail_growth >= GROWING * growth && self.tail.interval.low > 0.0 && !self.slows() {
             return (Verdict::Drift, Shape::Climb);
         }
         (Verdict::Inconclusive, Shape::Slowing)
@@ -339,6 +346,22 @@ impl Trimmed<'_> {
 
     fn last_third(&self) -> &[(f64, f64)] {
         &self.thinned[self.thinned.len() - self.thinned.len() / 3..]
+    }
+
+    /// Whether the growth slows down for certain, as that of a cache does which is nearly full: the last third rises
+    /// more slowly than the one before, or the last sixth has nearly come to rest. A leak does neither.
+    fn slows(&self) -> bool {
+        let sixth = &self.thinned[self.thinned.len() - self.thinned.len() / 6..];
+        let last = theil_sen(sixth).filter(|_| sixth.len() >= FEWEST_OF_STRETCH);
+        let rests = last.is_some_and(|line| line.interval.high < GROWING * self.whole.slope);
+        rests || self.is_slower()
+    }
+
+    /// Whether the last third rises more slowly than the one before.
+    fn is_slower(&self) -> bool {
+        let (number, third) = (self.thinned.len(), self.thinned.len() / 3);
+        let before = theil_sen(&self.thinned[number - 2 * third..number - third]);
+        before.is_some_and(|line| self.tail.interval.high < SLOWER * line.interval.low)
     }
 
     /// Whether there was no growth before the last third.

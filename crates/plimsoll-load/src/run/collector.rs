@@ -171,8 +171,8 @@ fn tick(pending: &Pending, counts: &Counts, length: Duration, is_warm_up: bool) 
         grace,
         interval,
     } = pending;
-    // What was given up at the end is a matter of the run, not of its last second.
-    let latency = interval.honest_latency().observed();
+    // What was given up at the end belongs to the second in which it was.
+    let latency = interval.honest_latency();
     Tick {
         at: *at,
         length,
@@ -189,7 +189,7 @@ fn tick(pending: &Pending, counts: &Counts, length: Duration, is_warm_up: bool) 
         p99: latency.quantile(0.99),
         p99_9: latency.quantile(0.999),
         max: latency.max(),
-        spread: latency.coarse(),
+        spread: latency.observed().coarse(),
         phases: Phase::ALL.map(|phase| {
             let times = interval.times(Trend::Phase(phase));
             let sum = times.map_or(0.0, |times| {
@@ -261,6 +261,20 @@ mod tests {
             .map(|second| second.tick.warm_up)
             .collect();
         assert_eq!(marks, [true, false, false]);
+    }
+
+    #[test]
+    fn a_second_in_which_exchanges_are_given_up_has_lower_bounds() {
+        let mut collector = Collector::new(Interval::new(0, false), 1, Duration::ZERO);
+        let mut last = published(0, 1_000, 1, true);
+        let now = plimsoll_model::Clock::now(&plimsoll_wire::SystemClock);
+        last.interval.from_started.record(Duration::from_millis(5));
+        last.interval
+            .record_aborted(now, now, now + Duration::from_secs(1));
+        let (_, seconds) = collector.take(last);
+        let tick = &seconds[0].tick;
+        assert!(tick.p50.unwrap().known().is_some());
+        assert!(tick.p99.unwrap().is_censored() && tick.max.unwrap().is_censored());
     }
 
     #[test]

@@ -241,6 +241,9 @@ impl Judge {
 fn hides(threshold: &Threshold, run: &RunSummary) -> bool {
     let is_of_exchanges = match threshold.metric() {
         Metric::Time(Trend::FromStarted | Trend::Honest) => threshold.unit() == Unit::Microseconds,
+        Metric::Time(Trend::Phase(phase)) => {
+            threshold.unit() == Unit::Microseconds && phase.given_up(run.counts.aborted) > 0
+        }
         Metric::Errors | Metric::Failed => threshold.unit() == Unit::Ratio,
         _ => false,
     };

@@ -284,6 +284,8 @@ pub(super) struct Recorder<'a> {
     requests: Requests,
     iterations: Histogram,
     worst_worker: ThreadShare,
+    /// Iterations that were dropped until the last second.
+    dropped: u64,
 }
 
 impl<'a> Recorder<'a> {
@@ -299,6 +301,7 @@ impl<'a> Recorder<'a> {
             requests: Requests::default(),
             iterations: Histogram::new(),
             worst_worker: ThreadShare::default(),
+            dropped: 0,
             recording,
         }
     }
@@ -322,11 +325,21 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    pub(super) fn take_second(&mut self, published: Published) {
+    /// - `dropped`: iterations that were dropped until now.
+    pub(super) fn take_second(&mut self, published: Published, dropped: u64) {
         let (_, complete) = self.collector.take(published);
         for second in complete {
             self.collector.recycle(second.interval);
             self.ticks.push(second.tick);
+        }
+        self.count_dropped(dropped);
+    }
+
+    /// Counts what was dropped since the last time as errors of the last second, as a plain run does.
+    fn count_dropped(&mut self, dropped: u64) {
+        if let Some(tick) = self.ticks.last_mut() {
+            tick.other_errors += dropped - self.dropped;
+            self.dropped = dropped;
         }
     }
 
@@ -337,7 +350,14 @@ impl<'a> Recorder<'a> {
     }
 
     /// - `window`: the length of the run.
-    pub(super) fn finish(mut self, window: Duration, is_interrupted: bool) -> Option<RecordedRun> {
+    /// - `dropped`: iterations that were dropped.
+    pub(super) fn finish(
+        mut self,
+        window: Duration,
+        is_interrupted: bool,
+        dropped: u64,
+    ) -> Option<RecordedRun> {
+        self.count_dropped(dropped);
         let observed = self.costs.take()?.finish();
         let mut load = self.recording.load;
         load.urls = self.requests.figures.len();
@@ -360,6 +380,7 @@ impl<'a> Recorder<'a> {
                 interrupted: is_interrupted,
             },
         );
+        summary.counts.dropped = dropped;
         summary.requests = self.requests.into_figures();
         let aborted = summary.counts.aborted;
         if aborted > 0 {

@@ -143,7 +143,8 @@ pub fn record_scenarios(
     let sinks = run_with(run, workloads, on_tick, look, &mut recorder)?;
     let length = run.progress.elapsed(SystemClock.now());
     let is_interrupted = run.abort.is_aborted();
-    let figures = recorder.and_then(|recorder| recorder.finish(length, is_interrupted));
+    let figures =
+        recorder.and_then(|recorder| recorder.finish(length, is_interrupted, dropped(run)));
     Ok((sinks, figures))
 }
 
@@ -239,7 +240,7 @@ fn follow(
             }
             Ok(Report::Second(second)) => {
                 if let Some(recorder) = recorder {
-                    recorder.take_second(second);
+                    recorder.take_second(second, dropped(run));
                 }
             }
             Ok(Report::Exchanges(last)) => {
@@ -272,6 +273,12 @@ fn follow(
         is_last: true,
     });
     Ok(())
+}
+
+/// Iterations for which no virtual user was free until now.
+fn dropped(run: &ScenarioRun) -> u64 {
+    let scenarios = run.scenarios.iter();
+    scenarios.map(|scenario| scenario.claims.dropped()).sum()
 }
 
 /// The virtual users that a worker makes before the start; they take turns among the workers.

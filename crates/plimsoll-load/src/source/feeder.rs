@@ -18,8 +18,8 @@ pub struct Feeder {
 /// In which order the rows of a feeder are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeederOrder {
-    /// From the first to the last, each once; the plan must not start more exchanges than there are
-    /// rows.
+    /// From the first to the last, each once; the run ends after the last one. Where every request needs a row, the
+    /// plan must not start more exchanges than there are rows.
     Sequential,
     /// From the first to the last, again and again.
     Cyclic,

@@ -303,6 +303,30 @@ fn users_of_one_worker_share_rows_and_numbers() {
 }
 
 #[test]
+fn each_row_is_used_once_where_only_some_requests_need_one() {
+    let feeders = vec![feeder("id\na\nb\nc\nd\n", FeederOrder::Sequential)];
+    let requests = vec![
+        planned("/plain", &feeders),
+        planned("/{{id}}", &feeders),
+        planned("/other", &feeders),
+    ];
+    let plan = plan(requests, Pick::Turn, feeders);
+    let mut rows = Vec::new();
+    for index in 0..2 {
+        let shared = Rc::new(SharedSource::new(&plan, Share { index, of: 2 }));
+        let mut source = RequestSource::new(shared, &plan, 0);
+        for _ in 0..12 {
+            let target = target(&plan, &mut source);
+            // A user that was to begin when the last row was taken goes on with another request.
+            rows.extend(Some(target).filter(|target| !["/plain", "/other"].contains(&&**target)));
+        }
+        assert!(source.has_run_out());
+    }
+    rows.sort();
+    assert_eq!(rows, ["/a", "/b", "/c", "/d"]);
+}
+
+#[test]
 fn generators_give_what_they_say() {
     let generated = |place: &str| {
         let plan = plan(vec![planned(&format!("/{place}"), &[])], Pick::Turn, vec![]);

@@ -124,6 +124,11 @@ impl Gate {
         self.budget.get()
     }
 
+    /// Admits nothing more of the window: there is nothing left to be sent.
+    pub(crate) fn exhaust(&self) {
+        self.budget.set(0);
+    }
+
     /// Begins nothing more, and wakes the users that wait.
     pub(crate) fn stop(&self) {
         self.stopping.set(true);

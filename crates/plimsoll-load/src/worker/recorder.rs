@@ -299,7 +299,11 @@ impl Interval {
         match trend {
             Trend::FromStarted => Some(self.from_started.view()),
             Trend::Honest => Some(self.honest_latency().view()),
-            Trend::Phase(phase) => self.phases[phase.index()].as_ref().map(TimesView::from),
+            Trend::Phase(phase) => {
+                let times = self.phases[phase.index()].as_ref().map(TimesView::from);
+                let given_up = phase.given_up(self.counts.aborted);
+                times.map(|times| times.with_unknown(given_up))
+            }
         }
     }
 
@@ -390,6 +394,19 @@ mod tests {
         assert_eq!(interval.counts.failed, 2);
         let longest = interval.honest_latency().max().unwrap();
         assert!(longest.known().unwrap() >= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn phases_of_exchanges_that_were_given_up_are_unknown() {
+        let mut interval = Interval::new(0, false);
+        for _ in 0..9 {
+            interval.record(&exchange(Ok(200), 0, 10));
+        }
+        let now = SystemClock.now();
+        interval.record_aborted(now, now, now);
+        let wait = interval.times(Trend::Phase(Phase::Wait)).unwrap();
+        assert!(wait.quantile(0.99).unwrap().is_censored());
+        assert!(wait.quantile(0.5).unwrap().known().is_some());
     }
 
     #[test]

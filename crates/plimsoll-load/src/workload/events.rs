@@ -49,6 +49,9 @@ impl HttpWorkload for EventStreams {
 
     fn take_up(&mut self, start: &mut Start) -> usize {
         let endpoint = self.source.advance(&self.shared.plan);
+        if self.source.has_run_out() {
+            self.shared.gate.exhaust();
+        }
         start.request = self.source.position();
         self.stream.begin(start, start.request);
         endpoint

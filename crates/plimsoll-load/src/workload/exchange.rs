@@ -115,6 +115,9 @@ impl Requests {
     #[inline]
     pub(super) fn take_up(&mut self, reader: &mut PlainReader, start: &mut Start) -> usize {
         self.endpoint = self.source.advance(&self.shared.plan);
+        if self.source.has_run_out() {
+            self.shared.gate.exhaust();
+        }
         start.request = self.source.position();
         if let Some(chain) = &mut reader.chain {
             chain.restart();

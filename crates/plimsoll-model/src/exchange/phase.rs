@@ -34,6 +34,15 @@ impl Phase {
         Self::Receive,
     ];
 
+    /// Of exchanges that were given up, those that would have had this phase: each waits for its response and receives
+    /// it, and not every one opens a connection.
+    pub const fn given_up(self, aborted: u64) -> u64 {
+        match self {
+            Self::Wait | Self::Receive => aborted,
+            Self::Blocked | Self::Dns | Self::Connect | Self::Tls | Self::Send => 0,
+        }
+    }
+
     /// The phase's position in [`Phase::ALL`].
     pub const fn index(self) -> usize {
         self as usize

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram, JudgedThreshold,
-    Memory, Phase, Protocol, Rate, RequestFigures, ResourceSample, Times,
+    Bounded, Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram,
+    JudgedThreshold, Memory, Phase, Protocol, Rate, RequestFigures, ResourceSample, Times,
+    TimesView,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -29,9 +30,10 @@ pub struct RunSummary {
     pub requests: Vec<RequestFigures>,
     /// Outcomes of the thresholds, in the order in which they were given.
     pub thresholds: Vec<JudgedThreshold>,
-    /// Bytes handed to the transport, those of the grace period included.
+    /// Bytes of the exchanges that ended, those of the grace period included, handed to the transport: aborted ones
+    /// have none. See [`LoadShape::bytes_exclude_tls`].
     pub bytes_sent: u64,
-    /// Bytes taken from the transport, those of the grace period included.
+    /// The same, taken from the transport.
     pub bytes_received: u64,
     /// Bytes of the exchanges that completed within the window, from which rates are computed.
     pub bytes_in_window: WindowBytes,
@@ -203,6 +205,18 @@ impl RunSummary {
         (!is_intended && self.error_statuses() == counts.ok).then_some(Nothing::OnlyErrorStatuses)
     }
 
+    /// Durations of a phase. How long an aborted exchange would have waited and received is not known.
+    pub fn phase(&self, phase: Phase) -> TimesView<'_> {
+        let given_up = phase.given_up(self.counts.aborted);
+        TimesView::from(&self.phases[phase.index()]).with_unknown(given_up)
+    }
+
+    /// How far the processor time per request of the target may be off, see [`ServerCost::cpu_error_us`].
+    pub fn cpu_error_us(&self) -> Option<f64> {
+        let from = self.load.warm_up;
+        self.target.as_ref()?.cpu_error_us(from, from + self.window)
+    }
+
     /// Events of streams received per second of the window.
     pub fn events_per_second(&self) -> Option<f64> {
         let events = self.events.as_ref()?;
@@ -267,6 +281,15 @@ pub struct LoadShape {
     pub requests: Option<u64>,
     /// Time at the start that is left out of the figures.
     pub warm_up: Duration,
+}
+
+impl LoadShape {
+    /// Whether bytes are those before encryption: over HTTP/3 those of datagrams are counted, and over TLS what is
+    /// handed to it.
+    pub fn bytes_exclude_tls(&self) -> bool {
+        let is_encrypted = self.url.starts_with("https:") || self.url.starts_with("wss:");
+        is_encrypted && self.protocol != Protocol::Http3
+    }
 }
 
 /// The kinds of exchanges, with their names.
@@ -483,15 +506,15 @@ pub struct Tick {
     /// Exchanges under way at its end.
     pub in_flight: u64,
     /// Median latency, from the intended start where there is one.
-    pub p50: Option<Duration>,
+    pub p50: Option<Bounded<Duration>>,
     /// 90th percentile of the same.
-    pub p90: Option<Duration>,
+    pub p90: Option<Bounded<Duration>>,
     /// 99th percentile of the same.
-    pub p99: Option<Duration>,
+    pub p99: Option<Bounded<Duration>>,
     /// 99.9th percentile of the same.
-    pub p99_9: Option<Duration>,
+    pub p99_9: Option<Bounded<Duration>>,
     /// Maximum of the same.
-    pub max: Option<Duration>,
+    pub max: Option<Bounded<Duration>>,
     /// Their distribution, in the buckets of [`Histogram::coarse`].
     pub spread: Vec<Bucket>,
     /// The time that exchanges spent in each phase, per complete response; by [`Phase::index`].
@@ -540,6 +563,48 @@ pub struct ServerCost {
     pub processes: u64,
     /// Every sample taken, warm-up included.
     pub samples: Vec<ResourceSample>,
+}
+
+impl ServerCost {
+    /// How far the processor time per request may be off, in microseconds: two standard errors of the ratio, from the
+    /// samples of the window. They show both how the cost varied and how finely it was counted. `None` if there are
+    /// fewer than [`ServerCost::FEWEST_SAMPLES`] stretches with requests.
+    ///
+    /// - `from`, `to`: the window, since the start of the run.
+    ///
+    /// Source: Cochran, "Sampling Techniques" (1977), section 6.4 (ratio estimates).
+    pub fn cpu_error_us(&self, from: Duration, to: Duration) -> Option<f64> {
+        let within: Vec<&ResourceSample> = self
+            .samples
+            .iter()
+            .filter(|sample| sample.at >= from && sample.at <= to)
+            .collect();
+        let stretches: Vec<(f64, f64)> = within
+            .windows(2)
+            .map(|pair| {
+                let cost = Cost::between(pair[0], pair[1]);
+                (cost.cpu.total().as_secs_f64() * 1e6, cost.exchanges as f64)
+            })
+            .collect();
+        let number = stretches.len() as f64;
+        let (cpu, requests) = stretches.iter().fold((0.0, 0.0), |sum, stretch| {
+            (sum.0 + stretch.0, sum.1 + stretch.1)
+        });
+        if stretches.len() < Self::FEWEST_SAMPLES || requests == 0.0 {
+            return None;
+        }
+        let ratio = cpu / requests;
+        let squares = stretches
+            .iter()
+            .map(|(cpu, requests)| (cpu - ratio * requests).powi(2));
+        let variance = squares.sum::<f64>() / (number - 1.0) / number;
+        let error = 2.0 * variance.sqrt() / (requests / number);
+        // Less is the rounding of this sum.
+        (error > ratio * 1e-6).then_some(error)
+    }
+
+    /// With fewer, nothing is said about how far a cost may be off.
+    pub const FEWEST_SAMPLES: usize = 8;
 }
 
 /// The generator's own state, by which a run can be trusted or not.

@@ -155,7 +155,7 @@ impl Measured for RunSummary {
         Some(match trend {
             Trend::FromStarted => self.latency.from_started.view(),
             Trend::Honest => self.latency.honest().view(),
-            Trend::Phase(phase) => (&self.phases[phase.index()]).into(),
+            Trend::Phase(phase) => self.phase(phase),
         })
     }
 

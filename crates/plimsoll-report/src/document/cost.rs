@@ -43,6 +43,9 @@ pub struct TargetDocument {
     /// Processor time.
     #[serde(flatten)]
     pub cost: CostDocument,
+    /// How far the time per exchange may be off: two standard errors; absent if there are too few samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us_per_request_error: Option<f64>,
     /// Resident memory at the end of the window.
     pub memory_bytes: u64,
     /// Of it: heap and stacks.
@@ -67,6 +70,7 @@ impl TargetDocument {
         Self {
             name: target.name.clone(),
             cost: CostDocument::of(&target.cost),
+            cpu_us_per_request_error: None,
             memory_bytes: target.memory.total_bytes(),
             memory_anonymous_bytes: target.memory.anonymous_bytes,
             memory_file_bytes: target.memory.file_bytes,

@@ -1,8 +1,9 @@
 //! One second of a run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use plimsoll_model::{Cost, Phase, ResourceSample, Tick};
+use plimsoll_model::{Bounded, Cost, Phase, ResourceSample, Tick};
 use serde::{Deserialize, Serialize};
 
 use super::{is_zero, microseconds, rounded};
@@ -50,6 +51,9 @@ pub struct TickDocument {
     /// Resident memory of the target at its end; `null` if it was not observed.
     #[serde(default)]
     pub target_memory_bytes: Option<u64>,
+    /// The names of those that are lower bounds: exchanges were given up in this second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub censored: Vec<String>,
     /// How the latency was spread, in buckets whose ends are the same in every run; empty ones are
     /// left out.
     #[serde(default)]
@@ -69,12 +73,27 @@ pub struct SpreadDocument {
     pub count: u64,
 }
 
+/// The names of the figures of a second that are lower bounds.
+pub(crate) fn censored(tick: &Tick) -> impl Iterator<Item = &'static str> {
+    [
+        ("p50_us", tick.p50),
+        ("p90_us", tick.p90),
+        ("p99_us", tick.p99),
+        ("p99_9_us", tick.p99_9),
+        ("max_us", tick.max),
+    ]
+    .into_iter()
+    .filter(|(_, time)| time.is_some_and(Bounded::is_censored))
+    .map(|(name, _)| name)
+}
+
 impl TickDocument {
     pub(super) fn of(
         tick: &Tick,
         before: Option<&ResourceSample>,
         after: Option<&ResourceSample>,
     ) -> Self {
+        let low = |time: Option<Bounded<Duration>>| time.map(|time| microseconds(time.low()));
         Self {
             at_us: microseconds(tick.at),
             length_us: microseconds(tick.length),
@@ -86,11 +105,12 @@ impl TickDocument {
             events: tick.events,
             received_bytes: tick.bytes_received,
             in_flight: tick.in_flight,
-            p50_us: tick.p50.map(microseconds),
-            p99_us: tick.p99.map(microseconds),
-            max_us: tick.max.map(microseconds),
-            p90_us: tick.p90.map(microseconds),
-            p99_9_us: tick.p99_9.map(microseconds),
+            p50_us: low(tick.p50),
+            p99_us: low(tick.p99),
+            max_us: low(tick.max),
+            p90_us: low(tick.p90),
+            p99_9_us: low(tick.p99_9),
+            censored: censored(tick).map(str::to_owned).collect(),
             target_cpu_percent: before
                 .zip(after)
                 .and_then(|(before, after)| Cost::between(before, after).cpu_percent())

@@ -260,11 +260,11 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     );
     // Of several runs each has one line; of one run there is room for all percentiles.
     let percentiles: &[Series] = &[
-        ("p50", |tick| tick.p50_us),
-        ("p90", |tick| tick.p90_us),
-        ("p99", |tick| tick.p99_us),
-        ("p99.9", |tick| tick.p99_9_us),
-        ("max", |tick| tick.max_us),
+        ("p50", |tick| known(tick, "p50_us", tick.p50_us)),
+        ("p90", |tick| known(tick, "p90_us", tick.p90_us)),
+        ("p99", |tick| known(tick, "p99_us", tick.p99_us)),
+        ("p99.9", |tick| known(tick, "p99_9_us", tick.p99_9_us)),
+        ("max", |tick| known(tick, "max_us", tick.max_us)),
     ];
     let (percentiles, title) = if runs.len() > 1 {
         (&percentiles[2..3], "Latency over time, p99")
@@ -295,11 +295,10 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
     );
     let failures = of_ticks(
         runs,
-        "Errors per second",
+        "Errors",
         short_number,
-        &[("errors/s", |tick| {
-            per_second(tick, tick.failed + tick.other_errors)
-        })],
+        // Numbers, not rates: requests that are given up at the end are errors of the grace period.
+        &[("errors", |tick| Some(errors(tick) as f64))],
     );
     let has_failures = runs.iter().any(|run| run.summary.counts.errors > 0);
     let mut all = Vec::new();
@@ -456,10 +455,23 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
     }
 }
 
+/// The figure of a second, unless it is only a lower bound, which is no point of a curve.
+fn known(tick: &TickDocument, name: &str, figure: Option<f64>) -> Option<f64> {
+    figure.filter(|_| tick.censored.iter().all(|censored| censored != name))
+}
+
+fn errors(tick: &TickDocument) -> u64 {
+    tick.failed + tick.other_errors
+}
+
 /// The seconds of a run that are drawn: a last one of a few milliseconds would be a line straight up or down at the edge.
 fn drawn(run: &RunRecord) -> &[TickDocument] {
     match run.summary.ticks.split_last() {
-        Some((last, ticks)) if last.length_us < SHORTEST_SECOND_US && !ticks.is_empty() => ticks,
+        Some((last, ticks))
+            if last.length_us < SHORTEST_SECOND_US && errors(last) == 0 && !ticks.is_empty() =>
+        {
+            ticks
+        }
         _ => &run.summary.ticks,
     }
 }

@@ -8,7 +8,7 @@ use crate::RunRecord;
 use crate::document::{
     CostDocument, CountsDocument, EventsDocument, ThresholdDocument, TimesDocument,
 };
-use crate::text::margin_of_limit;
+use crate::text::{FEW_SAMPLES, margin_of_limit};
 
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "–";
@@ -172,6 +172,10 @@ fn by_name(
 
 fn latency(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Latency");
+    let number = |run: &RunRecord| honest(run).count + honest(run).censored_count;
+    if runs.iter().any(|run| number(run) < FEW_SAMPLES) {
+        table.row("samples", runs, |run| grouped(number(run)));
+    }
     let values: [(&str, TimeOf); 9] = [
         ("min", |times| times.min_us),
         ("mean", |times| times.mean_us),
@@ -243,8 +247,18 @@ fn requests(runs: &[RunRecord]) -> Table {
     for (label, count) in counts {
         table.row_if_any(label, runs, |run| grouped(count(&run.summary.counts)));
     }
-    table.row("received", runs, |run| bytes(run.summary.received_bytes));
-    table.row("sent", runs, |run| bytes(run.summary.sent_bytes));
+    let of_run = |run: &RunRecord, size: u64| {
+        let without = if run.summary.bytes_exclude_tls {
+            " without TLS"
+        } else {
+            ""
+        };
+        format!("{}{without}", bytes(size))
+    };
+    table.row("received", runs, |run| {
+        of_run(run, run.summary.received_bytes)
+    });
+    table.row("sent", runs, |run| of_run(run, run.summary.sent_bytes));
     table.row("connections opened", runs, |run| {
         grouped(run.summary.connections_opened)
     });
@@ -286,7 +300,13 @@ fn server(runs: &[RunRecord]) -> Table {
     row("processes", &|target| {
         format!("{} ({})", target.name, target.processes)
     });
-    row("CPU per request", &|target| per_request(&target.cost));
+    row("CPU per request", &|target| {
+        let cost = per_request(&target.cost);
+        match target.cpu_us_per_request_error {
+            Some(error) => format!("{cost} ± {}", Unit::Microseconds.show(error)),
+            None => cost,
+        }
+    });
     row("CPU", &|target| cpu(&target.cost));
     row("memory", &|target| bytes(target.memory_bytes));
     row("memory, peak", &|target| bytes(target.peak_memory_bytes));

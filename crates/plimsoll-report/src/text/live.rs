@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{ExchangeKind, Histogram, Tick};
+use plimsoll_model::{Bounded, ExchangeKind, Histogram, Tick};
 
 use super::WIDTH;
-use super::numbers::{count, duration, optional, rate};
+use super::numbers::{bounded, count, duration, rate};
 use super::page::shortened;
 use super::style::{Emphasis, Style};
 
@@ -52,8 +52,8 @@ impl SecondsTogether {
             ok: std::mem::take(&mut self.ok),
             events: std::mem::take(&mut self.events),
             length: std::mem::take(&mut self.length),
-            p50: since.quantile(0.5),
-            p99: since.quantile(0.99),
+            p50: since.quantile(0.5).map(Bounded::exact),
+            p99: since.quantile(0.99).map(Bounded::exact),
             ..last.clone()
         }
     }
@@ -90,8 +90,8 @@ pub fn live(tick: &Tick, progress: &Progress, style: Style) -> String {
         "{position:>9}  {:>9} {}{events}  p50 {:>7}  p99 {:>7}{warm_up}",
         rate(per_second),
         progress.exchanges.short_rate(),
-        optional(tick.p50),
-        optional(tick.p99),
+        bounded(tick.p50),
+        bounded(tick.p99),
     );
     let errors = match progress.errors {
         0 => String::new(),
@@ -179,7 +179,7 @@ mod tests {
         }
         let line = seconds.end_line(&tick, &latency);
         assert_eq!((line.ok, line.length), (300, Duration::from_secs(3)));
-        let millis = |time: Option<Duration>| time.unwrap().as_millis();
+        let millis = |time: Option<Bounded<Duration>>| time.unwrap().low().as_millis();
         assert_eq!((millis(line.p50), millis(line.p99)), (10, 90));
     }
 }

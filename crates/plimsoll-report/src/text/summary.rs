@@ -12,6 +12,9 @@ use plimsoll_model::RunSummary;
 use super::page::Page;
 use super::style::Style;
 
+/// With fewer durations the high percentiles are those of single responses, which every format says.
+pub(crate) const FEW_SAMPLES: u64 = 100;
+
 /// Level of detail of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {

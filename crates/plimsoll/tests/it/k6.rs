@@ -15,6 +15,69 @@ fn script(directory: &tempfile::TempDir, text: &str) -> String {
 }
 
 #[test]
+fn results_of_a_script_count_dropped_iterations_in_every_file() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import http from 'k6/http'; import { sleep } from 'k6';
+         export const options = { scenarios: { a: { executor: 'constant-arrival-rate', rate: 40,
+           duration: '2s', preAllocatedVUs: 1, maxVUs: 1 } } };
+         export default function () { http.get(`${__ENV.BASE}/`); sleep(0.2); }",
+    );
+    let results = directory.path().join("results");
+    let base = format!("BASE={}", origin.url(""));
+    let folder = results.to_str().unwrap();
+    plimsoll(&["load", "--quiet", "-e", &base, "--out", folder, &script]).exits(0);
+    let read = |name: &str| std::fs::read_to_string(results.join(name)).unwrap();
+    let json = |name: &str| serde_json::from_str::<serde_json::Value>(&read(name)).unwrap();
+    let (summary, data) = (json("summary.json"), json("script.json"));
+    let dropped = data["metrics"]["dropped_iterations"]["values"]["count"]
+        .as_u64()
+        .unwrap();
+    assert!(dropped > 40, "{dropped}");
+    assert_eq!(summary["counts"]["dropped"], dropped);
+    assert_eq!(summary["counts"]["errors"], dropped);
+    // Each is in the row of a second.
+    let series = read("series.csv");
+    let mut rows = series.lines();
+    let column = rows
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|name| name == "other_errors");
+    let errors: u64 = rows
+        .map(|row| row.split(',').nth(column.unwrap()).unwrap())
+        .map(|cell| cell.parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(errors, dropped);
+}
+
+#[test]
+fn requests_under_way_when_a_script_ends_are_a_caution() {
+    let origin = Origin::silent();
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import http from 'k6/http';
+         export const options = { scenarios: { a: { executor: 'constant-vus', vus: 2,
+           duration: '1s', gracefulStop: '0s' } } };
+         export default function () { http.get(`${__ENV.BASE}/`); }",
+    );
+    let results = directory.path().join("results");
+    let base = format!("BASE={}", origin.url(""));
+    let folder = results.to_str().unwrap();
+    plimsoll(&["load", "--quiet", "-e", &base, "--out", folder, &script]).exits(0);
+    let text = std::fs::read_to_string(results.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["counts"]["aborted"], 2);
+    assert!(
+        text.contains("2 requests were under way when the run ended"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_script_runs_with_flags_variables_and_an_exported_summary() {
     let origin = Origin::hello();
     let directory = tempfile::tempdir().unwrap();

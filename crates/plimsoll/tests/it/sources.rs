@@ -206,6 +206,31 @@ fn each_row_is_used_once_by_all_workers_together() {
 }
 
 #[test]
+fn a_run_ends_after_the_last_row_although_only_one_of_its_requests_needs_rows() {
+    let origin = Origin::hello();
+    let files = Files::new();
+    let ids: Vec<String> = (0..30).map(|id| id.to_string()).collect();
+    let rows = files.write("ids.csv", &format!("id\n{}\n", ids.join("\n")));
+    let base = origin.url("");
+    let urls = files.write(
+        "some.urls",
+        &format!("{base}/plain\n{base}/{{{{id}}}}\n{base}/other\n"),
+    );
+    for loop_flags in [&["-c", "4"][..], &["-c", "4", "-q", "2000"]] {
+        let before = lines(&origin).len();
+        let mut arguments = vec!["load", "-t", "2", "--from", &urls, "--feeder", &rows];
+        arguments.extend(["--feeder-order", "sequential"]);
+        arguments.extend(loop_flags);
+        plimsoll(&arguments).exits(0);
+        let mut sent = lines(&origin).split_off(before);
+        sent.retain(|line| !["GET /plain", "GET /other"].contains(&line.as_str()));
+        let expected: BTreeSet<_> = ids.iter().map(|id| format!("GET /{id}")).collect();
+        assert_eq!(sent.len(), ids.len());
+        assert_eq!(sent.into_iter().collect::<BTreeSet<_>>(), expected);
+    }
+}
+
+#[test]
 fn requests_of_a_recording_are_chosen_and_what_is_left_out_is_reported() {
     let (origin, other) = (Origin::hello(), Origin::hello());
     let files = Files::new();

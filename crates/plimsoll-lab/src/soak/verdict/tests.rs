@@ -49,6 +49,22 @@ fn memory_that_grows_to_the_end_drifts() {
 }
 
 #[test]
+fn a_cache_that_is_still_filling_is_no_leak() {
+    for count in [90, 240, 2_000] {
+        // Ever fewer of the keys are new.
+        let filling = series(Kind::Memory, count, |part, random| {
+            (30.0 + 60.0 * (1.0 - (-2.0 * part).exp())) * MB + noise(random, 0.3)
+        });
+        check(&filling, Verdict::Inconclusive, Shape::Slowing);
+        // At the same rate, until it is full shortly before the end.
+        let full = series(Kind::Memory, count, |part, random| {
+            (30.0 + 60.0 * (part / 0.82).min(1.0)) * MB + noise(random, 0.3)
+        });
+        check(&full, Verdict::Inconclusive, Shape::Slowing);
+    }
+}
+
+#[test]
 fn memory_that_varies_about_a_level_is_bounded() {
     let flat = series(Kind::Memory, 240, |_, random| {
         30.0 * MB + noise(random, 1.0)

@@ -7,8 +7,8 @@ use plimsoll_model::{
     RunSummary, Saturation, ThresholdVerdict, Unit,
 };
 
-use super::Detail;
 use super::details::{found, rate_of_bytes};
+use super::{Detail, FEW_SAMPLES};
 use crate::text::WIDTH;
 use crate::text::numbers::{
     NOTHING, bounded, bytes, count, duration, optional, percent, plural, rate, share,
@@ -206,6 +206,11 @@ fn latency(page: &mut Page, run: &RunSummary) {
         format!("p99 {}", strong(quantile(0.99))),
         format!("max {}", bounded(honest.max())),
     ];
+    let number = honest.view().len();
+    if number < FEW_SAMPLES {
+        let remark = format!("of {} only", plural(number, "sample", "samples"));
+        cells.push(page.style().apply(Emphasis::Warning, &remark));
+    }
     if run.latency.from_intended.is_some() {
         let remark = "from the intended start";
         cells.push(page.style().apply(Emphasis::Faint, remark));
@@ -280,7 +285,15 @@ fn others(page: &mut Page, run: &RunSummary) {
                 rate_of_bytes(run.bytes_received_per_second())
             ),
             format!("{} sent", bytes(run.bytes_sent)),
-        ],
+            if run.load.bytes_exclude_tls() {
+                "without TLS".to_owned()
+            } else {
+                String::new()
+            },
+        ]
+        .into_iter()
+        .filter(|cell| !cell.is_empty())
+        .collect::<Vec<_>>(),
     );
 }
 
@@ -290,12 +303,21 @@ fn server(page: &mut Page, run: &RunSummary) {
         Some(micros) => Unit::Microseconds.show(micros),
         None => NOTHING.to_owned(),
     };
-    let per_request = page.style().apply(Emphasis::Strong, &per_request);
+    let mut per_request = page.style().apply(Emphasis::Strong, &per_request);
+    // Digits that are not known are no digits.
+    if let (Some(error), Some(micros)) = (run.cpu_error_us(), target.cost.cpu_us_per_request())
+        && error > CERTAIN * micros
+    {
+        per_request.extend([" ± ", &Unit::Microseconds.show(error)]);
+    }
     let mut cells = vec![format!("{per_request} of CPU per request")];
     cells.extend(core_share(&target.cost));
     cells.push(bytes(target.memory.total_bytes()));
     page.cells("server", &cells);
 }
+
+/// A cost that is known to within this share stands by itself.
+const CERTAIN: f64 = 0.02;
 
 fn core_share(cost: &Cost) -> Option<String> {
     let value = cost.cpu_percent()?;

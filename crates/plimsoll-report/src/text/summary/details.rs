@@ -1,10 +1,13 @@
 //! The sections that `-v` adds: every figure of the run, its phases, its conditions.
 
+use std::time::Duration;
+
 use plimsoll_model::{
     Cost, EventFigures, ExchangeKind, Generator, GrpcFigures, JudgedThreshold, Phase, RunSummary,
-    ServerCost, ThresholdVerdict, Times, three_figures,
+    ServerCost, ThresholdVerdict, Times, Unit, three_figures,
 };
 
+use super::FEW_SAMPLES;
 use super::conditions::conditions;
 use crate::text::WIDTH;
 use crate::text::numbers::{
@@ -21,7 +24,7 @@ pub(super) fn details(page: &mut Page, run: &RunSummary) {
     thresholds(page, run);
     by_request(page, run);
     if let Some(target) = &run.target {
-        server(page, target);
+        server(page, run, target);
     }
     requests(page, run);
     latency(page, run);
@@ -94,7 +97,7 @@ pub(super) fn found(judged: &JudgedThreshold) -> String {
     )
 }
 
-fn server(page: &mut Page, target: &ServerCost) {
+fn server(page: &mut Page, run: &RunSummary, target: &ServerCost) {
     let cost = &target.cost;
     page.heading(
         "cost of the server",
@@ -106,7 +109,15 @@ fn server(page: &mut Page, target: &ServerCost) {
     );
     let memory = target.memory;
     page.pairs(&[
-        ("cpu per request", per_request(cost)),
+        (
+            "cpu per request",
+            match run.cpu_error_us() {
+                Some(error) => {
+                    format!("{} ± {}", per_request(cost), Unit::Microseconds.show(error))
+                }
+                None => per_request(cost),
+            },
+        ),
         ("cpu", cpu_percent(cost)),
         (
             "memory",
@@ -136,7 +147,7 @@ fn per_request(cost: &Cost) -> String {
     let Some(total) = cost.cpu_us_per_request() else {
         return format!("{NOTHING} (nothing was completed)");
     };
-    let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6 / cost.exchanges as f64;
+    let micros = |time: Duration| time.as_secs_f64() * 1e6 / cost.exchanges as f64;
     // All in the unit of the whole.
     let (unit, size) = if total < 999.5 {
         ("µs", 1.0)
@@ -276,27 +287,49 @@ fn latency(page: &mut Page, run: &RunSummary) {
         .iter()
         .chain(std::iter::once(started))
         .collect();
-    page.heading("latency", "");
+    let number = views[0].view().len();
+    let remark = if number < FEW_SAMPLES {
+        format!("of {} only", plural(number, "sample", "samples"))
+    } else {
+        String::new()
+    };
+    page.heading("latency", &remark);
     if views.iter().all(|view| view.is_empty()) {
         page.line("  no exchange was completed");
         return;
     }
     let mut rows = Vec::new();
-    if views.len() > 1 {
-        let cells = ["", "from intended start", "from actual start"];
-        rows.push(cells.map(str::to_owned).to_vec());
-    }
-    let mut row = |label: &str, value: &dyn Fn(&Times) -> String| {
+    let columns: &[&str] = if views.len() > 1 {
+        &[
+            "",
+            "from intended start",
+            "from actual start",
+            "95 % interval",
+        ]
+    } else {
+        &["", "", "95 % interval"]
+    };
+    rows.push(columns.iter().map(|column| (*column).to_owned()).collect());
+    let mut row = |label: &str, value: &dyn Fn(&Times) -> String, interval: String| {
         let mut cells = vec![label.to_owned()];
         cells.extend(views.iter().map(|view| value(view)));
+        cells.push(interval);
         rows.push(cells);
     };
     for (label, fraction) in QUANTILES {
-        row(label, &|view| bounded(view.quantile(fraction)));
+        let interval = interval(views[0].view().interval(fraction));
+        row(label, &|view| bounded(view.quantile(fraction)), interval);
     }
-    row("max", &|view| bounded(view.max()));
-    row("mean", &|view| bounded(view.mean()));
+    row("max", &|view| bounded(view.max()), String::new());
+    row("mean", &|view| bounded(view.mean()), String::new());
     page.table(&rows);
+    page.line("");
+    page.marked(
+        " ",
+        Emphasis::Faint,
+        "interval: holds the percentile at 95 %, by order statistics; too narrow where slow responses come in \
+         groups",
+    );
     if views.len() > 1 {
         page.line("");
         page.marked(
@@ -312,6 +345,23 @@ fn latency(page: &mut Page, run: &RunSummary) {
     }
 }
 
+/// `1.10–1.21 ms`, or `1.10 ms and up` if there are too few durations for an upper end.
+fn interval(ends: Option<(Duration, Option<Duration>)>) -> String {
+    match ends {
+        None => String::new(),
+        Some((low, None)) => format!("{} and up", duration(low)),
+        Some((low, Some(high))) => {
+            let (low, high) = (duration(low), duration(high));
+            match (low.split_once(' '), high.split_once(' ')) {
+                (Some((number, unit)), Some((_, other))) if unit == other => {
+                    format!("{number}–{high}")
+                }
+                _ => format!("{low}–{high}"),
+            }
+        }
+    }
+}
+
 fn phases(page: &mut Page, run: &RunSummary) {
     let mut rows = vec![
         ["", "count", "p50", "p99", "max"]
@@ -319,14 +369,14 @@ fn phases(page: &mut Page, run: &RunSummary) {
             .to_vec(),
     ];
     for phase in Phase::ALL {
-        let histogram = &run.phases[phase.index()];
-        if !histogram.is_empty() {
+        let times = run.phase(phase);
+        if !times.observed().is_empty() {
             rows.push(vec![
                 phase.name().to_owned(),
-                count(histogram.len()),
-                optional(histogram.quantile(0.5)),
-                optional(histogram.quantile(0.99)),
-                optional(histogram.max()),
+                count(times.observed().len()),
+                bounded(times.quantile(0.5)),
+                bounded(times.quantile(0.99)),
+                bounded(times.max()),
             ]);
         }
     }

@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use plimsoll_model::{Histogram, Protocol};
+
 use super::*;
 use crate::fixture;
 use crate::text::WIDTH;
@@ -154,4 +158,100 @@ fn arrivals_that_were_missed_are_a_share_of_those_intended_and_no_ok() {
         text.contains("297 of 300 intended requests (99.0 %) were missed"),
         "{text}"
     );
+}
+
+#[test]
+fn latency_of_ok_and_of_errors_has_rows_of_its_own_where_there_are_both() {
+    let mut run = fixture::closed();
+    assert!(!plain(&run).contains("of errors"));
+    let mut errors = Histogram::new();
+    for _ in 0..100 {
+        let rejected = Duration::from_micros(90);
+        errors.record(rejected);
+        run.latency.from_started.record(rejected);
+    }
+    run.latency.of_errors = Some(errors);
+    let text = plain(&run);
+    let row = |label: &str| {
+        text.lines()
+            .find(|line| line.trim_start().starts_with(label))
+    };
+    assert!(
+        row("of errors").is_some_and(|row| row.contains("p50 90.0 µs")),
+        "{text}"
+    );
+    assert!(
+        row("of ok").is_some_and(|row| row.contains("p50 1.18 ms")),
+        "{text}"
+    );
+}
+
+#[test]
+fn requests_that_the_server_dropped_fail_a_run_with_thresholds_from_one_percent_on() {
+    let mut run = fixture::closed();
+    assert!(
+        !run.thresholds.is_empty(),
+        "the fixture has thresholds that are met"
+    );
+    let one_percent = run.counts.started / 100;
+    run.counts.reconnects = one_percent;
+    assert!(plain(&run).contains("result     ok"));
+    run.counts.reconnects = one_percent + 1;
+    let text = plain(&run);
+    assert!(
+        text.contains("requests were dropped by the server"),
+        "{text}"
+    );
+    assert!(!text.contains("result     ok"), "{text}");
+    // Without thresholds nothing fails, and the verdict names them.
+    run.thresholds.clear();
+    let text = plain(&run);
+    assert!(
+        text.contains("dropped by the server and sent again"),
+        "{text}"
+    );
+    assert!(!text.contains("failed:"), "{text}");
+}
+
+#[test]
+fn percentiles_of_few_samples_say_so() {
+    let mut run = fixture::closed();
+    assert!(!plain(&run).contains("samples only"));
+    let mut few = Histogram::new();
+    (0..99).for_each(|_| few.record(Duration::from_millis(2)));
+    run.latency.from_started = few.clone().into();
+    assert!(plain(&run).contains("of 99 samples only"));
+    few.record(Duration::from_millis(2));
+    run.latency.from_started = few.into();
+    assert!(!plain(&run).contains("samples only"));
+}
+
+#[test]
+fn bytes_of_encrypted_runs_are_marked_where_tls_is_not_in_them() {
+    let mut run = fixture::closed();
+    run.load.url = "https://example.com/".to_owned();
+    assert!(plain(&run).contains("without TLS"));
+    run.load.protocol = Protocol::Http3;
+    assert!(!plain(&run).contains("without TLS"));
+    run.load.url = "http://example.com/".to_owned();
+    run.load.protocol = Protocol::Http1;
+    assert!(!plain(&run).contains("without TLS"));
+}
+
+#[test]
+fn a_cost_that_varies_shows_how_far_it_may_be_off() {
+    let mut run = fixture::closed();
+    assert!(!plain(&run).contains('±'));
+    let target = run.target.as_mut().unwrap();
+    // Counted in steps of 10 ms, every other stretch has none.
+    for (number, sample) in target.samples.iter_mut().enumerate() {
+        let steps = number as u64 / 2;
+        sample.cpu.user = Duration::from_millis(steps * 10);
+        sample.cpu.system = Duration::ZERO;
+    }
+    let error = run.cpu_error_us().unwrap();
+    let text = plain(&run);
+    assert!(text.contains(" ± "), "{error} {text}");
+    run.target.as_mut().unwrap().samples.truncate(3);
+    assert_eq!(run.cpu_error_us(), None);
 }

@@ -61,6 +61,7 @@ pub(super) fn compile(
     let mut compiler = Compiler {
         args,
         problems: Problems::default(),
+        rows_used_once: None,
         most_exchanges: None,
         unknown_method: None,
     };
@@ -116,6 +117,8 @@ fn thresholds(args: &Args, is_observed: bool, problems: &mut Problems) -> Vec<Th
 struct Compiler<'a> {
     args: &'a Args,
     problems: Problems,
+    /// Rows of a feeder that are used once; the run ends after the last one.
+    rows_used_once: Option<u64>,
     /// Exchanges for which there are values.
     most_exchanges: Option<u64>,
     unknown_method: Option<UnknownMethod>,
@@ -135,6 +138,7 @@ impl Compiler<'_> {
         };
         let url = url.as_deref();
         let described = requests::describe(&self.args.requests, url, &mut self.problems);
+        self.rows_used_once = described.as_ref().and_then(Described::rows_used_once);
         self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
         let fail_statuses = self.fail_statuses(&expectations);
@@ -235,6 +239,14 @@ impl Compiler<'_> {
         let (endpoints, requests) = described.encode(way, &parts, &mut self.problems)?;
         let names = Arc::new(described.names(&requests));
         let workers = self.workers(shape.connections, &surroundings.cores)?;
+        let mut stop = shape.stop;
+        let feeders = &described.feeders;
+        if requests
+            .iter()
+            .all(|request| request.uses_rows_once(feeders))
+        {
+            stop.requests = stop.requests.into_iter().chain(self.rows_used_once).min();
+        }
         let plan = RunPlan {
             endpoints,
             requests,
@@ -247,7 +259,7 @@ impl Compiler<'_> {
             connections: shape.connections,
             workers,
             cores,
-            stop: shape.stop,
+            stop,
             warm_up: self.args.shape.warm_up,
             grace: self.args.shape.grace,
             timeout: self.args.shape.timeout,

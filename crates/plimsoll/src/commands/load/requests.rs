@@ -67,13 +67,19 @@ impl Described {
         self.requests.iter().any(|request| request.is_websocket)
     }
 
-    /// Exchanges after which the rows of a feeder are used up.
-    pub(super) fn most_exchanges(&self) -> Option<u64> {
+    /// Rows of the shortest feeder whose rows are used once.
+    pub(super) fn rows_used_once(&self) -> Option<u64> {
         let feeders = self.feeders.iter();
         feeders
             .filter(|feeder| feeder.order == FeederOrder::Sequential)
             .map(|feeder| feeder.table.rows() as u64)
             .min()
+    }
+
+    /// Exchanges after which the rows of a feeder are used up, if that is known: each exchange needs a row. Of several
+    /// requests some may need none.
+    pub(super) fn most_exchanges(&self) -> Option<u64> {
+        self.rows_used_once().filter(|_| self.requests.len() == 1)
     }
 
     /// Fills the places in the texts of flags, if anything is given for them.

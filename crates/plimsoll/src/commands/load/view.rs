@@ -114,7 +114,7 @@ impl View {
                 reason = "a rate is not negative and far below 2^64"
             )]
             push(&mut self.per_second, (done as f64 / seconds) as u64);
-            let p99 = tick.p99.unwrap_or_default().as_micros();
+            let p99 = tick.p99.map_or(0, |p99| p99.low().as_micros());
             push(&mut self.p99_micros, u64::try_from(p99).unwrap_or(u64::MAX));
         }
         let quantile = |fraction| standing.latency.quantile(fraction);

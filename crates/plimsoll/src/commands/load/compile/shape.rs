@@ -220,11 +220,13 @@ impl Compiler<'_> {
 
     /// Rows that are used once must suffice for the requests.
     fn check_rows(&mut self) {
-        let Some(rows) = self.most_exchanges else {
+        if self.rows_used_once.is_none() {
             return;
-        };
+        }
         let shape = &self.args.shape;
-        if let Some(requests) = shape.requests.filter(|requests| *requests > rows) {
+        if let Some(rows) = self.most_exchanges
+            && let Some(requests) = shape.requests.filter(|requests| *requests > rows)
+        {
             self.problems.push(
                 Problem::with(
                     "-n",
@@ -247,7 +249,7 @@ impl Compiler<'_> {
         let duration = stage_time.or(shape.duration);
         StopRule {
             requests: self.requests(),
-            duration: match (duration, self.requests()) {
+            duration: match (duration, self.requests().or(self.rows_used_once)) {
                 (None, None) => Some(DEFAULT_DURATION),
                 (duration, _) => duration,
             },

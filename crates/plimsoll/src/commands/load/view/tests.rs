@@ -1,5 +1,5 @@
 use plimsoll_model::{
-    Counts, CpuTime, Failure, FailureCount, FailureKind, Histogram, Memory, Phase, Tick,
+    Bounded, Counts, CpuTime, Failure, FailureCount, FailureKind, Histogram, Memory, Phase, Tick,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -36,7 +36,9 @@ fn view(seconds: u64) -> View {
             in_flight: 64,
             p50: None,
             p90: None,
-            p99: Some(Duration::from_micros(900 + second * 37 % 300)),
+            p99: Some(Bounded::exact(Duration::from_micros(
+                900 + second * 37 % 300,
+            ))),
             p99_9: None,
             max: None,
             spread: Vec::new(),
