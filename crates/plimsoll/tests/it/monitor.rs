@@ -192,7 +192,7 @@ fn channels_are_tried() {
          [[notify]]\nname = \"good\"\nwebhook = {{ url = \"{}\" }}\n\
          [[notify]]\nname = \"bad\"\nwebhook = {{ url = \"http://{}/\" }}\n",
         origin.url("/hook"),
-        plimsoll_testkit::refused_address(),
+        refused_address(),
     );
     fs::write(&file, text).unwrap();
     let good = plimsoll(&["monitor", "notify-test", path, "good"]).exits(0);

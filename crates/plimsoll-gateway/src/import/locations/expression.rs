@@ -85,22 +85,25 @@ fn with_characters(pattern: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = pattern;
     while !rest.is_empty() {
-        let digits = rest.strip_prefix("\\x").and_then(|it| it.get(..2));
-        let byte = digits.and_then(|it| u8::from_str_radix(it, 16).ok());
-        if let Some(byte) = byte.filter(|byte| !byte.is_ascii()) {
+        let escape = rest
+            .strip_prefix("\\x")
+            .and_then(|it| it.split_at_checked(2));
+        let byte = escape.and_then(|(digits, after)| {
+            let byte = u8::from_str_radix(digits, 16).ok()?;
+            (!byte.is_ascii()).then_some((byte, after))
+        });
+        if let Some((byte, after)) = byte {
             bytes.push(byte);
-            rest = &rest[4..];
+            rest = after;
             continue;
         }
         characters += &String::from_utf8(std::mem::take(&mut bytes)).ok()?;
         // An escape belongs to what follows it.
         let length = if rest.starts_with('\\') { 2 } else { 1 };
-        let end = rest
-            .char_indices()
-            .nth(length)
-            .map_or(rest.len(), |it| it.0);
-        characters += &rest[..end];
-        rest = &rest[end..];
+        characters.extend(rest.chars().take(length));
+        let mut after = rest.chars();
+        after.by_ref().take(length).for_each(drop);
+        rest = after.as_str();
     }
     characters += &String::from_utf8(bytes).ok()?;
     Some(characters)
