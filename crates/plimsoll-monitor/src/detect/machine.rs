@@ -103,8 +103,6 @@ pub enum Input {
     Pause(bool),
     /// The rules by which it is judged have changed: what follows from them begins now.
     Rejudge,
-    /// No process ran until now, or this one did not: nothing was seen, and nothing is concluded from that.
-    Absent,
     /// The date was set back. What is remembered keeps its distance from the present.
     SetBack {
         /// The date before.
@@ -316,8 +314,9 @@ impl Detector {
             .chain([&mut self.since])
     }
 
-    /// Nothing was seen for a while: silence and the hold are measured from now on.
-    fn begin_anew(&mut self, now: Moment) {
+    /// No process ran until now, or this one did not: nothing was seen, and nothing is concluded from that. Silence and the
+    /// hold are measured from now on.
+    pub fn begin_anew(&mut self, now: Moment) {
         self.started = now;
         for region in self.regions.values_mut() {
             region.last = now;
@@ -441,7 +440,6 @@ impl Detector {
                 }
             }
             Input::Rejudge => is_rejudged = true,
-            Input::Absent => self.begin_anew(now),
             Input::SetBack { from, to } => {
                 let by = from.since(to);
                 for moment in self.moments() {

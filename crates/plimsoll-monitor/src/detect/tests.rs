@@ -81,7 +81,10 @@ fn run(policy: &DetectPolicy, script: &str) -> String {
             ("resolve", _) => Input::Resolve,
             ("pause", _) => Input::Pause(is_on),
             ("rejudge", _) => Input::Rejudge,
-            ("absent", _) => Input::Absent,
+            ("absent", _) => {
+                detector.begin_anew(now);
+                Input::Tick
+            }
             ("removed", _) => Input::Removed,
             _ => panic!("unknown line {line}"),
         };

@@ -29,7 +29,7 @@ pub struct Uptime {
     pub probed: Duration,
     /// Downtime, at most the time probed.
     pub down: Duration,
-    /// The number of outages that began in the window or reached into it.
+    /// The number of outages that began in the window or reached into it. Time in which nothing was seen ends none.
     pub outages: u32,
 }
 
@@ -52,6 +52,23 @@ impl Uptime {
     }
 }
 
+/// Tells outages apart in changes of health that come in order.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    is_under_way: bool,
+}
+
+impl Outage {
+    /// Whether one begins with the next change. What was not seen ends none, as it ends no incident.
+    pub(crate) fn begins_with(&mut self, health: Health) -> bool {
+        if health == Health::NoData {
+            return false;
+        }
+        let was_under_way = std::mem::replace(&mut self.is_under_way, health == Health::Down);
+        self.is_under_way && !was_under_way
+    }
+}
+
 /// Uptime within `window`.
 ///
 /// - `changes`: the health from the last change before the window on, ascending.
@@ -63,24 +80,27 @@ pub fn uptime(changes: &[HealthAt], declared: &[Span], excluded: &[Span], window
     let ends = ends.chain([to]);
     let mut probed = Vec::new();
     let mut down = Vec::new();
+    let (mut outages, mut outage) = (0, Outage::default());
     for (change, end) in changes.iter().zip(ends) {
         let span = (change.at.max(from), end.min(to));
-        if span.0 >= span.1 || !change.health.is_probed() {
+        if span.0 >= span.1 {
             continue;
         }
-        probed.push(span);
+        outages += u32::from(outage.begins_with(change.health));
+        if change.health.is_probed() {
+            probed.push(span);
+        }
         if change.health == Health::Down {
             down.push(span);
         }
     }
     let probed = without(&united(probed), &united(excluded.to_vec()));
-    let outages = united(down.clone()).len();
     down.extend(declared.iter().copied());
     let down = common(&united(down), &probed);
     Uptime {
         probed: length(&probed),
         down: length(&down),
-        outages: u32::try_from(outages).unwrap_or(u32::MAX),
+        outages,
     }
 }
 

@@ -9,8 +9,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::detect::budget::{Rule, Slo};
 use crate::detect::excluded::{declared_downtime, excluded};
-use crate::detect::status::Health;
-use crate::detect::uptime::{HealthAt, Span};
+use crate::detect::uptime::{HealthAt, Outage, Span};
 use crate::engine::{Board, View};
 use crate::notify::{Message, NoticeKind, full_name};
 use crate::store::timestamp::Timestamp;
@@ -58,7 +57,9 @@ impl History {
 
     /// When the last outage began.
     fn last_outage(&self) -> Option<Timestamp> {
-        let outages = self.changes.iter().filter(|it| it.health == Health::Down);
+        let mut outage = Outage::default();
+        let changes = self.changes.iter();
+        let outages = changes.filter(|it| outage.begins_with(it.health));
         let declared = self.declared.iter().map(|span| span.0);
         outages.map(|it| it.at).chain(declared).max()
     }
@@ -295,4 +296,35 @@ fn written(
         due: now,
     };
     channels.into_iter().map(notice).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::status::Health;
+
+    #[test]
+    fn an_outage_began_before_the_gap_in_it() {
+        use Health::{Down, NoData, Up};
+
+        let last = |list: &[(i64, Health)]| {
+            let changes = list.iter().map(|(at, health)| HealthAt {
+                at: Timestamp(*at),
+                health: *health,
+            });
+            let history = History {
+                changes: changes.collect(),
+                declared: Vec::new(),
+                excluded: Vec::new(),
+            };
+            history.last_outage().map(|at| at.0)
+        };
+        let first = [(0, Up), (10, Down), (20, Up)];
+        assert_eq!(last(&first), Some(10));
+        let over_a_gap = [(0, Up), (10, Down), (20, NoData), (30, Down)];
+        assert_eq!(last(&over_a_gap), Some(10));
+        let behind_a_gap = [(0, Up), (10, Down), (20, Up), (30, NoData), (40, Down)];
+        assert_eq!(last(&behind_a_gap), Some(40));
+        assert_eq!(last(&[(0, Up)]), None);
+    }
 }

@@ -190,7 +190,10 @@ impl Supervisor {
 
     pub(super) fn absent(&mut self, from: Timestamp, to: Timestamp) {
         let now = self.moment();
+        self.begin_anew();
         self.group.push(Change::Gap { from, to });
+        // A window that began or ended meanwhile holds notices back, or does not any more, before any is due.
+        self.look_at_windows(now);
         for id in self.ids() {
             if let Some(live) = self.live.get_mut(&id) {
                 // A clock that stands still while the machine is suspended does not know of this time; the next process,
@@ -201,9 +204,17 @@ impl Supervisor {
                     heartbeat.absent(&plan, to.since(from), now);
                 }
             }
-            self.feed(id, Input::Absent);
+            self.feed(id, Input::Tick);
         }
         self.flush_group();
+    }
+
+    /// Has every monitor conclude nothing from the time until now.
+    pub(super) fn begin_anew(&mut self) {
+        let now = self.moment();
+        for live in self.live.values_mut() {
+            live.detector.begin_anew(now);
+        }
     }
 
     /// The dates in between never were: nothing happened in them, and nothing lasted.

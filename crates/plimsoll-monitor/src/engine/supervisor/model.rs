@@ -486,13 +486,13 @@ fn take_step(victim: &mut Life, reference: &mut Life, step: &Step, fault: Fault,
         let now = former.moment();
         former.fire(now);
     }
-    // What was in the file or in the store is so from the next start on, and what was only in memory never was.
     let to = reference.wall();
     let clocks = reference.clocks.clone();
     let engine = reference.engine();
     engine.watch.look(&clocks);
-    engine.absent(last, to);
-    engine.look_at_windows(engine.moment());
+    engine.begin_anew();
+    // What was only in memory never was. What was in the file or in the store is so from the next start on, thus before
+    // anything that fell due meanwhile: what is gone or held back by then is not announced any more.
     let is_stored = matches!(
         step,
         Step::Reload(_) | Step::Pause(..) | Step::Define(..) | Step::Maintain(..)
@@ -500,6 +500,7 @@ fn take_step(victim: &mut Life, reference: &mut Life, step: &Step, fault: Fault,
     if !is_written && is_stored {
         reference.apply_as_of(step, date);
     }
+    reference.engine().absent(last, to);
     reference.write();
 }
 
@@ -798,6 +799,72 @@ fn a_silence_ends_with_its_monitor_whenever_the_process_is_killed() {
             let ended = format!("notice _{name}/silence/data_again/");
             assert!(seen.contains(&ended), "{fault:?}: {seen}");
         }
+    }
+}
+
+/// An incident whose notice is held back, since it is the second one within minutes.
+fn flapping(name: &'static str) -> Vec<(Step, Fault)> {
+    let statuses = [Status::Down, Status::Up, Status::Up, Status::Down];
+    let results = statuses.map(|status| result(name, "default", status));
+    results.to_vec()
+}
+
+const FLAPPING: Setting = Setting {
+    is_flapping: true,
+    ..SETTING
+};
+
+/// What was never announced needs no end: a notice that falls due while nothing runs is not sent if the next process finds
+/// its monitor removed, paused or in maintenance.
+#[test]
+fn what_is_gone_or_held_back_at_the_next_start_is_not_announced() {
+    let without = Setting {
+        has_api: false,
+        ..FLAPPING
+    };
+    let changes = [
+        (Step::Reload(without), "api"),
+        (Step::Define(0, None), "one"),
+        (Step::Pause("api", true), "api"),
+        (Step::Maintain("api", Some(300)), "api"),
+    ];
+    for fault in [
+        Fault::None,
+        Fault::KillBefore(60 * SECOND),
+        Fault::KillAfter(60 * SECOND),
+    ] {
+        for (change, name) in &changes {
+            let mut script = vec![(Step::Define(0, Some("one")), Fault::None)];
+            script.extend(flapping(name));
+            script.push((change.clone(), fault));
+            script.push((Step::Wait, Fault::None));
+            let seen = check(FLAPPING, &script);
+            let incidents = seen.matches(&format!("incident _{name}/")).count();
+            let notices = seen.matches(&format!("notice _{name}/")).count();
+            // The two are those of the first incident.
+            assert_eq!((incidents, notices), (2, 2), "{fault:?} {change:?}: {seen}");
+        }
+    }
+}
+
+/// A notice that fell due while the machine was suspended was sent though maintenance had begun meanwhile.
+#[test]
+fn maintenance_that_begins_in_an_absence_holds_back_what_falls_due_in_it() {
+    // The window is from 200 to 320 seconds after the start.
+    let mut script = vec![(Step::Wait, Fault::None); 55];
+    script.extend(flapping("api"));
+    for (step, fault) in [
+        (Step::Sleep(60 * SECOND), Fault::None),
+        (Step::Wait, Fault::Restart(60 * SECOND)),
+    ] {
+        let mut script = script.clone();
+        script.extend([(step, fault), (Step::Wait, Fault::None)]);
+        let seen = check(FLAPPING, &script);
+        assert_eq!(seen.matches("incident _api/").count(), 2, "{seen}");
+        let opened = seen
+            .lines()
+            .filter(|line| line.starts_with("notice _api/") && line.ends_with("/opened"));
+        assert_eq!(opened.count(), 1, "{seen}");
     }
 }
 

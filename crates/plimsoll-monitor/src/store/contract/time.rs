@@ -198,7 +198,7 @@ type Minutes = &'static [(i64, Health)];
 /// Spans in minutes.
 type Spans = &'static [(i64, i64)];
 
-/// What happened, in minutes from a date, and the minutes probed and down that were computed by hand.
+/// What happened, in minutes from a date, and the minutes probed and down and the outages that were computed by hand.
 struct Scenario {
     name: &'static str,
     from: &'static str,
@@ -209,6 +209,7 @@ struct Scenario {
     window: (i64, i64),
     probed: u64,
     down: u64,
+    outages: u32,
 }
 
 const PLAIN: Scenario = Scenario {
@@ -221,6 +222,7 @@ const PLAIN: Scenario = Scenario {
     window: (0, 60),
     probed: 60,
     down: 0,
+    outages: 0,
 };
 
 macro_rules! scenario {
@@ -239,26 +241,26 @@ fn scenarios() -> Vec<Scenario> {
     let up: Minutes = &[(0, Up)];
     vec![
         scenario!("up", up,),
-        scenario!("down", &[(0, Down)], down: 60),
-        scenario!("one outage", &[(0, Up), (10, Down), (25, Up)], down: 15),
-        scenario!("two outages", &[(0, Up), (10, Down), (15, Up), (40, Down), (50, Up)], down: 15),
-        scenario!("open at the end", &[(0, Up), (50, Down)], down: 10),
-        scenario!("began before the window", &[(-30, Down), (5, Up)], down: 5),
-        scenario!("covers the window", &[(-10, Down), (100, Up)], down: 60),
+        scenario!("down", &[(0, Down)], down: 60, outages: 1),
+        scenario!("one outage", &[(0, Up), (10, Down), (25, Up)], down: 15, outages: 1),
+        scenario!("two outages", &[(0, Up), (10, Down), (15, Up), (40, Down), (50, Up)], down: 15, outages: 2),
+        scenario!("open at the end", &[(0, Up), (50, Down)], down: 10, outages: 1),
+        scenario!("began before the window", &[(-30, Down), (5, Up)], down: 5, outages: 1),
+        scenario!("covers the window", &[(-10, Down), (100, Up)], down: 60, outages: 1),
         scenario!("ends where the window begins", &[(-10, Down), (0, Up)],),
         scenario!("begins where the window ends", &[(0, Up), (60, Down)],),
         scenario!("degraded is up", &[(0, Up), (10, Degraded), (20, Up)],),
         scenario!(
             "degraded between outages",
             &[(0, Up), (10, Down), (20, Degraded), (30, Down), (40, Up)],
-            down: 20
+            down: 20, outages: 2
         ),
         scenario!("pending first", &[(0, Pending), (10, Up)], probed: 50),
         scenario!("silence", &[(0, Up), (10, NoData), (30, Up)], probed: 40),
         scenario!(
             "silence behind an outage",
             &[(0, Up), (10, Down), (20, NoData), (30, Up)],
-            probed: 50, down: 10
+            probed: 50, down: 10, outages: 1
         ),
         scenario!(
             "paused",
@@ -268,27 +270,44 @@ fn scenarios() -> Vec<Scenario> {
         scenario!(
             "paused within an outage",
             &[(0, Up), (10, Down), (20, Paused), (30, Pending), (31, Up)],
-            probed: 49, down: 10
+            probed: 49, down: 10, outages: 1
         ),
         scenario!("made within the window", &[(30, Up)], probed: 30),
         scenario!("nothing known", &[], probed: 0),
         scenario!("a gap while up", up, gaps: &[(20, 30)], probed: 50),
-        scenario!("a gap within an outage", hour, gaps: &[(20, 30)], probed: 50, down: 20),
+        scenario!("a gap within an outage", hour, gaps: &[(20, 30)], probed: 50, down: 20, outages: 1),
         scenario!(
             "a gap from within an outage to its end",
             &[(0, Up), (10, Down), (30, Up)],
-            gaps: &[(20, 30)], probed: 50, down: 10
+            gaps: &[(20, 30)], probed: 50, down: 10, outages: 1
         ),
         scenario!(
             "an outage that is dated back before a gap",
             &[(0, Up), (18, Down), (35, Up)],
-            gaps: &[(20, 30)], probed: 50, down: 7
+            gaps: &[(20, 30)], probed: 50, down: 7, outages: 1
         ),
         scenario!(
             "an outage that is dated back into a gap",
             &[(0, Up), (25, Down), (35, Up)],
-            gaps: &[(20, 30)], probed: 50, down: 5
+            gaps: &[(20, 30)], probed: 50, down: 5, outages: 1
         ),
+        scenario!(
+            "silence within an outage",
+            &[(0, Up), (10, Down), (20, NoData), (30, Down), (40, Up)],
+            probed: 50, down: 20, outages: 1
+        ),
+        scenario!(
+            "paused between outages",
+            &[(0, Up), (10, Down), (20, Paused), (30, Pending), (31, Down), (40, Up)],
+            probed: 49, down: 19, outages: 2
+        ),
+        scenario!(
+            "a gap between outages",
+            &[(0, Up), (10, Down), (15, Up), (40, Down), (50, Up)],
+            gaps: &[(20, 30)], probed: 50, down: 15, outages: 2
+        ),
+        scenario!("a gap over an outage and the beginning", &[(-60, Up), (-20, Down), (20, Up)],
+            gaps: &[(-10, 10)], probed: 50, down: 10, outages: 1),
         scenario!("a gap over the beginning", &[(-60, Up)], gaps: &[(-10, 5)], probed: 55),
         scenario!("a gap over the end", up, gaps: &[(50, 90)], probed: 50),
         scenario!("gaps that overlap", up, gaps: &[(10, 20), (15, 25)], probed: 45),
@@ -299,23 +318,23 @@ fn scenarios() -> Vec<Scenario> {
             gaps: &[(20, 30)], probed: 29
         ),
         scenario!("a gap of two days", &[(0, Down)],
-            gaps: &[(10, 2 * 1440)], window: (0, 2 * 1440 + 30), probed: 40, down: 40),
+            gaps: &[(10, 2 * 1440)], window: (0, 2 * 1440 + 30), probed: 40, down: 40, outages: 1),
         scenario!("maintenance while up", up, maintenance: ONCE_10_TO_20, probed: 50),
         scenario!("maintenance within an outage", hour,
-            maintenance: ONCE_20_TO_30, probed: 50, down: 20),
+            maintenance: ONCE_20_TO_30, probed: 50, down: 20, outages: 1),
         scenario!("an outage within maintenance", &[(0, Up), (12, Down), (17, Up)],
-            maintenance: ONCE_10_TO_20, probed: 50),
+            maintenance: ONCE_10_TO_20, probed: 50, outages: 1),
         scenario!("maintenance over an outage's end", &[(0, Up), (5, Down), (15, Up)],
-            maintenance: ONCE_10_TO_20, probed: 50, down: 5),
+            maintenance: ONCE_10_TO_20, probed: 50, down: 5, outages: 1),
         scenario!("maintenance over an outage's beginning", &[(0, Up), (15, Down), (25, Up)],
-            maintenance: ONCE_10_TO_20, probed: 50, down: 5),
+            maintenance: ONCE_10_TO_20, probed: 50, down: 5, outages: 1),
         scenario!("maintenance that overlaps a gap", up,
             maintenance: ONCE_10_TO_20, gaps: &[(5, 15)], probed: 45),
         scenario!("a gap within maintenance", hour,
-            maintenance: ONCE_20_TO_30, gaps: &[(22, 27)], probed: 50, down: 20),
+            maintenance: ONCE_20_TO_30, gaps: &[(22, 27)], probed: 50, down: 20, outages: 1),
         scenario!("declared", up, declared: &[(10, 20)], down: 10),
         scenario!("declared over an outage", &[(0, Up), (15, Down), (30, Up)],
-            declared: &[(10, 20)], down: 20),
+            declared: &[(10, 20)], down: 20, outages: 1),
         scenario!("declared over maintenance", up,
             declared: &[(5, 30)], maintenance: ONCE_10_TO_20, probed: 50, down: 15),
         scenario!("declared over silence", &[(0, Up), (10, NoData), (30, Up)],
@@ -324,24 +343,24 @@ fn scenarios() -> Vec<Scenario> {
             declared: &[(5, 35)], gaps: &[(10, 30)], probed: 40, down: 10),
         scenario!("across the end of a month: its part of February",
             &[(-60, Up), (30, Down), (90, Up)],
-            from: "2026-02-28T23:00:00Z", window: (-60, 60), probed: 120, down: 30),
+            from: "2026-02-28T23:00:00Z", window: (-60, 60), probed: 120, down: 30, outages: 1),
         scenario!("across the end of a month: its part of March",
             &[(-60, Up), (30, Down), (90, Up)],
-            from: "2026-02-28T23:00:00Z", window: (60, 180), probed: 120, down: 30),
+            from: "2026-02-28T23:00:00Z", window: (60, 180), probed: 120, down: 30, outages: 1),
         scenario!("the 29th of February", &[(0, Up), (1430, Down), (1450, Up)],
-            from: "2028-02-28T00:00:00Z", window: (1440, 2880), probed: 1440, down: 10),
+            from: "2028-02-28T00:00:00Z", window: (1440, 2880), probed: 1440, down: 10, outages: 1),
         // From 01:30 CET for two hours of time that passes: until 04:30 CEST. The day has 23 hours.
         scenario!("maintenance while the clocks go forward",
             &[(0, Up), (80, Down), (220, Up)],
             from: "2026-03-28T23:00:00Z", window: (0, 1380),
             maintenance: "weekly = \"sunday\"\nat = \"01:30\"\nduration = \"2h\"\nzone = \"Europe/Berlin\"",
-            probed: 1260, down: 20),
+            probed: 1260, down: 20, outages: 1),
         // 02:30 comes twice; the first time counts. The day has 25 hours.
         scenario!("maintenance while the clocks go back",
             &[(0, Up), (140, Down), (190, Up)],
             from: "2026-10-24T22:00:00Z", window: (0, 1500),
             maintenance: "weekly = \"sunday\"\nat = \"02:30\"\nduration = \"30m\"\nzone = \"Europe/Berlin\"",
-            probed: 1470, down: 20),
+            probed: 1470, down: 20, outages: 1),
     ]
 }
 
@@ -383,8 +402,8 @@ pub(super) async fn uptime_is_that_computed_by_hand(store: &impl Store) {
         let measured = uptime(&found, &declared, &excluded(&windows, window), window);
         let minutes = (measured.probed.as_secs() / 60, measured.down.as_secs() / 60);
         assert_eq!(
-            minutes,
-            (scenario.probed, scenario.down),
+            (minutes, measured.outages),
+            ((scenario.probed, scenario.down), scenario.outages),
             "{}",
             scenario.name
         );
