@@ -144,10 +144,9 @@ fn bytes_of_an_expression_are_the_characters_of_the_path() {
         }
         ",
         &[
+            "path = \"/one\"\nproxy = { to = \"http://10.0.0.1\", rewrite = { from = \"^/one$\", to = \"/two\" }",
             "regex = \"(?-i:/café).*\"\nrespond = { status = 403",
             "regex = \"/.*\"\nrespond = { status = 403",
-            "regex = \"(?-i:/one)\"\nproxy = { to = \"http://10.0.0.1\"",
-            "rewrite = { from = \"^/one$\", to = \"/two\" }",
         ],
         &[
             "location: paths that match `/.*` respond with 403: `^/[\\xc3]x` names bytes that are no characters",
