@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::What;
 use crate::detect::status::{Health, Status};
 use crate::detect::{Effect, Hold, Input, Notice, Resolution};
-use crate::engine::supervisor::{LOOK, OWN, Supervisor};
+use crate::engine::supervisor::{LOOK, Live, OWN, Supervisor};
 use crate::probe::reading::CheckResult;
 use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{Change, EventKind, MonitorId, ResultRow};
@@ -184,25 +184,46 @@ impl Supervisor {
             work.push((child, Input::ParentDown(self.has_parent_down(child))));
         }
         for composite in self.composites.get(&id).cloned().unwrap_or_default() {
-            let Some(result) = self.composed(composite, now) else {
-                continue;
-            };
-            let Some(live) = self.live.get(&composite) else {
-                continue;
-            };
-            let key = live.plan.key.clone();
-            let result = result.without(&live.plan.secrets);
-            self.rows.push(ResultRow::of(composite, OWN, &result));
-            self.rows_since.get_or_insert(self.origin + now.elapsed);
-            let input = Input::Observed {
-                region: self.own_region(),
-                status: result.status,
-                reason: result.reason.clone(),
-                at: result.at,
-            };
-            self.board.change(&key, |view| view.count(result));
-            work.push((composite, input));
+            if let Some(result) = self.composed(composite, now) {
+                work.push((composite, self.count_composed(composite, result, now)));
+            }
         }
+    }
+
+    /// Has a composite be what its members say, where no change of theirs will: it is new, or was resumed, or
+    /// a member changed before it was linked to it.
+    pub(super) fn judge_composite(&mut self, id: MonitorId) {
+        let now = self.moment();
+        let Some(result) = self.composed(id, now) else {
+            return;
+        };
+        let health = match result.status {
+            Status::Up => Health::Up,
+            Status::Degraded => Health::Degraded,
+            Status::Down => Health::Down,
+            Status::Error => return,
+        };
+        let is_new = |live: &Live| live.detector.health() != health;
+        if self.live.get(&id).is_some_and(is_new) {
+            let input = self.count_composed(id, result, now);
+            self.feed(id, input);
+        }
+    }
+
+    /// Stores the result of a composite, which becomes its input.
+    fn count_composed(&mut self, id: MonitorId, result: CheckResult, now: Moment) -> Input {
+        self.rows.push(ResultRow::of(id, OWN, &result));
+        self.rows_since.get_or_insert(self.origin + now.elapsed);
+        let input = Input::Observed {
+            region: self.own_region(),
+            status: result.status,
+            reason: result.reason.clone(),
+            at: result.at,
+        };
+        if let Some(live) = self.live.get(&id) {
+            self.board.change(&live.plan.key, |view| view.count(result));
+        }
+        input
     }
 
     pub(super) fn has_parent_down(&self, child: MonitorId) -> bool {
@@ -249,7 +270,8 @@ impl Supervisor {
         } else {
             Status::Degraded
         };
-        Some(CheckResult::plain(now.wall, status, Duration::ZERO, reason))
+        let result = CheckResult::plain(now.wall, status, Duration::ZERO, reason);
+        Some(result.without(&live.plan.secrets))
     }
 
     /// Timers of detectors and heartbeats that are due.

@@ -156,6 +156,7 @@ impl Supervisor {
         }
         self.board.change(key, |view| view.is_paused = paused);
         self.feed(id, Input::Pause(paused));
+        self.judge_composite(id);
         Ok(())
     }
 

@@ -847,6 +847,53 @@ fn what_is_gone_or_held_back_at_the_next_start_is_not_announced() {
     }
 }
 
+/// One that was added, or resumed, or a member of which was resumed while nothing ran, knew nothing until a member changed.
+#[test]
+fn a_composite_is_what_its_members_say_whenever_the_process_is_killed() {
+    let without = Setting {
+        has_api: false,
+        ..SETTING
+    };
+    for fault in [
+        Fault::None,
+        Fault::KillBefore(10 * SECOND),
+        Fault::KillAfter(10 * SECOND),
+    ] {
+        let added = check(
+            SETTING,
+            &[
+                (Step::Reload(without), Fault::None),
+                result("web", "default", Status::Down),
+                (Step::Reload(SETTING), fault),
+                (Step::Wait, Fault::None),
+            ],
+        );
+        assert!(added.contains("incident _both/"), "{fault:?}: {added}");
+        let resumed = check(
+            SETTING,
+            &[
+                result("web", "default", Status::Down),
+                (Step::Pause("both", true), Fault::None),
+                (Step::Pause("both", false), fault),
+                (Step::Wait, Fault::None),
+            ],
+        );
+        let incidents = resumed.matches("incident _both/").count();
+        assert_eq!(incidents, 2, "{fault:?}: {resumed}");
+        check(
+            SETTING,
+            &[
+                result("web", "default", Status::Down),
+                (Step::Pause("api", true), Fault::None),
+                (Step::Reload(without), Fault::None),
+                (Step::Reload(SETTING), Fault::None),
+                (Step::Pause("api", false), fault),
+                (Step::Wait, Fault::None),
+            ],
+        );
+    }
+}
+
 /// A notice that fell due while the machine was suspended was sent though maintenance had begun meanwhile.
 #[test]
 fn maintenance_that_begins_in_an_absence_holds_back_what_falls_due_in_it() {

@@ -362,7 +362,7 @@ impl Supervisor {
             .filter(|(_, it)| *it)
             .map(|(it, _)| Arc::clone(it))
             .collect();
-        for id in ids {
+        for &id in &ids {
             // A window that was removed ends.
             let is_held = self.live.get(&id).is_some_and(|live| {
                 live.detector.is_in_maintenance()
@@ -378,6 +378,9 @@ impl Supervisor {
             let is_down = self.has_parent_down(id);
             self.feed(id, Input::ParentDown(is_down));
             self.feed(id, Input::Rejudge);
+        }
+        for id in ids {
+            self.judge_composite(id);
         }
         self.board.touch();
     }
