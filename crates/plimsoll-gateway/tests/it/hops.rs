@@ -70,7 +70,7 @@ fn a_request_that_servers_echo_reaches_none() {
             ("TRACE", "/"),
             ("TRACE", "/cached"),
             ("TRACK", "/"),
-            ("Trace", "/"),
+            ("Track", "/"),
         ] {
             let url = format!("{url}{path}");
             let fields = [("authorization", "Bearer t"), ("max-forwards", "3")];
