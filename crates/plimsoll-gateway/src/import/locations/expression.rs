@@ -18,17 +18,14 @@ pub(super) fn expression(location: &Location<'_>, pattern: &str) -> Result<Strin
         return Err(format!("`{pattern}` names bytes that are no characters"));
     };
     let text = pattern.as_str();
-    let below = location.below.map(|below| {
-        // A slash at the end may be that with which the expression begins.
-        let is_joined = location.is_closing && begins(text).starts_with('/');
-        if is_joined {
-            below.trim_end_matches('/')
-        } else {
-            below
-        }
+    // A slash at the end may be that with which the expression begins.
+    let is_joined = location.is_closing && begins(text).starts_with('/');
+    let below = location.below.map(|below| match below.strip_suffix('/') {
+        Some(joined) if is_joined => (joined, "(?:/.*)?"),
+        _ => (below, ".*"),
     });
     let (before, text) = match (text.strip_prefix('^'), below) {
-        (Some(rest), Some(below))
+        (Some(rest), Some((below, _)))
             if !location.is_closing && !rest.starts_with(&regex::escape(below)) =>
         {
             return Err(format!(
@@ -36,8 +33,10 @@ pub(super) fn expression(location: &Location<'_>, pattern: &str) -> Result<Strin
             ));
         }
         (Some(rest), _) => (String::new(), rest),
-        (None, Some(below)) if !location.is_closing || !overlaps(below, begins(text)) => {
-            (format!("(?-i:{}).*", regex::escape(below)), text)
+        (None, Some((below, between)))
+            if !location.is_closing || !overlaps(below, begins(text)) =>
+        {
+            (format!("(?-i:{}){between}", regex::escape(below)), text)
         }
         (None, _) => (".*".to_owned(), text),
     };

@@ -35,7 +35,7 @@ fn expressions_within_a_prefix_are_for_its_paths_and_come_first() {
         &[
             "regex = \"(?-i:/open/closed/.*)\"\nrespond = { status = 403",
             "regex = \"(?-i:/uploads/).*(?-i:\\\\.php)\"\nrespond = { status = 403",
-            "regex = \"(?-i:/uploads).*(?-i:/\\\\.).*\"\nrespond = { status = 403",
+            "regex = \"(?-i:/uploads)(?:/.*)?(?-i:/\\\\.).*\"\nrespond = { status = 403",
             "regex = \"(?-i:/files/).*(?-i:\\\\.php)\"\nrespond = { status = 403",
             "regex = \"(?-i:/files/.*)\"\nproxy",
             "regex = \"(?-i:/open/).*(?-i:\\\\.txt)\"\nproxy = { to = \"http://127.0.0.1:5\"",
