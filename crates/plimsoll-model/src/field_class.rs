@@ -23,7 +23,7 @@ pub enum FieldClass {
     Hop,
     /// Between a client and the next proxy (RFC 9110, section 11.7).
     ProxyAuthentication,
-    /// Forwarded, and read or rewritten by whoever forwards it: `host`, `expect`, `trailer`, `authorization`,
+    /// Forwarded, and read or rewritten by each intermediary: `host`, `expect`, `trailer`, `authorization`,
     /// `content-encoding`.
     HeadOnly,
     /// Forwarded as it is.

@@ -425,7 +425,7 @@ impl Fields {
         self.0
     }
 
-    /// Trailers as a map. Whoever sends them on leaves out those that [may not stand there](may_be_trailer).
+    /// Trailers as a map. What sends them on leaves out the names that [may not stand there](may_be_trailer).
     ///
     /// - `nominated`: the names in the `Connection` fields of their head.
     pub(super) fn into_trailers(mut self, nominated: &Nominated) -> HeaderMap {

@@ -29,7 +29,7 @@ pub(super) struct Route {
     effect: Effect,
     /// What keeps somebody out of its location, as [`selection::rules`](super::selection::rules) has it.
     pub(super) rules: Vec<String>,
-    /// The same of what `try_files` of the location leads to, which the route does not send to those whom it keeps out.
+    /// The same of what `try_files` of the location leads to, which the route does not send to clients that it keeps out.
     pub(super) led_rules: Vec<String>,
 }
 

@@ -106,7 +106,7 @@ impl<'a> Selection<'a> {
                             notes.add(
                                 opening.directive(server),
                                 format!(
-                                    "{}: other routes would let clients in whom it keeps out",
+                                    "{}: other routes would let in clients that it keeps out",
                                     region.note
                                 ),
                             );
@@ -131,7 +131,7 @@ impl<'a> Selection<'a> {
             routes.splice(0..0, front);
         }
         if !self.openings(routes, true).is_empty() {
-            notes.add(server, "the server responds with 403: its routes would let clients in whom a location keeps out");
+            notes.add(server, "the server responds with 403: its routes would let in clients that a location keeps out");
             *routes = vec![Route::closing("prefix = \"/\"\n", server)];
         }
     }

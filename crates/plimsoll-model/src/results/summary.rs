@@ -603,7 +603,7 @@ impl ServerCost {
         (error > ratio * 1e-6).then_some(error)
     }
 
-    /// With fewer, nothing is said about how far a cost may be off.
+    /// With fewer, the error of a cost is not estimated.
     pub const FEWEST_SAMPLES: usize = 8;
 }
 

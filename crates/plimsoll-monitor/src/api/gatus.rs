@@ -39,7 +39,7 @@ pub(super) fn settings(api: &Api) -> Option<GatusSettings> {
 
 pub(super) async fn health(State(api): State<Api>) -> Response {
     let mut health = json!({ "status": "UP" });
-    // Why is said where the operator looks: it may name a host.
+    // The reason goes to the operator's log: it may name a host.
     if api.handle.store.trouble().is_some() {
         health["message"] = "results wait, since they cannot be written".into();
     }

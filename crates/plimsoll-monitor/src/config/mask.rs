@@ -21,7 +21,7 @@ const CREDENTIALS: [&str; 2] = ["bearer", "basic"];
 /// Keys that name the target, of which only the origin decides who receives what is sent.
 const TARGETS: [&str; 6] = ["url", "to", "name", "server", "rdap", "whois"];
 
-/// Keys that decide what is sent and how often, but not to whom. Every other one may lead elsewhere, those that are yet to come too.
+/// Keys that decide what is sent and how often, but not the receiver. Every other key may lead elsewhere, a future one too.
 const HARMLESS: [&str; 15] = [
     "bearer",
     "basic",
@@ -63,7 +63,7 @@ pub(crate) fn mask(definition: &mut Table) {
     });
 }
 
-/// The credentials of a definition, which nothing that is said about it may show.
+/// The credentials of a definition, which no text about it may show.
 pub(crate) fn known_secrets(definition: &Table) -> KnownSecrets {
     let mut secrets = KnownSecrets::default();
     each(&mut definition.clone(), &mut |place, text| {
@@ -405,7 +405,7 @@ mod tests {
             ("insecure", Value::Boolean(true)),
             ("name_server", "192.0.2.1".into()),
         ];
-        // Keys that are not known decide as long as nobody says that they do not.
+        // An unknown key decides, unless the list has it.
         let unknown = ["proxy", "server_name", "sni", "connect_to", "ca"]
             .map(|key| (key, "evil.example".into()));
         for (key, value) in urls.into_iter().chain(routes).chain(unknown) {

@@ -156,7 +156,7 @@ impl Pages {
         Ok(current)
     }
 
-    /// Makes a snapshot of each page that has none, so that one that nobody has read is there too once the store goes away.
+    /// Makes a snapshot of each page that has none, so that one that was not requested before is there too once the store goes away.
     pub(crate) async fn prepare(&self, handle: &Handle) {
         for plan in handle.board.pages().iter() {
             if self.kept(&plan.slug).current().is_none() {

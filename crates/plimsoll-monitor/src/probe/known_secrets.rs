@@ -1,4 +1,4 @@
-//! The credentials that a check sends, which must not come back in what is said about it: a target may echo its request.
+//! The credentials that a check sends, which must not come back in its reasons: a target may echo its request.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -34,7 +34,7 @@ const MOST_PATTERN: usize = 128 * 1024 * 1024;
 pub struct KnownSecrets {
     /// The longest first: a part of one may be another one.
     values: Vec<String>,
-    /// Made when something is first hidden: most targets are up, and nothing is said about them.
+    /// Made when something is first hidden: most targets are up, and have no reasons.
     pattern: OnceLock<Option<Regex>>,
 }
 

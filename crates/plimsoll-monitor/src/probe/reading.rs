@@ -231,7 +231,7 @@ fn without_secrets(reason: String) -> String {
 }
 
 impl Expectation {
-    /// Judges a reading of a check that started at `at`. What is said about it shows none of the credentials that were sent.
+    /// Judges a reading of a check that started at `at`. Its reason shows none of the credentials that were sent.
     pub fn judge(&self, reading: &Reading, at: Timestamp, secrets: &KnownSecrets) -> CheckResult {
         let (status, reason, conditions) = match self {
             Self::Conditions {

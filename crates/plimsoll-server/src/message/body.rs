@@ -24,8 +24,8 @@ pub struct RequestBody {
     withheld: WithheldTrailers,
 }
 
-/// Trailers that the reader of a body does not get: the fields of their names are not the client's to set, and whoever
-/// merges trailers into a head must not find them there.
+/// Trailers that the reader of a body does not get: the fields of their names are not the client's to set, and servers that
+/// merge trailers into a head must not find them there.
 #[derive(Default)]
 pub(crate) struct WithheldTrailers {
     /// Names that layers have set or removed.

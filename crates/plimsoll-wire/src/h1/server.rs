@@ -342,7 +342,7 @@ impl RequestDecoder {
 }
 
 /// Whether a trailer of that name would change how the request was understood by a server that merges trailers into the
-/// head: where it ends, what becomes of its connection, whom it is for. Other fields of heads are only left out, as over
+/// head: where it ends, what becomes of its connection, its host. Other fields of heads are only left out, as over
 /// the other versions ([`may_be_trailer`](crate::http::may_be_trailer)).
 fn is_refused_in_trailers(name: &[u8]) -> bool {
     let class = FieldClass::of(name);

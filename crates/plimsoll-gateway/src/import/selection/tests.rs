@@ -440,7 +440,7 @@ fn specs(depth: u32) -> BoxedStrategy<Vec<Spec>> {
     proptest::collection::vec(spec, count).boxed()
 }
 
-/// The text of locations, without those that nginx refuses.
+/// The text of locations, without the ones that nginx refuses.
 fn written(specs: &[Spec], outer: &str) -> String {
     let mut known = BTreeSet::new();
     let mut text = String::new();

@@ -204,7 +204,7 @@ async fn look(
         };
         let kind = NoticeKind::BudgetSteady;
         let text = "the monitor was removed, or has no objective any more";
-        let channels = told(org, store, board, &begun).await?;
+        let channels = informed_channels(org, store, board, &begun).await?;
         let notices = written(board, channels, begun.monitor(), kind, &begun, now, text);
         change(id, notices, None);
     }
@@ -235,23 +235,23 @@ fn wanted(board: &Board, monitor: &str, kind: NoticeKind, now: Timestamp) -> Vec
     wanted.map(|channel| channel.name.clone()).collect()
 }
 
-/// The channels that were told that a budget burns, and want its end. None may name its monitor any more.
-async fn told(
+/// The channels that announced that a budget burns, and want its end. None may name its monitor any more.
+async fn informed_channels(
     org: OrgId,
     store: &dyn Store,
     board: &Board,
     begun: &Burning,
 ) -> Result<Vec<String>, StoreError> {
     let dedup = dedup_of(begun, NoticeKind::BudgetBurning);
-    let mut told = Vec::new();
+    let mut informed = Vec::new();
     for channel in board.channels().iter() {
         if channel.kinds.contains(&NoticeKind::BudgetSteady)
             && store.notice(org, &channel.name, &dedup).await?.is_some()
         {
-            told.push(channel.name.clone());
+            informed.push(channel.name.clone());
         }
     }
-    Ok(told)
+    Ok(informed)
 }
 
 /// What makes a notice about a burning budget the same as another one.

@@ -170,7 +170,7 @@ impl Supervisor {
             .collect()
     }
 
-    /// The notices that a silence ended since its monitor is gone: to the channels that were told of it.
+    /// The notices that a silence ended since its monitor is gone: to the channels that announced it.
     pub(super) async fn notices_of_removed_silence(
         &self,
         monitor: &str,
@@ -192,8 +192,8 @@ impl Supervisor {
         let began = dedup_of_silence(&silence.key, NoticeKind::NoData, silence.since);
         let mut notices = Vec::new();
         for channel in &self.channels {
-            let told = self.store.notice(self.org, &channel.name, &began).await?;
-            if told.is_some() && channel.kinds.contains(&kind) {
+            let announced = self.store.notice(self.org, &channel.name, &began).await?;
+            if announced.is_some() && channel.kinds.contains(&kind) {
                 notices.push(NewNotice {
                     channel: channel.name.clone(),
                     about: About::Other,

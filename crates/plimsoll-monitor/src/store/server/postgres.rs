@@ -227,7 +227,7 @@ fn is_absence(code: &SqlState) -> bool {
     .contains(code)
 }
 
-/// Whether no connection was made, or it broke. What a server said that is not one of PostgreSQL, or whose certificate is not
+/// Whether no connection was made, or it broke. An answer of a server that is not PostgreSQL, or whose certificate is not
 /// believed, is another matter.
 fn is_unreachable(error: &tokio_postgres::Error) -> bool {
     let mut cause = std::error::Error::source(error);

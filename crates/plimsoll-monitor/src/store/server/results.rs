@@ -44,7 +44,7 @@ impl Counts {
         trouble.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes whether ClickHouse does what it is asked for.
+    /// Notes whether ClickHouse serves what is requested.
     fn note<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         let error = outcome.as_ref().err().map(ToString::to_string);
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
