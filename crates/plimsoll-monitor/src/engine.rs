@@ -10,6 +10,8 @@ mod clock;
 
 mod command;
 
+mod deliveries;
+
 mod heartbeat;
 
 mod leadership;
@@ -35,6 +37,7 @@ use crate::store::{OrgId, Store, StoreError};
 
 pub use crate::engine::board::{Access, Board, Counters, Figures, Heard, View};
 pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult, RemoteResult};
+pub(crate) use crate::engine::deliveries::Stop;
 pub use crate::engine::leadership::{LASTS, Leadership};
 
 /// Commands that wait for the loop.
@@ -67,6 +70,8 @@ pub(crate) type Beside = fn(Parts) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// What such a task works with.
 pub(crate) struct Parts {
+    /// When to end.
+    pub(crate) stop: Stop,
     pub(crate) org: OrgId,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) board: Arc<Board>,
@@ -150,7 +155,7 @@ impl Monitor {
 }
 
 impl Drop for Monitor {
-    /// Waits until results and changes are with the store.
+    /// Waits until results and changes are with the store, and until what is being sent is noted there.
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {

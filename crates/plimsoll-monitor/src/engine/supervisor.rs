@@ -30,6 +30,7 @@ use crate::engine::Beside;
 use crate::engine::board::{Board, Figures};
 use crate::engine::clock::{Break, ClockWatch, EngineClock, origin};
 use crate::engine::command::{Command, CommandError};
+use crate::engine::deliveries::Deliveries;
 use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::memory::Silence;
 use crate::engine::recorder::Recorder;
@@ -53,6 +54,10 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// The longest wait at the end of the program.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The longest wait at the end of the program for receivers to which notices are being sent. Another process may
+/// wait for the store meanwhile.
+const LAST_SENT: Duration = Duration::from_secs(2);
 
 /// The number of this process's own region in the store.
 pub(super) const OWN: u16 = 0;
@@ -138,10 +143,10 @@ pub(super) struct Supervisor {
     kept_channels: Vec<(String, Arc<NotifyPlan>)>,
     /// Whether those of the file have been replaced.
     channels_are_new: bool,
-    /// Whether couriers deliver for other channels than these.
-    couriers_are_old: bool,
-    /// They deliver what waits, one for each channel.
-    couriers: JoinSet<()>,
+    /// Whether deliveries are for other channels than these.
+    deliveries_are_old: bool,
+    /// They send what waits, one for each channel.
+    deliveries: Deliveries,
     /// What upper parts have run beside the checks.
     beside: &'static [Beside],
     /// Checks of monitors that may not be there.
@@ -223,7 +228,7 @@ impl Supervisor {
             upkeep: None,
             actor: None,
             channels: Vec::new(),
-            couriers: JoinSet::new(),
+            deliveries: Deliveries::default(),
             beside: &[],
             trials: JoinSet::new(),
             placed: Vec::new(),
@@ -232,7 +237,7 @@ impl Supervisor {
             hurried: HashMap::new(),
             kept_channels: Vec::new(),
             channels_are_new: true,
-            couriers_are_old: true,
+            deliveries_are_old: true,
             append_fails: false,
             is_troubled: false,
             is_restored: false,
@@ -263,7 +268,7 @@ impl Supervisor {
         let ticking = self.tick();
         loop {
             self.look_at_clocks();
-            self.start_couriers();
+            self.start_deliveries();
             let now = self.clock.now();
             self.start_checks(now);
             self.fire(self.moment());
@@ -295,7 +300,7 @@ impl Supervisor {
         }
         self.checks.abort_all();
         drop(ticking);
-        self.couriers.abort_all();
+        std::mem::take(&mut self.deliveries).end(LAST_SENT).await;
         self.farewell(recording).await;
     }
 

@@ -9,7 +9,7 @@ use plimsoll_model::{Clock, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
 
-use crate::engine::Board;
+use crate::engine::{Board, Stop};
 use crate::notify::channel::{HttpRequest, Outgoing};
 use crate::notify::config::NotifyPlan;
 use crate::notify::message::{Message, NoticeKind, backoff};
@@ -53,8 +53,8 @@ pub(crate) struct Courier {
     pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Delivers the notices of one channel for ever.
-pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>) {
+/// Delivers the notices of one channel until it should end.
+pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>, mut stop: Stop) {
     let fetcher = match fetcher(&plan) {
         Ok(fetcher) => fetcher,
         Err(error) => {
@@ -64,15 +64,15 @@ pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>) {
     };
     let mut changes = courier.board.subscribe();
     loop {
-        if let Err(error) = courier.deliver(&plan, &fetcher).await {
+        if let Err(error) = courier.deliver(&plan, &fetcher, &stop).await {
             (courier.report)(&format!("cannot read notices to {}: {error}", plan.name));
-            tokio::time::sleep(LOOK * 10).await;
+            if stop.comes_within(LOOK * 10).await {
+                return;
+            }
         }
-        let waited = tokio::time::timeout(LOOK, changes.changed()).await;
-        if matches!(waited, Ok(Err(_))) {
+        if stop.comes_before_a_change(&mut changes, LOOK).await || stop.comes_within(REST).await {
             return;
         }
-        tokio::time::sleep(REST).await;
     }
 }
 
@@ -189,7 +189,12 @@ enum Verdict {
 }
 
 impl Courier {
-    async fn deliver(&self, plan: &NotifyPlan, fetcher: &Fetcher) -> Result<(), StoreError> {
+    async fn deliver(
+        &self,
+        plan: &NotifyPlan,
+        fetcher: &Fetcher,
+        stop: &Stop,
+    ) -> Result<(), StoreError> {
         let now = Timestamp::of(SystemClock.wall());
         let due = self
             .store
@@ -214,12 +219,18 @@ impl Courier {
                     continue;
                 }
                 let messages: Vec<_> = notices.iter().map(|(_, it)| it.clone()).collect();
+                if stop.is_set() {
+                    return Ok(());
+                }
                 if let Some(message) = Message::grouped(&messages) {
                     self.send(plan, fetcher, &message, &notices).await?;
                 }
                 continue;
             }
             for notice in notices {
+                if stop.is_set() {
+                    return Ok(());
+                }
                 let message = notice.1.clone();
                 self.send(plan, fetcher, &message, &[notice]).await?;
             }

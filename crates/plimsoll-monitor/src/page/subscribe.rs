@@ -24,20 +24,6 @@ pub(crate) use crate::page::subscribe::record::Subscriber;
 
 /// What runs beside the checks of a monitor: updates are written for subscribers, and sent to them.
 pub(crate) const TASKS: [Beside; 2] = [
-    |parts| {
-        Box::pin(publish::run(
-            parts.org,
-            parts.store,
-            parts.board,
-            parts.report,
-        ))
-    },
-    |parts| {
-        Box::pin(courier::run(
-            parts.org,
-            parts.store,
-            parts.board,
-            parts.report,
-        ))
-    },
+    |parts| Box::pin(publish::run(parts)),
+    |parts| Box::pin(courier::run(parts)),
 ];

@@ -82,7 +82,8 @@ fn an_incident_has_one_name_and_one_beginning_over_restarts() {
     let found = received(&receiver);
     assert_eq!(
         (found[0].0.as_str(), found[1].0.as_str()),
-        ("opened", "resolved")
+        ("opened", "resolved"),
+        "{found:?}"
     );
     assert_eq!((&found[0].1, &found[0].2), (&found[1].1, &found[1].2));
     // The name has the number in the store, and the beginning is that of the outage.

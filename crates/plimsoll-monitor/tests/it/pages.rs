@@ -700,6 +700,9 @@ fn each_maintenance_has_a_page() {
     let folder = TempDir::new().unwrap();
     let now = jiff::Timestamp::now();
     let began = now - jiff::SignedDuration::from_hours(3);
+    // Occurrences that come are never under way, whatever time of the day it is.
+    let hour = now.to_zoned(jiff::tz::TimeZone::UTC).hour();
+    let [night, early, late] = [5, 6, 18].map(|later| (hour + later) % 24);
     let text = format!(
         r#"
         store = "memory"
@@ -728,17 +731,17 @@ fn each_maintenance_has_a_page() {
         about = "A new <switch>, in two steps.\nMail may be late; nothing is lost."
         [[maintenance]]
         name = "patches"
-        cron = "0 3 * * *"
+        cron = "0 {night} * * *"
         duration = "1h"
         about = "Security updates"
         [[maintenance]]
         name = "backup"
-        cron = "0 4 * * *"
+        cron = "0 {early} * * *"
         duration = "10m"
         monitors = ["Search"]
         [[maintenance]]
         name = "backup"
-        cron = "30 16 * * *"
+        cron = "30 {late} * * *"
         duration = "10m"
         monitors = ["Mail"]
         "#
@@ -792,7 +795,10 @@ fn each_maintenance_has_a_page() {
         .map(|one| {
             let start = one["scheduled_for"].as_str().unwrap();
             let link = one["shortlink"].as_str().unwrap();
-            (start.contains("T04:00"), link.rsplit('/').next().unwrap())
+            (
+                start.contains(&format!("T{early:02}:00")),
+                link.rsplit('/').next().unwrap(),
+            )
         })
         .collect();
     let (_, first) = backups.iter().find(|(is_early, _)| *is_early).unwrap();

@@ -1,7 +1,6 @@
 //! Watches the budgets of all monitors, and writes notices when one burns and when it no longer does.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::Clock;
@@ -10,7 +9,7 @@ use plimsoll_wire::SystemClock;
 use crate::detect::budget::{Rule, Slo};
 use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::uptime::{HealthAt, Outage, Span};
-use crate::engine::{Board, View};
+use crate::engine::{Board, Parts, View};
 use crate::notify::{Message, NoticeKind, full_name};
 use crate::store::timestamp::Timestamp;
 use crate::store::{About, Change, MonitorId, NewNotice, OrgId, Store, StoreError};
@@ -65,24 +64,24 @@ impl History {
     }
 }
 
-/// Watches for ever.
-pub(crate) async fn run(
-    org: OrgId,
-    store: Arc<dyn Store>,
-    board: Arc<Board>,
-    report: Arc<dyn Fn(&str) + Send + Sync>,
-) {
+/// Watches until it should end.
+pub(crate) async fn run(parts: Parts) {
+    let Parts {
+        mut stop,
+        org,
+        store,
+        board,
+        report,
+    } = parts;
     let mut burning = None;
     let mut changes = board.subscribe();
     loop {
         if let Err(error) = look(org, &*store, &board, &mut burning).await {
             report(&format!("cannot measure error budgets: {error}"));
         }
-        let waited = tokio::time::timeout(LOOK, changes.changed()).await;
-        if matches!(waited, Ok(Err(_))) {
+        if stop.comes_before_a_change(&mut changes, LOOK).await || stop.comes_within(GATHER).await {
             return;
         }
-        tokio::time::sleep(GATHER).await;
     }
 }
 

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
-
 use crate::detect::{Notice, Resolution, budget};
-use crate::engine::Parts;
 use crate::engine::memory::Silence;
 use crate::engine::supervisor::Supervisor;
+use crate::engine::{Beside, Parts};
 use crate::notify::{self, Courier, Facts, Message, NoticeKind, NotifyPlan, full_name};
 use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{About, Change, MonitorId, NewNotice, Orphan, StoreError};
@@ -20,15 +18,15 @@ impl Supervisor {
     /// The channels of a configuration take the place of those before.
     pub(super) fn set_channels(&mut self, channels: Vec<Arc<NotifyPlan>>) {
         self.channels = channels;
-        self.couriers_are_old = true;
+        self.deliveries_are_old = true;
     }
 
-    /// Couriers deliver for the present channels.
-    pub(super) fn start_couriers(&mut self) {
-        if !std::mem::take(&mut self.couriers_are_old) {
+    /// What is sent goes to the present channels.
+    pub(super) fn start_deliveries(&mut self) {
+        if !std::mem::take(&mut self.deliveries_are_old) {
             return;
         }
-        self.couriers = JoinSet::new();
+        self.deliveries.renew();
         for plan in &self.channels {
             let courier = Courier {
                 org: self.org,
@@ -36,26 +34,27 @@ impl Supervisor {
                 board: Arc::clone(&self.board),
                 report: Arc::clone(&self.notice),
             };
-            self.couriers
-                .spawn_local(notify::run(courier, Arc::clone(plan)));
+            let plan = Arc::clone(plan);
+            let name = format!("channel {}", plan.name);
+            self.deliveries
+                .start(&name, move |stop| notify::run(courier, plan, stop));
         }
-        let parts = || Parts {
-            org: self.org,
-            store: Arc::clone(&self.store),
-            board: Arc::clone(&self.board),
-            report: Arc::clone(&self.notice),
-        };
-        for task in self.beside {
-            self.couriers.spawn_local(task(parts()));
+        let budgets: Beside = |parts| Box::pin(budget::run(parts));
+        let tasks = self.beside.iter().copied().chain([budgets]).enumerate();
+        for (number, task) in tasks {
+            let (org, store) = (self.org, Arc::clone(&self.store));
+            let (board, report) = (Arc::clone(&self.board), Arc::clone(&self.notice));
+            self.deliveries
+                .start(&format!("task {number}"), move |stop| {
+                    task(Parts {
+                        stop,
+                        org,
+                        store,
+                        board,
+                        report,
+                    })
+                });
         }
-        let Parts {
-            org,
-            store,
-            board,
-            report,
-        } = parts();
-        self.couriers
-            .spawn_local(budget::run(org, store, board, report));
     }
 
     /// The notices for the outbox, written together with the change that they report.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::config::ApiToken;
-use crate::engine::Board;
+use crate::engine::{Board, Parts, Stop};
 use crate::notify::{HttpRequest, LIMITS, Outgoing, SendFailure, backoff, send};
 use crate::page::subscribe::record::Subscriber;
 use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
@@ -36,13 +36,15 @@ const AT_A_TIME: usize = 8;
 /// Attempts before a message is given up: about two hours.
 const MOST_ATTEMPTS: u32 = 10;
 
-/// Delivers for ever.
-pub(crate) async fn run(
-    org: OrgId,
-    store: Arc<dyn Store>,
-    board: Arc<Board>,
-    report: Arc<dyn Fn(&str) + Send + Sync>,
-) {
+/// Delivers until it should end.
+pub(crate) async fn run(parts: Parts) {
+    let Parts {
+        mut stop,
+        org,
+        store,
+        board,
+        report,
+    } = parts;
     let mut changes = board.subscribe();
     loop {
         if let Some(plan) = board.subscriptions() {
@@ -52,13 +54,14 @@ pub(crate) async fn run(
                 board: &board,
                 plan: &plan,
             };
-            if let Err(error) = desk.deliver().await {
+            if let Err(error) = desk.deliver(stop.clone()).await {
                 report(&format!("cannot send messages to subscribers: {error}"));
-                tokio::time::sleep(LOOK * 10).await;
+                if stop.comes_within(LOOK * 10).await {
+                    return;
+                }
             }
         }
-        let waited = tokio::time::timeout(LOOK, changes.changed()).await;
-        if matches!(waited, Ok(Err(_))) {
+        if stop.comes_before_a_change(&mut changes, LOOK).await {
             return;
         }
     }
@@ -78,7 +81,7 @@ enum Prepared {
 }
 
 impl Desk<'_> {
-    async fn deliver(&self) -> Result<(), StoreError> {
+    async fn deliver(&self, mut stop: Stop) -> Result<(), StoreError> {
         let now = Timestamp::of(SystemClock.wall());
         let due = self
             .store
@@ -103,7 +106,8 @@ impl Desk<'_> {
             Prepared::Send(outgoing) => outcome(&notice, send(&outgoing, &fetcher).await, now),
         });
         // Settled as they come: a process that ends repeats only what was on its way.
-        let sending = stream::iter(sending).buffer_unordered(AT_A_TIME);
+        let sending = stream::iter(sending).take_until(stop.wait());
+        let sending = sending.buffer_unordered(AT_A_TIME);
         let mut ended = std::pin::pin!(sending.ready_chunks(AT_A_TIME));
         while let Some(outcomes) = ended.next().await {
             self.store

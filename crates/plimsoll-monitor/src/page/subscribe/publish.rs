@@ -12,6 +12,7 @@ use plimsoll_wire::SystemClock;
 use serde_json::json;
 
 use crate::engine::Board;
+use crate::engine::Parts;
 use crate::page::subscribe::CHANNEL;
 use crate::page::subscribe::desk::CONFIRM_WITHIN;
 use crate::page::subscribe::record::Subscriber;
@@ -34,13 +35,15 @@ const MOST_INCIDENTS: usize = 500;
 /// Updates that are known to be in the outbox; then all are tried again there.
 const MOST_KNOWN: usize = 200_000;
 
-/// Publishes for ever.
-pub(crate) async fn run(
-    org: OrgId,
-    store: Arc<dyn Store>,
-    board: Arc<Board>,
-    report: Arc<dyn Fn(&str) + Send + Sync>,
-) {
+/// Publishes until it should end.
+pub(crate) async fn run(parts: Parts) {
+    let Parts {
+        mut stop,
+        org,
+        store,
+        board,
+        report,
+    } = parts;
     let mut publisher = Publisher {
         org,
         store,
@@ -51,13 +54,13 @@ pub(crate) async fn run(
     loop {
         if let Err(error) = publisher.publish().await {
             report(&format!("cannot write messages to subscribers: {error}"));
-            tokio::time::sleep(LOOK).await;
+            if stop.comes_within(LOOK).await {
+                return;
+            }
         }
-        let waited = tokio::time::timeout(LOOK, changes.changed()).await;
-        if matches!(waited, Ok(Err(_))) {
+        if stop.comes_before_a_change(&mut changes, LOOK).await || stop.comes_within(GATHER).await {
             return;
         }
-        tokio::time::sleep(GATHER).await;
     }
 }
 
