@@ -78,6 +78,12 @@ pub(crate) const STRACE: Package = Package {
     name: "strace",
 };
 
+/// Tests at another time of the day or the year.
+pub(crate) const FAKETIME: Package = Package {
+    program: "faketime",
+    name: "faketime",
+};
+
 pub(crate) const PYTHON: Package = Package {
     program: "python3",
     name: "python3-minimal",

@@ -31,6 +31,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MILLISECONDS")]
     late: Option<u32>,
 
+    /// Let tests run at this date, in UTC: those that hold only at some hours or days fail
+    #[arg(long, value_name = "2027-02-28T23:59:30")]
+    at: Option<jiff::civil::DateTime>,
+
     /// Passed on to the tests
     #[arg(last = true)]
     rest: Vec<String>,
@@ -44,6 +48,7 @@ impl Default for Arguments {
             repeat: 1,
             busy: false,
             late: None,
+            at: None,
             rest: Vec::new(),
         }
     }
@@ -68,6 +73,9 @@ const NEEDED: [Package; 12] = [
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     packages::install(root, &NEEDED)?;
+    if arguments.at.is_some() {
+        packages::install(root, &[packages::FAKETIME])?;
+    }
     services::install(root)?;
     let chaos = bench::target_directory(root)?.join("tmp/chaos");
     chaos_table::clear(&chaos);
@@ -108,6 +116,15 @@ fn tests(arguments: &Arguments) -> Command {
     }
     if let Some(late) = arguments.late {
         command.env("PLIMSOLL_LATE_ORIGINS", format!("{late}ms"));
+    }
+    if let Some(at) = arguments.at {
+        // Cargo itself has the real time, by which it knows what is to be built. Waits are as long as ever.
+        let runner = format!("faketime --exclude-monotonic -f @{at}");
+        command
+            .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
+            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
+            .env("FAKETIME_FMT", "%Y-%m-%dT%H:%M:%S")
+            .env("TZ", "UTC");
     }
     if !arguments.rest.is_empty() {
         command.arg("--").args(&arguments.rest);
