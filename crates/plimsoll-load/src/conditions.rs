@@ -104,7 +104,7 @@ fn kernel() -> Option<String> {
 }
 
 /// Share of stolen time from which figures are doubtful, in percent.
-const STEAL_PERCENT: f64 = 1.0;
+pub(crate) const STEAL_PERCENT: f64 = 1.0;
 
 /// Fewer cores than this make generator and target of one machine wait for each other.
 const FEW_CORES: usize = 4;

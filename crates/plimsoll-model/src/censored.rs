@@ -212,6 +212,11 @@ impl<'a> From<&'a Histogram> for TimesView<'a> {
 }
 
 impl<'a> TimesView<'a> {
+    /// Those that are known from below, at their bounds; `None` if there are none.
+    pub fn censored(&self) -> Option<&'a Histogram> {
+        self.censored
+    }
+
     /// The same with as many more durations of which nothing is known.
     #[must_use]
     pub fn with_unknown(self, unknown: u64) -> Self {

@@ -2,24 +2,32 @@
 //!
 //! A threshold over the whole run is judged in the end by the summary, and on the way only if its
 //! breach ends the run. One over a stretch is judged by each stretch that is full; the worst is reported.
-//! Histograms of past seconds are kept as their occupied buckets, for the longest stretch.
+//! What was given up at the end of the run is counted in the stretches in which it began, see [`given_up`].
+//! Histograms of past seconds are kept as their occupied buckets.
+
+mod given_up;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use plimsoll_model::{
-    Bounded, Bucket, Cost, Counts, Histogram, JudgedThreshold, Measured, Metric, ResourceSample,
-    RunSummary, ServerFigures, Threshold, Tick, TimesView, Trend, Unit, WindowBytes,
+    Bounded, Bucket, Cost, Counts, JudgedThreshold, Measured, Metric, ResourceSample, RunSummary,
+    ServerFigures, Threshold, Tick, Times, TimesView, Trend, Unit, WindowBytes,
 };
 
 use crate::worker::recorder::Interval;
+
+/// Past seconds are kept for as long as an exchange that is given up at the end may have been waited for.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Every threshold of a run, and what is needed of its past.
 #[derive(Debug)]
 pub(crate) struct Judge {
     watched: Vec<ThresholdWatch>,
-    /// Past seconds, as many as the longest stretch needs.
+    /// Past seconds, as many as the longest stretch and [`PATIENCE`] need.
     seconds: VecDeque<Second>,
+    /// The end of the last second, stragglers included.
+    last: Duration,
     longest: Duration,
     /// The durations that thresholds over a stretch look at.
     trends: Vec<Trend>,
@@ -65,6 +73,7 @@ impl Judge {
                 })
                 .collect(),
             seconds: VecDeque::new(),
+            last: Duration::ZERO,
             longest: stretches().max().unwrap_or_default(),
             trends,
             warm_up,
@@ -89,6 +98,7 @@ impl Judge {
     ) -> bool {
         let before = self.last_sample;
         self.last_sample = sample.or(before);
+        self.last = tick.at;
         let began = tick.at.saturating_sub(tick.length);
         // Behind the last start there are only stragglers.
         if self.watched.is_empty() || tick.warm_up || self.end.is_some_and(|end| began >= end) {
@@ -109,15 +119,22 @@ impl Judge {
         };
         self.sum.add(&sum);
         if !self.longest.is_zero() {
-            self.remember(length, interval, sum, before, sample);
+            self.remember(
+                began + length,
+                length,
+                interval,
+                sum,
+                before.or(sample),
+                sample,
+            );
         }
         let since_start = (began + length).saturating_sub(self.warm_up);
         let mut is_over = false;
         for position in 0..self.watched.len() {
             let threshold = &self.watched[position].threshold;
             let value = match threshold.over {
-                Some(stretch) => self
-                    .stretch(stretch)
+                Some(length) => self
+                    .stretch(self.seconds.len(), length)
                     .and_then(|stretch| threshold.value(&stretch)),
                 None if threshold.abort_after.is_some() => threshold.value(&SoFar {
                     length: since_start,
@@ -144,7 +161,8 @@ impl Judge {
     }
 
     /// The outcome of every threshold.
-    pub(crate) fn verdicts(self, run: &RunSummary) -> Vec<JudgedThreshold> {
+    pub(crate) fn verdicts(mut self, run: &RunSummary) -> Vec<JudgedThreshold> {
+        self.count_given_up(run);
         self.watched
             .into_iter()
             .map(|watched| {
@@ -170,11 +188,12 @@ impl Judge {
 
     fn remember(
         &mut self,
+        at: Duration,
         length: Duration,
         interval: &Interval,
         sum: Sum,
         before: Option<ResourceSample>,
-        sample: Option<ResourceSample>,
+        after: Option<ResourceSample>,
     ) {
         let times = self
             .trends
@@ -185,40 +204,41 @@ impl Judge {
             })
             .collect();
         self.seconds.push_back(Second {
+            at,
             length,
             sum,
             times,
-            before: before.or(sample),
-            after: sample,
+            before,
+            after,
         });
         let mut kept: Duration = self.seconds.iter().map(|second| second.length).sum();
         while let Some(first) = self.seconds.front()
             && let Some(rest) = kept.checked_sub(first.length)
-            && rest >= self.longest
+            && rest >= self.longest + PATIENCE
         {
             kept = rest;
             self.seconds.pop_front();
         }
     }
 
-    /// The last `length`; `None` until there is so much.
-    fn stretch(&self, length: Duration) -> Option<Stretch> {
+    /// The `length` before the second with this position; `None` until there is so much.
+    fn stretch(&self, end: usize, length: Duration) -> Option<Stretch> {
         // Ticks come a moment late, and the next one makes up for it.
         const SHORT: Duration = Duration::from_millis(50);
 
         let trends = self.trends.iter();
         let mut stretch = Stretch {
-            times: trends.map(|trend| (*trend, Histogram::new())).collect(),
+            times: trends.map(|trend| (*trend, Times::new())).collect(),
             ..Stretch::default()
         };
         let mut peak = (0, 0);
         let mut samples = (None, None);
-        for second in self.seconds.iter().rev() {
+        for second in self.seconds.range(..end).rev() {
             stretch.length += second.length;
             stretch.sum.add(&second.sum);
-            for ((_, histogram), buckets) in stretch.times.iter_mut().zip(&second.times) {
+            for ((_, times), buckets) in stretch.times.iter_mut().zip(&second.times) {
                 for bucket in buckets {
-                    histogram.record_bucket(*bucket);
+                    times.record_bucket(*bucket);
                 }
             }
             if let Some(sample) = &second.after {
@@ -253,6 +273,8 @@ fn hides(threshold: &Threshold, run: &RunSummary) -> bool {
 /// Figures of one second.
 #[derive(Debug)]
 struct Second {
+    /// Its end, since the start of the run.
+    at: Duration,
     length: Duration,
     sum: Sum,
     /// The occupied buckets of each of [`Judge::trends`].
@@ -313,7 +335,7 @@ struct SoFar<'a> {
 struct Stretch {
     length: Duration,
     sum: Sum,
-    times: Vec<(Trend, Histogram)>,
+    times: Vec<(Trend, Times)>,
     server: Option<ServerFigures>,
 }
 
@@ -378,7 +400,7 @@ impl Measured for Stretch {
 
     fn times(&self, trend: Trend) -> Option<TimesView<'_>> {
         let found = self.times.iter().find(|(known, _)| *known == trend);
-        found.map(|(_, histogram)| histogram.into())
+        found.map(|(_, times)| times.view())
     }
 
     fn server(&self) -> Option<ServerFigures> {

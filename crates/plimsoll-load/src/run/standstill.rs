@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use plimsoll_model::{DurationText, LoadModel, RunSummary, Stalls, TimesView, three_figures};
 
+use crate::conditions::STEAL_PERCENT;
+
 /// Standing still for less than this share of the window does not move the throughput.
 const SHARE_OF_WINDOW: f64 = 0.02;
 
@@ -29,11 +31,23 @@ pub(crate) fn warnings(run: &RunSummary) -> Vec<String> {
         stalls: generator.stalls,
         run_delay: generator.run_delay,
         throttled: generator.throttled,
+        stolen: stolen(run),
         places: run.load.connections * run.load.streams,
         is_open: run.load.model != LoadModel::Closed,
         latency: run.latency.honest().view(),
     }
     .warnings()
+}
+
+/// Processor time that the hypervisor took, where that is too little to be cautioned for any run.
+fn stolen(run: &RunSummary) -> Duration {
+    let conditions = &run.conditions;
+    let percent = conditions.steal_percent.unwrap_or(0.0);
+    if percent > STEAL_PERCENT {
+        return Duration::ZERO;
+    }
+    run.window
+        .mul_f64(percent / 100.0 * conditions.cores as f64)
 }
 
 /// The figures that are judged.
@@ -42,6 +56,7 @@ struct Facts<'a> {
     stalls: Stalls,
     run_delay: Option<Duration>,
     throttled: Option<Duration>,
+    stolen: Duration,
     /// Exchanges that can be under way.
     places: usize,
     is_open: bool,
@@ -50,16 +65,19 @@ struct Facts<'a> {
 
 impl Facts<'_> {
     fn warnings(&self) -> Vec<String> {
-        [self.stood_still(), self.not_run(), self.throttled()]
-            .into_iter()
-            .flatten()
-            .collect()
+        let all = [
+            self.stood_still(),
+            self.not_run(),
+            self.throttled(),
+            self.stolen(),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn stood_still(&self) -> Option<String> {
         let stalls = self.stalls;
         let moves_throughput = self.is_much(stalls.total);
-        let moved = self.moved_percentile();
+        let moved = self.moved_percentile(stalls);
         let what = match (moves_throughput, moved) {
             (false, None) => return None,
             (true, None) => "throughput describes it".to_owned(),
@@ -97,9 +115,21 @@ impl Facts<'_> {
         ))
     }
 
+    /// A share that is nothing to a long run may be the 99th percentile of a short one.
+    fn stolen(&self) -> Option<String> {
+        // When it was taken is not known: at worst all at once.
+        let mut stalls = Stalls::default();
+        stalls.record(self.stolen);
+        let moved = self.moved_percentile(stalls)?;
+        Some(format!(
+            "the hypervisor took {} of the processor time, and {moved} is of so few requests that this may \
+             have moved it: repeat the run, or make it longer",
+            DurationText(self.stolen),
+        ))
+    }
+
     /// The lowest percentile shown of which a stall may be more than a tenth.
-    fn moved_percentile(&self) -> Option<&'static str> {
-        let stalls = self.stalls;
+    fn moved_percentile(&self, stalls: Stalls) -> Option<&'static str> {
         let count = u32::try_from(stalls.count).unwrap_or(u32::MAX);
         let mean = stalls.total.checked_div(count)?;
         let affected = if self.is_open {
@@ -206,6 +236,7 @@ mod tests {
             stalls: recorded,
             run_delay: Some(millis(1)),
             throttled: None,
+            stolen: Duration::ZERO,
             places: 96,
             is_open: false,
             latency: latency.into(),
@@ -266,6 +297,21 @@ mod tests {
         );
         facts.run_delay = Some(millis(99));
         facts.throttled = None;
+        assert_eq!(facts.warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn a_little_that_the_hypervisor_took_matters_to_a_short_run_alone() {
+        let short = latency(&[(40, 4_900)]);
+        let mut facts = facts(&short, &[]);
+        facts.stolen = millis(10);
+        let warnings = facts.warnings();
+        assert!(
+            warnings[0].contains("took 10.0 ms of the processor time, and p99 is"),
+            "{warnings:?}"
+        );
+        let long = latency(&[(40, 49_000)]);
+        facts.latency = (&long).into();
         assert_eq!(facts.warnings(), [""; 0]);
     }
 

@@ -26,6 +26,7 @@ impl Run {
     /// Whether that second ends the run.
     fn second(&mut self, requests: u64, millis: u64) -> bool {
         let mut interval = Interval::new(0, false);
+        interval.counts.started = requests;
         let started = SystemClock.now();
         for _ in 0..requests {
             let exchange = Exchange {
@@ -129,10 +130,45 @@ fn the_target_is_judged_by_its_samples() {
 }
 
 #[test]
-fn memory_is_kept_for_the_longest_stretch_only() {
+fn no_more_is_kept_than_the_longest_stretch_and_the_longest_wait_need() {
     let mut run = Run::new(&["latency:p(99)<1s over 5s", "http_reqs:rate>0 over 2s"]);
-    for _ in 0..60 {
+    run.judge.end = None;
+    for _ in 0..400 {
         run.second(3, 3);
     }
-    assert_eq!(run.judge.seconds.len(), 5);
+    assert_eq!(run.judge.seconds.len() as u64, 5 + PATIENCE.as_secs());
+}
+
+#[test]
+fn a_short_burst_that_is_never_answered_breaches_its_stretch() {
+    let mut run = Run::new(&[
+        "latency:p(99)<100ms over 3s",
+        "errors:rate<1% over 3s",
+        "latency:p(95)<100ms over 3s",
+    ]);
+    for _ in 0..60 {
+        run.second(100, 10);
+    }
+    // Nine of 6,000, in the thirtieth second.
+    let mut waited = Times::new();
+    (0..9).for_each(|_| waited.record_at_least(Duration::from_millis(30_500)));
+    let whole = Stretch {
+        times: vec![
+            (Trend::Honest, waited.clone()),
+            (Trend::FromStarted, waited),
+        ],
+        ..Stretch::default()
+    };
+    run.judge.count_given_up(&whole);
+    let is_met = |position: usize| {
+        let watched = &run.judge.watched[position];
+        let (value, at) = watched.worst.unwrap();
+        (watched.threshold.is_met(value), at.as_secs())
+    };
+    assert_eq!(is_met(0), (false, 30));
+    assert_eq!(is_met(1), (false, 30));
+    assert!(
+        is_met(2).0,
+        "3 % of a stretch are not beyond its 95th percentile"
+    );
 }
