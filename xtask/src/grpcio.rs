@@ -15,7 +15,7 @@ use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
 const GRPCIO: Packages<'_> = Packages {
-    module: "grpc",
+    found: |environment| python::has_module(environment, "grpc"),
     arguments: &["grpcio==1.85.1"],
 };
 

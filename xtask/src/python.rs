@@ -9,8 +9,8 @@ use crate::{Failure, Outcome};
 
 /// What an environment holds.
 pub(crate) struct Packages<'a> {
-    /// Imported to see whether they are installed.
-    pub(crate) module: &'a str,
+    /// Whether they are installed in this environment.
+    pub(crate) found: fn(&Path) -> bool,
     /// Arguments of `pip install`.
     pub(crate) arguments: &'a [&'a str],
 }
@@ -23,11 +23,7 @@ pub(crate) fn environment(
 ) -> Result<PathBuf, Failure> {
     packages::install(root, &[packages::PYTHON])?;
     let python = folder.join("bin/python3");
-    let has_module = Command::new(&python)
-        .args(["-c", &format!("import {}", wanted.module)])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if has_module {
+    if (wanted.found)(folder) {
         return Ok(python);
     }
     let make = || -> Outcome {
@@ -47,4 +43,12 @@ pub(crate) fn environment(
     pip.args(["-m", "pip", "install", "--quiet"]);
     step::run(root, pip.args(wanted.arguments))?;
     Ok(python)
+}
+
+/// Whether an environment has a module.
+pub(crate) fn has_module(folder: &Path, name: &str) -> bool {
+    Command::new(folder.join("bin/python3"))
+        .args(["-c", &format!("import {name}")])
+        .output()
+        .is_ok_and(|output| output.status.success())
 }

@@ -25,6 +25,9 @@ mod servers;
 /// ClickHouse's engine, and its version 26.9.
 const CHDB: &str = "chdb-core==26.9.0";
 
+/// Names functions in Python for profiles; it lies beside, since it needs no server of its own.
+const PY_SPY: &str = "py-spy==0.4.3";
+
 /// `pg_ctlcluster` is on the search path, the programs that tests start are not.
 const POSTGRES: Package = Package {
     program: "pg_ctlcluster",
@@ -40,7 +43,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what is missing: PostgreSQL by apt, ClickHouse's engine by pip under the target directory
+    /// Install what is missing: PostgreSQL by apt, ClickHouse's engine and py-spy by pip under the target directory
     Install,
     /// Start both on free ports and print their URLs; they end with the standard input, or at `services down`
     Up,
@@ -63,8 +66,10 @@ pub(crate) fn install(root: &Path) -> Result<PathBuf, Failure> {
     let environment = folder(root)?.join("venv");
     // Without the packages for data frames, which the engine does not need.
     let wanted = Packages {
-        module: "chdb",
-        arguments: &["--no-deps", CHDB],
+        found: |environment| {
+            python::has_module(environment, "chdb") && environment.join("bin/py-spy").exists()
+        },
+        arguments: &["--no-deps", CHDB, PY_SPY],
     };
     python::environment(root, &environment, &wanted)?;
     Ok(environment)

@@ -22,6 +22,8 @@ mod mappings;
 
 pub mod pprof;
 
+mod python;
+
 mod result;
 
 #[cfg_attr(
@@ -142,5 +144,8 @@ const TOO_MANY_FILES: i32 = 24;
 
 /// Takes a profile; ends early when all processes have ended or `interrupt` is set.
 pub fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {
-    sampling::take(plan, interrupt)
+    let python = python::PythonStacks::start(sampling::family(&plan.pids));
+    let mut profile = sampling::take(plan, interrupt)?;
+    python.name(&mut profile);
+    Ok(profile)
 }

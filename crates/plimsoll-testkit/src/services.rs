@@ -346,6 +346,11 @@ pub fn clickhouse_database() -> String {
     )
 }
 
+/// The folder with `py-spy`, which `cargo xtask services install` puts beside ClickHouse's engine.
+pub fn folder_of_py_spy() -> PathBuf {
+    environment_of_tests().join("bin")
+}
+
 /// Beside the programs of tests: `target/services/venv` for `target/debug/deps/it`.
 fn environment_of_tests() -> PathBuf {
     let program = std::env::current_exe().expect("a process has a program");

@@ -234,6 +234,13 @@ impl Process {
         }
     }
 
+    /// Interrupts the group as Ctrl+C does (`SIGINT`) and does not wait for it.
+    pub fn interrupt(&self) {
+        if self.child.is_some() {
+            self.signal(Signal::INT);
+        }
+    }
+
     /// Asks the group to end (`SIGTERM`), waits for the program, `grace` at most, and kills whatever
     /// of the group is left.
     pub fn stop(mut self, grace: Duration) -> Option<ExitStatus> {

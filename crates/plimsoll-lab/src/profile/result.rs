@@ -21,6 +21,8 @@ pub struct Profile {
     pub refusal: Option<String>,
     /// Why functions of the kernel are not in it, if they are not and the reason is known.
     pub no_kernel: Option<String>,
+    /// Why functions in Python have no names, by process.
+    pub no_python: BTreeMap<u32, String>,
     /// The file names of the programs, by process.
     pub programs: BTreeMap<u32, String>,
     /// Threads by process and number.

@@ -42,6 +42,13 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
             .unwrap_or("the system does not permit it");
         writeln!(text, "kernel functions are missing: {reason}").expect(IN_MEMORY);
     }
+    for (pid, reason) in &profile.no_python {
+        writeln!(
+            text,
+            "functions in Python of process {pid} have no names: {reason}"
+        )
+        .expect(IN_MEMORY);
+    }
     if all == 0 {
         text.push_str("no CPU time was used: an idle process has no profile\n");
         return text;
@@ -103,7 +110,7 @@ fn without_names(nameless: &Nameless) -> String {
             "start Node with --perf-basic-prof --interpreted-frames-native-stack".to_owned()
         }
         program if program.starts_with("python") => {
-            "start Python 3.12 or later with -X perf, or profile it with py-spy".to_owned()
+            "start Python 3.12 or later with -X perf, or install py-spy".to_owned()
         }
         _ => format!("have its runtime write /tmp/perf-{pid}.map, the perf map"),
     };

@@ -1,12 +1,18 @@
 //! Profiles as people ask for them.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use insta::assert_snapshot;
+use plimsoll_testkit::services::folder_of_py_spy;
 use plimsoll_testkit::{Origin, Script, eventually};
+use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
 use crate::load::interrupt;
-use crate::plimsoll::{CommandOutput, command, files_in, plimsoll};
+use crate::plimsoll::{CommandOutput, command, files_in, plimsoll, run};
+
+/// Until a program has started.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// More than any system gives.
 const NO_PROCESS: &str = "1073741823";
@@ -30,6 +36,57 @@ fn what_cannot_be_profiled() {
     let output = plimsoll(&["profile", "--spawn", "/nosuch/server"]).exits(3);
     assert!(output.stderr.contains("--spawn: "), "{output}");
     assert!(output.stderr.contains("/nosuch/server"), "{output}");
+}
+
+/// A program in Python that computes in two functions, and says when it does.
+const PYTHON: &str = "
+def planted_hot(): return sum(i * i for i in range(2000))
+def planted_outer():
+    while True: planted_hot()
+print('ready', flush=True)
+planted_outer()
+";
+
+/// What a profile says of a program in Python, with this search path; none where perf events are forbidden.
+fn of_python(path: &str) -> Option<String> {
+    let python = Process::spawn(&ProcessSpec {
+        argv: ["python3", "-c", PYTHON].map(str::to_owned).to_vec(),
+        stdout: Output::Captured,
+        ..ProcessSpec::default()
+    });
+    let python = python.unwrap();
+    let ready = python.stdout_line(TIMEOUT, |line| (line == "ready").then_some(()));
+    assert!(ready.is_some(), "{}", python.stderr_tail());
+    let pid = python.id().to_string();
+    let output = run(command(&["profile", "--pid", &pid, "-z", "2s"]).env("PATH", path));
+    (!refused(&output)).then(|| output.exits(0).stdout)
+}
+
+#[test]
+fn functions_in_python_are_named_by_py_spy() {
+    let Some(table) = of_python(folder_of_py_spy().to_str().unwrap()) else {
+        return;
+    };
+    assert!(!table.contains("have no names"), "{table}");
+    let row = |name: &str| -> Vec<f64> {
+        let line = table.lines().find(|line| line.contains(name));
+        let words = line.unwrap_or_else(|| panic!("{table}")).split_whitespace();
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    assert!(row("planted_hot")[1] > 50.0, "{table}");
+    assert!(row("planted_outer")[1] > 50.0, "{table}");
+    assert!(row("planted_outer")[0] < 50.0, "{table}");
+}
+
+#[test]
+fn without_py_spy_a_profile_says_why_functions_in_python_have_no_names() {
+    let Some(table) = of_python("/nonexistent") else {
+        return;
+    };
+    assert!(
+        table.contains("have no names: py-spy is not installed (`pip install py-spy`)"),
+        "{table}"
+    );
 }
 
 /// Seven samples of one function, as field numbers and values of Protocol Buffers.

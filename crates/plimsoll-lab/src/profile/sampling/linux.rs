@@ -260,6 +260,7 @@ impl<'a> Sampling<'a> {
             Some((*pid, name))
         });
         Profile {
+            no_python: BTreeMap::new(),
             refusal: self.refusal.as_ref().map(reason),
             no_kernel: (!self.with_kernel).then(no_kernel),
             programs: programs.collect(),
@@ -386,7 +387,7 @@ fn open(
 }
 
 /// The processes and all that descend from them, without this one unless it is in `pids`.
-fn family(pids: &[u32]) -> BTreeSet<u32> {
+pub(super) fn family(pids: &[u32]) -> BTreeSet<u32> {
     let own = std::process::id();
     let mut family = BTreeSet::new();
     let mut to_visit = pids.to_vec();

@@ -4,6 +4,11 @@ use plimsoll_load::Interrupt;
 
 use super::{Profile, ProfileError, ProfilePlan};
 
+/// None that could be sampled.
+pub(super) fn family(_: &[u32]) -> Vec<u32> {
+    Vec::new()
+}
+
 pub(super) fn take(_: &ProfilePlan, _: &Interrupt) -> Result<Profile, ProfileError> {
     Err(ProfileError::NoPerfEvents)
 }
