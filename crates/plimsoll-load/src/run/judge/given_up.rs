@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Bucket, Measured, Metric, Trend, Unit};
+use plimsoll_model::{Bucket, Histogram, Measured, Metric, Trend, Unit};
 
 use super::{Judge, Stretch};
 
@@ -48,7 +48,7 @@ impl Judge {
     fn given_up(&self, run: &dyn Measured, trend: Trend) -> Vec<(Duration, Bucket)> {
         let times = run.times(trend);
         let waited = times.and_then(|times| times.censored());
-        let buckets = waited.into_iter().flat_map(|waited| waited.buckets());
+        let buckets = waited.into_iter().flat_map(Histogram::buckets);
         buckets
             .map(|bucket| (self.last.saturating_sub(bucket.up_to), bucket))
             .collect()
