@@ -30,6 +30,8 @@ mod redirects;
 
 mod stubr;
 
+mod wiremock;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +76,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 22] = [
+const SUITES: [Suite; 23] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -119,6 +121,11 @@ const SUITES: [Suite; 22] = [
         name: "stubr",
         about: "stubs in WireMock's format, with requests to them",
         run: stubr::run,
+    },
+    Suite {
+        name: "wiremock-mappings",
+        about: "mappings of public repositories, beside WireMock itself: the request that each describes, and a mutated one",
+        run: wiremock::run,
     },
     Suite {
         name: "spring-cloud-contract",

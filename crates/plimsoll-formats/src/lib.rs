@@ -27,6 +27,8 @@ pub mod grpc;
 
 pub mod mockoon;
 
+pub mod postman;
+
 pub mod site;
 
 pub mod wiremock;

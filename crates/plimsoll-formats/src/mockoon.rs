@@ -21,6 +21,8 @@ pub struct Environment {
     pub proxy: Option<MockoonProxy>,
     /// Data by its id, with its name and its text.
     pub data: Vec<DataBucket>,
+    /// Requests that responses may send.
+    pub callbacks: Vec<MockoonCallback>,
     /// Parts of the environment that are left out.
     pub left_out: Vec<Remark>,
 }
@@ -36,6 +38,21 @@ pub struct MockoonProxy {
     pub request_headers: Vec<(String, String)>,
     /// Fields in place of those that it answers.
     pub response_headers: Vec<(String, String)>,
+}
+
+/// A request that is sent once a response has been.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MockoonCallback {
+    /// As responses call it.
+    pub id: String,
+    /// Its method.
+    pub method: String,
+    /// Its URL, which may have places, as fields and content may.
+    pub url: String,
+    /// Fields of its header.
+    pub headers: Vec<(String, String)>,
+    /// The source of its content.
+    pub body: MockoonBody,
 }
 
 /// Data that responses and rules may use.
@@ -89,6 +106,8 @@ pub struct MockoonResponse {
     pub rules: Vec<MockoonRule>,
     /// True if one rule is enough.
     pub needs_one: bool,
+    /// The ids of callbacks, each with its delay in milliseconds.
+    pub callbacks: Vec<(String, u64)>,
 }
 
 /// The content of a response.
@@ -128,18 +147,16 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
     let text = text.trim_start_matches('\u{feff}');
     let root: Value = serde_json::from_str(text)
         .map_err(|error| vec![Remark::line(error.line(), format!("is not JSON: {error}"))])?;
+    let mut environment = Environment::default();
+    let root = exported(root, &mut environment.left_out);
     let Some(routes) = root.get("routes").and_then(Value::as_array) else {
         let message = "is no environment of Mockoon: there is no list `routes`";
         return Err(vec![Remark::whole(message)]);
     };
-    let mut environment = Environment {
-        prefix: text_of(&root, "endpointPrefix")
-            .trim_matches('/')
-            .to_owned(),
-        latency: number_of(&root, "latency"),
-        headers: headers_of(&root, "headers"),
-        ..Environment::default()
-    };
+    let prefix = text_of(&root, "endpointPrefix");
+    prefix.trim_matches('/').clone_into(&mut environment.prefix);
+    environment.latency = number_of(&root, "latency");
+    environment.headers = headers_of(&root, "headers");
     for bucket in list_of(&root, "data") {
         environment.data.push(DataBucket {
             id: text_of(bucket, "id"),
@@ -162,10 +179,18 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
             });
         }
     }
-    if !list_of(&root, "callbacks").is_empty() {
-        let place = Place::Key("callbacks".to_owned());
-        let message = "nothing is called back";
-        environment.left_out.push(Remark::new(place, message));
+    for callback in list_of(&root, "callbacks") {
+        environment.callbacks.push(MockoonCallback {
+            id: text_of(callback, "uuid"),
+            method: text_of(callback, "method").to_ascii_uppercase(),
+            url: text_of(callback, "uri"),
+            headers: headers_of(callback, "headers"),
+            body: match text_of(callback, "bodyType").as_str() {
+                "FILE" => MockoonBody::File(text_of(callback, "filePath")),
+                "DATABUCKET" => MockoonBody::Data(text_of(callback, "databucketID")),
+                _ => MockoonBody::Text(text_of(callback, "body")),
+            },
+        });
     }
     for (number, route) in (1..).zip(routes) {
         let place = format!("routes[{number}]");
@@ -182,6 +207,38 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
     Ok(environment)
 }
 
+/// True if a value is an export of an older Mockoon: environments in a list `data`.
+pub fn is_export(root: &Value) -> bool {
+    let source = root.get("source").and_then(Value::as_str);
+    source.is_some_and(|source| source.starts_with("mockoon")) && root.get("data").is_some()
+}
+
+/// The first environment of an older export, which has several; of any other file, itself.
+fn exported(mut root: Value, left_out: &mut Vec<Remark>) -> Value {
+    if !is_export(&root) {
+        return root;
+    }
+    let items = match root.get_mut("data").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        Some(item) => vec![item],
+        None => Vec::new(),
+    };
+    let mut first = None;
+    for (number, mut item) in (1..).zip(items) {
+        let is_environment = text_of(&item, "type") == "environment";
+        // The oldest have one environment without anything around it.
+        let is_bare = item.get("routes").is_some();
+        if first.is_none() && (is_environment || is_bare) {
+            first = Some(if is_bare { item } else { item["item"].take() });
+        } else {
+            let place = Place::Key(format!("data[{number}]"));
+            let message = "is not the first environment, which alone is read";
+            left_out.push(Remark::new(place, message));
+        }
+    }
+    first.unwrap_or_default()
+}
+
 fn route(place: String, route: &Value, left_out: &mut Vec<Remark>) -> MockoonRoute {
     let mut responses = Vec::new();
     for (number, response) in (1..).zip(list_of(route, "responses")) {
@@ -189,10 +246,6 @@ fn route(place: String, route: &Value, left_out: &mut Vec<Remark>) -> MockoonRou
         match self::response(response) {
             Ok(response) => responses.push(response),
             Err(reason) => left_out.push(Remark::new(Place::Key(at.clone()), reason)),
-        }
-        if !list_of(response, "callbacks").is_empty() {
-            let place = Place::Key(format!("{at}.callbacks"));
-            left_out.push(Remark::new(place, "nothing is called back"));
         }
     }
     let kind = text_of(route, "type");
@@ -211,7 +264,11 @@ fn route(place: String, route: &Value, left_out: &mut Vec<Remark>) -> MockoonRou
 }
 
 fn response(response: &Value) -> Result<MockoonResponse, String> {
-    let status = response.get("statusCode").and_then(Value::as_u64);
+    // The oldest have it as a text.
+    let status = response.get("statusCode").and_then(|status| {
+        let text = status.as_str().and_then(|text| text.parse().ok());
+        status.as_u64().or(text)
+    });
     let status = u16::try_from(status.unwrap_or(200)).unwrap_or_default();
     if !(200..=599).contains(&status) {
         return Err(format!("the status {status} is not from 200 to 599"));
@@ -248,6 +305,10 @@ fn response(response: &Value) -> Result<MockoonResponse, String> {
         key: text_of(response, "crudKey"),
         rules: rules.collect(),
         needs_one: text_of(response, "rulesOperator") == "OR",
+        callbacks: list_of(response, "callbacks")
+            .iter()
+            .map(|it| (text_of(it, "uuid"), number_of(it, "latency")))
+            .collect(),
     })
 }
 
@@ -314,6 +375,19 @@ mod tests {
         assert_eq!(second.body, MockoonBody::Data("d1".to_owned()));
         assert!(second.is_default);
         assert_eq!(environment.left_out.len(), 3, "{:?}", environment.left_out);
+    }
+
+    #[test]
+    fn an_older_export_has_environments_in_a_list() {
+        let text = r#"{"source": "mockoon:1.7.0", "data": [
+            {"type": "environment", "item": {"routes": [{"endpoint": "a", "method": "get", "responses": [{"statusCode": "200"}]}]}},
+            {"type": "environment", "item": {"routes": []}}]}"#;
+        let environment = parse_environment(text).unwrap();
+        assert_eq!(environment.routes.len(), 1);
+        assert_eq!(environment.routes[0].responses[0].status, 200);
+        assert_eq!(environment.left_out.len(), 1);
+        let bare = r#"{"source": "mockoon:1.4.0", "data": {"routes": []}}"#;
+        assert_eq!(parse_environment(bare).unwrap(), Environment::default());
     }
 
     #[test]

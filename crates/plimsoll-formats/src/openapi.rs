@@ -3,6 +3,8 @@
 //! Values come from the examples of the document, or are made by its schemas. An operation for which
 //! that cannot be done is left out and named.
 
+mod anchors;
+
 mod api;
 
 mod bundle;

@@ -11,13 +11,18 @@ mod request;
 
 mod response;
 
+mod webhook;
+
 use serde_json::{Map, Value};
 
 use crate::{Place, Remark};
 
 pub use self::pattern::{NumberOrder, Pattern, TimeOptions, TimeOrder};
 pub use self::request::{FieldPlace, MappingField, MappingPart, MappingUrl};
-pub use self::response::{MappingBody, MappingDelay, MappingProxy, MappingResponse};
+pub use self::response::{
+    MappingBody, MappingDelay, MappingProxy, MappingResponse, parse_settings,
+};
+pub use self::webhook::Webhook;
 
 /// The content of a file of mappings.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,6 +56,8 @@ pub struct Mapping {
     pub scenario: Option<(String, Option<String>, Option<String>)>,
     /// The response.
     pub response: MappingResponse,
+    /// Requests that are sent once it has answered.
+    pub webhooks: Vec<Webhook>,
     /// The whole of it as it was written.
     pub source: Value,
 }
@@ -206,6 +213,7 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
         );
     }
     let response = response::response(table(&mut mapping, "response", "", notes), notes);
+    let webhooks = webhook::webhooks(&mut mapping, notes);
     for (key, value) in &mapping {
         if !is_empty(value) {
             notes.left_out(key, "is not carried over");
@@ -225,6 +233,7 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
             .filter(|_| state.is_some() || next.is_some())
             .map(|name| (name, state, next)),
         response: response?,
+        webhooks,
         source,
     })
 }

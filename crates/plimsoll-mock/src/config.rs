@@ -17,6 +17,8 @@ pub(crate) mod kind;
 
 mod added;
 
+mod callback;
+
 mod collection;
 
 mod events;

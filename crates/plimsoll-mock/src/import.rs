@@ -26,6 +26,8 @@ mod mockoon;
 
 mod openapi;
 
+mod postman;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
@@ -43,6 +45,7 @@ use crate::store::states::States;
 pub use self::kind::{ForeignKind, is_foreign};
 
 use self::entry::{Entry, Table};
+use self::when::When;
 
 /// An imported file of another mock server.
 #[derive(Debug)]
@@ -103,6 +106,7 @@ pub fn read(path: &Path) -> Result<Imported, Vec<FileRemark>> {
         ForeignKind::Mockoon => importer.mockoon(path)?,
         ForeignKind::OpenApi => importer.openapi(path)?,
         ForeignKind::JsonServer => importer.json_server(path)?,
+        ForeignKind::Postman => importer.postman(path)?,
     }
     Ok(importer.imported)
 }
@@ -321,6 +325,21 @@ fn about(file: &Path, remark: Remark) -> FileRemark {
 
 fn unreadable(file: &Path, error: &std::io::Error) -> FileRemark {
     about(file, Remark::whole(format!("cannot be read: {error}")))
+}
+
+/// What keeps a callback from being sent, if anything does. Its rule answers all the same.
+fn problem_of_callback(callback: &Entry, directory: &Path) -> Option<String> {
+    let mut rule = Table::new();
+    rule.push("when", Entry::Table(When::of(&["url_path"], "/").table()));
+    let mut respond = Table::new();
+    respond.push("status", Entry::Whole(204));
+    rule.push("respond", Entry::Table(respond));
+    rule.push("callbacks", Entry::List(vec![callback.clone()]));
+    let text = rule.lines("[[rules]]");
+    let problems = config::compile_rules(&text, directory, &States::default()).err()?;
+    let reason = problems.first().map(reason).unwrap_or_default();
+    let reason = reason.strip_prefix("callbacks[1].").unwrap_or(&reason);
+    Some(format!("{reason}, so nothing is sent"))
 }
 
 /// The error in a rule, without its place in a generated text.

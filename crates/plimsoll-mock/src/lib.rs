@@ -22,6 +22,8 @@ pub mod template;
 
 pub mod fault;
 
+pub mod callback;
+
 pub mod store;
 
 pub mod script;
@@ -37,6 +39,9 @@ pub mod import;
 mod worker;
 
 mod admin;
+
+#[cfg(feature = "mock-import")]
+mod environment;
 
 pub use crate::admin::SCHEMA as ADMIN_SCHEMA;
 pub use crate::admin::journal;

@@ -9,6 +9,8 @@ mod fit;
 
 mod form;
 
+mod nest;
+
 mod request;
 
 mod response;
@@ -94,6 +96,17 @@ impl OpenApi {
             api,
         };
         Ok((made, left_out))
+    }
+
+    /// Whether requests that it does not allow are refused.
+    pub(crate) fn set_validates(&mut self, validates: bool) {
+        self.options.validates = validates;
+    }
+
+    /// Methods and paths of its operations, as the document has them.
+    pub fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
+        let operations = self.api.operations.iter();
+        operations.map(|it| (it.method.as_str(), it.path.as_str()))
     }
 
     /// File of the document.

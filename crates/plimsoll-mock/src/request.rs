@@ -226,6 +226,26 @@ impl<'a> RequestView<'a> {
         operation.as_ref()
     }
 
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.is_tls { "https" } else { "http" }
+    }
+
+    /// The host of its URL, without the port.
+    pub fn host(&self) -> &str {
+        match self.authority.rsplit_once(':') {
+            Some((host, port)) if port.parse::<u16>().is_ok() => host,
+            _ => self.authority,
+        }
+    }
+
+    /// The port of its URL, that of the scheme if none is given.
+    pub fn port(&self) -> u16 {
+        let given = self.authority.rsplit_once(':');
+        let given = given.and_then(|(_, port)| port.parse().ok());
+        given.unwrap_or(if self.is_tls { 443 } else { 80 })
+    }
+
     /// The parameters of the query, decoded.
     pub fn parameters(&self) -> &Pairs {
         self.parsed

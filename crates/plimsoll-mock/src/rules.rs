@@ -4,6 +4,8 @@ pub mod condition;
 
 pub mod path;
 
+pub(crate) mod java_regex;
+
 pub(crate) mod nearness;
 
 pub mod explain;
@@ -24,6 +26,7 @@ use smallvec::SmallVec;
 
 use plimsoll_formats::grpc::Descriptors;
 
+use crate::callback::Callback;
 use crate::reply::Reply;
 use crate::request::RequestView;
 use crate::rules::condition::Condition;
@@ -58,6 +61,8 @@ pub struct Rule {
     pub replies: Vec<Arc<Reply>>,
     /// Whether it begins anew after the last one, instead of staying there.
     pub repeats: bool,
+    /// Requests that it sends once it has answered.
+    pub callbacks: Vec<Callback>,
     /// The scenario that it asks for or changes, if there is one.
     pub scenario: Option<Scenario>,
     /// Whether it counts the requests that it answers in its scenario.
@@ -80,6 +85,7 @@ impl Rule {
             priority: 0,
             weight: 1,
             replies: vec![Arc::new(reply)],
+            callbacks: Vec::new(),
             repeats: false,
             scenario: None,
             counts: false,

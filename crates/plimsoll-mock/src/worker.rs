@@ -18,9 +18,11 @@ use plimsoll_server::{Answer, Response, ResponseBody};
 use tokio::sync::Semaphore;
 
 use crate::admin::journal::AnsweredBy;
+use crate::callback::Callbacks;
 use crate::config::files::{self, CacheLookup, Files, LoadedFile};
 use crate::config::plan::MockPlan;
 use crate::config::ready::{self, PreparedResponse};
+use crate::fault::delay::CommonDelays;
 use crate::reply::{RECORDS, ReplyCall, ReplyContext};
 use crate::request::{KeptRequest, RequestView};
 use crate::rules::condition::Condition;
@@ -39,6 +41,10 @@ pub(crate) struct Worker {
     /// By set, rule and turn: responses that are always the same.
     ready: Vec<Vec<Vec<Option<PreparedResponse>>>>,
     context: Rc<ReplyContext>,
+    /// The delays of all responses.
+    delays: CommonDelays,
+    /// Sends what rules send once they have answered.
+    callbacks: Arc<Callbacks>,
     /// Whether a condition parses content as XML.
     reads_xml: bool,
     evaluations: Arc<Semaphore>,
@@ -103,6 +109,8 @@ impl Worker {
                 Files::new(plan.roots()),
                 scripts,
             )),
+            delays: shared.delays(),
+            callbacks: shared.callbacks(),
             reads_xml,
             evaluations: Arc::new(Semaphore::new(MOST_EVALUATIONS)),
             plan,
@@ -280,7 +288,11 @@ impl Worker {
         let rule = &self.plan.sets[chosen.set].rules()[chosen.rule];
         let reply = &rule.replies[chosen.turn];
         let ready = &self.ready[chosen.set][chosen.rule][chosen.turn];
-        if let (Some(ready), true) = (ready, reply.delay.is_zero()) {
+        if !rule.callbacks.is_empty() {
+            self.callbacks.send(&rule.callbacks, request);
+        }
+        let is_at_once = reply.delay.is_zero() && self.delays.is_zero();
+        if let (Some(ready), true) = (ready, is_at_once) {
             return Answer::now(ready.response(self.sharing(), &allowed));
         }
         let call = ReplyCall {
@@ -289,7 +301,9 @@ impl Worker {
             scenario: rule.scenario.as_ref(),
             request,
             allowed,
-            delay: reply.chance.with(|rng| reply.delay.sample(rng)),
+            delay: reply
+                .chance
+                .with(|rng| reply.delay.sample(rng) + self.delays.beside(&reply.delay, rng)),
         };
         match ready {
             Some(ready) => call.after(ready.response(self.sharing(), &call.allowed)),

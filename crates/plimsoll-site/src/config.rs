@@ -97,16 +97,9 @@ impl Site {
     fn made(self) -> Arc<MakeAction> {
         let started = OnceLock::new();
         Arc::new(move |_: &WorkerContext| {
-            let (shared, changes) = started.get_or_init(|| self.start());
-            let tree: Rc<dyn Tree> = match (&self.source, changes) {
-                (Source::Directory(root), Some(changes)) => {
-                    Rc::new(Directory::new(root.clone(), Arc::clone(changes)))
-                }
-                (Source::Pack(pack), _) => Rc::new(Arc::clone(pack)),
-                _ => Rc::new(NoFiles),
-            };
+            let shared = started.get_or_init(|| self.start());
             let worker = self.figures.as_ref().map(|figures| figures.worker());
-            let files = Rc::new(Files::new(Arc::clone(shared), tree, worker.clone()));
+            let files = Rc::new(Files::new(Arc::clone(shared), worker.clone()));
             match worker {
                 Some(worker) => Rc::new(Measured::new(files, worker)) as Rc<dyn Action>,
                 None => files,
@@ -115,11 +108,15 @@ impl Site {
     }
 
     /// State that all workers share, from the first one's start on.
-    fn start(&self) -> (Arc<SiteState>, Option<Arc<Changes>>) {
-        let (fixed, changes) = match &self.source {
-            Source::Directory(root) => ("", Some(Changes::watch(root.clone()))),
-            Source::Pack(pack) => (pack.links(), None),
-            Source::Nothing => ("", None),
+    fn start(&self) -> Arc<SiteState> {
+        let (tree, fixed, changes): (Arc<dyn Tree>, _, _) = match &self.source {
+            Source::Directory(root) => {
+                let changes = Changes::watch(root.clone());
+                let tree = Directory::new(root.clone(), Arc::clone(&changes));
+                (Arc::new(tree), "", Some(changes))
+            }
+            Source::Pack(pack) => (Arc::new(Arc::clone(pack)), pack.links(), None),
+            Source::Nothing => (Arc::new(NoFiles), "", None),
         };
         let live = self.live.as_ref().zip(changes.as_ref());
         let live = live.map(|(counters, changes)| {
@@ -127,12 +124,13 @@ impl Site {
         });
         let shared = SiteState::new(
             self.plan.clone(),
+            tree,
             fixed,
             Arc::clone(&self.lists),
             self.figures.as_deref(),
             live,
         );
-        (Arc::new(shared), changes)
+        Arc::new(shared)
     }
 }
 

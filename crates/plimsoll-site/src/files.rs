@@ -130,6 +130,7 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 #[derive(Debug)]
 pub(crate) struct SiteState {
     plan: SitePlan,
+    tree: Arc<dyn Tree>,
     rules: Option<RuleFiles>,
     links: Vec<Arc<Links>>,
     /// Kept as long as the site is served, so that the next configuration finds the lists that are in use.
@@ -147,6 +148,7 @@ impl SiteState {
     /// - `live`: reports changes to pages, if they are live.
     pub(crate) fn new(
         plan: SitePlan,
+        tree: Arc<dyn Tree>,
         fixed: &str,
         lists: Arc<LinkLists>,
         figures: Option<&SiteFigures>,
@@ -162,9 +164,11 @@ impl SiteState {
             figures.count_links(&links);
         }
         Self {
-            rules: plan
-                .dialect
-                .map(|dialect| RuleFiles::new(dialect, notices.clone())),
+            rules: plan.dialect.map(|dialect| {
+                let tree = Arc::clone(&tree);
+                RuleFiles::new(dialect, tree, plan.layout.clone(), notices.clone())
+            }),
+            tree,
             links,
             _lists: lists,
             live: live.map(Arc::new),
@@ -178,11 +182,12 @@ impl SiteState {
 /// Answers with files.
 pub(crate) struct Files {
     shared: Arc<SiteState>,
-    tree: Rc<dyn Tree>,
+    tree: Arc<dyn Tree>,
     cache: RefCell<PageCache>,
     rules: RefCell<Arc<Rules>>,
-    /// The generation of the tree that the rules were read from.
-    rules_of: Cell<Option<u64>>,
+    /// The version of the rules, and the generation of the tree in which their files were last looked for.
+    rules_version: Cell<u64>,
+    rules_looked: Cell<Option<u64>>,
     figures: Option<Arc<WorkerFigures>>,
 }
 
@@ -217,18 +222,15 @@ fn decoded(path: &SitePath) -> String {
 
 impl Files {
     /// - `figures`: what it counts in, if anybody wants to know.
-    pub(crate) fn new(
-        shared: Arc<SiteState>,
-        tree: Rc<dyn Tree>,
-        figures: Option<Arc<WorkerFigures>>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<SiteState>, figures: Option<Arc<WorkerFigures>>) -> Self {
         Self {
             figures,
             cache: RefCell::new(PageCache::new(shared.plan.cache_bytes)),
             rules: RefCell::new(rule_files::none()),
-            rules_of: Cell::new(None),
+            rules_version: Cell::new(0),
+            rules_looked: Cell::new(None),
+            tree: Arc::clone(&shared.tree),
             shared,
-            tree,
         }
     }
 
@@ -238,16 +240,18 @@ impl Files {
 
     /// The rules as they are now.
     fn rules(&self, generation: u64) -> Arc<Rules> {
-        if let Some(files) = &self.shared.rules
-            && self.rules_of.get() != Some(generation)
-        {
-            let rules = files.rules(&*self.tree, &self.plan().layout);
-            if !Arc::ptr_eq(&rules, &self.rules.borrow()) {
+        if let Some(files) = &self.shared.rules {
+            if self.rules_looked.get() != Some(generation) {
+                files.refresh();
+                self.rules_looked.set(Some(generation));
+            }
+            let version = files.version();
+            if self.rules_version.get() != version {
                 // Pages carry the fields of the rules.
                 self.cache.borrow_mut().clear();
-                self.rules.replace(rules);
+                self.rules.replace(files.rules());
+                self.rules_version.set(version);
             }
-            self.rules_of.set(Some(generation));
         }
         Arc::clone(&self.rules.borrow())
     }
@@ -281,6 +285,10 @@ impl Files {
             Resolved::Redirect(to) => Ok(self.redirect(looked.request, &to)),
             Resolved::Listing(directory) => {
                 let mut entries = self.tree.list(&directory)?;
+                // No request names those with a backslash or a line end.
+                entries.retain(|entry| {
+                    SitePath::parse(&format!("/{}", path::escaped(&entry.name))).is_ok()
+                });
                 if !self.plan().layout.hidden {
                     entries.retain(|entry| !entry.name.starts_with('.'));
                 }
@@ -399,7 +407,7 @@ impl Files {
             None => self.load(looked, name, file, copies, status)?,
         };
         let answer = page.answer(looked.request);
-        if self.shared.live.is_none() {
+        if self.shared.live.is_none() && page.is_sure() {
             self.cache.borrow_mut().put(key, page, looked.generation);
         }
         Ok(answer)
@@ -437,7 +445,7 @@ impl Files {
             content,
             compresses: self.plan().compresses && self.shared.live.is_none(),
             compressor: Arc::clone(&self.shared.compressor),
-            now: now.map_or(0, |now| now.as_secs()),
+            now: now.unwrap_or_default(),
         };
         Page::load(parts, self.cache.borrow().ledger()).map(Rc::new)
     }

@@ -6,28 +6,39 @@ pub(crate) mod links;
 
 pub(crate) mod refresh;
 
-mod loops;
-
 mod pattern;
 
-use std::collections::HashMap;
+mod index;
+
+mod alternatives;
+
+mod loops;
+
+mod reach;
+
 use std::fmt::Write;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use plimsoll_formats::Remark;
 use plimsoll_formats::site::{Dialect, HeaderRule, Lenient, RedirectRule};
 
-use crate::rules::pattern::Pattern;
+use crate::rules::alternatives::{Alternatives, parameters};
+use crate::rules::index::PathIndex;
+use crate::rules::pattern::{Captured, For, HostPattern, Pattern, Reading};
 
 /// The rules of a site.
 #[derive(Debug)]
 pub(crate) struct Rules {
     redirects: Vec<Redirect>,
-    /// Of those for one path, the first for each.
-    statics: HashMap<String, usize>,
-    /// The others, by their places.
-    dynamics: Vec<usize>,
+    redirect_index: PathIndex,
+    /// By the slots of the index.
+    alternatives: Vec<Alternatives>,
+    has_forced: bool,
     headers: Vec<Headers>,
+    header_index: PathIndex,
+    /// By the slots of the index, the numbers of `headers`.
+    of_paths: Vec<Vec<usize>>,
+    depends_on_host: bool,
     dialect: Dialect,
 }
 
@@ -39,7 +50,7 @@ struct Redirect {
 
 #[derive(Debug)]
 struct Headers {
-    host: Option<String>,
+    host: Option<HostPattern>,
     pattern: Pattern,
     fields: Vec<(HeaderName, String)>,
     unset: Vec<HeaderName>,
@@ -64,119 +75,153 @@ pub(crate) struct RuleOutcome {
     pub(crate) to: String,
 }
 
-/// Hops of a chain of redirects: browsers and curl follow 20 to 50.
-const MOST_HOPS: usize = 20;
+/// Lines that are reported for one reason, at most.
+const MOST_DOUBTS: usize = 20;
 
 impl Rules {
-    /// Compiles what was read; rules that lead back to themselves, or cannot be compiled, are left out and reported.
-    ///
-    /// - `exists`: whether there is a file at a path; such a path leads no further where files come first.
+    /// Compiles what was read; rules that cannot be compiled are left out and reported.
     pub(crate) fn compile(
         redirects: Lenient<RedirectRule>,
         headers: Lenient<HeaderRule>,
         dialect: Dialect,
-        exists: &dyn Fn(&str) -> bool,
     ) -> (Self, Vec<Remark>, Vec<Remark>) {
         let (mut of_redirects, mut of_headers) = (redirects.remarks, headers.remarks);
         let mut rules = Self {
             redirects: Vec::new(),
-            statics: HashMap::new(),
-            dynamics: Vec::new(),
+            redirect_index: PathIndex::new(Reading::new(dialect, For::Redirects)),
+            alternatives: Vec::new(),
+            has_forced: false,
             headers: Vec::new(),
+            header_index: PathIndex::new(Reading::new(dialect, For::Headers)),
+            of_paths: Vec::new(),
+            depends_on_host: false,
             dialect,
         };
         for mut rule in redirects.entries {
             // Requests are compared decoded.
             rule.from = decoded(&rule.from);
-            match Pattern::new(&rule.from, dialect, pattern::For::Redirects) {
-                Ok(pattern) => rules.redirects.push(Redirect { rule, pattern }),
+            match Pattern::new(&rule.from, dialect, For::Redirects) {
+                Ok(pattern) => rules.add_redirect(Redirect { rule, pattern }),
                 Err(message) => of_redirects.push(Remark::line(rule.line, message)),
             }
         }
-        rules.index();
-        for (line, chain) in loops::find(&rules, exists) {
-            let message = format!("leads back to itself: {}", chain.join(" → "));
-            of_redirects.push(Remark::line(line, message));
-            rules
-                .redirects
-                .retain(|redirect| redirect.rule.line != line);
-        }
-        rules.index();
         for rule in headers.entries {
             let line = rule.line;
             match Headers::new(rule, dialect) {
-                Ok(headers) => rules.headers.push(headers),
+                Ok(headers) => rules.add_headers(headers),
                 Err(message) => of_headers.push(Remark::line(line, message)),
             }
         }
         (rules, of_redirects, of_headers)
     }
 
-    fn index(&mut self) {
-        self.statics.clear();
-        self.dynamics.clear();
-        for (at, Redirect { rule, .. }) in self.redirects.iter().enumerate() {
-            let is_plain = rule.is_static() && rule.host.is_none() && rule.query.is_empty();
-            if is_plain {
-                let key = key(&rule.from, self.dialect).to_owned();
-                self.statics.entry(key).or_insert(at);
-            } else {
-                self.dynamics.push(at);
-            }
+    fn add_redirect(&mut self, redirect: Redirect) {
+        let at = self.redirects.len();
+        let slot = self.redirect_index.insert(&redirect.pattern, at);
+        if self.alternatives.len() <= slot {
+            self.alternatives
+                .resize_with(slot + 1, Alternatives::default);
         }
+        self.alternatives[slot].add(&redirect.rule, at);
+        self.has_forced |= redirect.rule.is_forced;
+        self.redirects.push(redirect);
+    }
+
+    fn add_headers(&mut self, headers: Headers) {
+        let at = self.headers.len();
+        let slot = self.header_index.insert(&headers.pattern, at);
+        if self.of_paths.len() <= slot {
+            self.of_paths.resize_with(slot + 1, Vec::new);
+        }
+        self.of_paths[slot].push(at);
+        self.depends_on_host |= headers.host.is_some();
+        self.headers.push(headers);
+    }
+
+    /// What is probably not meant, though the rules say it: circles, and rules that are never used. Nothing is left out for
+    /// it. Takes time that grows with the number of rules, and looks for files: not for threads that serve.
+    ///
+    /// - `exists`: whether there is a file at a path; such a path leads no further where files come first.
+    /// - `is_stale`: the rules hold no more, so that nobody needs the result.
+    pub(crate) fn doubts(
+        &self,
+        exists: &dyn Fn(&str) -> bool,
+        is_stale: &dyn Fn() -> bool,
+    ) -> Vec<Remark> {
+        let mut doubts = first_lines(loops::find(self, exists, is_stale));
+        doubts.extend(first_lines(reach::unused(self)));
+        doubts
     }
 
     /// Number of redirects.
-    #[cfg(test)]
     pub(crate) fn redirects(&self) -> usize {
         self.redirects.len()
     }
 
-    /// The first redirect that holds.
+    /// Number of rules for header fields.
+    pub(crate) fn headers(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// The outcome of the first redirect that holds.
     ///
     /// - `is_there`: there is a file at the path.
     pub(crate) fn redirect(&self, input: RuleInput<'_>, is_there: bool) -> Option<RuleOutcome> {
-        let allowed = |at: usize| !is_there || self.redirects[at].rule.is_forced;
-        let single = self.statics.get(key(input.path, self.dialect)).copied();
-        let single = single.filter(|at| allowed(*at));
-        for at in self.dynamics.iter().copied().filter(|at| allowed(*at)) {
-            if single.is_some_and(|single| single < at) {
-                break;
-            }
-            if let Some(outcome) = self.redirects[at].outcome(input) {
-                return Some(outcome);
-            }
-        }
-        self.redirects[single?].outcome(input)
+        let first = self.first(input, is_there)?;
+        self.redirects[first].outcome(input)
+    }
+
+    /// The number of the first redirect that holds.
+    fn first(&self, input: RuleInput<'_>, is_there: bool) -> Option<usize> {
+        let mut first = usize::MAX;
+        let mut visit = |slot: usize, bound: &mut usize| {
+            self.alternatives[slot].first(input, is_there, bound);
+        };
+        self.redirect_index
+            .search(input.path, &mut first, &mut visit);
+        (first < self.redirects.len()).then_some(first)
     }
 
     /// Whether a redirect may take the place of a file.
     pub(crate) fn has_forced(&self) -> bool {
-        self.redirects
-            .iter()
-            .any(|redirect| redirect.rule.is_forced)
+        self.has_forced
     }
 
     /// Whether the outcome depends on the host.
     pub(crate) fn depends_on_host(&self) -> bool {
-        self.headers.iter().any(|headers| headers.host.is_some())
+        self.depends_on_host
+    }
+
+    /// The rules for header fields that hold for a request, in their order, with what their places stand for.
+    fn headers_of(&self, input: RuleInput<'_>) -> Vec<(usize, Captured)> {
+        let mut found = Vec::new();
+        let mut visit = |slot: usize, _: &mut usize| found.extend(&self.of_paths[slot]);
+        let mut no_bound = usize::MAX;
+        self.header_index
+            .search(input.path, &mut no_bound, &mut visit);
+        found.sort_unstable();
+        let holds = |at: usize| {
+            let headers = &self.headers[at];
+            let mut captured = match &headers.host {
+                Some(host) => host.captures(input.host)?,
+                None => Captured::new(),
+            };
+            captured.extend(headers.pattern.captures(input.path)?);
+            Some((at, captured))
+        };
+        found.into_iter().filter_map(holds).collect()
     }
 
     /// A text that is the same for all requests that [`apply`](Self::apply) does the same for; empty where that is
     /// nothing.
     pub(crate) fn headers_key(&self, input: RuleInput<'_>) -> String {
         let mut key = String::new();
-        for (at, headers) in self.headers.iter().enumerate() {
-            let is_host = |host: &String| host.eq_ignore_ascii_case(input.host);
-            if headers.host.as_ref().is_none_or(is_host)
-                && let Some(captured) = headers.pattern.captures(input.path)
-            {
-                write!(key, " {at}").expect("a String takes everything");
-                for (_, value) in &headers.fields {
-                    let filled = pattern::filled(value, &captured, false);
-                    if filled != *value {
-                        write!(key, " {filled:?}").expect("a String takes everything");
-                    }
+        for (at, captured) in self.headers_of(input) {
+            write!(key, " {at}").expect("a String takes everything");
+            for (_, value) in &self.headers[at].fields {
+                let filled = pattern::filled(value, &captured, false);
+                if filled != *value {
+                    write!(key, " {filled:?}").expect("a String takes everything");
                 }
             }
         }
@@ -186,14 +231,8 @@ impl Rules {
     /// Changes what the server would say of a path.
     pub(crate) fn apply(&self, input: RuleInput<'_>, fields: &mut HeaderMap) {
         let mut set = Vec::new();
-        for headers in &self.headers {
-            let is_host = |host: &String| host.eq_ignore_ascii_case(input.host);
-            if !headers.host.as_ref().is_none_or(is_host) {
-                continue;
-            }
-            let Some(captured) = headers.pattern.captures(input.path) else {
-                continue;
-            };
+        for (at, captured) in self.headers_of(input) {
+            let headers = &self.headers[at];
             for name in &headers.unset {
                 fields.remove(name);
             }
@@ -232,12 +271,14 @@ fn decoded(path: &str) -> String {
     }
 }
 
-/// A path as it is compared: for Netlify a slash at the end makes no difference.
-fn key(path: &str, dialect: Dialect) -> &str {
-    match dialect {
-        Dialect::Netlify if path.len() > 1 => path.strip_suffix('/').unwrap_or(path),
-        _ => path,
+/// The first few remarks, and the number of the others.
+fn first_lines(mut remarks: Vec<Remark>) -> Vec<Remark> {
+    let others = remarks.len().saturating_sub(MOST_DOUBTS);
+    if others > 0 {
+        remarks.truncate(MOST_DOUBTS);
+        remarks.push(Remark::whole(format!("{others} more lines like these")));
     }
+    remarks
 }
 
 impl Redirect {
@@ -248,12 +289,15 @@ impl Redirect {
             return None;
         }
         let mut captured = self.pattern.captures(input.path)?;
-        for (name, wanted) in &rule.query {
-            let value = parameter(input.query?, name)?;
-            match wanted.strip_prefix(':') {
-                Some(place) => captured.push((place.to_owned(), value)),
-                None if value == *wanted => {}
-                None => return None,
+        if !rule.query.is_empty() {
+            let parameters = parameters(input.query?);
+            for (name, wanted) in &rule.query {
+                let value = parameters.get(name.as_str())?;
+                match wanted.strip_prefix(':') {
+                    Some(place) => captured.push((place.to_owned(), value.clone())),
+                    None if value == wanted => {}
+                    None => return None,
+                }
             }
         }
         let mut to = pattern::filled(&rule.to, &captured, true);
@@ -279,19 +323,6 @@ impl Redirect {
     }
 }
 
-/// The value of a parameter, decoded.
-fn parameter(query: &str, name: &str) -> Option<String> {
-    let mut pairs = query.split('&');
-    pairs.find_map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = value.replace('+', " ");
-        let decoded = percent_encoding::percent_decode_str(&value).decode_utf8();
-        (key == name)
-            .then(|| decoded.map(Into::into).ok())
-            .flatten()
-    })
-}
-
 impl Headers {
     fn new(rule: HeaderRule, dialect: Dialect) -> Result<Self, String> {
         let path = decoded(&rule.path);
@@ -304,8 +335,8 @@ impl Headers {
             .into_iter()
             .map(|(key, value)| Ok((name(&key)?, value)));
         Ok(Self {
-            host: rule.host,
-            pattern: Pattern::new(&path, dialect, pattern::For::Headers)?,
+            host: rule.host.map(|host| HostPattern::new(&host)).transpose()?,
+            pattern: Pattern::new(&path, dialect, For::Headers)?,
             fields: fields.collect::<Result<_, String>>()?,
             unset: rule
                 .unset

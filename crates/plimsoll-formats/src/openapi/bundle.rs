@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::api::Object;
-use super::{read, walk};
+use super::{anchors, read, walk};
 use crate::{ReadFile, Remark};
 
 /// The place of the other files in the joined document.
@@ -47,12 +47,14 @@ pub(super) fn bundle(mut root: Value, own_name: &str, read_file: ReadFile<'_>) -
         pending: VecDeque::new(),
         problems: Vec::new(),
     };
+    anchors::resolve(&mut root);
     bundler.rewrite(&mut root, "");
     let mut files = Object::new();
     let mut bytes = 0;
     while let Some(name) = bundler.pending.pop_front() {
         match content(&name, files.len(), &mut bytes, read_file) {
             Ok(mut value) => {
+                anchors::resolve(&mut value);
                 bundler.rewrite(&mut value, &name);
                 files.insert(name, value);
             }

@@ -301,6 +301,7 @@ fn string(schema: &Value) -> Result<Value, Unmade> {
         Some("ipv4") => "192.0.2.1",
         Some("ipv6") => "2001:db8::1",
         Some("byte") => "dGV4dA==",
+        Some("decimal") => "1.5",
         _ => "",
     };
     if !made.is_empty() {

@@ -13,7 +13,7 @@ pub struct HeaderRule {
     pub line: usize,
     /// A path with its slash, in which `:name` and `*` stand for any.
     pub path: String,
-    /// The host that it is for, if not for any.
+    /// The host that it is for, if not for any; in Cloudflare's dialect `:name` and `*` stand for any part of it.
     pub host: Option<String>,
     /// Names in lower case with their values; those that were given several times are joined, but for cookies.
     pub fields: Vec<(String, String)>,
@@ -90,7 +90,12 @@ fn path(line: &str, dialect: Dialect) -> Result<(Option<String>, String), String
         if path.matches('*').count() > 1 {
             return Err("has more than one `*`".to_owned());
         }
-        if host.as_deref().is_some_and(|host| host.contains(':')) {
+        let labels = |host: &str| {
+            host.split(':')
+                .skip(1)
+                .any(|rest| !rest.starts_with(|it: char| it.is_ascii_alphabetic()))
+        };
+        if host.as_deref().is_some_and(labels) {
             return Err("a host is given without its port".to_owned());
         }
     } else if host.is_some() {

@@ -40,6 +40,12 @@ pub enum FieldPlace {
     Path,
     /// It is the address of the client.
     Client,
+    /// It is the scheme of the URL.
+    Scheme,
+    /// It is the host of the URL.
+    Host,
+    /// It is the port of the URL.
+    Port,
 }
 
 /// The matcher of a field.
@@ -139,10 +145,21 @@ pub(super) fn fields(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec
             }));
         }
     }
-    if let Some(value) = request.remove("clientIp") {
-        let found = pattern(value, "request.clientIp", notes);
+    for (key, place) in [
+        ("clientIp", FieldPlace::Client),
+        ("scheme", FieldPlace::Scheme),
+        ("host", FieldPlace::Host),
+        ("port", FieldPlace::Port),
+    ] {
+        let found = match request.remove(key) {
+            None | Some(Value::Null) => continue,
+            // Scheme and port are given as they are.
+            Some(Value::String(text)) => Some(Pattern::Equal(text, key == "host")),
+            Some(Value::Number(number)) => Some(Pattern::Equal(number.to_string(), false)),
+            Some(value) => pattern(value, &format!("request.{key}"), notes),
+        };
         fields.extend(found.map(|pattern| MappingField {
-            place: FieldPlace::Client,
+            place,
             name: String::new(),
             pattern,
         }));

@@ -155,7 +155,7 @@ fn proxy(response: &mut Map<String, Value>, notes: &mut Notes) -> Option<Mapping
     })
 }
 
-fn fields(
+pub(super) fn fields(
     response: &mut Map<String, Value>,
     key: &str,
     notes: &mut Notes,
@@ -244,10 +244,31 @@ fn delays(response: &mut Map<String, Value>, notes: &mut Notes) -> Vec<MappingDe
     delays
 }
 
+/// The delays of all responses, as the settings of the admin API have them; fails with what is wrong.
+pub fn parse_settings(settings: &Value) -> Result<Vec<MappingDelay>, String> {
+    let Value::Object(settings) = settings else {
+        return Err("settings must be an object".to_owned());
+    };
+    let mut notes = Notes::default();
+    let mut response = Map::new();
+    for (theirs, ours) in [
+        ("fixedDelay", "fixedDelayMilliseconds"),
+        ("delayDistribution", "delayDistribution"),
+    ] {
+        response.extend(settings.get(theirs).map(|it| (ours.to_owned(), it.clone())));
+    }
+    let delays = delays(&mut response, &mut notes);
+    let mut remarks = notes.wrong.into_iter().chain(notes.left_out);
+    match remarks.next() {
+        None => Ok(delays),
+        Some(remark) => Err(format!("{}{}", remark.place, remark.message)),
+    }
+}
+
 /// A day, in milliseconds.
 const MOST_DELAY: u64 = 86_400_000;
 
-fn delay(table: &Map<String, Value>) -> Option<MappingDelay> {
+pub(super) fn delay(table: &Map<String, Value>) -> Option<MappingDelay> {
     let number = |key: &str| {
         let number = table.get(key).and_then(Value::as_f64);
         number.filter(|it| (0.0..=MOST_DELAY as f64).contains(it))

@@ -101,7 +101,7 @@ fn a_mapping_is_taken_apart() {
         report(&parsed.left_out),
         [
             ", response.transformers: `other` is not known here",
-            ", serveEventListeners: is not carried over"
+            ", serveEventListeners[1].parameters.url: is missing, so nothing is sent"
         ]
     );
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call, either};
+use crate::fault::delay::CommonDelays;
 use crate::request::KeptRequest;
 use crate::worker::layers::Layers;
 
@@ -42,6 +43,7 @@ impl AdminOfMock {
     /// Requests, rules, scenarios and collections are as in the beginning.
     pub(super) fn reset_everything(&self) -> AdminResponse {
         self.shared.change(Layers::reset);
+        self.shared.set_delays(CommonDelays::default());
         let plan = self.shared.plan().1;
         plan.states.reset();
         if let Some(journal) = self.shared.journal() {

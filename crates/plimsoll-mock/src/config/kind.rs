@@ -33,6 +33,10 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let entries = table.count("journal", 0..=1_000_000).unwrap_or(ENTRIES);
     let directory = table.take("dir");
     let file = table.take("file");
+    let validates = table.boolean("validate");
+    if validates.is_some() && file.is_none() {
+        table.wrong("`validate` is of a `file` only", None);
+    }
     let shared = match (directory, file) {
         (Some(value), None) => as_text(&value).and_then(|path| {
             let path = mounted.directory.join(path);
@@ -50,7 +54,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             let path = mounted.directory.join(path);
             let identity = format!("{} {}", mounted.identity, path.display());
             let states = mounted.states.state(&identity, States::default);
-            match SharedMock::of_file_with(&path, mounted.notices, states) {
+            match SharedMock::of_file_with(&path, mounted.notices, states, validates) {
                 Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {

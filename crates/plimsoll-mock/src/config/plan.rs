@@ -71,6 +71,13 @@ impl MockPlan {
         }
     }
 
+    /// Whether its OpenAPI documents refuse what they do not allow; only before the plan is shared.
+    pub(crate) fn set_validates(&mut self, validates: bool) {
+        for document in self.openapi.iter_mut().filter_map(Arc::get_mut) {
+            document.set_validates(validates);
+        }
+    }
+
     /// The numbers of the set and the rule that answer, if one does.
     #[inline]
     pub fn find(&self, request: &RequestView<'_>) -> Option<(usize, usize)> {

@@ -37,7 +37,7 @@ pub(super) struct Making<'c> {
     names: &'c Names,
     /// Whose places texts have.
     places: Places,
-    chance: Chance,
+    pub(super) chance: Chance,
     /// The data of templates.
     data: Arc<DataBuckets>,
     /// The gRPC method of the rule.
@@ -78,7 +78,33 @@ fn parameters(value: &Value<'_>) -> Option<serde_json::Value> {
     value.check(json.map_err(|error| format!("is not JSON: {error}")))
 }
 
-impl Making<'_> {
+impl<'c> Making<'c> {
+    /// Takes the settings out of a table.
+    pub(super) fn new(
+        table: &mut Table<'_>,
+        context: &'c Context,
+        names: &'c Names,
+        called: Option<Arc<Method>>,
+    ) -> Self {
+        let places = table.take("template");
+        let places = places.as_ref().map_or(Places::None, template);
+        let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
+        let parameters = table
+            .take("parameters")
+            .and_then(|value| parameters(&value));
+        Self {
+            data: match parameters {
+                Some(parameters) => Arc::new(context.data.with_parameters(parameters)),
+                None => Arc::clone(&context.data),
+            },
+            context,
+            names,
+            places,
+            chance: Chance::new(seed),
+            called,
+        }
+    }
+
     /// Whether a text has places.
     pub(super) fn has_places(&self, text: &str) -> bool {
         self.places != Places::None && text.contains("{{")
@@ -125,23 +151,7 @@ fn one(
     names: &Names,
     called: Option<Arc<Method>>,
 ) -> Option<Reply> {
-    let places = table.take("template");
-    let places = places.as_ref().map_or(Places::None, template);
-    let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
-    let parameters = table
-        .take("parameters")
-        .and_then(|value| parameters(&value));
-    let making = Making {
-        data: match parameters {
-            Some(parameters) => Arc::new(context.data.with_parameters(parameters)),
-            None => Arc::clone(&context.data),
-        },
-        context,
-        names,
-        places,
-        chance: Chance::new(seed),
-        called,
-    };
+    let making = Making::new(&mut table, context, names, called);
     let mut status = status(&mut table);
     let (mut fields, mut written_fields) = (Vec::new(), Vec::new());
     let mut is_whole = true;
@@ -168,7 +178,7 @@ fn one(
         }
         status = status.or(Some(StatusCode::FOUND));
     }
-    let delay = delay(&mut table, context);
+    let delay = delay(&mut table, Some(context));
     let pace = pace(&mut table);
     let fault = table.take("fault").and_then(|value| {
         let name = as_text(&value)?;
@@ -288,10 +298,13 @@ pub(super) fn milliseconds(table: &mut Table<'_>) -> Option<Duration> {
 }
 
 /// `delay`, or milliseconds, or that of the set.
-fn delay(table: &mut Table<'_>, context: &Context) -> Option<Delay> {
-    let fixed = milliseconds(table);
+///
+/// - `context`: of the set; none for what has no milliseconds and is no response.
+pub(super) fn delay(table: &mut Table<'_>, context: Option<&Context>) -> Option<Delay> {
+    let fixed = context.and_then(|_| milliseconds(table));
     let Some(value) = table.take("delay") else {
-        return Some(Delay::Fixed(fixed.unwrap_or(context.delay)));
+        let usual = context.map_or(Duration::ZERO, |context| context.delay);
+        return Some(Delay::Fixed(fixed.unwrap_or(usual)));
     };
     if table.was_given("delay_response_milliseconds") {
         return value.wrong("and `delay_response_milliseconds` are given");
@@ -425,7 +438,12 @@ fn location(value: &Value<'_>, making: &Making<'_>) -> Option<Field> {
     value.check(text).map(Field::Always)
 }
 
-fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Option<TextTemplate> {
+pub(super) fn written(
+    value: &Value<'_>,
+    text: &str,
+    form: Form,
+    making: &Making<'_>,
+) -> Option<TextTemplate> {
     value.check(match making.places {
         Places::Foreign(dialect) => TextTemplate::foreign(
             text,
@@ -442,7 +460,7 @@ fn written(value: &Value<'_>, text: &str, form: Form, making: &Making<'_>) -> Op
 fn kind(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) -> Option<ReplyKind> {
     let mut given = Vec::new();
     if let Some(value) = table.take("file_path") {
-        given.push(file(&value, making.context, records));
+        given.push(file(&value, making, records));
     }
     if let Some(value) = table.take("text") {
         given.push(text(&value, making).map(ReplyKind::Content));
@@ -541,9 +559,18 @@ pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     Some(Content::Bytes(kind, Bytes::from(json)))
 }
 
-fn file(value: &Value<'_>, context: &Context, records: Option<String>) -> Option<ReplyKind> {
+fn file(value: &Value<'_>, making: &Making<'_>, records: Option<String>) -> Option<ReplyKind> {
     let text = as_text(value)?;
-    let root = context.root.clone()?;
+    let root = making.context.root.clone()?;
+    if making.has_places(text) {
+        let written = written(value, text, Form::Text, making)?;
+        return Some(ReplyKind::File(ReplyFile {
+            path: root.clone(),
+            root,
+            records: records.unwrap_or_else(|| RECORDS.to_owned()),
+            written: Some(written),
+        }));
+    }
     let path = root.join(text.trim_start_matches('/'));
     let Ok(found) = path.canonicalize() else {
         return value.wrong(format!("there is no file {}", path.display()));
@@ -571,5 +598,6 @@ fn file(value: &Value<'_>, context: &Context, records: Option<String>) -> Option
         path,
         root,
         records,
+        written: None,
     }))
 }

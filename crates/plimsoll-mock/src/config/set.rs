@@ -9,7 +9,7 @@ use std::time::Duration;
 use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::document::{Document, Table, Value, as_text};
 
-use super::{FileProblem, collection, grpc, openapi, respond, source, when};
+use super::{FileProblem, callback, collection, grpc, openapi, respond, source, when};
 use crate::openapi::OpenApi;
 use crate::reply::{Reply, ReplyKind};
 use crate::rules::condition::Condition;
@@ -225,6 +225,10 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
             Condition::Pattern(pattern) => Some(pattern.names().to_vec()),
             _ => None,
         });
+    let callbacks = match table.take("callbacks") {
+        None => Some(Vec::new()),
+        Some(value) => callback::compile(value, context, names.as_deref().unwrap_or_default()),
+    };
     let replies = match table.table("respond") {
         None => {
             table.missing("respond", "such as respond.text = \"hello\"");
@@ -254,6 +258,7 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
     let weight = table.integer("weight", 0..=i64::from(u32::MAX));
     table.finish();
     let (replies, repeats) = replies?;
+    let callbacks = callbacks?;
     let mut conditions = conditions?;
     let (mut next, mut its_own) = (None, None);
     let mut counts = false;
@@ -278,6 +283,7 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
         weight: weight.and_then(|it| u32::try_from(it).ok()).unwrap_or(1),
         replies: replies.into_iter().map(Arc::new).collect(),
         repeats,
+        callbacks,
         next,
         counts,
         scenario: its_own,

@@ -9,14 +9,14 @@ use serde_json_path::JsonPath;
 
 use super::set::{self, Context};
 use super::{graphql, grpc, part, source, template, xpath};
-use crate::rules::condition::Condition;
 use crate::rules::condition::equal_json::EqualJson;
 use crate::rules::condition::field::FieldTest;
 use crate::rules::condition::jayway::JaywayPath;
-use crate::rules::condition::json::{DottedPath, JsonTest, NumberOperator, OPERATORS};
+use crate::rules::condition::json::{DottedPath, EQUAL_JSON, JsonTest, NumberOperator, OPERATORS};
 use crate::rules::condition::pattern::PathPattern;
 use crate::rules::condition::text::{TextOperator, TextTest};
 use crate::rules::condition::time::{TimeOptions, TimeOrder, TimeTest};
+use crate::rules::condition::{Condition, OriginPart};
 
 /// `when`: all conditions of `request`, and others around it.
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
@@ -138,6 +138,13 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
         let test = field(value);
         is_whole &= test.is_some();
         conditions.extend(test.map(Condition::Peer));
+    }
+    for part in OriginPart::ALL {
+        if let Some(value) = table.take(part.name()) {
+            let test = field(value);
+            is_whole &= test.is_some();
+            conditions.extend(test.map(|test| Condition::Origin(part, test)));
+        }
     }
     if let Some(value) = table.take("number") {
         let number = set::number(value, context);
@@ -476,11 +483,29 @@ fn time_options(options: &[Option<Value<'_>>; 3]) -> Option<TimeOptions> {
 }
 
 pub(super) fn json_test(value: Value<'_>) -> Option<JsonTest> {
-    let (value, op) = parts(value)?;
+    let mut flags = [None, None];
+    let (value, op) = if value.is_table() {
+        parts_of(value.table()?, &mut |table| {
+            flags = ["ignore_order", "ignore_extra"].map(|key| table.take(key));
+        })?
+    } else {
+        parts(value)?
+    };
     let name = match &op {
         None => "equal",
         Some(op) => as_text(op)?,
     };
+    if name == EQUAL_JSON {
+        let [ignores_order, ignores_extra] = flags.map(|flag| flag.is_some_and(|it| it.is_true()));
+        let text = needed(value.as_ref(), op.as_ref())?;
+        let equal = value
+            .as_ref()?
+            .check(EqualJson::new(text, ignores_order, ignores_extra))?;
+        return Some(JsonTest::EqualJson(Box::new(equal)));
+    }
+    if let Some(flag) = flags.iter().flatten().next() {
+        return flag.wrong("is for `equal_json` only");
+    }
     let text = match &value {
         Some(value) => as_text(value)?,
         None if name == "exists" || name == "absent" => "",
@@ -494,7 +519,7 @@ pub(super) fn json_test(value: Value<'_>) -> Option<JsonTest> {
     match (JsonTest::new(name, text), &op, &value) {
         (Some(Ok(compiled)), ..) => Some(compiled),
         (Some(Err(error)), _, Some(value)) => value.wrong(regex_message(&error)),
-        (None, Some(op), _) => unknown(op, name, &OPERATORS),
+        (None, Some(op), _) => unknown(op, name, &[&OPERATORS[..], &[EQUAL_JSON]].concat()),
         _ => None,
     }
 }

@@ -28,6 +28,31 @@ impl Default for Delay {
     }
 }
 
+/// The delays of all responses of a mock. Each takes the place of that of its kind where a reply has none, and both are added.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct CommonDelays {
+    /// Always the same.
+    pub(crate) fixed: Option<Duration>,
+    /// Another one for each response.
+    pub(crate) random: Option<Delay>,
+}
+
+impl CommonDelays {
+    /// Whether there never is any.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.fixed.is_none() && self.random.is_none()
+    }
+
+    /// What is added to one time of a reply's own delay.
+    pub(crate) fn beside(&self, own: &Delay, rng: &mut Rng) -> Duration {
+        let has_fixed = matches!(own, Delay::Fixed(time) if !time.is_zero());
+        let has_random = !matches!(own, Delay::Fixed(_));
+        let fixed = self.fixed.filter(|_| !has_fixed).unwrap_or_default();
+        let random = self.random.filter(|_| !has_random);
+        fixed + random.map_or(Duration::ZERO, |random| random.sample(rng))
+    }
+}
+
 /// The longest delay of a response. Longer ones are typing errors in a unit.
 const LONGEST: Duration = Duration::from_hours(24);
 

@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use plimsoll_formats::Remark;
+use plimsoll_formats::mockoon::is_export;
+use plimsoll_formats::postman::is_collection;
 use serde_json::Value;
 
 /// A kind of foreign file.
@@ -20,6 +22,8 @@ pub enum ForeignKind {
     OpenApi,
     /// The `db.json` of json-server.
     JsonServer,
+    /// A collection of Postman.
+    Postman,
 }
 
 impl ForeignKind {
@@ -31,6 +35,7 @@ impl ForeignKind {
             Self::Mockoon => "Mockoon",
             Self::OpenApi => "OpenAPI",
             Self::JsonServer => "json-server",
+            Self::Postman => "Postman",
         }
     }
 }
@@ -79,7 +84,7 @@ pub(super) fn of(path: &Path) -> Result<ForeignKind, Remark> {
 fn of_text(text: &str) -> Result<ForeignKind, Remark> {
     let unknown = || {
         Remark::whole("is nothing that is known here")
-            .hint("known are mappings of WireMock, OpenAPI documents, HAR files, environments of Mockoon and the db.json of json-server")
+            .hint("known are mappings of WireMock, OpenAPI documents, HAR files, environments of Mockoon, collections of Postman and the db.json of json-server")
     };
     if !text.starts_with('{') {
         let keys = ["openapi", "swagger"];
@@ -104,8 +109,11 @@ fn of_text(text: &str) -> Result<ForeignKind, Remark> {
     if has("openapi") || has("swagger") {
         return Ok(ForeignKind::OpenApi);
     }
-    if value.get("routes").is_some_and(Value::is_array) {
+    if value.get("routes").is_some_and(Value::is_array) || is_export(&value) {
         return Ok(ForeignKind::Mockoon);
+    }
+    if is_collection(&value) {
+        return Ok(ForeignKind::Postman);
     }
     if is_database(&value) {
         return Ok(ForeignKind::JsonServer);
@@ -113,17 +121,12 @@ fn of_text(text: &str) -> Result<ForeignKind, Remark> {
     Err(unknown())
 }
 
-/// Whether a value is an object of lists of objects, beside which objects may stand alone.
+/// Whether a value is an object of lists, or of objects. The rows of lists may be anything.
 fn is_database(value: &Value) -> bool {
-    let Some(tables) = value.as_object() else {
+    let Some(tables) = value.as_object().filter(|tables| !tables.is_empty()) else {
         return false;
     };
-    let is_list = |value: &Value| {
-        let rows = value.as_array();
-        rows.is_some_and(|rows| rows.iter().all(Value::is_object))
-    };
-    let mut values = tables.values();
-    values.any(is_list) && tables.values().all(|it| it.is_object() || is_list(it))
+    tables.values().any(Value::is_array) || tables.values().all(Value::is_object)
 }
 
 #[cfg(test)]
@@ -138,11 +141,23 @@ mod tests {
                 Some(ForeignKind::JsonServer),
             ),
             (r#"{"posts": []}"#, Some(ForeignKind::JsonServer)),
-            (r#"{"profile": {"name": "x"}}"#, None),
-            (r#"{"posts": [1]}"#, None),
-            (r#"{"posts": [{"id": 1}], "version": 3}"#, None),
+            (
+                r#"{"profile": {"name": "x"}}"#,
+                Some(ForeignKind::JsonServer),
+            ),
+            (r#"{"posts": [1]}"#, Some(ForeignKind::JsonServer)),
+            (
+                r#"{"posts": [{"a": 1}], "version": 3}"#,
+                Some(ForeignKind::JsonServer),
+            ),
+            (r#"{"name": "x", "scripts": {}}"#, None),
+            ("{}", None),
             (r#"{"mappings": []}"#, Some(ForeignKind::WireMock)),
             (r#"{"routes": []}"#, Some(ForeignKind::Mockoon)),
+            (
+                r#"{"info": {"name": "c"}, "item": []}"#,
+                Some(ForeignKind::Postman),
+            ),
             ("swagger: 2.0", Some(ForeignKind::OpenApi)),
         ] {
             assert_eq!(of_text(text).ok(), expected, "{text}");

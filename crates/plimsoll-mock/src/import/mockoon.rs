@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::endpoint::Endpoint;
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test, test};
-use super::{FileRemark, Importer, about, body, inside, is_about_connection};
+use super::{FileRemark, Importer, about, body, inside, is_about_connection, problem_of_callback};
 use crate::request::KeptRequest;
 use crate::store::collection::{Collection, CollectionOptions, MOST_BYTES};
 use crate::template::{Chance, Dialect, Form, TextTemplate};
@@ -221,7 +221,9 @@ impl Maker<'_> {
                         let mut when = base.clone();
                         when.and(conditions);
                         let respond = self.respond(at, response);
-                        rules.extend(respond.map(|it| (at.clone(), self.rule(when, it))));
+                        let callbacks = self.callbacks(at, response);
+                        let rule = respond.map(|it| self.rule(when, it, callbacks));
+                        rules.extend(rule.map(|it| (at.clone(), it)));
                     }
                     Err(reason) => {
                         self.note(at, format!("{reason}, so the response is left out"));
@@ -233,7 +235,9 @@ impl Maker<'_> {
             let chosen = responses.iter().find(|(_, response)| response.is_default);
             if let Some((at, response)) = chosen.or(responses.first()) {
                 let respond = self.respond(at, response);
-                rules.extend(respond.map(|it| (at.clone(), self.rule(base, it))));
+                let callbacks = self.callbacks(at, response);
+                let rule = respond.map(|it| self.rule(base, it, callbacks));
+                rules.extend(rule.map(|it| (at.clone(), it)));
             }
         }
         rules
@@ -248,6 +252,15 @@ impl Maker<'_> {
     ) -> Vec<(String, Table)> {
         if self.route.mode == "RANDOM" {
             self.note(place, "the responses come in turn, not by chance");
+        }
+        if responses
+            .iter()
+            .any(|(_, response)| !response.callbacks.is_empty())
+        {
+            self.note(
+                place,
+                "nothing is called back by responses that come in turn",
+            );
         }
         let replies = responses.iter();
         let replies = replies.filter_map(|(at, response)| self.respond(at, response));
@@ -286,7 +299,8 @@ impl Maker<'_> {
     }
 
     fn condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, String> {
-        let is_template = rule.target == "templating"
+        let is_template = ["templating", "global_var", "data_bucket"]
+            .contains(&rule.target.as_str())
             || rule.value.contains("{{")
             || rule.modifier.contains("{{");
         let condition = if is_template {
@@ -366,8 +380,11 @@ impl Maker<'_> {
     }
 
     /// A rule of the route.
-    fn rule(&self, when: When, respond: Table) -> Table {
+    fn rule(&self, when: When, respond: Table, callbacks: Vec<Entry>) -> Table {
         let mut rule = rule(when, respond);
+        if !callbacks.is_empty() {
+            rule.push("callbacks", Entry::List(callbacks));
+        }
         if self.is_counted() {
             let mut scenario = Table::new();
             scenario.push("name", self.counter());
@@ -375,6 +392,54 @@ impl Maker<'_> {
             rule.push("scenario", Entry::Braces(scenario));
         }
         rule
+    }
+
+    /// What a response sends once it has been sent itself.
+    fn callbacks(&mut self, at: &str, response: &MockoonResponse) -> Vec<Entry> {
+        let mut callbacks = Vec::new();
+        for (id, latency) in &response.callbacks {
+            let environment = self.environment;
+            let Some(callback) = environment.callbacks.iter().find(|it| it.id == *id) else {
+                self.note(at, format!("there is no callback `{id}`"));
+                continue;
+            };
+            let mut table = Table::new();
+            table.push("url", callback.url.as_str());
+            table.push("method", callback.method.as_str());
+            let mut headers = Table::new();
+            for (name, value) in &callback.headers {
+                if !is_about_connection(name) {
+                    headers.remove(name);
+                    headers.push(name.as_str(), value.as_str());
+                }
+            }
+            if !headers.is_empty() {
+                table.push("headers", Entry::Braces(headers));
+            }
+            match &callback.body {
+                MockoonBody::Text(text) if text.is_empty() => {}
+                MockoonBody::Text(text) => table.push("text", text.as_str()),
+                MockoonBody::Data(id) => match self.bucket(id) {
+                    Some(bucket) => table.push("text", bucket.value.clone()),
+                    None => self.note(at, format!("there is no data `{id}`")),
+                },
+                MockoonBody::File(_) => {
+                    self.note(at, "the content of a callback is a file, which is not sent");
+                }
+            }
+            if *latency > 0 {
+                table.push("delay", format!("{latency}ms"));
+            }
+            if table.lines("").contains("{{") {
+                table.push("template", "mockoon");
+            }
+            let callback = Entry::Braces(table);
+            match problem_of_callback(&callback, self.directory) {
+                None => callbacks.push(callback),
+                Some(problem) => self.note(at, problem),
+            }
+        }
+        callbacks
     }
 
     fn bucket(&self, id: &str) -> Option<&DataBucket> {
@@ -490,6 +555,18 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
         "header" => format!("{{{{header '{}'}}}}", rule.modifier),
         "cookie" => format!("{{{{cookie '{}'}}}}", rule.modifier),
         "method" => "{{method}}".to_owned(),
+        "global_var" | "data_bucket" => {
+            let helper = if rule.target == "global_var" {
+                "getGlobalVar"
+            } else {
+                "data"
+            };
+            let (name, path) = rule
+                .modifier
+                .split_once('.')
+                .unwrap_or((&rule.modifier, ""));
+            format!("{{{{{helper} '{name}' '{path}'}}}}")
+        }
         other => return Err(format!("`{other}` is not compared with a template here")),
     };
     let mut test = Table::new();
@@ -536,7 +613,21 @@ fn json_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
     };
     let value = rule.value.as_str();
     Some(match rule.operator.as_str() {
-        "equals" => When::of(&path, value),
+        // There null is an empty text, and of a list one element is enough; each is compared as text.
+        "equals" | "array_includes" => {
+            let text = Value::from(value).to_string();
+            let mut any = vec![
+                When::of(&path, test("array_contains", value)),
+                When::of(&path, test("array_contains", text)),
+            ];
+            if rule.operator == "equals" {
+                any.insert(0, When::of(&path, value));
+                if value.is_empty() {
+                    any.push(When::of(&path, test("equal_typed", "null")));
+                }
+            }
+            When::any_of(any)
+        }
         "regex" => When::of(&path, test("regex", value)),
         "regex_i" => When::of(&path, test("regex", format!("(?i){value}"))),
         "null" => When::any_of(vec![
@@ -544,7 +635,6 @@ fn json_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
             When::of(&path, test("equal_typed", "null")),
         ]),
         "empty_array" => When::of(&path, test("array_length_equal", "0")),
-        "array_includes" => When::of(&path, test("array_contains", value)),
         _ => return None,
     })
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::rules::condition::ANY;
 use plimsoll_formats::wiremock::{
-    FieldPlace, Mapping, MappingPart, MappingUrl, NumberOrder, Pattern, TimeOptions, TimeOrder,
-    parse_mapping,
+    FieldPlace, Mapping, MappingBody, MappingPart, MappingUrl, NumberOrder, Pattern, TimeOptions,
+    TimeOrder, Webhook, parse_mapping,
 };
 use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
@@ -15,8 +15,10 @@ use serde_json::Value;
 use self::respond::respond;
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test, test, whole};
+use super::{is_about_connection, problem_of_callback};
 use crate::config;
 use crate::rules::Rule;
+use crate::rules::java_regex;
 use crate::rules::path::decoded;
 use crate::store::states::States;
 
@@ -70,8 +72,30 @@ pub(super) fn rule(
         rule.push("priority", Entry::Whole(5 - mapping.priority));
     }
     rule.push("when", Entry::Table(conditions(mapping)?.table()));
-    let respond = respond(&mapping.response, files, notes)?;
+    let mut respond = respond(&mapping.response, files, notes)?;
+    let name = mapping.source.get("name").and_then(Value::as_str);
+    let is_visible = |name: &&str| name.bytes().all(|it| (b' '..=b'~').contains(&it));
+    if let (Some(name), None) = (name.filter(is_visible), &mapping.response.fault) {
+        // A mapping may have a field of that name.
+        respond
+            .place(&["headers", "Matched-Stub-Name"], name.into())
+            .ok();
+    }
     rule.push("respond", Entry::Table(respond));
+    let mut callbacks = Vec::new();
+    for webhook in &mapping.webhooks {
+        let callback = callback(webhook);
+        match problem_of_callback(&callback, files) {
+            None => callbacks.push(callback),
+            Some(problem) => {
+                let place = Place::Key("serveEventListeners".to_owned());
+                notes.push(Remark::new(place, problem));
+            }
+        }
+    }
+    if !callbacks.is_empty() {
+        rule.push("callbacks", Entry::List(callbacks));
+    }
     if let Some((name, state, next)) = &mapping.scenario {
         let mut scenario = Table::new();
         scenario.push("name", name.as_str());
@@ -86,8 +110,47 @@ pub(super) fn rule(
     Ok(rule)
 }
 
+/// A webhook as one of `callbacks`. Its templates know the request by another name.
+fn callback(webhook: &Webhook) -> Entry {
+    let text = |text: &str| text.replace("originalRequest", "request");
+    let mut table = Table::new();
+    table.push("url", text(&webhook.url));
+    if webhook.method != "POST" {
+        table.push("method", webhook.method.as_str());
+    }
+    let mut headers = Table::new();
+    for (name, value) in webhook
+        .fields
+        .iter()
+        .filter(|(name, _)| !is_about_connection(name))
+    {
+        headers.remove(name);
+        headers.push(name.as_str(), text(value));
+    }
+    if !headers.is_empty() {
+        table.push("headers", Entry::Braces(headers));
+    }
+    match &webhook.body {
+        MappingBody::Empty | MappingBody::File(_) => {}
+        MappingBody::Text(body) => table.push("text", text(body)),
+        MappingBody::Json(value) => table.push("json", text(&value.to_string())),
+        MappingBody::Base64(body) => table.push("base64", body.as_str()),
+    }
+    if let Some(delay) = webhook.delay {
+        table.push("delay", respond::delay_entry(delay));
+    }
+    if table.lines("").contains("{{") {
+        table.push("template", "wiremock");
+        if !webhook.parameters.is_empty() {
+            let parameters = Value::Object(webhook.parameters.clone());
+            table.push("parameters", parameters.to_string());
+        }
+    }
+    Entry::Braces(table)
+}
+
 fn conditions(mapping: &Mapping) -> Result<When, Remark> {
-    let mut when = url(&mapping.url);
+    let mut when = url(&mapping.url)?;
     let methods = |methods: &[String]| match methods {
         [method] => Entry::Text(method.to_ascii_uppercase()),
         methods => {
@@ -115,13 +178,18 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             FieldPlace::Form => ("form", "formParameters"),
             FieldPlace::Path => ("path", "pathParameters"),
             FieldPlace::Client => ("peer", "clientIp"),
+            FieldPlace::Scheme => ("scheme", "scheme"),
+            FieldPlace::Host => ("host", "host"),
+            FieldPlace::Port => ("port", "port"),
         };
         let condition = match (field.place, &mapping.url) {
             (FieldPlace::Path, MappingUrl::PathTemplate(template)) => {
                 path_parameter(template, &field.name, &field.pattern)
             }
             (FieldPlace::Path, _) => Err("there is no `urlPathTemplate`".to_owned()),
-            (FieldPlace::Client, _) => condition(Site::Client, &field.pattern),
+            (FieldPlace::Client | FieldPlace::Scheme | FieldPlace::Host | FieldPlace::Port, _) => {
+                condition(Site::Whole(key), &field.pattern)
+            }
             _ => condition(Site::Field(key, &field.name), &field.pattern),
         };
         let condition = condition.map_err(|reason| {
@@ -178,7 +246,13 @@ fn part_condition(part: &MappingPart) -> Result<Entry, String> {
     Ok(Entry::Braces(table))
 }
 
-fn url(url: &MappingUrl) -> When {
+fn url(url: &MappingUrl) -> Result<When, Remark> {
+    let expression = |key: &str, pattern: &str| {
+        let place = Place::Key(format!("request.{key}"));
+        let translated = java_regex::translated(pattern);
+        let translated = translated.map_err(|reason| Remark::new(place, reason))?;
+        Ok(test("regex", whole(&translated)))
+    };
     let mut when = When::new();
     match url {
         MappingUrl::Any => {}
@@ -188,7 +262,7 @@ fn url(url: &MappingUrl) -> When {
             when.ask(&["url_path"], decoded(path).as_ref());
             when.ask(&["url"], url.as_str());
         }
-        MappingUrl::Matches(pattern) => when.ask(&["url"], test("regex", whole(pattern))),
+        MappingUrl::Matches(pattern) => when.ask(&["url"], expression("urlPattern", pattern)?),
         MappingUrl::Path(path) => {
             let normal = decoded(path);
             when.ask(&["url_path"], normal.as_ref());
@@ -197,13 +271,13 @@ fn url(url: &MappingUrl) -> When {
             }
         }
         MappingUrl::PathMatches(pattern) => {
-            when.ask(&["raw_path"], test("regex", whole(pattern)));
+            when.ask(&["raw_path"], expression("urlPathPattern", pattern)?);
         }
         MappingUrl::PathTemplate(template) => {
             when.ask(&["url_path"], test("pattern", template.as_str()));
         }
     }
-    when
+    Ok(when)
 }
 
 /// The condition on what stands in a place of a template, as one on the whole path.
@@ -212,7 +286,7 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
         Pattern::Equal(text, false) => regex::escape(text),
         Pattern::Equal(text, true) => format!("(?i:{})", regex::escape(text)),
         Pattern::Contains(text) => format!("[^/]*{}[^/]*", regex::escape(text)),
-        Pattern::Matches(pattern) => format!("(?:{pattern})"),
+        Pattern::Matches(pattern) => format!("(?:{})", java_regex::translated(pattern)?),
         Pattern::Anything => "[^/]+".to_owned(),
         Pattern::Not(inner) => return Ok(When::not(path_parameter(template, name, inner)?)),
         Pattern::Any(all) => {
@@ -244,8 +318,8 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
 enum Site<'s> {
     /// A field: where, and its name.
     Field(&'s str, &'s str),
-    /// The address of the client.
-    Client,
+    /// What there is one of: the address of the client, or the scheme, host or port of the URL.
+    Whole(&'s str),
     /// The content.
     Body,
     /// The values of a path in the content.
@@ -258,7 +332,7 @@ impl Site<'_> {
     fn ask(self, value: impl Into<Entry>) -> When {
         match self {
             Self::Field(place, name) => When::of(&[place, name], value),
-            Self::Client => When::of(&["peer"], value),
+            Self::Whole(key) => When::of(&[key], value),
             Self::Body => When::of(&["body", "text"], value),
             Self::JsonPath(path) if path.contains("[?") || path.contains(".[") => {
                 When::of(&["body", "jayway", path], value)
@@ -286,7 +360,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             site.ask(test("regex", pattern))
         }
         Pattern::Contains(text) => site.ask(test("contains", text.as_str())),
-        Pattern::Matches(pattern) => site.ask(test("regex", whole(pattern))),
+        Pattern::Matches(pattern) => {
+            site.ask(test("regex", whole(&java_regex::translated(pattern)?)))
+        }
         Pattern::Number(order, number) => {
             let operator = match order {
                 NumberOrder::Equal => "equal_number",
@@ -315,8 +391,19 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                 }
                 When::of(&["body", "equal_json"], Entry::Braces(test))
             }
-            Site::JsonPath(_) if !ignores_order && !ignores_extra => {
-                site.ask(test("equal_typed", value.to_string()))
+            Site::JsonPath(_) => {
+                let mut test = Table::new();
+                test.push("op", "equal_json");
+                test.push("value", value.to_string());
+                for (key, flag) in [
+                    ("ignore_order", *ignores_order),
+                    ("ignore_extra", *ignores_extra),
+                ] {
+                    if flag {
+                        test.push(key, true);
+                    }
+                }
+                site.ask(Entry::Braces(test))
             }
             _ => return Err("JSON is compared so only with the whole content".to_owned()),
         },

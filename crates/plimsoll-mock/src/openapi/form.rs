@@ -3,6 +3,7 @@
 use plimsoll_formats::openapi::FormField;
 use serde_json::{Map, Value};
 
+use super::nest;
 use super::request::{fits, typed, value};
 use crate::request::{RequestPart, RequestView};
 
@@ -21,8 +22,7 @@ pub(super) fn of_pairs(fields: &[FormField], request: &RequestView<'_>) -> Value
     for (name, text) in request.form() {
         let is_known = fields.iter().any(|field| {
             let parameter = &field.parameter;
-            let deep = name.strip_prefix(parameter.name.as_str());
-            let is_deep = parameter.is_deep && deep.is_some_and(|rest| rest.starts_with('['));
+            let is_deep = nest::split(name).is_some_and(|(base, _)| base == nest::base(parameter));
             let mut keys = parameter.object.iter().filter(|it| it.is_exploded);
             let is_key = keys.any(|it| it.properties.iter().any(|(key, _)| key == name));
             parameter.name == *name || is_deep || is_key
@@ -54,10 +54,22 @@ pub(super) fn of_parts(
     })?;
     let mut object = Map::new();
     let mut wrong = Vec::new();
+    let mut nested: Vec<(&FormField, Value)> = Vec::new();
     for part in parts {
         let name = part.name.as_deref().unwrap_or_default();
         let field = fields.iter().find(|field| field.parameter.name == name);
+        let by_base = |base: &str| fields.iter().find(|it| nest::base(&it.parameter) == base);
+        let inner = nest::split(name).filter(|_| field.is_none());
+        let inner = inner.and_then(|(base, keys)| Some((by_base(base)?, keys)));
         match of_part(field, part) {
+            Ok(value) if let Some((field, keys)) = &inner => {
+                let same = |(known, _): &(&FormField, Value)| std::ptr::eq(*known, *field);
+                let at = nested.iter().position(same).unwrap_or_else(|| {
+                    nested.push((field, Value::Null));
+                    nested.len() - 1
+                });
+                nest::put(&mut nested[at].1, keys, value);
+            }
             Ok(value) => {
                 let is_list = field.is_some_and(|field| field.parameter.list.is_some());
                 add(&mut object, name, value, is_list);
@@ -67,6 +79,11 @@ pub(super) fn of_parts(
                 message,
             }),
         }
+    }
+    for (field, value) in nested {
+        let parameter = &field.parameter;
+        let value = nest::shaped(value, parameter.schema.as_ref());
+        object.insert(parameter.name.clone(), value);
     }
     if wrong.is_empty() {
         Ok(Value::Object(object))

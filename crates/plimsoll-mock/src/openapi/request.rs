@@ -10,7 +10,7 @@ use plimsoll_formats::{Place, Remark};
 use plimsoll_schema::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use super::{Refusal, form};
+use super::{Refusal, form, nest};
 use crate::request::{Pairs, RequestView, values};
 
 /// Further mistakes of one request are left out.
@@ -207,8 +207,12 @@ pub(super) fn value(
     places: &[(&str, String)],
 ) -> Option<Value> {
     let name = &parameter.name;
-    if parameter.is_deep {
-        return deep(name, pairs_of(parameter.place, request)?);
+    let is_compound = parameter.list.is_some() || parameter.kind.as_deref() == Some("object");
+    if (parameter.is_deep || is_compound || parameter.object.is_some())
+        && let Some(pairs) = pairs_of(parameter.place, request)
+        && let Some(value) = nest::value(parameter, pairs, parameter.is_deep)
+    {
+        return Some(value);
     }
     if let Some(style) = &parameter.object
         && let Some(object) = by_keys(parameter, style, request, places)
@@ -298,24 +302,6 @@ fn by_keys(
         }
     }
     Some(Value::Object(object))
-}
-
-/// An object that is written as `name[key]=value`.
-fn deep(name: &str, pairs: &Pairs) -> Option<Value> {
-    let mut object = Map::new();
-    for (key, text) in pairs {
-        let inner = key
-            .strip_prefix(name)
-            .and_then(|rest| rest.strip_prefix('['));
-        let Some(key) = inner.and_then(|rest| rest.strip_suffix(']')) else {
-            continue;
-        };
-        let value = serde_json::from_str::<Value>(text).ok();
-        let scalar = value.filter(|value| value.is_number() || value.is_boolean());
-        let value = scalar.unwrap_or_else(|| Value::from(text.as_str()));
-        object.insert(key.to_owned(), value);
-    }
-    (!object.is_empty()).then_some(Value::Object(object))
 }
 
 /// A text as a value of a type; unchanged if it is not of that type.

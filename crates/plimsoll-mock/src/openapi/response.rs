@@ -39,9 +39,14 @@ pub(super) fn of_refusal(
     options: OpenApiOptions,
 ) -> Option<Result<StoredResponse, Refusal>> {
     let status = refusal.status;
-    // Ranges describe other problems of the same class.
-    let mut responses = operation.responses.iter();
-    let described = responses.find(|it| it.code == status.as_str())?;
+    // Ranges describe other problems of the same class; the default is every problem, unless it is the success.
+    let of = |wanted: &str| operation.responses.iter().find(|it| it.code == wanted);
+    let has_success = operation
+        .responses
+        .iter()
+        .any(|it| it.code.starts_with('2'));
+    let default = || of("DEFAULT").filter(|_| has_success);
+    let described = of(status.as_str()).or_else(default)?;
     if described.content.is_empty() {
         return None;
     }
@@ -154,7 +159,7 @@ impl Preferences {
 fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiResponse), Refusal> {
     let of = |wanted: &str| operation.responses.iter().find(|it| it.code == wanted);
     let status = |code: u16| StatusCode::from_u16(code).ok();
-    if let Some(code) = code.and_then(status).filter(|it| it.as_u16() < 600) {
+    if let Some(code) = code.and_then(status).filter(|it| is_final(*it)) {
         let found = described(operation, code).or_else(|| of("DEFAULT"));
         return found.map(|response| (code, response)).ok_or_else(|| {
             let detail = format!(
@@ -167,7 +172,7 @@ fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiR
     let numbered = || {
         operation.responses.iter().filter_map(|response| {
             let code: u16 = response.code.parse().ok()?;
-            Some((status(code)?, response))
+            Some((status(code).filter(|it| is_final(*it))?, response))
         })
     };
     let lowest = numbered()
@@ -180,15 +185,28 @@ fn chosen(operation: &Operation, code: Option<u16>) -> Result<(StatusCode, &ApiR
     // An operation that only redirects has no other success.
     let moved = || numbered().find(|(code, _)| code.is_redirection());
     let first = || {
-        let response = operation.responses.first()?;
-        let code = response.code.replace("XX", "00").parse().ok()?;
-        Some((status(code)?, response))
+        operation.responses.iter().find_map(|response| {
+            let code = response.code.replace("XX", "00").parse().ok()?;
+            Some((status(code).filter(|it| is_final(*it))?, response))
+        })
     };
-    let found = lowest.or_else(others).or_else(moved).or_else(first);
-    found.ok_or_else(|| {
+    let found = lowest.or_else(others).or_else(moved);
+    if found.is_none() && operation.responses.iter().any(|it| it.code == "101") {
+        let detail = format!(
+            "{} {} switches to another protocol, which a mock of a document does not speak",
+            operation.method, operation.path
+        );
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, detail));
+    }
+    found.or_else(first).ok_or_else(|| {
         let detail = format!("{} {} has no response", operation.method, operation.path);
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })
+}
+
+/// Whether a response with that status ends an exchange.
+fn is_final(status: StatusCode) -> bool {
+    (200..600).contains(&status.as_u16())
 }
 
 /// The content in the media type that the client likes best; of equals JSON, else the first.

@@ -538,3 +538,95 @@ fn contents_are_judged_by_their_own_schemas() {
         "{fit:?}"
     );
 }
+
+const SHOP: &str = r##"{
+  "openapi": "3.1.0", "info": {"title": "t", "version": "1"},
+  "paths": {
+    "/charges": {
+      "get": {"parameters": [
+          {"name": "expand", "in": "query", "style": "deepObject", "explode": true, "schema": {"type": "array", "items": {"type": "string", "maxLength": 5}}},
+          {"name": "created", "in": "query", "style": "deepObject", "explode": true, "schema": {"anyOf": [
+            {"type": "object", "properties": {"gt": {"type": "integer"}}, "additionalProperties": false}, {"type": "integer"}]}}],
+        "responses": {"200": {"description": ""}, "default": {"description": "", "content": {"application/json": {"schema": {
+          "type": "object", "required": ["error"], "properties": {"error": {"type": "string", "const": "bad"}}}}}}}},
+      "post": {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"type": "object", "additionalProperties": false, "properties": {
+          "items": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {"price": {"type": "string"}, "quantity": {"type": "integer"}}}},
+          "metadata": {"type": "object", "additionalProperties": {"type": "string"}}, "expand": {"type": "array", "items": {"type": "string"}},
+          "ship": {"type": "object", "properties": {"to": {"type": "object", "properties": {"zip": {"type": "integer"}}}}}}},
+          "encoding": {"items": {"style": "deepObject"}, "metadata": {"style": "deepObject"}, "ship": {"style": "deepObject"}}}}},
+        "responses": {"default": {"description": "the charge"}}}},
+    "/attach": {"get": {"responses": {"101": {"description": ""}, "400": {"description": "", "content": {"application/json": {"example": {}}}}}}},
+    "/tree": {"post": {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Tree"}}}},
+        "responses": {"200": {"description": "", "content": {"application/json": {"schema": {"type": "string", "format": "decimal"}}}}}}}
+  },
+  "components": {"schemas": {"Tree": {"$id": "https://example.org/tree", "$recursiveAnchor": true, "type": "object",
+    "properties": {"n": {"type": "integer"}, "kids": {"type": "array", "items": {"$recursiveRef": "#"}}}}}}
+}"##;
+
+#[test]
+fn brackets_are_validated_at_every_depth() {
+    let made = OpenApi::new(Path::new("shop.json"), SHOP, "/", USUAL);
+    let (openapi, left_out) = made.unwrap_or_else(|errors| panic!("{errors:?}"));
+    assert!(left_out.is_empty(), "{left_out:?}");
+    for (target, expected) in [
+        ("/charges?expand[]=a&expand[]=b", 200),
+        ("/charges?expand[0]=a", 200),
+        ("/charges?expand=a", 200),
+        ("/charges?expand[]=toolong", 422),
+        ("/charges?created[gt]=5", 200),
+        ("/charges?created=5", 200),
+        ("/charges?created[gt]=x", 422),
+        ("/charges?created[other]=5", 422),
+    ] {
+        let (status, value, _) = ask(&openapi, "GET", target, &[], "");
+        assert_eq!(status, expected, "{target} {value}");
+        // The rejection is the document's own.
+        assert_eq!(value["error"] == "bad", expected == 422, "{target} {value}");
+    }
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    for (body, expected) in [
+        (
+            "items[0][price]=p&items[0][quantity]=2&items[1][price]=q",
+            200,
+        ),
+        ("items[][price]=p&items[][quantity]=2&items[][price]=q", 200),
+        ("items[0][quantity]=x", 422),
+        ("items[0][other]=x", 422),
+        ("metadata[order]=6735&expand[]=x", 200),
+        ("expand[0]=x", 200),
+        ("metadata[a][b]=zz", 422),
+        ("ship[to][zip]=1", 200),
+        ("ship[to][zip]=x", 422),
+        ("other[a]=1", 422),
+    ] {
+        let (status, value, _) = ask(&openapi, "POST", "/charges", &form, body);
+        assert_eq!(status, expected, "{body} {value}");
+        // Here `default` is the success.
+        assert_eq!(
+            value.get("errors").is_some(),
+            expected == 422,
+            "{body} {value}"
+        );
+    }
+}
+
+#[test]
+fn a_recursive_schema_is_validated_and_a_change_of_protocols_is_not_made() {
+    let made = OpenApi::new(Path::new("shop.json"), SHOP, "/", USUAL);
+    let (openapi, _) = made.unwrap_or_else(|errors| panic!("{errors:?}"));
+    assert_eq!(ask(&openapi, "GET", "/attach", &[], "").0, 501);
+    let (status, value, _) = ask(
+        &openapi,
+        "POST",
+        "/tree",
+        &[JSON],
+        r#"{"kids":[{"n":1,"kids":[]}]}"#,
+    );
+    assert_eq!((status, value), (200, json!("1.5")));
+    let wrong = r#"{"kids":[{"kids":[{"n":"x"}]}]}"#;
+    let (status, value, _) = ask(&openapi, "POST", "/tree", &[JSON], wrong);
+    assert_eq!(
+        (status, &value["errors"][0]["pointer"]),
+        (422, &json!("/kids/0/kids/0/n"))
+    );
+}

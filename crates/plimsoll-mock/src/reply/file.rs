@@ -10,6 +10,7 @@ use plimsoll_server::{Answer, Outcome, Response};
 
 use super::{ReplyCall, ReplyContext, Respond};
 use crate::config::files::{self, CacheLookup, LoadedFile};
+use crate::template::TextTemplate;
 use crate::worker::sharing::Allowed;
 
 /// The default name of the array that a CSV file becomes.
@@ -24,13 +25,19 @@ pub struct ReplyFile {
     pub root: PathBuf,
     /// The name of the array that a CSV file becomes.
     pub records: String,
+    /// Makes the path, relative to the root, for each request, in the place of the one above.
+    pub written: Option<TextTemplate>,
 }
 
 impl Respond for ReplyFile {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {
         let (status, fields) = (call.reply.status(), call.reply.fields(call.request));
         let (context, allowed) = (Rc::clone(call.context), call.allowed.clone());
-        let file = self.clone();
+        let mut file = self.clone();
+        if let Some(written) = &self.written {
+            let name = written.fill(call.request);
+            file.path = self.root.join(name.trim_start_matches('/'));
+        }
         call.then(async move {
             let head = (status, fields.as_slice());
             Outcome::Respond(file.response(&context, head, &allowed).await)
@@ -38,7 +45,10 @@ impl Respond for ReplyFile {
     }
 
     fn summary(&self, status: StatusCode) -> String {
-        format!("{}, file {}", status.as_u16(), self.path.display())
+        match &self.written {
+            Some(written) => format!("{}, file {written}", status.as_u16()),
+            None => format!("{}, file {}", status.as_u16(), self.path.display()),
+        }
     }
 
     fn root(&self) -> Option<&Path> {

@@ -28,6 +28,7 @@ mod value;
 
 pub mod xpath;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -103,6 +104,8 @@ pub enum Condition {
     State(Scenario, String),
     /// Of the address of the client.
     Peer(FieldTest),
+    /// Of the scheme, host or port of the URL.
+    Origin(OriginPart, FieldTest),
     /// Of the number of the request in a scenario that counts.
     Number(Scenario, FieldTest),
     /// Of what a template comes to.
@@ -113,6 +116,39 @@ pub enum Condition {
     Any(Vec<Self>),
     /// Not this one.
     Not(Box<Self>),
+}
+
+/// A part of the URL before its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OriginPart {
+    /// `http` or `https`
+    Scheme,
+    /// The host, in lower case and without its port.
+    Host,
+    /// The port, that of the scheme if none is given.
+    Port,
+}
+
+impl OriginPart {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Scheme, Self::Host, Self::Port];
+
+    /// As files call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scheme => "scheme",
+            Self::Host => "host",
+            Self::Port => "port",
+        }
+    }
+
+    fn of<'r>(self, request: &'r RequestView<'_>) -> Cow<'r, str> {
+        match self {
+            Self::Scheme => request.scheme().into(),
+            Self::Host => request.host().to_ascii_lowercase().into(),
+            Self::Port => request.port().to_string().into(),
+        }
+    }
 }
 
 impl Condition {
@@ -205,6 +241,7 @@ impl Condition {
             Self::GraphQl(test) => request.operation().is_some_and(|it| test.is_met_by(it)),
             Self::Call(test) => return test.judge(request),
             Self::State(scenario, state) => scenario.is_in(state, request),
+            Self::Origin(part, test) => test.is_met_by_any([&*part.of(request)].into_iter()),
             Self::Peer(test) => {
                 let address = request.peer.ip().to_canonical().to_string();
                 test.is_met_by_any([address.as_str()].into_iter())
@@ -282,6 +319,7 @@ impl Condition {
             Self::Call(call) => call.found(request),
             Self::State(scenario, _) => shown(&scenario.state(request)),
             Self::Peer(_) => request.peer.ip().to_string(),
+            Self::Origin(part, _) => shown(&part.of(request)),
             Self::Number(scenario, _) => scenario.number(request).to_string(),
             Self::Template(test) => cut(&test.found(request)),
             Self::RawPath(_) => shown(request.own_path()),
@@ -341,6 +379,7 @@ impl fmt::Display for Condition {
             Self::Call(test) => write!(f, "grpc {test}"),
             Self::State(scenario, state) => write!(f, "scenario {scenario} is {state:?}"),
             Self::Peer(test) => write!(f, "peer {test}"),
+            Self::Origin(part, test) => write!(f, "{} {test}", part.name()),
             Self::Number(scenario, test) => write!(f, "scenario {scenario} number {test}"),
             Self::Template(test) => write!(f, "template {test}"),
             Self::Method(methods) => write!(f, "method {}", methods.join(" or ")),

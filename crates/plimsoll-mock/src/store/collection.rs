@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::request::RequestView;
 
 pub use self::database::CollectionError;
-pub(crate) use self::database::MOST_BYTES;
+pub(crate) use self::database::{MOST_BYTES, nameless};
 pub(crate) use self::persist::DatabaseVersion;
 
 use self::database::{
@@ -204,7 +204,7 @@ impl Collection {
                 Some(match request.method {
                     "GET" | "HEAD" => {
                         let belongs =
-                            |child: &&Arc<Object>| related::is_same(child.get(&foreign), own);
+                            |child: &&Arc<Value>| related::is_same(child.get(&foreign), own);
                         let children: Vec<_> = children.iter().filter(belongs).cloned().collect();
                         self.list(&snapshot, name, &children, request)
                     }
@@ -212,8 +212,8 @@ impl Collection {
                     _ => not_allowed("GET, HEAD, POST"),
                 })
             }
-            (Table::Single(object), Inner::Whole) => Some(match request.method {
-                "GET" | "HEAD" => StoredResponse::json(StatusCode::OK, &**object),
+            (Table::Single(value), Inner::Whole) => Some(match request.method {
+                "GET" | "HEAD" => StoredResponse::json(StatusCode::OK, &**value),
                 "PUT" | "PATCH" => self.change_single(request),
                 _ => not_allowed("GET, HEAD, PUT, PATCH"),
             }),
@@ -233,7 +233,7 @@ impl Collection {
         &self,
         snapshot: &Snapshot,
         name: &str,
-        all: &[Arc<Object>],
+        all: &[Arc<Value>],
         request: &RequestView<'_>,
     ) -> StoredResponse {
         let parameters = request.parameters();
@@ -276,13 +276,14 @@ impl Collection {
         if list.len() >= MOST_OBJECTS {
             return full(database.full(&format!("{MOST_OBJECTS} objects")));
         }
+        if !object.contains_key(id) {
+            object.shift_insert(0, id.clone(), next_id(list, id));
+        }
+        let object = Value::Object(object);
         match key(&object, id) {
-            None if object.contains_key(id) => {
+            None => {
                 let text = format!("`{id}` must be a text or a number");
                 return mistake(StatusCode::UNPROCESSABLE_ENTITY, &text);
-            }
-            None => {
-                object.shift_insert(0, id.clone(), next_id(list, id));
             }
             Some(key) if find(list, id, &key).is_some() => {
                 let text = format!("there is one whose `{id}` is {key}");
@@ -328,9 +329,9 @@ impl Collection {
             if new.insert(key.clone(), own.clone()).is_none() {
                 new.shift_insert(0, key.clone(), own);
             }
+            let new = Arc::new(Value::Object(new));
             let room = self.database.reserve(tables, length(&old), length(&new));
             room.map_err(full)?;
-            let new = Arc::new(new);
             if let Some(list) = tables.list_mut(self.number) {
                 list[at] = Arc::clone(&new);
             }
@@ -345,11 +346,11 @@ impl Collection {
                 return Err(missing());
             };
             let old = Arc::clone(old);
-            let new = changed(&old, given, request.method);
+            let new = Arc::new(Value::Object(changed(&old, given, request.method)));
             let room = self.database.reserve(tables, length(&old), length(&new));
             room.map_err(full)?;
-            tables.put_single(self.number, new.clone());
-            Ok(Arc::new(new))
+            tables.put_single(self.number, Arc::clone(&new));
+            Ok(new)
         });
         changed.unwrap_or_else(|response| response)
     }
@@ -358,7 +359,7 @@ impl Collection {
     fn put(
         &self,
         request: &RequestView<'_>,
-        change: impl FnOnce(&mut Tables, &Object) -> Result<Arc<Object>, StoredResponse>,
+        change: impl FnOnce(&mut Tables, &Object) -> Result<Arc<Value>, StoredResponse>,
     ) -> Result<StoredResponse, StoredResponse> {
         let given = request.json().and_then(Value::as_object).ok_or_else(|| {
             mistake(
@@ -388,6 +389,7 @@ impl Collection {
         };
         // To hold less is always possible.
         database.reserve(&mut tables, length(&removed), 0).ok();
+        self.delete_children(&mut tables, &removed);
         let written = database.changed(&mut tables);
         StoredResponse {
             status: StatusCode::NO_CONTENT,
@@ -396,14 +398,42 @@ impl Collection {
             written,
         }
     }
+
+    /// Deletes what belongs to an object that was deleted: objects of other lists that name it.
+    fn delete_children(&self, tables: &mut Tables, removed: &Value) {
+        let database = &self.database;
+        let foreign = related::foreign_key(&self.name);
+        let own = removed.get(&database.id);
+        for number in 0..tables.count() {
+            let is_child = |row: &Arc<Value>| related::is_same(row.get(&foreign), own);
+            let has_children = match tables.table(number) {
+                Some(Table::List(list)) => number != self.number && list.iter().any(is_child),
+                _ => false,
+            };
+            if !has_children {
+                continue;
+            }
+            let Some(list) = tables.list_mut(number) else {
+                continue;
+            };
+            let mut bytes = 0;
+            list.retain(|row| {
+                let is_child = is_child(row);
+                bytes += if is_child { length(row) } else { 0 };
+                !is_child
+            });
+            // To hold less is always possible.
+            database.reserve(tables, bytes, 0).ok();
+        }
+    }
 }
 
 /// An object as it is after a request.
-fn changed(old: &Object, given: &Object, method: &str) -> Object {
+fn changed(old: &Value, given: &Object, method: &str) -> Object {
     if method == "PUT" {
         return given.clone();
     }
-    let mut merged = Value::Object(old.clone());
+    let mut merged = old.clone();
     merge(&mut merged, &Value::Object(given.clone()));
     match merged {
         Value::Object(merged) => merged,

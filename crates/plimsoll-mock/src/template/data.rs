@@ -1,5 +1,8 @@
 //! Data that templates of other mock servers look up.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde_json::Value;
 
 /// Values by their names, in the order of their file, and the parameters of one response.
@@ -7,6 +10,40 @@ use serde_json::Value;
 pub struct DataBuckets {
     buckets: Vec<Bucket>,
     parameters: Value,
+    globals: Arc<Globals>,
+}
+
+/// Values that templates set for all later requests.
+#[derive(Debug, Default)]
+pub(crate) struct Globals(Mutex<HashMap<String, Value>>);
+
+/// Names of such values, at most; templates may make them of requests.
+const MOST_GLOBALS: usize = 10_000;
+
+/// Bytes of the JSON of one such value, at most.
+const LONGEST_GLOBAL: usize = 64 * 1024;
+
+impl Globals {
+    /// Sets a value; fails if it is too long, or there are too many.
+    pub(crate) fn set(&self, name: &str, value: Value) -> Result<(), String> {
+        if value.to_string().len() > LONGEST_GLOBAL {
+            return Err(format!(
+                "the value of `{name}` has more than {LONGEST_GLOBAL} bytes"
+            ));
+        }
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if values.len() >= MOST_GLOBALS && !values.contains_key(name) {
+            return Err(format!("there are {MOST_GLOBALS} variables already"));
+        }
+        values.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// The value of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<Value> {
+        let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        values.get(name).cloned()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -32,6 +69,11 @@ impl DataBuckets {
             parameters,
             ..self.clone()
         }
+    }
+
+    /// Values that templates set.
+    pub(crate) fn globals(&self) -> &Globals {
+        &self.globals
     }
 
     /// The values of `parameters` in WireMock's templates.

@@ -11,6 +11,10 @@ mod faker;
 
 mod helpers;
 
+mod json;
+
+mod jwt;
+
 mod mockoon;
 
 mod output;
@@ -19,6 +23,7 @@ mod request;
 
 mod wiremock;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -52,7 +57,8 @@ impl Program {
         names: &[(String, usize)],
         data: &Arc<DataBuckets>,
     ) -> Result<Self, String> {
-        let mut template = Template::compile(text).map_err(|error| error.reason().to_string())?;
+        let read = with_json_texts(text);
+        let mut template = Template::compile(&read).map_err(|error| error.reason().to_string())?;
         let mut registry = Handlebars::new();
         registry.register_escape_fn(handlebars::no_escape);
         registry.set_prevent_indent(true);
@@ -80,6 +86,65 @@ impl Program {
             .map_err(|error| error.reason().to_string())?;
         Ok(output.into_text())
     }
+}
+
+/// A template whose texts in quotes are escaped as JSON is, which is how the library reads them. In Handlebars a backslash
+/// escapes the quote and is itself anywhere else: `'it\'s'`, `'\d+'`.
+fn with_json_texts(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut made = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("{{") {
+        let (before, inside) = rest.split_at(at);
+        made.push_str(before);
+        let end = inside.find("}}").unwrap_or(inside.len());
+        let (inside, after) = inside.split_at(end);
+        push_with_json_texts(&mut made, inside);
+        rest = after;
+    }
+    made.push_str(rest);
+    Cow::Owned(made)
+}
+
+fn push_with_json_texts(made: &mut String, inside: &str) {
+    let mut rest = inside;
+    while let Some(at) = rest.find(['\'', '"']) {
+        let (before, quoted) = rest.split_at(at);
+        made.push_str(before);
+        let quote = if quoted.starts_with('"') { '"' } else { '\'' };
+        let mut text = String::new();
+        let mut characters = quoted.chars();
+        characters.next();
+        let end = loop {
+            match characters.next() {
+                None => break None,
+                Some('\\') if characters.as_str().starts_with(quote) => {
+                    characters.next();
+                    text.push(quote);
+                }
+                Some(character) if character == quote => break Some(characters.as_str()),
+                Some(character) => text.push(character),
+            }
+        };
+        let Some(after) = end else {
+            // It is no text.
+            made.push_str(quoted);
+            return;
+        };
+        if text.contains(['\\', quote]) {
+            made.push('"');
+            made.push_str(&text.replace('\\', "\\\\").replace('"', "\\\""));
+            made.push('"');
+        } else {
+            made.push(quote);
+            made.push_str(&text);
+            made.push(quote);
+        }
+        rest = after;
+    }
+    made.push_str(rest);
 }
 
 impl fmt::Debug for Program {

@@ -10,8 +10,10 @@ use plimsoll_server::{Notice, Notices, Severity};
 use plimsoll_wire::WatchedFiles;
 
 use crate::admin::journal::Journal;
+use crate::callback::Callbacks;
 use crate::config::plan::MockPlan;
 use crate::config::{self, FileProblem};
+use crate::fault::delay::CommonDelays;
 use crate::script::notice_limiter::NoticeLimiter;
 use crate::store::states::States;
 use crate::worker::layers::Layers;
@@ -26,6 +28,9 @@ pub struct SharedMock {
     /// State that outlives plans.
     states: Arc<States>,
     journal: OnceLock<Arc<Journal>>,
+    /// The delays of all responses.
+    delays: Mutex<CommonDelays>,
+    callbacks: OnceLock<Arc<Callbacks>>,
     notices: OnceLock<Arc<NoticeLimiter>>,
 }
 
@@ -49,6 +54,8 @@ impl SharedMock {
             epoch: AtomicU64::new(0),
             states,
             journal: OnceLock::new(),
+            delays: Mutex::default(),
+            callbacks: OnceLock::new(),
             notices: OnceLock::new(),
         })
     }
@@ -57,16 +64,19 @@ impl SharedMock {
     ///
     /// - `notices`: receives a notice each time it is loaded again, or refused.
     pub fn of_file(file: &Path, notices: &Notices) -> Result<Arc<Self>, Vec<FileProblem>> {
-        Self::of_file_with(file, notices, Arc::default())
+        Self::of_file_with(file, notices, Arc::default(), None)
     }
 
     /// The same with the states of one that was there before.
+    ///
+    /// - `validates`: whether OpenAPI documents refuse what they do not allow, whatever the file says.
     pub(crate) fn of_file_with(
         file: &Path,
         notices: &Notices,
         states: Arc<States>,
+        validates: Option<bool>,
     ) -> Result<Arc<Self>, Vec<FileProblem>> {
-        let (plan, watched) = load(file, &states)?;
+        let (plan, watched) = load(file, &states, validates)?;
         let shared = Self::with_states(plan, states);
         shared
             .notices
@@ -75,7 +85,7 @@ impl SharedMock {
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
         looking
-            .spawn(move || look(&weak, &file, &notices, watched))
+            .spawn(move || look(&weak, &file, &notices, watched, validates))
             .ok();
         Ok(shared)
     }
@@ -115,9 +125,27 @@ impl SharedMock {
         look(&plan, &layers)
     }
 
+    /// The delays of all responses.
+    pub(crate) fn delays(&self) -> CommonDelays {
+        *self.delays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Delays all responses from now on.
+    pub(crate) fn set_delays(&self, delays: CommonDelays) {
+        *self.delays.lock().unwrap_or_else(PoisonError::into_inner) = delays;
+        // Workers take them over with the next plan.
+        self.change(|_| ());
+    }
+
     /// Receives notices about what happens while requests are answered.
     pub(crate) fn notices(&self) -> Arc<NoticeLimiter> {
         Arc::clone(self.notices.get_or_init(Arc::default))
+    }
+
+    /// Sends what rules send once they have answered.
+    pub(crate) fn callbacks(&self) -> Arc<Callbacks> {
+        let new = || Arc::new(Callbacks::new(self.notices()));
+        Arc::clone(self.callbacks.get_or_init(new))
     }
 
     /// From now on requests are kept there; what was given first holds.
@@ -133,11 +161,18 @@ impl SharedMock {
 }
 
 /// Loads a file, and what its files were before they were read, so that no change is missed.
-fn load(file: &Path, states: &States) -> Result<(MockPlan, WatchedFiles), Vec<FileProblem>> {
+fn load(
+    file: &Path,
+    states: &States,
+    validates: Option<bool>,
+) -> Result<(MockPlan, WatchedFiles), Vec<FileProblem>> {
     let mut files = vec![file.to_owned()];
     loop {
         let watched = WatchedFiles::new(files.clone());
-        let plan = config::open_with(file, states)?.plan;
+        let mut plan = config::open_with(file, states)?.plan;
+        if let Some(validates) = validates {
+            plan.set_validates(validates);
+        }
         if plan.files == files {
             return Ok((plan, watched));
         }
@@ -147,7 +182,13 @@ fn load(file: &Path, states: &States) -> Result<(MockPlan, WatchedFiles), Vec<Fi
 }
 
 /// Loads the file again when it has changed and settled, until nothing uses the mock any more.
-fn look(shared: &Weak<SharedMock>, file: &Path, notices: &Notices, mut watched: WatchedFiles) {
+fn look(
+    shared: &Weak<SharedMock>,
+    file: &Path,
+    notices: &Notices,
+    mut watched: WatchedFiles,
+    validates: Option<bool>,
+) {
     loop {
         thread::park_timeout(LOOK);
         let Some(shared) = shared.upgrade() else {
@@ -156,7 +197,7 @@ fn look(shared: &Weak<SharedMock>, file: &Path, notices: &Notices, mut watched: 
         if !watched.has_changed() {
             continue;
         }
-        match load(file, &shared.states) {
+        match load(file, &shared.states, validates) {
             Ok((plan, loaded)) => {
                 watched = loaded;
                 shared.replace(plan);

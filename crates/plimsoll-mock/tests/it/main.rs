@@ -4,6 +4,8 @@
 
 mod admin;
 
+mod callbacks;
+
 mod bad_input;
 
 mod grpc;

@@ -1,5 +1,9 @@
 //! The admin API of WireMock: what its documents ask for, and how what cannot be done is refused.
 
+use std::time::Duration;
+
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
 use serde_json::{Value, json};
 
 use crate::admin::Administered;
@@ -146,7 +150,7 @@ fn what_no_rule_can_do_is_refused_as_a_whole_with_its_place() {
         ),
         (
             json!({ "postServeActions": [{ "name": "webhook" }] }),
-            vec!["/postServeActions"],
+            vec!["/postServeActions/0/parameters/url"],
         ),
         (json!([]), vec![""]),
     ] {
@@ -172,14 +176,31 @@ fn what_no_rule_can_do_is_refused_as_a_whole_with_its_place() {
         assert_eq!(response["errors"][0]["code"], 50, "{path}");
     }
     document(&mock, "GET", "/nothing", &Value::Null, 404);
-    let settings = json!({ "fixedDelay": 10 });
-    document(&mock, "POST", "/settings", &settings, 422);
-    document(
-        &mock,
-        "POST",
-        "/settings",
-        &json!({ "fixedDelay": null }),
-        200,
+}
+
+#[test]
+fn settings_delay_all_responses_until_everything_is_reset() {
+    let mock = start();
+    let uniform = json!({ "type": "uniform", "lower": 1, "upper": 2 });
+    let settings = json!({ "fixedDelay": 30, "delayDistribution": uniform });
+    document(&mock, "POST", "/settings", &settings, 200);
+    let shown = get(&mock, "/settings");
+    assert_eq!(shown["settings"]["fixedDelay"], 30);
+    assert_eq!(shown["settings"]["delayDistribution"], uniform);
+    // At least; how much longer it takes is the machine's business.
+    let begun = SystemClock.now();
+    assert_eq!(mock.ask("GET", "/one", "").text(), "one");
+    assert!(SystemClock.now() - begun >= Duration::from_millis(30));
+    for wrong in [
+        json!({ "fixedDelay": "x" }),
+        json!({ "delayDistribution": { "type": "odd" } }),
+    ] {
+        document(&mock, "POST", "/settings", &wrong, 422);
+    }
+    document(&mock, "POST", "/reset", &Value::Null, 200);
+    assert_eq!(
+        get(&mock, "/settings")["settings"]["fixedDelay"],
+        Value::Null
     );
 }
 

@@ -188,7 +188,7 @@ mod tests {
         let tag = |opaque: &str| Tag {
             is_weak: true,
             opaque: opaque.to_owned(),
-            file: (1, 2),
+            changed: 2,
         };
         let first = compressor.forms("a", &tag("1"));
         assert!(Arc::ptr_eq(&first, &compressor.forms("a", &tag("1"))));

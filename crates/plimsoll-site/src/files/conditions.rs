@@ -173,7 +173,7 @@ mod tests {
         let tag = Tag {
             is_weak,
             opaque: "a,b".to_owned(),
-            file: (0, 0),
+            changed: 0,
         };
         conditions.judge(Validators {
             tag: &tag,
@@ -285,7 +285,7 @@ mod tests {
             let tag = Tag {
                 is_weak,
                 opaque: "a".to_owned(),
-                file: (0, 0),
+                changed: 0,
             };
             let content = Validators {
                 tag: &tag,

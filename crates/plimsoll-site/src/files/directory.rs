@@ -141,8 +141,9 @@ fn regular(file: File) -> io::Result<Option<SiteFile>> {
         modified: u64::try_from(metadata.mtime()).ok(),
         tag: Tag {
             is_weak: true,
-            opaque: format!("{modified:x}-{length:x}"),
-            file: (metadata.ino(), changed),
+            // Times of modification are set at will: by `touch`, by stores that have none, by copies that keep them.
+            opaque: format!("{modified:x}-{length:x}-{changed:x}-{:x}", metadata.ino()),
+            changed,
         },
     }))
 }

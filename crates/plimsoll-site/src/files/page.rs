@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -53,6 +54,8 @@ pub(crate) struct Page {
     fields: HeaderMap,
     modified: Option<u64>,
     is_date_strong: bool,
+    /// Its tags are those of its content.
+    is_sure: bool,
     plain: Rc<Variant>,
     /// Stored copies, the smallest first.
     stored: Vec<Rc<Variant>>,
@@ -119,8 +122,8 @@ pub(crate) struct PageParts {
     /// Whether to compress where there is no stored copy.
     pub(crate) compresses: bool,
     pub(crate) compressor: Arc<Compressor>,
-    /// Seconds since 1970.
-    pub(crate) now: u64,
+    /// Since 1970.
+    pub(crate) now: Duration,
 }
 
 impl Page {
@@ -162,21 +165,26 @@ impl Page {
             fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         }
         // A date must not lie in the future (RFC 9110, section 8.8.2.1).
-        let modified = file.modified.filter(|modified| *modified <= now);
+        let seconds = now.as_secs();
+        let modified = file.modified.filter(|modified| *modified <= seconds);
         let shown = modified.and_then(http_date);
         if let Some(date) = shown.and_then(|date| HeaderValue::from_str(&date).ok()) {
             fields.insert(LAST_MODIFIED, date);
         }
-        let forms = compressor.forms(&path, &file.tag);
+        let now = i128::try_from(now.as_nanos()).unwrap_or(i128::MAX);
+        let (tag, mut is_sure) = file.tag.at(&file.part, now)?;
+        let forms = compressor.forms(&path, &tag);
         let content = match content {
             Some(content) => Content::Bytes(content),
             None => Content::load(&file.part)?,
         };
-        let plain = Variant::new(None, file.tag, content, status, &fields, ledger);
+        let plain = Variant::new(None, tag, content, status, &fields, ledger);
         let stored = copies.into_iter().map(|copy| {
             let content = Content::load(&copy.part)?;
             let coding = Some(copy.coding);
-            let variant = Variant::new(coding, copy.tag, content, status, &fields, ledger);
+            let (tag, is_tag_sure) = copy.tag.at(&copy.part, now)?;
+            is_sure &= is_tag_sure;
+            let variant = Variant::new(coding, tag, content, status, &fields, ledger);
             Ok(Rc::new(variant))
         });
         let stored = stored.collect::<io::Result<_>>()?;
@@ -184,7 +192,8 @@ impl Page {
             path,
             status,
             modified,
-            is_date_strong: modified.is_some_and(|modified| modified + SETTLED <= now),
+            is_date_strong: modified.is_some_and(|modified| modified + SETTLED <= seconds),
+            is_sure,
             plain: Rc::new(plain),
             stored,
             made: Default::default(),
@@ -194,6 +203,11 @@ impl Page {
             fields,
             ledger: Rc::clone(ledger),
         })
+    }
+
+    /// Whether it may be kept: its tags are those of its content for as long as nothing changes.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.is_sure
     }
 
     /// Whether it would be loaded from these as it was.

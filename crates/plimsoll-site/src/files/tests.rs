@@ -21,18 +21,18 @@ impl Served {
         let text = "{\"key\": \"value\"},\n".repeat(20_000);
         fs::create_dir(root.path().join("deep")).unwrap();
         fs::write(root.path().join("deep/bigfile.json"), text).unwrap();
+        let tree = Directory::new(root.path().to_owned(), Changes::none());
         let shared = Arc::new(SiteState::new(
             SitePlan::default(),
+            Arc::new(tree),
             "",
             Arc::default(),
             None,
             None,
         ));
-        let (of_worker, directory) = (Arc::clone(&shared), root.path().to_owned());
-        let changes = Changes::none();
+        let of_worker = Arc::clone(&shared);
         let action = move |_: &WorkerContext| {
-            let tree = Rc::new(Directory::new(directory.clone(), Arc::clone(&changes)));
-            Rc::new(Files::new(Arc::clone(&of_worker), tree, None)) as Rc<dyn Action>
+            Rc::new(Files::new(Arc::clone(&of_worker), None)) as Rc<dyn Action>
         };
         let listener = ListenerPlan::new(
             "127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap(),

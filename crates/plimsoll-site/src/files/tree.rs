@@ -1,11 +1,13 @@
 //! The files of a site, wherever they are stored.
 
+use std::fmt::{Debug, Write as _};
 use std::io;
 
 use plimsoll_server::{Coding, FilePart};
+use ring::digest::{SHA256, digest};
 
-/// Files by their paths. A path is names joined by slashes, empty for the root.
-pub(crate) trait Tree {
+/// Files by their paths, for all workers. A path is names joined by slashes, empty for the root.
+pub(crate) trait Tree: Debug + Send + Sync {
     /// The file or directory; `NotFound` if there is none that may be read.
     fn find(&self, path: &str) -> io::Result<TreeEntry>;
 
@@ -72,10 +74,16 @@ pub(crate) struct Tag {
     pub(crate) is_weak: bool,
     /// The text within the quotes.
     pub(crate) opaque: String,
-    /// Distinguishes files here, not for clients: the number of the file, and the time of its last change of
-    /// any kind, in nanoseconds since 1970.
-    pub(crate) file: (u64, i128),
+    /// The last change of any kind, in nanoseconds since 1970; the least number for what never changes.
+    pub(crate) changed: i128,
 }
+
+/// The time, in nanoseconds, for which a file may change again without another time of its change: some file systems count
+/// in two seconds, others in the ticks of the kernel.
+const RESOLUTION: i128 = 2_000_000_000;
+
+/// Content up to this length, in bytes, is read to tell it from the one of a moment before.
+const HASHED: u64 = 4 * 1024 * 1024;
 
 impl Tag {
     /// As a header field has it.
@@ -84,12 +92,37 @@ impl Tag {
         format!("{weak}\"{}\"", self.opaque)
     }
 
+    /// Whether the file may have changed without another tag, as seen at `now`, in nanoseconds since 1970.
+    pub(crate) fn is_unsure(&self, now: i128) -> bool {
+        self.changed > now - RESOLUTION
+    }
+
+    /// The tag as it is shown at `now`, and whether it says all about the content. Where the times of the file do not, the
+    /// content does; where that is too long to be read, the tag is another one each time, and is to be made again.
+    ///
+    /// - `part`: the content. Fails where it cannot be read.
+    pub(crate) fn at(mut self, part: &FilePart, now: i128) -> io::Result<(Self, bool)> {
+        if !self.is_unsure(now) {
+            return Ok((self, true));
+        }
+        let is_hashed = part.length() <= HASHED;
+        if is_hashed {
+            let hash = digest(&SHA256, &part.read()?);
+            for byte in hash.as_ref().iter().take(8) {
+                write!(self.opaque, "{byte:02x}").expect("a String takes everything");
+            }
+        } else {
+            write!(self.opaque, "-{now:x}").expect("a String takes everything");
+        }
+        Ok((self, is_hashed))
+    }
+
     /// That of the same file compressed on the way: like it, but not in bytes.
     pub(crate) fn coded(&self, coding: Coding) -> Self {
         Self {
             is_weak: true,
             opaque: format!("{}-{}", self.opaque, coding.name()),
-            file: self.file,
+            changed: self.changed,
         }
     }
 }

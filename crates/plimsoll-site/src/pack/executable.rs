@@ -7,6 +7,30 @@ pub fn program_length(program: &[u8]) -> usize {
 }
 
 fn loaded_end(program: &[u8]) -> Option<usize> {
+    let (segments, mut end) = segments(program)?;
+    for segment in &segments {
+        end = end.max(segment.offset.checked_add(segment.length)?);
+    }
+    (end <= program.len() && !segments.is_empty()).then_some(end)
+}
+
+/// True if a program needs a loader and libraries of the system to run (it has a segment `PT_INTERP`), so that it does not
+/// in an empty root.
+pub(super) fn is_dynamic(program: &[u8]) -> bool {
+    const INTERPRETER: usize = 3;
+    let segments = segments(program);
+    segments.is_some_and(|(all, _)| all.iter().any(|segment| segment.kind == INTERPRETER))
+}
+
+/// A part of a program that is loaded, or says how it is.
+struct Segment {
+    kind: usize,
+    offset: usize,
+    length: usize,
+}
+
+/// The segments of an ELF file of 64 bits, and the end of their table.
+fn segments(program: &[u8]) -> Option<(Vec<Segment>, usize)> {
     // Magic, 64 bits, little endian.
     if !program.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -22,14 +46,16 @@ fn loaded_end(program: &[u8]) -> Option<usize> {
     let headers = number(0x20, 8)?;
     let size = number(0x36, 2)?;
     let count = number(0x38, 2)?;
-    let mut end = headers.checked_add(size.checked_mul(count)?)?;
-    for header in 0..count {
+    let segments = (0..count).map(|header| {
         let at = headers.checked_add(header.checked_mul(size)?)?;
-        let offset = number(at.checked_add(0x08)?, 8)?;
-        let length = number(at.checked_add(0x20)?, 8)?;
-        end = end.max(offset.checked_add(length)?);
-    }
-    (end <= program.len() && count > 0).then_some(end)
+        Some(Segment {
+            kind: number(at, 4)?,
+            offset: number(at.checked_add(0x08)?, 8)?,
+            length: number(at.checked_add(0x20)?, 8)?,
+        })
+    });
+    let end = headers.checked_add(size.checked_mul(count)?)?;
+    Some((segments.collect::<Option<_>>()?, end))
 }
 
 /// Whether a program is one that was packed, by its header: its table of sections was cut off.

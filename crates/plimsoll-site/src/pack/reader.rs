@@ -67,7 +67,7 @@ impl Pack {
         let tag = Tag {
             is_weak: false,
             opaque: stored.hash.get(..32)?.to_owned(),
-            file: (0, 0),
+            changed: i128::MIN,
         };
         Some((part, tag))
     }

@@ -154,3 +154,24 @@ fn a_program_is_cut_to_what_is_loaded() {
     broken[0x20..0x40].fill(0xff);
     assert_eq!(program_length(&broken), 0x40);
 }
+
+#[test]
+fn a_program_that_needs_a_loader_is_recognised() {
+    let header = |kind: u8| {
+        let mut program = vec![0; 0x40 + 0x38];
+        program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        program[0x20] = 0x40;
+        program[0x36] = 0x38;
+        program[0x38] = 1;
+        program[0x40] = kind;
+        program
+    };
+    assert!(executable::is_dynamic(&header(3)));
+    assert!(!executable::is_dynamic(&header(1)));
+    assert!(!executable::is_dynamic(b"#!/bin/sh"));
+    let own = fs::read(std::env::current_exe().unwrap()).unwrap();
+    assert_eq!(
+        executable::is_dynamic(&own),
+        !cfg!(target_feature = "crt-static")
+    );
+}

@@ -12,7 +12,7 @@ use plimsoll_server::{Coding, compress_well};
 use ring::digest::{Context, SHA256};
 
 use crate::files::media;
-use crate::pack::executable::{program_length, without_sections};
+use crate::pack::executable::{is_dynamic, program_length, without_sections};
 use crate::pack::format::{Index, IndexedFile, PackError, Stored, Trailer, digest_bytes, hash_of};
 
 /// The site to pack, and the program to pack it into.
@@ -43,6 +43,8 @@ pub struct Packed {
     pub program_bytes: u64,
     /// Bytes of the whole.
     pub bytes: u64,
+    /// The program needs libraries of the system, so that it does not run in an empty root.
+    pub is_dynamic: bool,
 }
 
 /// Content from so many bytes on is compressed: shorter content fits one packet anyway.
@@ -83,6 +85,7 @@ struct Writer {
     path: PathBuf,
     file: File,
     program_bytes: u64,
+    is_dynamic: bool,
     /// Bytes of the payload so far.
     written: u64,
     checksum: Context,
@@ -105,6 +108,7 @@ impl Writer {
             path,
             file,
             program_bytes: program.len() as u64,
+            is_dynamic: is_dynamic(&program),
             written: 0,
             checksum: Context::new(&SHA256),
             index: Index {
@@ -144,6 +148,7 @@ impl Writer {
             copies: files.iter().map(|file| file.copies.len()).sum(),
             program_bytes: self.program_bytes,
             bytes: trailer.end + bytes.len() as u64,
+            is_dynamic: self.is_dynamic,
         })
     }
 

@@ -2,21 +2,28 @@ use plimsoll_formats::site::{parse_header_rules, parse_redirects};
 
 use super::*;
 
+mod model;
+
 fn compiled(redirects: &str, headers: &str, dialect: Dialect) -> (Rules, Vec<String>) {
-    let (rules, of_redirects, of_headers) = Rules::compile(
+    let (rules, mut of_redirects, of_headers) = Rules::compile(
         parse_redirects(redirects, dialect),
         parse_header_rules(headers, dialect),
         dialect,
-        &|path| path == "/index.html",
     );
+    let exists = |path: &str| dialect == Dialect::Netlify && FILES.contains(&path);
+    of_redirects.extend(rules.doubts(&exists, &|| false));
     let remarks = of_redirects.iter().chain(&of_headers);
     let remarks = remarks.map(|remark| format!("{} {}", remark.place, remark.message));
     (rules, remarks.collect())
 }
 
+/// Paths that have a file.
+const FILES: [&str; 2] = ["/index.html", "/en/x"];
+
 fn outcome(redirects: &str, dialect: Dialect, target: &str, is_there: bool) -> Option<String> {
-    let (rules, remarks) = compiled(redirects, "", dialect);
-    assert_eq!(remarks, Vec::<String>::new());
+    let parsed = parse_redirects(redirects, dialect);
+    let (rules, remarks, _) = Rules::compile(parsed, Lenient::default(), dialect);
+    assert_eq!(remarks, Vec::new());
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
@@ -154,19 +161,88 @@ fn the_two_dialects_answer_as_their_makers_do() {
 }
 
 #[test]
-fn rules_that_lead_in_circles_are_left_out_and_reported() {
-    let text = "/a /b\n/b /c\n/c /a\n/fine /end\n/grow/* /grow/x/:splat\n/* /index.html 301\n";
+fn circles_are_reported_and_kept() {
+    let text =
+        "/a /b\n/b /c\n/c /a\n/into /b\n/fine /end\n/grow/* /grow/x/:splat\n/* /index.html 301\n";
     let (rules, remarks) = compiled(text, "", Dialect::Netlify);
-    assert_eq!(rules.redirects(), 2);
-    assert_eq!(remarks.len(), 4);
-    assert_eq!(remarks[0], ":1 leads back to itself: /a → /b → /c → /a");
-    assert!(
-        remarks[3].starts_with(":5 leads back to itself: /grow/x → /grow/x/x"),
-        "{remarks:?}"
-    );
-    // Where rules come before files, the same rule never ends.
+    assert_eq!(rules.redirects(), 7);
+    let expected = [
+        ":1 leads back to itself: /a → /b → /c → /a",
+        ":2 leads back to itself: /b → /c → /a → /b",
+        ":3 leads back to itself: /c → /a → /b → /c",
+        ":4 leads into a circle: /into → /b → /c → /a → …",
+        ":6 leads over more than 20 redirects: /grow/x → /grow/x/x → /grow/x/x/x → /grow/x/x/x/x → …",
+    ];
+    assert_eq!(remarks, expected);
+    // A file at the target ends the chain.
+    let (rules, remarks) = compiled("/* /en/:splat 302\n", "", Dialect::Netlify);
+    assert_eq!((rules.redirects(), remarks), (1, Vec::new()));
+    // Where rules come before files, the same rule never ends; the service redirects all the same.
     let (rules, remarks) = compiled("/x/* /x/index.html 301\n", "", Dialect::Cloudflare);
-    assert_eq!((rules.redirects(), remarks.len()), (0, 1));
+    assert_eq!((rules.redirects(), remarks.len()), (1, 1));
+}
+
+#[test]
+fn rules_behind_one_that_takes_their_requests_are_reported() {
+    for (text, dialect, expected) in [
+        (
+            "/a/* /1\n/a/b /2\n",
+            Dialect::Netlify,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+        (
+            "/a/* /1\n/a/:x/* /2\n",
+            Dialect::Netlify,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+        (
+            "/a/:x /1\n/a/:y /2\n",
+            Dialect::Netlify,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+        ("/a/:x /1\n/a/* /2\n", Dialect::Netlify, None),
+        ("/a/b /1\n/a/:y /2\n", Dialect::Netlify, None),
+        ("/a id=1 /1\n/a /2\n", Dialect::Netlify, None),
+        (
+            "/a id=:id /1\n/a id=2 /2\n",
+            Dialect::Netlify,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+        (
+            "/a /1\n/a id=2 /2\n",
+            Dialect::Netlify,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+        ("https://h.example/a /1\n/a /2\n", Dialect::Netlify, None),
+        (
+            "/a /1\nhttps://h.example/a /2\n",
+            Dialect::Netlify,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+        ("/a /1\n/a /2 301!\n", Dialect::Netlify, None),
+        (
+            "/a /1 301!\n/a /2 301!\n",
+            Dialect::Netlify,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+        (
+            "/a/* /1\n/a/:x/b /2\n",
+            Dialect::Cloudflare,
+            Some(":2 is never used: line 1 takes all its requests"),
+        ),
+    ] {
+        let (rules, remarks) = compiled(text, "", dialect);
+        assert_eq!(rules.redirects(), 2, "{text}");
+        assert_eq!(remarks.first().map(String::as_str), expected, "{text}");
+    }
+}
+
+#[test]
+fn many_doubts_are_reported_as_a_number() {
+    let lines = (0..100).map(|number| format!("/a{number} /a{number}\n"));
+    let (rules, remarks) = compiled(&lines.collect::<String>(), "", Dialect::Netlify);
+    assert_eq!((rules.redirects(), remarks.len()), (100, 21));
+    assert_eq!(remarks[20], " 80 more lines like these");
 }
 
 fn fields(headers: &str, dialect: Dialect, path: &str) -> String {
@@ -197,6 +273,26 @@ fn header_rules_apply_in_their_order() {
         );
         let both = "cache-control: max-age=1; x-a: 1; x-a: 2; x-page: start";
         assert_eq!(fields(text, dialect, "/docs/start"), both);
+    }
+    let text = "https://:project.pages.example/*\n x-robots-tag: noindex\n x-project: :project\n";
+    let (rules, remarks) = compiled("", text, Cloudflare);
+    assert_eq!(remarks, Vec::<String>::new());
+    for (host, expected) in [
+        ("one.PAGES.example", 2),
+        ("a.b.pages.example", 0),
+        ("pages.example", 0),
+    ] {
+        let mut fields = HeaderMap::new();
+        rules.apply(
+            RuleInput {
+                host,
+                path: "/x",
+                query: None,
+            },
+            &mut fields,
+        );
+        assert_eq!(fields.len(), expected, "{host}");
+        assert!(expected == 0 || fields["x-project"] == "one");
     }
     let text =
         "/a\n ! Cache-Control\nhttps://A.example/*\n x-host: 1\nhttps://b.example/*\n x-host: 2\n";

@@ -1,5 +1,13 @@
 //! Conditional requests and ranges.
 
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use plimsoll_testkit::eventually;
+
 use crate::server::Site;
 
 fn site() -> (Site, String, String) {
@@ -121,12 +129,56 @@ fn parts_are_those_that_were_requested() {
 #[test]
 fn a_part_goes_on_from_a_date_once_that_is_sure() {
     let (site, _, _) = site();
-    let file = std::fs::File::options()
+    let file = fs::File::options()
         .write(true)
         .open(site.root().join("large.bin"))
         .unwrap();
-    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(784_111_777);
+    let old = UNIX_EPOCH + Duration::from_secs(784_111_777);
     file.set_modified(old).unwrap();
     let fields = "range: bytes=5-9\r\nif-range: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-    plimsoll_testkit::eventually(|| site.ask("GET", "/large.bin", fields).status == 206);
+    eventually(|| site.ask("GET", "/large.bin", fields).status == 206);
+}
+
+/// Whatever says that a file is what it was: its length, its time of modification, or both.
+#[test]
+fn another_content_has_another_tag() {
+    type Change = fn(&Path, &str);
+    /// As builds and stores do that have one time for all files.
+    fn at_one_second(path: &Path) {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(1))
+            .unwrap();
+    }
+    let changes: [(&str, Change); 3] = [
+        ("written in place", |path, text| {
+            fs::write(path, text).unwrap();
+            at_one_second(path);
+        }),
+        ("replaced", |path, text| {
+            let new = path.with_extension("new");
+            fs::write(&new, text).unwrap();
+            at_one_second(&new);
+            fs::rename(&new, path).unwrap();
+        }),
+        ("linked to another", |path, text| {
+            let target = path.with_file_name(format!("target-{text}"));
+            fs::write(&target, text).unwrap();
+            at_one_second(&target);
+            fs::remove_file(path).unwrap();
+            symlink(target.file_name().unwrap(), path).unwrap();
+        }),
+    ];
+    for (how, change) in changes {
+        let site = Site::new(&[("a.txt", b"00")], "");
+        let path = site.root().join("a.txt");
+        at_one_second(&path);
+        let mut tags = HashSet::new();
+        for number in 10..20 {
+            let text = number.to_string();
+            change(&path, &text);
+            eventually(|| site.get("/a.txt").text() == text);
+            let tag = site.get("/a.txt").field("etag").unwrap();
+            assert!(tags.insert(tag.clone()), "{how}: {text} has {tag}, too");
+        }
+    }
 }

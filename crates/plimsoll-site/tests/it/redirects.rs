@@ -60,6 +60,40 @@ fn rules_answer_and_follow_their_file() {
 }
 
 #[test]
+fn a_file_at_the_target_ends_a_chain() {
+    let files: &[(&str, &[u8])] = &[
+        ("en/about.html", b"about"),
+        ("_redirects", b"/* /en/:splat 302\n"),
+    ];
+    let site = Site::new(files, "dialect = \"netlify\"");
+    assert_eq!(location(&site, "/about"), to(302, "/en/about"));
+    assert_eq!(site.get("/en/about").body, b"about");
+    // Where there is none, the service redirects on; so do we.
+    assert_eq!(location(&site, "/en/none"), to(302, "/en/en/none"));
+}
+
+/// A large file of rules, with chains and a rule that takes everything, answers at once and keeps up with changes.
+#[test]
+fn many_rules_are_served_while_they_are_looked_through() {
+    let rules = |target: &str| {
+        let lines = (0..20_000).map(|number| {
+            format!(
+                "/old-{number}/:slug /{target}-{number}/:slug 301\n/chain-{number} /chain-{} 301\n",
+                number + 1
+            )
+        });
+        lines.collect::<String>() + "/* /index.html 200\n"
+    };
+    let first = rules("new");
+    let files: &[(&str, &[u8])] = &[("index.html", b"top"), ("_redirects", first.as_bytes())];
+    let site = Site::new(files, "dialect = \"netlify\"");
+    assert_eq!(location(&site, "/old-19999/x"), to(301, "/new-19999/x"));
+    assert_eq!(site.get("/other").body, b"top");
+    fs::write(site.root().join("_redirects"), rules("newer")).unwrap();
+    eventually(|| location(&site, "/old-19999/x") == to(301, "/newer-19999/x"));
+}
+
+#[test]
 fn short_links_come_from_a_file_and_follow_it() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("links.txt");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use plimsoll_model::parse_duration;
 use plimsoll_site::crawl::{CrawlError, CrawlPlan, Crawled, CrawledUrl, crawl, json_list};
 use plimsoll_site::{LinkPlace, load_links};
+use tokio::runtime::Runtime;
 use url::Url;
 
 use crate::exit::Exit;
@@ -81,11 +82,16 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     })?;
     let is_missing = crawled.start().is_some_and(CrawledUrl::is_broken);
     let urls = urls(&crawled);
+    let mut without_aliases = None;
     if let Some(folder) = &args.out {
         write(folder, "paths.json", &json_list(&crawled.paths()))?;
         write(folder, "urls.txt", &urls)?;
         if let Some(links) = &args.redirects {
-            write(folder, "redirects.json", &json_list(&aliases(links)?))?;
+            match aliases(links, &runtime) {
+                Ok(aliases) => write(folder, "redirects.json", &json_list(&aliases))?,
+                // The site was crawled all the same.
+                Err(failed) => without_aliases = Some(failed),
+            }
         }
     }
     let text = if args.json {
@@ -95,6 +101,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     };
     terminal::print(text.trim_end()).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     report(&crawled, args.most);
+    if let Some(failed) = without_aliases {
+        return Err(failed);
+    }
     Ok(
         if is_missing || args.fail_on_broken && crawled.broken().next().is_some() {
             Exit::Objective
@@ -129,8 +138,13 @@ fn urls(crawled: &Crawled) -> String {
     fine.fold(String::new(), |lines, (url, _)| lines + url + "\n")
 }
 
+/// How often a list is requested, and the time between: servers that are about to start, or briefly overloaded, answer with a
+/// page in place of the list.
+const TRIES: usize = 3;
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+
 /// The aliases of a list, sorted.
-fn aliases(given: &str) -> Result<Vec<String>, Failed> {
+fn aliases(given: &str, runtime: &Runtime) -> Result<Vec<String>, Failed> {
     let place = if given.starts_with("http://") || given.starts_with("https://") {
         let url = Url::parse(given)
             .map_err(|error| Problem::with("--redirects", error.to_string()).usage())?;
@@ -138,7 +152,15 @@ fn aliases(given: &str) -> Result<Vec<String>, Failed> {
     } else {
         LinkPlace::File(PathBuf::from(given))
     };
-    let links = load_links(&place).map_err(|reason| {
+    let mut loaded = load_links(&place);
+    for _ in 1..TRIES {
+        if loaded.is_ok() || matches!(place, LinkPlace::File(_)) {
+            break;
+        }
+        runtime.block_on(tokio::time::sleep(BETWEEN_TRIES));
+        loaded = load_links(&place);
+    }
+    let links = loaded.map_err(|reason| {
         Problem::with("--redirects", format!("{place}: {reason}")).could_not_run()
     })?;
     let remarks: Vec<_> = links

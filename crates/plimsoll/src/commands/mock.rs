@@ -17,7 +17,9 @@ mod validate;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use plimsoll_mock::MockPlan;
 use plimsoll_mock::config::{self, FileProblem, MockFile};
+use plimsoll_model::counted;
 
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
@@ -28,6 +30,7 @@ use crate::terminal;
 /// Serve a mock API from a folder of files or from rules
 ///
 /// Without an argument, use apimock.toml, or the current folder if there is none.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -38,7 +41,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR or FILE")]
     what: Option<PathBuf>,
 
-    /// Serve a WireMock folder, an OpenAPI document, a HAR file or a Mockoon environment
+    /// Serve a WireMock folder, an OpenAPI document, a HAR file, a Mockoon environment, a Postman collection or a db.json
     #[arg(long, value_name = "FILE or DIR", conflicts_with = "what")]
     import: Option<PathBuf>,
 
@@ -70,9 +73,17 @@ pub(crate) struct Args {
     #[arg(long)]
     no_cors: bool,
 
+    /// Answer requests that an OpenAPI document does not allow, too
+    #[arg(long, conflicts_with = "record")]
+    no_validate: bool,
+
     /// Number of requests kept for the admin port; 0 for none [default: 1000]
     #[arg(long, value_name = "N", conflicts_with = "record")]
     journal: Option<u32>,
+
+    /// Report all errors, print what would be served and exit
+    #[arg(long, visible_alias = "validate", conflicts_with = "print_config")]
+    check: bool,
 
     #[command(flatten)]
     serving: ServingArgs,
@@ -109,10 +120,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     if args.init {
         return starter::write(args.what.as_deref().unwrap_or(Path::new(".")));
     }
+    let serving = args.serving.or_check(args.check);
     if let Some(path) = &args.import {
         terminal::print_notes(&import::notes(&import::read(path)?));
+        if args.check {
+            describe(&open(path)?.plan)?;
+        }
         let action = format!("file = {}", quoted_path(path));
-        return args.serving.serve(&route(&action, args));
+        return serving.serve(&route(&action, args));
     }
     if let (Some(url), Some(out)) = (&args.record, &args.out) {
         let names: Vec<String> = args.redact.iter().map(|name| quoted(name)).collect();
@@ -129,30 +144,74 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         if args.insecure {
             action.push_str(", insecure = true");
         }
-        return args.serving.serve(&route(&action, args));
+        return serving.serve(&route(&action, args));
     }
     let what = what(args.what.as_deref());
     if what.is_dir() {
+        if args.no_validate {
+            let problem = Problem::with("--no-validate", "only of rules and OpenAPI documents");
+            return Err(problem.usage());
+        }
+        if args.check {
+            print(&format!("folder {}", what.display()))?;
+        }
         let mut action = format!("dir = {}", quoted_path(&what));
         if args.no_cors {
             action.push_str(", cors = false");
         }
-        return args.serving.serve(&route(&action, args));
+        return serving.serve(&route(&action, args));
     }
     if args.no_cors {
         let problem = Problem::with("--no-cors", "only of a folder");
         return Err(problem.usage());
     }
-    let preferred = preferred(&open(&what)?)?;
+    let file = open(&what)?;
+    if args.check {
+        describe(&file.plan)?;
+    }
+    let preferred = preferred(&file)?;
     let action = format!("file = {}", quoted_path(&what));
-    args.serving
-        .serve_preferring(&route(&action, args), &preferred, Brought::all())
+    serving.serve_preferring(&route(&action, args), &preferred, Brought::all())
 }
 
 fn route(action: &str, args: &Args) -> String {
     let journal = args.journal.map(|journal| format!(", journal = {journal}"));
     let journal = journal.unwrap_or_default();
-    format!("[[route]]\nmock = {{ {action}{journal} }}")
+    let validate = if args.no_validate {
+        ", validate = false"
+    } else {
+        ""
+    };
+    format!("[[route]]\nmock = {{ {action}{journal}{validate} }}")
+}
+
+/// Prints what answers, a line for each part.
+fn describe(plan: &MockPlan) -> Result<(), Failed> {
+    let mut text = String::new();
+    for set in &plan.sets {
+        let rules = set.rules().len() as u64;
+        text.extend(["rules: ", &rules.to_string(), "\n"]);
+    }
+    for collection in &plan.collections {
+        let count = counted(collection.count() as u64, "row");
+        text.extend(["collection ", collection.path(), ": ", &count, "\n"]);
+    }
+    for document in &plan.openapi {
+        let file = document.file().display();
+        let operations = document.operations();
+        writeln!(text, "{file}: {operations} operations").expect("texts take everything");
+        for (method, path) in document.requests() {
+            text.extend(["  ", method, " ", path, "\n"]);
+        }
+    }
+    if let Some(folder) = &plan.folder {
+        writeln!(text, "folder {}", folder.root().display()).expect("texts take everything");
+    }
+    print(text.trim_end())
+}
+
+fn print(text: &str) -> Result<(), Failed> {
+    terminal::print(text).map_err(|error| Problem::caused_by(&error).could_not_run())
 }
 
 /// The mock to serve.

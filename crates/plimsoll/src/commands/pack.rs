@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["list", "extract"])]
     output: Option<PathBuf>,
 
-    /// Program to pack into [default: `plimsoll-packed` beside this program, else this program]
+    /// Program to pack into [default: `plimsoll-packed` beside this program or in PATH, else this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     };
     args.site.check()?;
     let (urls, links) = links(args.site.redirects())?;
-    let program = program(args.program.as_deref())?;
+    let (program, is_small) = program(args.program.as_deref())?;
     let options = PackOptions {
         directory: args.place.clone(),
         program,
@@ -106,6 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         hidden: args.site.hidden(),
     };
     let packed = pack(&options).map_err(|error| pack_failed(&error))?;
+    terminal::print_warnings(&doubts(is_small, packed.is_dynamic));
     let copies = match packed.copies {
         1 => "1 compressed copy".to_owned(),
         copies => format!("{copies} compressed copies"),
@@ -140,16 +141,46 @@ fn links(places: &[String]) -> Result<(Vec<String>, String), Failed> {
     Ok((urls, lines))
 }
 
-/// The program that a site is packed into.
-fn program(given: Option<&Path>) -> Result<PathBuf, Failed> {
+/// What a packed site is larger or less portable for than it need be.
+fn doubts(is_small: bool, is_dynamic: bool) -> Vec<Problem> {
+    let mut doubts = Vec::new();
+    if !is_small {
+        let message = format!("all of plimsoll is packed with the site, since there is no {SMALL}");
+        doubts.push(Problem::new(message).hint(
+            "`cargo build --profile packed -p plimsoll-packed` makes one of 10 MB; put it beside this program, or give it as --program",
+        ));
+    }
+    if is_dynamic {
+        let message = "the program needs libraries of the system: it does not run in an empty root";
+        doubts.push(Problem::new(message).hint(
+            "build it with `--target x86_64-unknown-linux-musl` (or aarch64) and give it as --program",
+        ));
+    }
+    doubts
+}
+
+/// The program that only serves what follows it.
+const SMALL: &str = "plimsoll-packed";
+
+/// The program that a site is packed into, and whether it is the small one or the one that was given.
+fn program(given: Option<&Path>) -> Result<(PathBuf, bool), Failed> {
     if let Some(given) = given {
-        return Ok(given.to_owned());
+        return Ok((given.to_owned(), true));
     }
     let own = std::env::current_exe().map_err(|error| {
         Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
     })?;
-    let small = own.with_file_name("plimsoll-packed");
-    Ok(if small.is_file() { small } else { own })
+    let beside = own.parent().into_iter().flat_map(|folder| {
+        let folders = [".", "../libexec/plimsoll", "../lib/plimsoll"];
+        folders.map(|name| folder.join(name).join(SMALL))
+    });
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path: Vec<_> = std::env::split_paths(&path)
+        .map(|it| it.join(SMALL))
+        .collect();
+    let small = beside.chain(in_path).find(|it| it.is_file());
+    let is_small = small.is_some();
+    Ok((small.unwrap_or(own), is_small))
 }
 
 fn pack_failed(error: &PackError) -> Failed {

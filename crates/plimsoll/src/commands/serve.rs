@@ -4,13 +4,15 @@ pub(crate) mod stand_in;
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_model::ByteSize;
+use plimsoll_model::{ByteSize, counted};
+use plimsoll_server::Notices;
 
 use crate::commands::serve::stand_in::{Original, StandIn};
-use crate::commands::serving::Brought;
+use crate::commands::serving::{self, Brought};
 use crate::exit::Exit;
 use crate::flags::{ServingArgs, quoted, quoted_path};
 use crate::problem::{Failed, Problem};
+use crate::terminal;
 
 /// Serve the files of a directory
 ///
@@ -27,6 +29,10 @@ pub(crate) struct Args {
     /// Reload pages in the browser when a file changes, and cache nothing (for development)
     #[arg(long, help_heading = "Site")]
     live: bool,
+
+    /// Report all errors, print what would be served and exit
+    #[arg(long, visible_alias = "validate", conflicts_with = "print_config")]
+    check: bool,
 
     #[command(flatten)]
     serving: ServingArgs,
@@ -111,12 +117,14 @@ pub(crate) fn run_as(args: &Args, original: Original) -> Result<Exit, Failed> {
 }
 
 fn run_for(args: &Args, stand_in: Option<StandIn>) -> Result<Exit, Failed> {
+    let serving = args.serving.or_check(args.check);
     let Some(stand_in) = stand_in else {
         args.site.check()?;
         let directory = args.directory.as_deref().unwrap_or(Path::new("."));
-        return args
-            .serving
-            .serve(&route(Some(directory), &args.site, args.live));
+        if args.check {
+            describe(directory, &args.site)?;
+        }
+        return serving.serve(&route(Some(directory), &args.site, args.live));
     };
     let site = args.site.clone().preferring(&stand_in);
     site.check()?;
@@ -126,9 +134,33 @@ fn run_for(args: &Args, stand_in: Option<StandIn>) -> Result<Exit, Failed> {
         None if !site.redirects.is_empty() => None,
         given => Some(given.unwrap_or(Path::new("."))),
     };
+    if let (true, Some(directory)) = (args.check, directory) {
+        describe(directory, &site)?;
+    }
     let routes = route(directory, &site, args.live);
-    args.serving
-        .serve_preferring(&routes, &stand_in.preferred(), Brought::all())
+    serving.serve_preferring(&routes, &stand_in.preferred(), Brought::all())
+}
+
+/// Prints what of a directory would be served, and what is wrong with its rules.
+fn describe(directory: &Path, site: &SiteArgs) -> Result<(), Failed> {
+    let mut text = format!("files of {}", directory.display());
+    let dialect = site.dialect.as_deref().and_then(|name| name.parse().ok());
+    if let Some(dialect) = dialect.filter(|_| directory.is_dir()) {
+        let notices = Notices::new(serving::report);
+        let rules = plimsoll_site::check_rules(directory, dialect, notices);
+        let (redirects, headers) = (rules.redirects as u64, rules.headers as u64);
+        text.extend([
+            ", with ",
+            &counted(redirects, "redirect"),
+            " and ",
+            &counted(headers, "rule"),
+            " for header fields",
+        ]);
+    }
+    for list in &site.redirects {
+        text.extend(["\nshort links of ", list]);
+    }
+    terminal::print(&text).map_err(|error| Problem::caused_by(&error).could_not_run())
 }
 
 /// The route that the flags stand for.

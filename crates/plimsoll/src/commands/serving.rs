@@ -100,7 +100,7 @@ impl Brought {
 }
 
 /// Prints what happens while it is served.
-fn report(notice: &Notice) {
+pub(crate) fn report(notice: &Notice) {
     let shown = Problem::from(notice.clone());
     match notice.severity {
         Severity::Note => terminal::print_notes(&[shown]),
@@ -109,10 +109,14 @@ fn report(notice: &Notice) {
     }
 }
 
-/// Reports every mistake, and serves nothing.
-pub(crate) fn check(source: Source) -> Result<(), Failed> {
-    let configuration = Configuration::new(source, Brought::all());
-    configuration.load().map(|_| ())
+/// Reports every mistake, and serves nothing; returns where it would listen, a line for each address.
+pub(crate) fn check(source: Source, brought: Brought) -> Result<Vec<String>, Failed> {
+    let configuration = Configuration::new(source, brought);
+    let (_, plan) = configuration.load()?;
+    let listeners = plan.engine.listeners.iter();
+    let lines =
+        listeners.map(|it| format!("would listen on {}://{}/", it.serves.scheme(), it.address));
+    Ok(lines.collect())
 }
 
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.

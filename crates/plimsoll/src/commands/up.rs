@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     let source = Source::File(args.file.clone());
     if args.check {
-        serving::check(source)?;
+        serving::check(source, Brought::all())?;
         let fine = format!("{}: no mistakes", args.file.display());
         terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
         return Ok(Exit::Fine);

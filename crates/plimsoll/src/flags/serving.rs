@@ -81,6 +81,10 @@ pub(crate) struct ServingArgs {
     /// Print this command line as a configuration for `plimsoll up` and exit
     #[arg(long)]
     print_config: bool,
+
+    /// What would be served is printed; commands that have it say so.
+    #[arg(skip)]
+    is_check: bool,
 }
 
 /// Where and how to listen if the command line does not say where.
@@ -120,12 +124,26 @@ impl ServingArgs {
             printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
             return Ok(Exit::Fine);
         }
+        if self.is_check {
+            let lines = serving::check(Source::CommandLine(text), brought)?;
+            let printed = terminal::print(&lines.join("\n"));
+            printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
+            return Ok(Exit::Fine);
+        }
         serving::run(
             Source::CommandLine(text),
             brought,
             self.takeover.as_deref(),
             false,
         )
+    }
+
+    /// The same, which prints where it would listen instead of serving if `is_check`.
+    pub(crate) fn or_check(&self, is_check: bool) -> Self {
+        Self {
+            is_check,
+            ..self.clone()
+        }
     }
 
     /// Whether there seems to be a server to take over from.

@@ -268,7 +268,10 @@ fn a_document_answers_and_becomes_a_table() {
     assert!(served.answers("/v1/pets/1", &["status == 200", "body contains \"Rex\""]));
     assert!(served.answers(
         "/pets?limit=0",
-        &["status == 422", "body contains \"limit\""]
+        &[
+            "status == 422",
+            "header.x-plimsoll-problem contains \"limit\""
+        ]
     ));
     let files = MaterialFiles::new();
     let out = files.path("rules.toml");

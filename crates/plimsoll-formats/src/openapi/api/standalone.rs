@@ -96,7 +96,12 @@ impl Converter<'_> {
                 ) => {
                     continue;
                 }
-                ("nullable" | "readOnly" | "writeOnly" | "deprecated", _) => continue,
+                // Notes; and names of schemas and drafts, since references are pointers here, and the draft is one.
+                (
+                    "nullable" | "readOnly" | "writeOnly" | "deprecated" | "$comment" | "$id"
+                    | "$schema" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary",
+                    _,
+                ) => continue,
                 // Extensions are data of other tools.
                 (key, _) if key.starts_with("x-") => continue,
                 (

@@ -1,6 +1,9 @@
 //! Scenarios, and the server as a whole.
 
+use std::time::Duration;
+
 use http::StatusCode;
+use plimsoll_formats::wiremock::{MappingDelay, parse_settings};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use serde_json::{Value, json};
@@ -10,6 +13,7 @@ use super::{NO_STATE, done, json_of, not_here, refused, unreadable};
 use crate::admin::AdminOfMock;
 use crate::admin::call::{AdminResponse, Call};
 use crate::admin::scenarios::known;
+use crate::fault::delay::{CommonDelays, Delay};
 use crate::store::states::{STARTED, Session};
 
 /// The version that clients are given.
@@ -110,24 +114,67 @@ impl AdminOfMock {
     }
 }
 
-/// Proxies pass on; there is nothing else to be set.
-pub(super) fn settings() -> AdminResponse {
-    let document = json!({ "settings": { "proxyPassThrough": true } });
-    AdminResponse::json(StatusCode::OK, document)
+/// The delays of all responses, as a client set them.
+fn delays_of(settings: &Value) -> Result<CommonDelays, AdminResponse> {
+    let parsed = parse_settings(settings).map_err(|reason| unreadable(&reason))?;
+    let mut delays = CommonDelays::default();
+    for delay in parsed {
+        match delay {
+            MappingDelay::Fixed(0) => {}
+            MappingDelay::Fixed(time) => delays.fixed = Some(Duration::from_millis(time)),
+            MappingDelay::Uniform(least, most) => {
+                let [least, most] = [least, most].map(Duration::from_millis);
+                delays.random = Some(Delay::Uniform(least, most));
+            }
+            MappingDelay::LogNormal(median, sigma, most) => {
+                let time = |milliseconds: f64| Duration::from_secs_f64(milliseconds / 1_000.0);
+                delays.random = Some(Delay::LogNormal {
+                    median: time(median),
+                    sigma,
+                    most: most.map(time),
+                });
+            }
+        }
+    }
+    Ok(delays)
 }
 
-pub(super) fn put_settings(call: &Call) -> Result<AdminResponse, AdminResponse> {
-    let settings = json_of(call)?;
-    let has_delay = ["fixedDelay", "delayDistribution"].iter().any(|key| {
-        let value = settings.get(key);
-        value.is_some_and(|value| !value.is_null() && *value != 0)
-    });
-    if has_delay {
-        return Err(not_here(
-            "a delay of all responses is not known here; give it to mappings",
-        ));
+impl AdminOfMock {
+    /// The settings: proxies pass on, and responses may be delayed.
+    pub(super) fn settings(&self) -> AdminResponse {
+        let delays = self.shared.delays();
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let distribution = delays.random.map(|delay| match delay {
+            Delay::Fixed(time) => json!({ "type": "fixed", "milliseconds": milliseconds(time) }),
+            Delay::Uniform(least, most) => json!({
+                "type": "uniform", "lower": milliseconds(least), "upper": milliseconds(most),
+            }),
+            Delay::LogNormal {
+                median,
+                sigma,
+                most,
+            } => {
+                let median = median.as_secs_f64() * 1_000.0;
+                let mut shown = json!({ "type": "lognormal", "median": median, "sigma": sigma });
+                if let Some(most) = most {
+                    shown["maxValue"] = json!(most.as_secs_f64() * 1_000.0);
+                }
+                shown
+            }
+        });
+        let document = json!({ "settings": {
+            "fixedDelay": delays.fixed.map(milliseconds),
+            "delayDistribution": distribution,
+            "extended": {},
+            "proxyPassThrough": true,
+        } });
+        AdminResponse::json(StatusCode::OK, document)
     }
-    Ok(done())
+
+    pub(super) fn put_settings(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
+        self.shared.set_delays(delays_of(&json_of(call)?)?);
+        Ok(done())
+    }
 }
 
 pub(super) fn version() -> AdminResponse {

@@ -91,6 +91,13 @@ pub(super) fn respond(
         MappingBody::File(name) if !response.has_places && response.dribble.is_none() => {
             respond.push("file_path", name.as_str());
         }
+        MappingBody::File(name) if response.has_places && name.contains("{{") => {
+            texts.look(name);
+            let place = Place::Key("response.bodyFileName".to_owned());
+            let message = "is made for each request; what the file holds is sent as it is";
+            texts.notes.push(Remark::new(place, message));
+            respond.push("file_path", name.as_str());
+        }
         MappingBody::File(name) => {
             let place = Place::Key("response.bodyFileName".to_owned());
             let bytes = inside(files, name).map_err(|reason| Remark::new(place, reason))?;
@@ -214,23 +221,37 @@ fn delay(response: &MappingResponse, respond: &mut Table, notes: &mut Vec<Remark
         None | Some(MappingDelay::Fixed(_)) => milliseconds(fixed),
         // The two are added.
         Some(MappingDelay::Uniform(least, most)) => {
-            let bounds = [least, most].map(|it| milliseconds(it + fixed));
-            Entry::braces([("uniform", Entry::List(bounds.to_vec()))])
+            delay_entry(MappingDelay::Uniform(least + fixed, most + fixed))
         }
-        Some(MappingDelay::LogNormal(median, sigma, most)) => {
+        Some(random) => {
             if fixed > 0 {
                 let place = Place::Key("response.fixedDelayMilliseconds".to_owned());
                 let message = "is not added to a log-normal delay here";
                 notes.push(Remark::new(place, message));
             }
+            delay_entry(*random)
+        }
+    };
+    respond.push("delay", delay);
+}
+
+/// A delay as rules have it.
+pub(super) fn delay_entry(delay: MappingDelay) -> Entry {
+    let milliseconds = |number: u64| Entry::Text(format!("{number}ms"));
+    match delay {
+        MappingDelay::Fixed(time) => milliseconds(time),
+        MappingDelay::Uniform(least, most) => {
+            let bounds = vec![milliseconds(least), milliseconds(most)];
+            Entry::braces([("uniform", Entry::List(bounds))])
+        }
+        MappingDelay::LogNormal(median, sigma, most) => {
             let mut table = Table::new();
             table.push("median", format!("{median}ms"));
-            table.push("sigma", Entry::Real(*sigma));
+            table.push("sigma", Entry::Real(sigma));
             if let Some(most) = most {
                 table.push("max", format!("{most}ms"));
             }
             Entry::braces([("lognormal", Entry::Braces(table))])
         }
-    };
-    respond.push("delay", delay);
+    }
 }

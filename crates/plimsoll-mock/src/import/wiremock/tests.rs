@@ -398,3 +398,115 @@ proptest! {
         prop_assert!(!stub.rule.is_met_by(&request.view()));
     }
 }
+
+/// Whether a mapping's rule matches a request.
+fn matches(request: &Value, method: &str, target: &str, authority: &str, body: &str) -> bool {
+    let made = made(json!({ "request": request, "response": {} }));
+    let stub = made.unwrap_or_else(|remarks| panic!("{remarks:?}"));
+    let mut asked = KeptRequest::made(method, target);
+    asked.authority = authority.to_owned();
+    asked.body = body.as_bytes().to_vec().into();
+    let view = asked.view();
+    stub.rule.conditions.iter().all(|it| it.is_met_by(&view))
+}
+
+#[test]
+fn expressions_are_those_of_java() {
+    let name =
+        json!({ "urlPath": "/a", "queryParameters": { "n": { "matches": "[A-Za-z\\s-.]+" } } });
+    assert!(matches(&name, "GET", "/a?n=a-b.c", "h", ""));
+    assert!(!matches(&name, "GET", "/a?n=a1", "h", ""));
+    let path = json!({ "urlPathPattern": "/\\w+/\\Q{x}\\E" });
+    assert!(matches(&path, "GET", "/ab/{x}", "h", ""));
+    let ahead = made(json!({ "request": { "urlPathPattern": "/(?!a).*" }, "response": {} }));
+    let remarks = ahead.unwrap_err();
+    assert!(remarks[0].message.contains("lookahead"), "{remarks:?}");
+}
+
+#[test]
+fn json_at_a_path_is_compared_with_its_flags() {
+    let pattern = |flags: Value| {
+        let mut matcher = json!({ "expression": "$.a", "equalToJson": "{\"l\":[1,2]}" });
+        matcher
+            .as_object_mut()
+            .unwrap()
+            .extend(flags.as_object().unwrap().clone());
+        json!({ "bodyPatterns": [{ "matchesJsonPath": matcher }] })
+    };
+    for (flags, body, expected) in [
+        (json!({}), r#"{"a":{"l":[1,2]}}"#, true),
+        (json!({}), r#"{"a":{"l":[2,1]}}"#, false),
+        (
+            json!({ "ignoreArrayOrder": true }),
+            r#"{"a":{"l":[2,1]}}"#,
+            true,
+        ),
+        (
+            json!({ "ignoreExtraElements": true }),
+            r#"{"a":{"l":[1,2],"x":1}}"#,
+            true,
+        ),
+        (
+            json!({ "ignoreArrayOrder": true }),
+            r#"{"a":{"l":[2,1],"x":1}}"#,
+            false,
+        ),
+    ] {
+        assert_eq!(
+            matches(&pattern(flags.clone()), "POST", "/", "h", body),
+            expected,
+            "{flags} {body}"
+        );
+    }
+}
+
+#[test]
+fn a_mapping_may_be_for_one_scheme_host_and_port() {
+    let request = json!({ "scheme": "http", "host": { "equalTo": "one.example" }, "port": 8080 });
+    for (authority, expected) in [
+        ("one.example:8080", true),
+        ("ONE.example:8080", true),
+        ("one.example", false),
+        ("two.example:8080", false),
+    ] {
+        assert_eq!(
+            matches(&request, "GET", "/", authority, ""),
+            expected,
+            "{authority}"
+        );
+    }
+    let secure = json!({ "scheme": "https" });
+    assert!(!matches(&secure, "GET", "/", "one.example", ""));
+}
+
+#[test]
+fn a_name_is_a_field_and_a_file_may_be_named_by_the_request() {
+    let files = tempfile::tempdir().unwrap();
+    let mapping = json!({ "name": "the one", "request": { "urlPath": "/a" },
+        "response": { "bodyFileName": "{{request.query.f}}.txt", "transformers": ["response-template"] } });
+    let made = stub(mapping, files.path(), &States::default());
+    let stub = made.unwrap_or_else(|remarks| panic!("{remarks:?}"));
+    for expected in [
+        "respond.headers.Matched-Stub-Name = \"the one\"",
+        "respond.file_path = \"{{request.query.f}}.txt\"",
+        "respond.template = \"wiremock\"",
+    ] {
+        assert!(stub.text.contains(expected), "{}", stub.text);
+    }
+    assert_eq!(stub.left_out.len(), 1, "{:?}", stub.left_out);
+}
+
+#[test]
+fn a_webhook_that_cannot_be_sent_leaves_its_mapping_alone() {
+    let made = made(
+        json!({ "request": { "urlPath": "/a" }, "response": { "status": 201 },
+        "postServeActions": { "webhook": { "url": "http://h/", "headers": { "authorization": "{{oauth}}" } } } }),
+    );
+    let stub = made.unwrap_or_else(|remarks| panic!("{remarks:?}"));
+    assert!(stub.rule.callbacks.is_empty());
+    let message = &stub.left_out[0].message;
+    assert!(
+        message.contains("`oauth` is not known here, so nothing is sent"),
+        "{message}"
+    );
+}

@@ -1,9 +1,10 @@
-//! Tests of values of JSON: the twenty-five operators for content.
+//! Tests of values of JSON: the operators for content.
 
 use std::fmt;
 
 use serde_json::Value;
 
+use super::equal_json::EqualJson;
 use super::text::{TextOperator, TextTest};
 use super::value::is_equal;
 
@@ -30,7 +31,12 @@ pub enum JsonTest {
     Key(String, bool),
     /// `structural_contains`: one of its elements has all of this value.
     StructuralContains(String, Value),
+    /// `equal_json`: it, or the JSON that a string holds, is equal to this value.
+    EqualJson(Box<EqualJson>),
 }
+
+/// The operator whose value is compared as the whole content is.
+pub const EQUAL_JSON: &str = "equal_json";
 
 /// Comparison of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +174,13 @@ impl JsonTest {
             Self::Key(key, is_wanted) => value
                 .as_object()
                 .is_some_and(|object| object.contains_key(key) == *is_wanted),
+            Self::EqualJson(test) => {
+                let parsed = value.as_str().map(serde_json::from_str::<Value>);
+                match parsed {
+                    Some(Ok(parsed)) => test.judge(&parsed) == Some(true),
+                    _ => test.judge(value) == Some(true),
+                }
+            }
             Self::StructuralContains(_, wanted) => value
                 .as_array()
                 .is_some_and(|items| items.iter().any(|item| has_all(item, wanted))),
@@ -238,6 +251,7 @@ impl fmt::Display for JsonTest {
             Self::Key(value, true) => ("map_has_key", value),
             Self::Key(value, false) => ("map_does_not_have_key", value),
             Self::StructuralContains(value, _) => ("structural_contains", value),
+            Self::EqualJson(test) => return write!(f, "{EQUAL_JSON} {test}"),
         };
         write!(f, "{name} {value:?}")
     }

@@ -1,5 +1,8 @@
 //! The objects of one file, which is one array of them or an object of several arrays.
 //!
+//! As in json-server, rows may be anything: those that are no objects, or have no key of their own, are listed and cannot be
+//! named.
+//!
 //! Lists and objects are shared, not copied: readers and writers take a snapshot, and nothing is serialised
 //! under the lock. What a database holds is bounded in objects and in bytes of their JSON.
 
@@ -52,10 +55,10 @@ pub(super) struct Tables {
 /// Objects of one name.
 #[derive(Debug, Clone)]
 pub(super) enum Table {
-    /// An array of them.
-    List(Arc<Vec<Arc<Object>>>),
-    /// One, without a name.
-    Single(Arc<Object>),
+    /// An array of rows.
+    List(Arc<Vec<Arc<Value>>>),
+    /// A value alone, usually an object.
+    Single(Arc<Value>),
 }
 
 /// The content of a database at one moment.
@@ -72,9 +75,6 @@ pub enum CollectionError {
     /// It is no JSON, or neither an array nor an object of arrays.
     #[error("must be an array of objects, or an object of such arrays: {0}")]
     Array(String),
-    /// An object without its identifying key, or with the value of another one.
-    #[error("object {0} of {1} has no `{2}` of its own")]
-    Id(usize, String, String),
     /// There is more than the budget.
     #[error("holds {0} bytes of objects, more than `max_size` ({1} bytes)")]
     Bytes(u64, u64),
@@ -97,7 +97,7 @@ impl Database {
         most_bytes: u64,
         file: Option<PathBuf>,
     ) -> Result<Self, CollectionError> {
-        let tables = Tables::parse(name, &id, text, most_bytes)?;
+        let tables = Tables::parse(name, text, most_bytes)?;
         Ok(Self {
             id,
             most_bytes,
@@ -133,7 +133,7 @@ impl Database {
 
     /// Holds what a text has.
     pub(super) fn reset(&self, name: &str, text: &str) -> Result<(), CollectionError> {
-        let mut new = Tables::parse(name, &self.id, text, self.most_bytes)?;
+        let mut new = Tables::parse(name, text, self.most_bytes)?;
         let mut tables = self.lock();
         new.version = tables.version + 1;
         *tables = new;
@@ -173,7 +173,7 @@ impl Database {
 }
 
 impl Tables {
-    fn parse(name: &str, id: &str, text: &str, most_bytes: u64) -> Result<Self, CollectionError> {
+    fn parse(name: &str, text: &str, most_bytes: u64) -> Result<Self, CollectionError> {
         let wrong = |error: &dyn std::fmt::Display| CollectionError::Array(error.to_string());
         let value: Value = serde_json::from_str(text).map_err(|error| wrong(&error))?;
         let is_array = value.is_array();
@@ -186,16 +186,17 @@ impl Tables {
         let mut all = Vec::with_capacity(named.len());
         for (name, value) in named {
             let table = match value {
+                Value::Array(list) if list.len() > MOST_OBJECTS => {
+                    return Err(CollectionError::Objects(name));
+                }
                 Value::Array(list) => {
-                    let list = objects(&name, id, list)?;
-                    bytes += list.iter().map(|object| length(object)).sum::<u64>();
-                    Table::List(Arc::new(list))
+                    bytes += list.iter().map(length).sum::<u64>();
+                    Table::List(Arc::new(list.into_iter().map(Arc::new).collect()))
                 }
-                Value::Object(object) => {
-                    bytes += length(&object);
-                    Table::Single(Arc::new(object))
+                value => {
+                    bytes += length(&value);
+                    Table::Single(Arc::new(value))
                 }
-                _ => return Err(wrong(&format!("`{name}` is neither"))),
             };
             all.push((name, table));
         }
@@ -214,8 +215,13 @@ impl Tables {
         self.all.get(number).map(|(_, table)| table)
     }
 
+    /// Number of tables.
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
     /// The list at a place, to be changed.
-    pub(super) fn list_mut(&mut self, number: usize) -> Option<&mut Vec<Arc<Object>>> {
+    pub(super) fn list_mut(&mut self, number: usize) -> Option<&mut Vec<Arc<Value>>> {
         match Arc::make_mut(&mut self.all).get_mut(number) {
             Some((_, Table::List(list))) => Some(Arc::make_mut(list)),
             _ => None,
@@ -223,9 +229,9 @@ impl Tables {
     }
 
     /// Puts another object in place of one that stands alone.
-    pub(super) fn put_single(&mut self, number: usize, object: Object) {
+    pub(super) fn put_single(&mut self, number: usize, value: Arc<Value>) {
         if let Some((_, table)) = Arc::make_mut(&mut self.all).get_mut(number) {
-            *table = Table::Single(Arc::new(object));
+            *table = Table::Single(value);
         }
     }
 }
@@ -260,41 +266,29 @@ impl Serialize for Snapshot {
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::List(list) => serializer.collect_seq(list.iter().map(|object| &**object)),
-            Self::Single(object) => object.serialize(serializer),
+            Self::List(list) => serializer.collect_seq(list.iter().map(|row| &**row)),
+            Self::Single(value) => value.serialize(serializer),
         }
     }
 }
 
-/// The objects of an array, each with a unique key.
-fn objects(name: &str, id: &str, list: Vec<Value>) -> Result<Vec<Arc<Object>>, CollectionError> {
-    if list.len() > MOST_OBJECTS {
-        return Err(CollectionError::Objects(name.to_owned()));
-    }
+/// Numbers, counted from 1, of the rows that no path names: no objects, without a key, or with the key of one before.
+pub(crate) fn nameless(list: &[Value], id: &str) -> Vec<usize> {
     let mut keys = HashSet::new();
-    let mut objects = Vec::with_capacity(list.len());
-    for (number, value) in (1..).zip(list) {
-        let Value::Object(object) = value else {
-            let error = format!("element {number} of `{name}` is no object");
-            return Err(CollectionError::Array(error));
-        };
-        if !key(&object, id).is_some_and(|key| keys.insert(key)) {
-            return Err(CollectionError::Id(number, name.to_owned(), id.to_owned()));
-        }
-        objects.push(Arc::new(object));
-    }
-    Ok(objects)
+    let rows = (1..).zip(list);
+    let nameless = rows.filter(|(_, row)| !key(row, id).is_some_and(|key| keys.insert(key)));
+    nameless.map(|(number, _)| number).collect()
 }
 
-/// Position of the object of that name.
-pub(super) fn find(list: &[Arc<Object>], id: &str, wanted: &str) -> Option<usize> {
-    let mut objects = list.iter();
-    objects.position(|object| key(object, id).is_some_and(|key| key == wanted))
+/// Position of the first object of that name.
+pub(super) fn find(list: &[Arc<Value>], id: &str, wanted: &str) -> Option<usize> {
+    let mut rows = list.iter();
+    rows.position(|row| key(row, id).is_some_and(|key| key == wanted))
 }
 
 /// The key of an object, as it is written in a path.
-pub(super) fn key(object: &Object, id: &str) -> Option<String> {
-    match object.get(id)? {
+pub(super) fn key(row: &Value, id: &str) -> Option<String> {
+    match row.get(id)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -302,26 +296,26 @@ pub(super) fn key(object: &Object, id: &str) -> Option<String> {
 }
 
 /// One more than the greatest number; a text if all names are texts.
-pub(super) fn next_id(list: &[Arc<Object>], id: &str) -> Value {
-    let ids = || list.iter().filter_map(|object| object.get(id));
+pub(super) fn next_id(list: &[Arc<Value>], id: &str) -> Value {
+    let ids = || list.iter().filter_map(|row| row.get(id));
     let numbers = ids().filter_map(|id| match id {
         Value::Number(number) => number.as_u64(),
         Value::String(text) => text.parse().ok(),
         _ => None,
     });
     let next = numbers.max().unwrap_or(0).saturating_add(1);
-    if !list.is_empty() && ids().all(Value::is_string) {
+    if ids().next().is_some() && ids().all(Value::is_string) {
         Value::from(next.to_string())
     } else {
         Value::from(next)
     }
 }
 
-/// Bytes of the JSON of an object.
-pub(super) fn length(object: &Object) -> u64 {
+/// Bytes of the JSON of a row.
+pub(super) fn length(row: &Value) -> u64 {
     let mut counter = Counter(0);
     // A counter takes everything.
-    serde_json::to_writer(&mut counter, object).ok();
+    serde_json::to_writer(&mut counter, row).ok();
     counter.0
 }
 

@@ -8,7 +8,6 @@ use http::header::HeaderValue;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::Object;
 use crate::request::{Pairs, RequestView, values};
 use crate::rules::condition::json::DottedPath;
 
@@ -53,7 +52,7 @@ enum Comparison {
 /// One page of a list.
 #[derive(Debug)]
 pub(super) struct Page {
-    pub(super) objects: Vec<Arc<Object>>,
+    pub(super) objects: Vec<Arc<Value>>,
     /// Number of objects on all pages.
     pub(super) total: usize,
     /// Its number and the number of the last one, if the request has pages.
@@ -61,9 +60,9 @@ pub(super) struct Page {
 }
 
 /// The objects that the parameters ask for; fails with what is wrong with them.
-pub(super) fn page_of(all: &[Arc<Object>], parameters: &Pairs) -> Result<Page, String> {
+pub(super) fn page_of(all: &[Arc<Value>], parameters: &Pairs) -> Result<Page, String> {
     let filters = Filters::of(parameters);
-    let mut found: Vec<&Arc<Object>> = all.iter().filter(|it| filters.accept(it)).collect();
+    let mut found: Vec<&Arc<Value>> = all.iter().filter(|it| filters.accept(it)).collect();
     let keys = sort_keys(parameters)?;
     if !keys.is_empty() {
         found.sort_by(|one, other| order(one, other, &keys));
@@ -158,20 +157,21 @@ impl<'p> Filters<'p> {
         filters
     }
 
-    fn accept(&self, object: &Object) -> bool {
-        let has_text = |wanted: &String| {
-            let mut values = object.values();
-            values.any(|value| text(value).to_lowercase().contains(wanted))
+    fn accept(&self, row: &Value) -> bool {
+        let contains = |value: &Value, wanted: &str| text(value).to_lowercase().contains(wanted);
+        let has_text = |wanted: &String| match row {
+            Value::Object(object) => object.values().any(|value| contains(value, wanted)),
+            other => contains(other, wanted),
         };
         self.search.iter().all(has_text)
             && self
                 .by_name
                 .iter()
-                .all(|(name, wanted)| is_accepted(object, name, wanted))
+                .all(|(name, wanted)| is_accepted(row, name, wanted))
     }
 }
 
-fn is_accepted(object: &Object, name: &str, wanted: &[Comparand<'_>]) -> bool {
+fn is_accepted(object: &Value, name: &str, wanted: &[Comparand<'_>]) -> bool {
     let suffixed = COMPARISONS
         .iter()
         .find_map(|(suffix, comparison)| Some((name.strip_suffix(suffix)?, *comparison)));
@@ -247,9 +247,9 @@ fn sort_keys(parameters: &Pairs) -> Result<Vec<(&str, bool)>, String> {
         .collect()
 }
 
-fn order(one: &Object, other: &Object, keys: &[(&str, bool)]) -> Ordering {
+fn order(one: &Value, other: &Value, keys: &[(&str, bool)]) -> Ordering {
     let mut orders = keys.iter().map(|(key, is_backwards)| {
-        let value = |object| at(object, key).filter(|value| !value.is_null());
+        let value = |row| at(row, key).filter(|value| !value.is_null());
         let order = match (value(one), value(other)) {
             (None, None) => Ordering::Equal,
             // Missing values come last, backwards too.
@@ -311,7 +311,7 @@ fn range(total: usize, parameters: &Pairs) -> Result<(Range<usize>, PageNumbers)
     Ok((start..end.max(start), None))
 }
 
-fn at<'v>(object: &'v Object, path: &str) -> Option<&'v Value> {
+fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
     if let Some(value) = object.get(path) {
         return Some(value);
     }

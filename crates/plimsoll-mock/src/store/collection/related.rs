@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::database::{Object, Snapshot, Table};
+use super::database::{Snapshot, Table};
 use crate::request::{Pairs, values};
 
 /// The lists of a file, seen from one of them.
@@ -22,13 +22,15 @@ pub(super) struct Related<'s> {
 
 impl Related<'_> {
     /// An object with those that `_embed` and `_expand` ask for.
-    pub(super) fn with<'o>(self, object: &'o Arc<Object>, parameters: &Pairs) -> Cow<'o, Object> {
-        let mut whole = Cow::Borrowed(&**object);
+    pub(super) fn with<'o>(self, row: &'o Arc<Value>, parameters: &Pairs) -> Cow<'o, Value> {
+        let mut whole = Cow::Borrowed(&**row);
         for key in ["_embed", "_expand"] {
             let names = values(parameters, key).flat_map(|names| names.split(','));
             for name in names.filter(|name| !name.is_empty()) {
-                if let Some(value) = self.found(object, name) {
-                    whole.to_mut().insert(name.to_owned(), value);
+                if let Some(value) = self.found(row, name)
+                    && let Value::Object(whole) = whole.to_mut()
+                {
+                    whole.insert(name.to_owned(), value);
                 }
             }
         }
@@ -36,15 +38,15 @@ impl Related<'_> {
     }
 
     /// The related objects under a name: children as an array, or the parent.
-    fn found(self, object: &Object, name: &str) -> Option<Value> {
+    fn found(self, object: &Value, name: &str) -> Option<Value> {
         if let Some(Table::List(children)) = self.snapshot.named(name) {
             let key = foreign_key(self.name);
             let own = object.get(self.id);
             let children = children.iter().filter(|it| is_same(it.get(&key), own));
-            let children = children.map(|it| Value::Object((**it).clone()));
+            let children = children.map(|it| (**it).clone());
             return Some(Value::Array(children.collect()));
         }
-        let wanted = object.get(&format!("{name}Id"));
+        let wanted = object.get(format!("{name}Id"));
         let tables = self.snapshot.tables.iter();
         let mut parents = tables.filter_map(|(known, table)| match table {
             Table::List(list) if singular(known) == name => Some(list),
@@ -52,7 +54,7 @@ impl Related<'_> {
         });
         let mut parents = parents.next()?.iter();
         let parent = parents.find(|it| is_same(it.get(self.id), wanted))?;
-        Some(Value::Object((**parent).clone()))
+        Some((**parent).clone())
     }
 }
 

@@ -123,15 +123,56 @@ fn objects_are_made_changed_and_deleted() {
 fn what_holds_no_collection_is_reported() {
     let new = |text| collections("/all", text, MOST_BYTES).map(|_| ());
     assert!(matches!(new("{}"), Err(CollectionError::Array(_))));
-    assert!(matches!(new("[1]"), Err(CollectionError::Array(_))));
+    assert!(matches!(new("1"), Err(CollectionError::Array(_))));
+    assert!(matches!(new("[1"), Err(CollectionError::Array(_))));
+}
+
+#[test]
+fn rows_may_be_anything() {
+    let text = r#"{
+        "ok": [{"id": 1, "n": 2}],
+        "bad": [{"a": 1}, "x", null, [1], {"id": 3}, {"id": 3, "a": 2}, {"id": null}],
+        "version": 3, "nothing": null
+    }"#;
+    let all = collections("/", text, MOST_BYTES).unwrap();
+    let ask = |method, target: &str, body| {
+        let known = all
+            .iter()
+            .find(|it| it.covers(target.split('?').next().unwrap()));
+        known.map(|it| ask(it, method, target, body))
+    };
+    let whole = serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(ask("GET", "/bad", "").unwrap(), (200, whole["bad"].clone()));
+    assert_eq!(ask("GET", "/version", "").unwrap(), (200, Value::from(3)));
+    assert_eq!(ask("GET", "/nothing", "").unwrap(), (200, Value::Null));
+    for (target, expected) in [
+        ("/bad/3", serde_json::json!({ "id": 3 })),
+        ("/bad?a=1", serde_json::json!([{ "a": 1 }])),
+        ("/bad?q=X", serde_json::json!(["x"])),
+        (
+            "/bad?_sort=a&_limit=2",
+            serde_json::json!([{ "a": 1 }, { "id": 3, "a": 2 }]),
+        ),
+        ("/bad?_embed=ok&_start=1&_end=2", serde_json::json!(["x"])),
+    ] {
+        assert_eq!(ask("GET", target, "").unwrap(), (200, expected), "{target}");
+    }
+    assert_eq!(ask("GET", "/bad/x", "").unwrap().0, 404);
+    assert_eq!(ask("POST", "/bad", "{}").unwrap().1["id"], 4);
+    assert_eq!(ask("PUT", "/version", r#"{"a":1}"#).unwrap().0, 200);
+}
+
+#[test]
+fn what_belongs_to_a_deleted_object_is_deleted_with_it() {
+    let all = collections("/", BLOG, MOST_BYTES).unwrap();
+    let before = all[0].bytes().0;
+    assert_eq!(ask(&all[0], "DELETE", "/posts/1", "").0, 204);
     assert_eq!(
-        new("[{}]"),
-        Err(CollectionError::Id(1, "all".to_owned(), "id".to_owned()))
+        ask(&all[1], "GET", "/comments", "").1,
+        Value::Array(Vec::new())
     );
-    assert_eq!(
-        new("[{\"id\":1},{\"id\":1}]"),
-        Err(CollectionError::Id(2, "all".to_owned(), "id".to_owned()))
-    );
+    assert_eq!(ask(&all[2], "GET", "/users/7", "").0, 200);
+    assert!(all[0].bytes().0 < before - 60);
 }
 
 #[test]

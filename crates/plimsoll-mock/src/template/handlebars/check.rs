@@ -134,6 +134,10 @@ fn of_request(segments: &mut Vec<PathSeg>, takes_lists: bool) -> Result<(), ()> 
         Some(PathSeg::Named(name)) => Some(name.clone()),
         _ => None,
     };
+    // As WireMock 2 has it: the same without `requestLine`.
+    if named(1, segments).as_deref() == Some("requestLine") {
+        segments.remove(1);
+    }
     let kind = named(1, segments).ok_or(())?;
     let known = [
         "id",

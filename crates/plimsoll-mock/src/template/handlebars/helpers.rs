@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::call::{Call, Run, number};
 use super::output::BoundedOutput;
-use super::{mockoon, wiremock};
+use super::{json, mockoon, wiremock};
 use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
@@ -24,6 +24,8 @@ pub(super) enum Block {
     Condition,
     /// It is the first argument.
     Text,
+    /// It is the last argument.
+    Last,
 }
 
 /// A helper: its name, what its block is for, and what it does.
@@ -82,11 +84,11 @@ const COMMON: [Entry; 14] = [
 ];
 
 fn all(dialect: Dialect) -> impl Iterator<Item = &'static Entry> {
-    let own: &'static [Entry] = match dialect {
-        Dialect::WireMock => &wiremock::HELPERS,
-        Dialect::Mockoon => &mockoon::HELPERS,
+    let (own, of_json): (&'static [Entry], &'static [Entry]) = match dialect {
+        Dialect::WireMock => (&wiremock::HELPERS, &json::HELPERS),
+        Dialect::Mockoon => (&mockoon::HELPERS, &[]),
     };
-    COMMON.iter().chain(own)
+    COMMON.iter().chain(own).chain(of_json)
 }
 
 /// Whether there is such a helper.
@@ -228,13 +230,16 @@ impl Function {
     fn value(
         &self,
         helper: &Helper<'_>,
-        first: Option<&Value>,
+        inner: Option<&Value>,
         context: &Context,
     ) -> Result<Value, RenderError> {
         let arguments = helper.params().iter().map(handlebars::PathAndJson::value);
+        let is_last = self.block == Block::Last;
+        let first = inner.filter(|_| !is_last);
+        let last = inner.filter(|_| is_last);
         let options = helper.hash().iter().map(|(name, it)| (*name, it.value()));
         let call = Call {
-            arguments: first.into_iter().chain(arguments).collect(),
+            arguments: first.into_iter().chain(arguments).chain(last).collect(),
             options: options.collect(),
             name: helper.name(),
             model: context.data(),
@@ -278,7 +283,9 @@ impl HelperDef for Function {
             return template.map_or(Ok(()), |it| it.render(registry, context, render, output));
         }
         let inner = match helper.template() {
-            Some(template) if helper.is_block() && self.block == Block::Text => {
+            Some(template)
+                if helper.is_block() && matches!(self.block, Block::Text | Block::Last) =>
+            {
                 let mut scene = Scene {
                     helper,
                     registry,

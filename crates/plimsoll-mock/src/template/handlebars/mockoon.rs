@@ -10,10 +10,11 @@ use super::call::{Call, number, of_number};
 use super::faker;
 use super::helpers::{Block, Entry, Scene, failed, shown};
 use super::wiremock::{capitalized, found};
+use crate::environment;
 use crate::template::dates;
 use crate::template::uuid;
 
-pub(super) const HELPERS: [Entry; 61] = [
+pub(super) const HELPERS: [Entry; 65] = [
     ("method", Block::None, |call| {
         Ok(call.request("method").clone())
     }),
@@ -45,6 +46,50 @@ pub(super) const HELPERS: [Entry; 61] = [
     ("getVar", Block::None, |call| {
         let value = call.model.get(call.text(0)).cloned();
         Ok(value.unwrap_or_else(|| otherwise(call, 1)))
+    }),
+    ("setGlobalVar", Block::None, |call| {
+        let value = call.argument(1).cloned().unwrap_or_default();
+        call.data.globals().set(&call.text(0), value)?;
+        Ok(Value::Null)
+    }),
+    ("getGlobalVar", Block::None, |call| {
+        let value = call.data.globals().get(&call.text(0));
+        let path = call.argument(1).map(shown).filter(|it| !it.is_empty());
+        let value = match (value, path) {
+            (Some(value), Some(path)) => at_path(&value, &path)?,
+            (value, _) => value,
+        };
+        Ok(value.unwrap_or_else(|| otherwise(call, 2)))
+    }),
+    ("getEnvVar", Block::None, |call| {
+        let name = call.text(0);
+        let name = match name.strip_prefix(ENVIRONMENT) {
+            Some(_) => name,
+            None => format!("{ENVIRONMENT}{name}"),
+        };
+        let value = environment::variable(&name);
+        Ok(value.map_or_else(|| otherwise(call, 1), Value::from))
+    }),
+    ("someOf", Block::None, |call| {
+        let items = call.argument(0).and_then(Value::as_array);
+        let mut items = items.cloned().ok_or("needs a list")?;
+        let (least, most) = (call.number(1)?, call.number(2)?);
+        call.with(|rng| rng.shuffle(&mut items));
+        let count = call
+            .with(|rng| rng.f64() * (most - least + 1.0) + least)
+            .floor();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within bounds"
+        )]
+        items.truncate(count.clamp(0.0, 1e6) as usize);
+        let texts: Vec<String> = items.iter().map(shown).collect();
+        Ok(match call.argument(3) {
+            Some(Value::Bool(true)) => Value::Array(items).to_string(),
+            _ => texts.join(","),
+        }
+        .into())
     }),
     ("uuid", Block::None, |call| Ok(call.with(uuid).into())),
     ("guid", Block::None, |call| Ok(call.with(uuid).into())),
@@ -222,6 +267,9 @@ pub(super) const HELPERS: [Entry; 61] = [
             .into())
     }),
 ];
+
+/// What the names of variables of the environment begin with, as in Mockoon.
+const ENVIRONMENT: &str = "MOCKOON_";
 
 /// The value for something missing: an argument, or nothing.
 fn otherwise(call: &Call<'_>, at: usize) -> Value {

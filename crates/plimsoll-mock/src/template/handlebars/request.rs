@@ -26,12 +26,7 @@ pub(super) fn model(
         let value = segments.get(*number).copied();
         places.insert(name.clone(), Value::from(value));
     }
-    let (host, port) = match request.authority.rsplit_once(':') {
-        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().ok()),
-        _ => (request.authority, None),
-    };
-    let scheme = if request.is_tls { "https" } else { "http" };
-    let port: u16 = port.unwrap_or(if request.is_tls { 443 } else { 80 });
+    let scheme = request.scheme();
     let url = match request.query {
         None => path.to_owned(),
         Some(query) => format!("{path}?{query}"),
@@ -51,8 +46,8 @@ pub(super) fn model(
     put("path", Value::Object(places));
     put("pathSegments", segments.into());
     put("method", request.method.into());
-    put("host", host.into());
-    put("port", port.into());
+    put("host", request.host().into());
+    put("port", request.port().into());
     put("scheme", scheme.into());
     put(
         "baseUrl",

@@ -259,3 +259,144 @@ fn loops_within_loops_end() {
         }
     }
 }
+
+#[test]
+fn helpers_of_wiremock_change_json() {
+    for (text, expected) in [
+        (
+            "{{request.requestLine.path}} {{request.requestLine.query.one}}",
+            "/things/7/x%20y 1",
+        ),
+        (
+            r#"{{jsonMerge '{"a":{"b":1},"l":[1]}' '{"a":{"c":2},"l":[2]}'}}"#,
+            r#"{"a":{"b":1,"c":2},"l":[2]}"#,
+        ),
+        (
+            r#"{{#jsonMerge '{"a":1}'}}{"b":"{{request.method}}"}{{/jsonMerge}}"#,
+            r#"{"a":1,"b":"POST"}"#,
+        ),
+        (
+            r#"{{jsonMerge '{"a":1,"b":2}' '{"a":null}' removeNulls=true}}"#,
+            r#"{"b":2}"#,
+        ),
+        ("{{jsonArrayAdd '[1,2]' '3'}}", "[1,2,3]"),
+        (
+            r#"{{#jsonArrayAdd '{"l":[1,2]}' jsonPath='$.l' maxItems=2}}{"n":3}{{/jsonArrayAdd}}"#,
+            r#"{"l":[2,{"n":3}]}"#,
+        ),
+        ("{{jsonArrayAdd '[1]' '[2,3]' flatten=true}}", "[1,2,3]"),
+        (
+            r#"{{jsonRemove '{"a":1,"b":[1,2,3]}' '$.b[0,2]'}}"#,
+            r#"{"a":1,"b":[2]}"#,
+        ),
+        (
+            "{{jsonRemove (jsonPath request.body '$.user') '$.tags'}}",
+            r#"{"name":"Ann"}"#,
+        ),
+        (
+            r#"{{jsonSort '[{"n":10},{"n":9},{}]' '$[*].n'}}"#,
+            r#"[{"n":9},{"n":10},{}]"#,
+        ),
+        (
+            r#"{{jsonSort '{"l":[{"n":"a"},{"n":"b"}]}' '$.l[*].n' order='desc'}}"#,
+            r#"{"l":[{"n":"b"},{"n":"a"}]}"#,
+        ),
+        (
+            r#"{{formatJson '{ "a" : 1 }' format='compact'}}"#,
+            r#"{"a":1}"#,
+        ),
+        (
+            r#"{{#formatJson}}{"a":1}{{/formatJson}}"#,
+            "{\n  \"a\": 1\n}",
+        ),
+        (
+            "{{arrayAdd (array 1 'three') 2 position=1}}",
+            r#"[1,2,"three"]"#,
+        ),
+        (
+            "{{arrayAdd (array 1) 2}} {{arrayAdd (array 1) 0 position='start'}}",
+            "[1,2] [0,1]",
+        ),
+        (
+            "{{arrayRemove (array 1 2 3) position=1}} {{arrayRemove (array 1 2)}}",
+            "[1,3] [1]",
+        ),
+        (r"{{cut 'it\'s' 'x'}}", "it's"),
+        (
+            "{{systemValue key='WIREMOCK_UNSET_VARIABLE' default='d'}}",
+            "d",
+        ),
+        ("{{matches 'a-b.c' '[\\w-.]+'}}", "true"),
+    ] {
+        assert_eq!(
+            filled(text, Dialect::WireMock).as_deref(),
+            Ok(expected),
+            "{text}"
+        );
+    }
+    for text in [
+        "{{jsonMerge '[1]' '{}'}}",
+        "{{jsonSort '[]' '$.a'}}",
+        "{{systemValue key='PATH'}}",
+        "{{random 'X.y'}}",
+    ] {
+        assert!(filled(text, Dialect::WireMock).is_err(), "{text}");
+    }
+    assert!(
+        !filled("{{random 'Name.first_name'}}", Dialect::WireMock)
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn tokens_have_their_claims_and_a_signature() {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    let token = filled(
+        "{{jwt maxAge='1 hours' sub='ann' admin=true}}",
+        Dialect::WireMock,
+    )
+    .unwrap();
+    let parts: Vec<&str> = token.split('.').collect();
+    let json = |part: &str| -> serde_json::Value {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+    };
+    assert_eq!(
+        json(parts[0]),
+        serde_json::json!({ "alg": "HS256", "typ": "JWT" })
+    );
+    let claims = json(parts[1]);
+    assert_eq!(
+        (&claims["sub"], &claims["admin"]),
+        (&"ann".into(), &true.into())
+    );
+    assert_eq!(
+        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
+        3600
+    );
+    assert_eq!(URL_SAFE_NO_PAD.decode(parts[2]).unwrap().len(), 32);
+    assert!(filled("{{jwt alg='RS256'}}", Dialect::WireMock).is_err());
+}
+
+#[test]
+fn mockoon_has_variables_of_all_requests_and_of_the_environment() {
+    for (text, expected) in [
+        ("{{setGlobalVar 'a' 'x'}}{{getGlobalVar 'a'}}", "x"),
+        ("{{getGlobalVar 'none' '' 'd'}}", "d"),
+        (
+            "{{setGlobalVar 'o' (dataRaw 'u1')}}{{getGlobalVar 'o' '0.name'}}",
+            "Ann",
+        ),
+        ("{{getEnvVar 'UNSET_VARIABLE' 'd'}}", "d"),
+        ("{{someOf (array 'a' 'a') 2 2}}", "a,a"),
+        ("{{someOf (array 'a') 1 1 true}}", r#"["a"]"#),
+    ] {
+        assert_eq!(
+            filled(text, Dialect::Mockoon).as_deref(),
+            Ok(expected),
+            "{text}"
+        );
+    }
+}

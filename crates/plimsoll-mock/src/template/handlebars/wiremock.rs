@@ -8,13 +8,16 @@ use serde_json::{Map, Value};
 
 use super::call::{Call, of_number};
 use super::helpers::{Block, Entry, shown};
+use crate::environment;
 use crate::request::{Pairs, pairs};
 use crate::rules::condition::jayway::JaywayPath;
 use crate::rules::condition::xpath::{self, RequestBudget, XPath};
+use crate::rules::java_regex;
 use crate::template::dates::{self, Truncation};
+use crate::template::fake::Fake;
 use crate::template::uuid;
 
-pub(super) const HELPERS: [Entry; 41] = [
+pub(super) const HELPERS: [Entry; 44] = [
     ("now", Block::None, |call| date(call, None)),
     ("date", Block::None, |call| date(call, call.argument(0))),
     ("parseDate", Block::None, parse_date),
@@ -75,7 +78,8 @@ pub(super) const HELPERS: [Entry; 41] = [
         })
     }),
     ("matches", Block::Condition, |call| {
-        let pattern = Regex::new(&format!("^(?:{})$", call.text(1)));
+        let pattern = java_regex::translated(&call.text(1))?;
+        let pattern = Regex::new(&format!("^(?:{pattern})$"));
         let pattern = pattern.map_err(|error| error.to_string())?;
         Ok(pattern.is_match(&call.text(0)).into())
     }),
@@ -146,7 +150,66 @@ pub(super) const HELPERS: [Entry; 41] = [
         Ok(call.request("host").clone())
     }),
     ("len", Block::None, |call| Ok(size(call))),
+    ("systemValue", Block::None, system_value),
+    ("random", Block::None, random),
+    ("jwt", Block::None, super::jwt::token),
 ];
+
+/// Variables of the environment that templates may read, in any case, as in WireMock.
+const READABLE: &str = "wiremock";
+
+/// `{{systemValue type='ENVIRONMENT' key='WIREMOCK_HOST' default='x'}}`; there are no properties of a Java machine.
+fn system_value(call: &Call<'_>) -> Result<Value, String> {
+    let key = call.option_text("key").ok_or("needs a `key`")?;
+    let is_environment = call.option_text("type").as_deref() != Some("PROPERTY");
+    if !key.to_ascii_lowercase().starts_with(READABLE) {
+        return Err(format!(
+            "access to {key} is denied: names begin with `{READABLE}`"
+        ));
+    }
+    let value = environment::variable(&key).filter(|_| is_environment);
+    Ok(value.map_or_else(|| default(call), Value::from))
+}
+
+/// Values of WireMock's extension for Faker, by its names without underscores and in small letters.
+const FAKED: [(&str, Fake); 24] = [
+    ("name.firstname", Fake::FirstName),
+    ("name.lastname", Fake::LastName),
+    ("name.fullname", Fake::Name),
+    ("name.name", Fake::Name),
+    ("name.username", Fake::User),
+    ("internet.emailaddress", Fake::Email),
+    ("internet.safeemailaddress", Fake::Email),
+    ("internet.username", Fake::User),
+    ("internet.ipv4address", Fake::Ipv4),
+    ("phonenumber.phonenumber", Fake::Phone),
+    ("phonenumber.cellphone", Fake::Phone),
+    ("address.streetaddress", Fake::Street),
+    ("address.streetname", Fake::Street),
+    ("address.city", Fake::City),
+    ("address.cityname", Fake::City),
+    ("address.country", Fake::Country),
+    ("company.name", Fake::Company),
+    ("lorem.word", Fake::Word),
+    ("lorem.sentence", Fake::Sentence),
+    ("bool.bool", Fake::Boolean),
+    ("commerce.price", Fake::Price),
+    ("commerce.productname", Fake::Word),
+    ("color.name", Fake::Word),
+    ("date.birthday", Fake::Date),
+];
+
+/// `{{random 'Name.first_name'}}`
+fn random(call: &Call<'_>) -> Result<Value, String> {
+    let name = call.text(0);
+    let key = name.replace('_', "").to_ascii_lowercase();
+    if key == "internet.uuid" {
+        return Ok(call.with(uuid).into());
+    }
+    let known = FAKED.iter().find(|(known, _)| *known == key);
+    let (_, fake) = known.ok_or_else(|| format!("`{name}` is not known here"))?;
+    Ok(call.with(|rng| fake.make(rng)).into())
+}
 
 fn date(call: &Call<'_>, given: Option<&Value>) -> Result<Value, String> {
     let mut time = match given {
@@ -232,7 +295,8 @@ fn x_path(call: &Call<'_>, before: &str) -> Result<Value, String> {
 }
 
 fn regex_extract(call: &Call<'_>) -> Result<Value, String> {
-    let pattern = Regex::new(&call.text(1)).map_err(|error| error.to_string())?;
+    let pattern = java_regex::translated(&call.text(1))?;
+    let pattern = Regex::new(&pattern).map_err(|error| error.to_string())?;
     let text = call.text(0);
     let Some(found) = pattern.captures(&text) else {
         return match call.option("default") {

@@ -13,7 +13,7 @@ use crate::terminal;
 /// Convert files of another mock server to a rule file and report what cannot be converted
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// WireMock mappings, an OpenAPI document, a HAR file or a Mockoon environment
+    /// WireMock mappings, an OpenAPI document, a HAR file, a Mockoon environment, a Postman collection or a db.json
     #[arg(value_name = "FILE or DIR")]
     what: PathBuf,
 
