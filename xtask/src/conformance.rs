@@ -8,6 +8,8 @@
 
 mod compare;
 
+mod corpus;
+
 mod examples;
 
 mod run;
@@ -20,6 +22,7 @@ use std::process::{Command, Stdio};
 use clap::{Args, Subcommand};
 
 use self::compare::differences;
+use self::corpus::Corpus;
 use self::run::Run;
 use crate::bench::{install_k6, target_directory};
 use crate::packages;
@@ -59,6 +62,10 @@ enum Program {
         /// Run these scripts of others instead, such as k6's `examples`, once each; only exit codes and exceptions are compared
         #[arg(long, value_name = "DIR")]
         examples: Option<PathBuf>,
+
+        /// Run scripts of public repositories instead, whose clones are in this folder, and report causes of differences
+        #[arg(long, value_name = "DIR", conflicts_with = "examples")]
+        corpus: Option<PathBuf>,
     },
 }
 
@@ -84,6 +91,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         k6,
         program,
         examples,
+        corpus,
     } = &arguments.program;
     let target = target_directory(root)?;
     let k6 = if let Some(k6) = k6 {
@@ -110,6 +118,20 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let (k6, program) = (absolute(k6)?, absolute(program)?);
     if let Some(folder) = examples {
         return examples::run(&absolute(folder.clone())?, &program, &k6);
+    }
+    if let Some(clones) = corpus {
+        let work = target.join("corpus");
+        fs::create_dir_all(&work).map_err(|error| error.to_string())?;
+        return corpus::run(
+            root,
+            &Corpus {
+                clones: &absolute(clones.clone())?,
+                names,
+                k6: &k6,
+                program: &program,
+                target: &absolute(work)?,
+            },
+        );
     }
     let cases = cases(&root.join(SCRIPTS), names)?;
     let directory = target.join(format!("conformance-{}", std::process::id()));

@@ -28,16 +28,21 @@ mod run;
 
 mod summary;
 
+pub use crate::options::go_duration;
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
 pub use crate::output::samples::{CsvTime, SampleFormat, SampleOutput};
 pub use crate::output::series::{SeriesOutput, SeriesValue};
 pub use crate::run::control::{ControlResponse, RunControl};
 pub use crate::run::exit_code::ExitCode;
+pub use crate::run::inspect::{InspectedScript, inspect};
 pub use crate::run::invocation::{ExchangeRecording, Invocation, Outcome, Output};
 pub use crate::run::once::{LINES, OnceVerdict, run_once};
-pub use crate::run::progress::{RunProgress, ScenarioStatus};
+pub use crate::run::plan::{RunNeeds, ScenarioNeeds};
+pub use crate::run::progress::{RecentFigures, RunProgress, ScenarioStatus, TrendFigures};
 pub use crate::run::run;
 pub use crate::script::{LoadError, Script, ScriptText};
+pub use crate::source::archive::{Archive, ArchiveError, UnpackedArchive};
 pub use crate::source::recorded::script_of;
 pub use crate::source::remote::{Fetch, RemoteModules};
+pub use crate::summary::K6_VERSION;
 pub use crate::user::secrets::Secrets;

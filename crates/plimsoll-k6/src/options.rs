@@ -4,6 +4,8 @@ pub(crate) mod duration;
 
 mod consolidated;
 
+mod inspected;
+
 pub(crate) mod encrypted_key;
 
 mod network;
@@ -18,6 +20,8 @@ use serde_json::{Map, Value};
 use plimsoll_load::scenario::Segment;
 
 use self::consolidated::consolidated;
+pub(crate) use self::inspected::as_inspected;
+pub use self::inspected::go_duration;
 pub(crate) use self::network::{HttpDebug, NetworkOptions};
 pub(crate) use self::scenario::{ScenarioOptions, scenarios};
 
@@ -179,19 +183,7 @@ impl Options {
     ///
     /// Fails with everything that is wrong.
     pub fn compile(json: &Value, overrides: &Overrides) -> Result<Self, OptionsError> {
-        let mut laid_over = overrides.defaults.clone();
-        if let Value::Object(script) = json {
-            let is_set = |name: &str| script.get(name).is_some_and(|value| !value.is_null());
-            if WHEN.iter().any(|name| is_set(name)) {
-                laid_over.retain(|name, _| !WHEN.contains(&name.as_str()));
-            }
-            for (name, value) in script {
-                if !value.is_null() || !laid_over.contains_key(name) {
-                    laid_over.insert(name.clone(), value.clone());
-                }
-            }
-        }
-        laid_over.extend(overrides.options.clone());
+        let laid_over = laid_over(json, overrides);
         let mut reader = Reader::new(&laid_over);
         if !matches!(json, Value::Object(_) | Value::Null) {
             reader.error("options", "must be an object");
@@ -296,6 +288,24 @@ impl Options {
         options.json = consolidated(&options, &Value::Object(laid_over), overrides);
         Ok(options)
     }
+}
+
+/// The options of a script over those of `--config`, and below those of flags and variables.
+pub(crate) fn laid_over(json: &Value, overrides: &Overrides) -> Map<String, Value> {
+    let mut laid_over = overrides.defaults.clone();
+    if let Value::Object(script) = json {
+        let is_set = |name: &str| script.get(name).is_some_and(|value| !value.is_null());
+        if WHEN.iter().any(|name| is_set(name)) {
+            laid_over.retain(|name, _| !WHEN.contains(&name.as_str()));
+        }
+        for (name, value) in script {
+            if !value.is_null() || !laid_over.contains_key(name) {
+                laid_over.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    laid_over.extend(overrides.options.clone());
+    laid_over
 }
 
 /// The segment of a run that this process executes.

@@ -1,5 +1,7 @@
 //! A run from its script to its summary.
 
+pub(crate) mod plan;
+
 pub(crate) mod progress;
 
 pub(crate) mod once;
@@ -7,6 +9,8 @@ pub(crate) mod once;
 pub(crate) mod exit_code;
 
 pub(crate) mod control;
+
+pub(crate) mod inspect;
 
 pub(crate) mod invocation;
 
@@ -49,6 +53,7 @@ use crate::output::samples::SampleWriter;
 use crate::output::series::SeriesWriter;
 use crate::run::control::{Phase, RunControl, STOPPED};
 use crate::run::exit_code::ExitCode;
+use crate::run::plan::RunNeeds;
 use crate::script::{LIMITS, User, log_error};
 use crate::summary::{self, Breakdown};
 use crate::user::secrets::Secrets;
@@ -100,6 +105,8 @@ struct Preparation<'a> {
     stacks: Stacks,
     /// Which of the optional functions there are.
     has: Functions,
+    /// The options of the script, as it exports them.
+    written: Value,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +132,10 @@ impl<'a> Preparation<'a> {
         };
         let built_in = BuiltIn::register(&registry).map_err(|error| invalid(error.to_string()))?;
         let arrays = Arc::new(SharedArrays::default());
-        let files = Arc::new(Files::new(invocation.script.directory.clone()));
+        let files = Arc::new(Files::new(
+            invocation.script.directory.clone(),
+            invocation.script.root.clone(),
+        ));
         let none = Options::compile(&Value::Null, &Overrides::default());
         let none = none.map_err(|error| invalid(error.to_string()))?;
         let state = |options: Options| {
@@ -185,6 +195,7 @@ impl<'a> Preparation<'a> {
         let json = json.map_or(Value::Null, |text| {
             serde_json::from_str(&text).unwrap_or_default()
         });
+        let json = invocation.script.options.clone().unwrap_or(json);
         let options = Options::compile(&json, &invocation.overrides);
         let options = options.map_err(|error| invalid(error.to_string()))?;
         if options.is_paused && invocation.control.is_none() {
@@ -240,10 +251,14 @@ impl<'a> Preparation<'a> {
             worker,
             stacks,
             has,
+            written: json,
         })
     }
 
     fn run(mut self) -> Outcome {
+        if let Some(show) = self.invocation.on_plan {
+            show(&RunNeeds::new(&self.shared.options));
+        }
         let mut outputs = self.invocation.samples.borrow_mut();
         let registry = &self.shared.registry;
         let writers = outputs
@@ -555,6 +570,7 @@ impl<'a> Preparation<'a> {
             progress: Arc::clone(&shared.progress),
             abort: Arc::clone(&shared.abort),
             keeps_points: !consumers.is_empty(),
+            keeps_recent: self.invocation.on_progress.is_some(),
         };
         let workloads: Arc<dyn Workloads> = Arc::new(Users {
             program: self.invocation.script.program.clone(),

@@ -1,6 +1,7 @@
 //! A script: compiled, with what its first run says; and virtual users that run it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
@@ -16,8 +17,10 @@ use plimsoll_wire::SystemClock;
 
 use crate::modules::{Natives, install};
 use crate::source::ScriptSources;
+use crate::source::archive::UnpackedArchive;
 use crate::source::commonjs::EXPORTS;
 use crate::source::remote::RemoteModules;
+use crate::source::root::FileRoot;
 use crate::user::drive::drive;
 use crate::user::{RunState, Stage, UserState, WorkerShare};
 
@@ -39,6 +42,8 @@ pub enum ScriptText {
         /// Absolute.
         directory: PathBuf,
     },
+    /// Of an archive.
+    Archived(Box<UnpackedArchive>),
 }
 
 /// Why a script cannot be loaded.
@@ -65,6 +70,14 @@ pub struct Script {
     pub(crate) text: Arc<str>,
     /// The folder that `open()` is relative to.
     pub(crate) directory: PathBuf,
+    /// Where absolute paths begin.
+    pub(crate) root: FileRoot,
+    /// Options in place of those that the script exports: an archive has them as they were consolidated.
+    pub(crate) options: Option<serde_json::Value>,
+    /// The name of its main module.
+    pub(crate) name: String,
+    /// Texts of its modules by name, as they were read.
+    pub(crate) modules: Arc<BTreeMap<String, Arc<str>>>,
 }
 
 impl Script {
@@ -75,6 +88,8 @@ impl Script {
 
     /// The same, with modules of other servers.
     pub fn load_with(text: &ScriptText, remote: Option<RemoteModules>) -> Result<Self, LoadError> {
+        let mut root = FileRoot::default();
+        let mut options = None;
         let (name, directory, given) = match text {
             ScriptText::File(path) => {
                 let failed = |message: String| LoadError::File {
@@ -95,21 +110,41 @@ impl Script {
                 let given = Some((name.clone(), Arc::from(text.as_str())));
                 (name, directory.clone(), given)
             }
+            ScriptText::Archived(archive) => {
+                root = FileRoot::of_archive(archive.root.clone());
+                options = Some(serde_json::Value::Object(archive.options.clone()));
+                let file = archive.script.as_ref();
+                let file = file.map(|path| path.to_string_lossy().into_owned());
+                let given = match &file {
+                    Some(_) => None,
+                    None => Some((archive.main.clone(), Arc::from(archive.text.as_str()))),
+                };
+                let name = file.unwrap_or_else(|| archive.main.clone());
+                (name, archive.directory.clone(), given)
+            }
         };
         let sources = Rc::new(ScriptSources {
             given,
             remote: remote.map(Rc::new),
+            root: root.clone(),
+            read: RefCell::default(),
         });
-        let program = Program::compile(sources, &name, LIMITS)?;
+        let program = Program::compile(Rc::clone(&sources) as Rc<_>, &name, LIMITS)?;
+        let modules = sources.read.take();
         let text = match text {
             // It has just been read, so it is there and not too long.
             ScriptText::File(_) => std::fs::read_to_string(&name).unwrap_or_default().into(),
             ScriptText::Given { text, .. } => Arc::from(text.as_str()),
+            ScriptText::Archived(archive) => Arc::from(archive.text.as_str()),
         };
         Ok(Self {
             program,
             text,
             directory,
+            root,
+            options,
+            name,
+            modules: Arc::new(modules),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! The sources of a script and its modules.
 
+pub(crate) mod archive;
+
 pub(crate) mod commonjs;
 
 mod meta;
@@ -8,6 +10,10 @@ pub(crate) mod remote;
 
 pub(crate) mod recorded;
 
+pub(crate) mod root;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -20,6 +26,7 @@ use crate::script::LIMITS;
 use crate::source::commonjs::as_module;
 use crate::source::meta::with_resolve;
 use crate::source::remote::RemoteModules;
+use crate::source::root::FileRoot;
 
 /// Longer modules are rejected: bundles with all their libraries have 1 to 5 MiB.
 const LONGEST: u64 = 16 << 20;
@@ -88,10 +95,7 @@ const LIBRARIES: [(&str, &str); 11] = [
 
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
     let compiled = LIBRARIES.iter().map(|(name, _)| {
-        let sources = Rc::new(ScriptSources {
-            given: None,
-            remote: None,
-        });
+        let sources = Rc::new(ScriptSources::default());
         let program = Program::compile(sources, &format!("{OWN}{name}"), LIMITS);
         program.expect("modules of this crate are valid")
     });
@@ -135,12 +139,16 @@ const REMOVED: [(&str, &str); 6] = [
 ];
 
 /// Files, standard input and the modules of k6.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ScriptSources {
     /// A text that is not a file, by its name.
     pub(crate) given: Option<(String, Arc<str>)>,
     /// Those of other servers; absent where none are fetched.
     pub(crate) remote: Option<Rc<RemoteModules>>,
+    /// Where absolute paths begin.
+    pub(crate) root: FileRoot,
+    /// Texts of the script's modules by name, as they were read.
+    pub(crate) read: RefCell<BTreeMap<String, Arc<str>>>,
 }
 
 impl Sources for ScriptSources {
@@ -160,7 +168,7 @@ impl Sources for ScriptSources {
         if let Some(path) = specifier.strip_prefix("file://")
             && !is_remote
         {
-            return file(Path::new(path));
+            return self.file(Path::new(path));
         }
         let is_path = ["./", "../", "/"]
             .iter()
@@ -176,7 +184,7 @@ impl Sources for ScriptSources {
             return self.resolve(from, joined.as_str());
         }
         let directory = Path::new(from).parent().unwrap_or(Path::new("/"));
-        file(&directory.join(specifier))
+        self.file(&directory.join(specifier))
     }
 
     fn text(&self, name: &str) -> Result<Arc<str>, String> {
@@ -189,10 +197,12 @@ impl Sources for ScriptSources {
         if let Some((given, text)) = &self.given
             && given == name
         {
+            self.note(name, text);
             return Ok(self.finished(name, text));
         }
         if let (true, Some(remote)) = (name.starts_with(HTTPS), &self.remote) {
             let mut text = remote.text(name)?;
+            self.note(name, &text);
             let path = Url::parse(name).map(|url| url.path().to_owned());
             let path = path.unwrap_or_default();
             if Path::new(&path).extension().is_some_and(|it| it == "ts") {
@@ -207,6 +217,7 @@ impl Sources for ScriptSources {
             return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
         }
         let mut text = std::fs::read_to_string(name).map_err(unreadable)?;
+        self.note(name, &text);
         if Path::new(name).extension().is_some_and(|it| it == "ts") {
             text = strip_types(&text).map_err(|error| format!("{name}:{error}"))?;
         }
@@ -237,6 +248,27 @@ fn module(specifier: &str) -> Result<String, String> {
 }
 
 impl ScriptSources {
+    /// Keeps the text of a module for an archive.
+    fn note(&self, name: &str, text: &str) {
+        self.read
+            .borrow_mut()
+            .insert(name.to_owned(), Arc::from(text));
+    }
+
+    /// The name of the module in a file.
+    fn file(&self, path: &Path) -> Result<String, String> {
+        let place = self.root.place(path)?;
+        let found: PathBuf = place
+            .canonicalize()
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        if !found.is_file() {
+            return Err(format!("{} is not a file", path.display()));
+        }
+        let name = found.to_str();
+        name.map(str::to_owned)
+            .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
+    }
+
     /// The text of a script's module as the engine compiles it.
     fn finished(&self, name: &str, text: &str) -> Arc<str> {
         let made = as_module(name, text, |specifier| self.resolve(name, specifier));
@@ -281,18 +313,6 @@ const HTTPS: &str = "https://";
 
 /// The prefix of the URLs of k6's libraries.
 const JSLIB: &str = "https://jslib.k6.io/";
-
-fn file(path: &Path) -> Result<String, String> {
-    let found: PathBuf = path
-        .canonicalize()
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    if !found.is_file() {
-        return Err(format!("{} is not a file", path.display()));
-    }
-    let name = found.to_str();
-    name.map(str::to_owned)
-        .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
-}
 
 #[cfg(test)]
 mod tests {

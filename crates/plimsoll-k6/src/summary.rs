@@ -24,6 +24,7 @@ use crate::options::{Options, TimeUnit};
 pub(crate) use self::breakdown::Breakdown;
 pub(crate) use self::humanize::humanize;
 pub(crate) use self::legacy::legacy_text_of;
+pub use self::machine_readable::K6_VERSION;
 pub(crate) use self::machine_readable::machine_readable;
 pub(crate) use self::text::{full_text_of, text_of};
 

@@ -6,7 +6,7 @@ pub(crate) mod secrets;
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell, RefMut};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +30,7 @@ use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcRespon
 use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
 use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
 use crate::run::SecuredCalls;
+use crate::source::root::FileRoot;
 use crate::user::secrets::Secrets;
 
 /// Receives lines of the script and messages.
@@ -180,15 +181,17 @@ type ProtoFiles = (Vec<String>, Vec<String>);
 pub(crate) struct Files {
     /// Paths are relative to it.
     pub(crate) directory: std::path::PathBuf,
+    root: FileRoot,
     read: Mutex<HashMap<std::path::PathBuf, Arc<Vec<u8>>>>,
     /// Descriptors of gRPC by the folders and files that they were made of.
     described: Mutex<HashMap<ProtoFiles, Descriptors>>,
 }
 
 impl Files {
-    pub(crate) fn new(directory: std::path::PathBuf) -> Self {
+    pub(crate) fn new(directory: std::path::PathBuf, root: FileRoot) -> Self {
         Self {
             directory,
+            root,
             read: Mutex::default(),
             described: Mutex::default(),
         }
@@ -218,19 +221,50 @@ impl Files {
 
     pub(crate) fn open(&self, path: &str) -> Result<Arc<Vec<u8>>, String> {
         let path = path.strip_prefix("file://").unwrap_or(path);
-        let path = self.directory.join(path);
+        let shown = self.directory.join(path);
+        let path = self.root.place(&shown)?;
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = read.get(&path) {
             return Ok(Arc::clone(bytes));
         }
+        let shown = self.root.shown(&shown);
         if path.is_dir() {
-            return Err(format!("open({}): it is a directory", path.display()));
+            return Err(format!("open({}): it is a directory", shown.display()));
         }
         let bytes =
-            std::fs::read(&path).map_err(|error| format!("open({}): {error}", path.display()))?;
+            std::fs::read(&path).map_err(|error| format!("open({}): {error}", shown.display()))?;
         let bytes = Arc::new(bytes);
         read.insert(path, Arc::clone(&bytes));
         Ok(bytes)
+    }
+
+    /// Contents of everything that was read so far, by absolute path: what `open()` had, and the `.proto` files of gRPC.
+    pub(crate) fn contents(&self) -> BTreeMap<std::path::PathBuf, Arc<Vec<u8>>> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: BTreeMap<_, _> = read
+            .iter()
+            .map(|(path, content)| (path.clone(), Arc::clone(content)))
+            .collect();
+        let described = self.described.lock();
+        let described = described.unwrap_or_else(PoisonError::into_inner);
+        for ((imports, _), descriptors) in described.iter() {
+            let here = [String::new()];
+            let imports = if imports.is_empty() {
+                &here[..]
+            } else {
+                imports
+            };
+            for name in descriptors.file_names() {
+                let places = imports.iter().map(|it| self.directory.join(it).join(&name));
+                for path in places {
+                    // Those of Google are part of every implementation; descriptor sets were opened.
+                    if let Ok(content) = std::fs::read(&path) {
+                        all.insert(path, Arc::new(content));
+                    }
+                }
+            }
+        }
+        all
     }
 }
 

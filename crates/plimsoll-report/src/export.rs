@@ -6,7 +6,7 @@ mod requests;
 
 mod text;
 
-mod html;
+pub(crate) mod html;
 
 mod markdown;
 

@@ -1,7 +1,5 @@
 //! The files of one run, as `--out DIR` keeps them.
 
-use std::fmt::Write as _;
-
 use plimsoll_model::RunSummary;
 
 use crate::document::ConditionsDocument;
@@ -88,27 +86,32 @@ pub struct ExtraTable {
     pub rows: Vec<Vec<String>>,
 }
 
+impl ExtraTable {
+    /// A section with its title.
+    pub(crate) fn html(&self) -> String {
+        let cells = |cells: &[String], tag: &str| {
+            let cells = cells.iter();
+            let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
+            cells.collect::<String>()
+        };
+        let rows = self.rows.iter();
+        let rows = rows.map(|row| format!("<tr>{}</tr>", cells(row, "td")));
+        format!(
+            "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>\n",
+            escaped(&self.title),
+            cells(&self.head, "th"),
+            rows.collect::<String>()
+        )
+    }
+}
+
 /// The files of a script's run: those of every run, and its summary as JSON. Tables without rows are left out.
 ///
 /// - `summary`: the data of `handleSummary()`.
 pub fn of_script(run: &RunSummary, tables: &[ExtraTable], summary: String) -> Vec<NamedFile> {
     let mut sections = String::new();
     for table in tables.iter().filter(|table| !table.rows.is_empty()) {
-        let cells = |cells: &[String], tag: &str| {
-            let cells = cells.iter();
-            let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
-            cells.collect::<String>()
-        };
-        let rows = table.rows.iter();
-        let rows = rows.map(|row| format!("<tr>{}</tr>", cells(row, "td")));
-        writeln!(
-            sections,
-            "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>",
-            escaped(&table.title),
-            cells(&table.head, "th"),
-            rows.collect::<String>()
-        )
-        .expect("writing to memory does not fail");
+        sections.push_str(&table.html());
     }
     sections.push_str(FOOTER);
     let mut files = of_run(run);

@@ -6,7 +6,7 @@
 //! [`SummaryDocument`] what a program reads, and [`files::of_run`] all of it for a directory.
 //! A [`RunRecord`] is a run as such a directory keeps it; each [`export::Exporter`] encodes one or
 //! several of them; [`push`] does the same for databases of time series.
-//! [`plot`] and [`page`] are what other pages of figures are made of.
+//! [`plot`] and [`page`] are what other pages of figures are made of; [`dashboard`] is that of a run that goes on.
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange, and
 //! [`text::loadtest`] and [`LoadtestDocument`] for a run of the harness,
 //! [`text::chaos`] and [`ChaosDocument`] for one of hostile clients.
@@ -34,6 +34,8 @@ mod merge;
 pub mod plot;
 
 pub mod page;
+
+pub mod dashboard;
 
 pub mod export;
 

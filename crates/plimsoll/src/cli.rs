@@ -236,6 +236,21 @@ pub(crate) struct ScriptCli {
     pub(crate) args: crate::commands::ScriptArgs,
 }
 
+/// The command line under the name `k6`.
+#[cfg(feature = "k6")]
+#[derive(Debug, Parser)]
+#[command(
+    name = "k6",
+    bin_name = "k6",
+    version = crate::commands::K6_VERSION.as_str(),
+    about = "Load test with the scripts and the commands of k6, by plimsoll",
+    styles = STYLES
+)]
+pub(crate) struct K6Cli {
+    #[command(flatten)]
+    pub(crate) args: crate::commands::K6Args,
+}
+
 /// The command line of `loadtest`.
 #[derive(Debug, Parser)]
 #[command(name = "loadtest", version, about, styles = STYLES)]
@@ -276,6 +291,11 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
         LoadtestCli::command().debug_assert();
+        #[cfg(feature = "k6")]
+        {
+            ScriptCli::command().debug_assert();
+            K6Cli::command().debug_assert();
+        }
         #[cfg(feature = "site")]
         ServeCli::command().debug_assert();
     }

@@ -9,6 +9,9 @@ mod lab;
 #[cfg(feature = "lab")]
 mod line;
 
+#[cfg(feature = "k6")]
+mod k6;
+
 mod load;
 
 mod check;
@@ -63,6 +66,8 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 
 #[cfg(feature = "k6")]
+pub(crate) use self::k6::{Args as K6Args, VERSION as K6_VERSION, run as run_k6};
+#[cfg(feature = "k6")]
 pub(crate) use self::load::script::{ScriptArgs, is_meant as is_script_meant, run_script};
 pub(crate) use self::loadtest::{Args as LoadtestArgs, run as run_loadtest};
 #[cfg(feature = "site")]
@@ -75,6 +80,8 @@ pub(crate) use self::serve::{Args as ServeArgs, run_as as serve_as};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Load(Box<load::Args>),
+    #[cfg(feature = "k6")]
+    K6(Box<k6::Args>),
     Check(Box<check::Args>),
     #[cfg(feature = "lab")]
     Compare(Box<compare::Args>),
@@ -118,6 +125,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(mut args) => load::run(&mut args),
+        #[cfg(feature = "k6")]
+        Command::K6(args) => Ok(k6::run(&args)),
         Command::Check(mut args) => check::run(&mut args),
         #[cfg(feature = "lab")]
         Command::Compare(args) => compare::run(&args),

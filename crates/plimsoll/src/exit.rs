@@ -15,6 +15,9 @@ pub(crate) enum Exit {
     CouldNotRun,
     /// The user ended it early; what was measured was printed.
     Interrupted,
+    /// A command of k6 ended, which has exit codes of its own.
+    #[cfg(feature = "k6")]
+    Script(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -25,16 +28,23 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::CouldNotRun => 3,
             Exit::Interrupted => 130,
+            #[cfg(feature = "k6")]
+            Exit::Script(code) => code,
         })
     }
 }
 
 /// Prints what the parser of the command line has to say: help, the version, or a mistake.
 pub(crate) fn after_parsing(error: &clap::Error) -> ExitCode {
+    after_parsing_with(error, Exit::Usage.into())
+}
+
+/// The same with an exit code for mistakes.
+pub(crate) fn after_parsing_with(error: &clap::Error, mistake: ExitCode) -> ExitCode {
     // A closed standard output is no error here.
     drop(error.print());
     if error.use_stderr() {
-        Exit::Usage.into()
+        mistake
     } else {
         Exit::Fine.into()
     }

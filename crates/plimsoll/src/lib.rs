@@ -21,6 +21,8 @@ mod cli;
 
 mod commands;
 
+mod dashboard;
+
 #[cfg(test)]
 mod docs;
 
@@ -46,9 +48,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-#[cfg(feature = "k6")]
-use crate::cli::ScriptCli;
 use crate::cli::{Cli, LoadtestCli};
+#[cfg(feature = "k6")]
+use crate::cli::{K6Cli, ScriptCli};
 #[cfg(feature = "site")]
 use crate::cli::{PackedCli, ServeCli};
 #[cfg(feature = "site")]
@@ -56,8 +58,8 @@ use crate::commands::{Original, PackedSite};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 
-/// The program: `plimsoll`, under the name `loadtest` the command of that name, and under those of servy and gosherve
-/// what stands in for them.
+/// The program: `plimsoll`, under the names `loadtest` and `k6` the commands of these names, and under those of servy and
+/// gosherve what stands in for them.
 pub fn main() -> ExitCode {
     #[cfg(feature = "site")]
     if let Some(packed) = packed_site() {
@@ -79,15 +81,30 @@ pub fn main() -> ExitCode {
     #[cfg(feature = "k6")]
     if let Some(arguments) = script_arguments() {
         return match ScriptCli::try_parse_from(arguments) {
-            Ok(cli) => commands::run_script(&cli.args),
+            Ok(cli) => commands::run_script(&cli.args).into(),
             Err(error) => exit::after_parsing(&error),
+        };
+    }
+    #[cfg(feature = "k6")]
+    if own_name().is_some_and(|name| name == "k6") {
+        return match K6Cli::try_parse() {
+            Ok(cli) => commands::run_k6(&cli.args).into(),
+            Err(error) => exit::after_parsing_with(&error, K6_MISTAKE.into()),
         };
     }
     match Cli::parse_arguments() {
         Ok(cli) => finish(commands::run(cli.command)),
+        #[cfg(feature = "k6")]
+        Err(error) if std::env::args_os().nth(1).is_some_and(|name| name == "k6") => {
+            exit::after_parsing_with(&error, K6_MISTAKE.into())
+        }
         Err(error) => exit::after_parsing(&error),
     }
 }
+
+/// The exit code of k6 for wrong command lines.
+#[cfg(feature = "k6")]
+const K6_MISTAKE: u8 = 255;
 
 /// The arguments of `plimsoll load` with the name of the program, if they name a script.
 #[cfg(feature = "k6")]

@@ -101,6 +101,11 @@ impl Descriptors {
         Ok(Self { pool })
     }
 
+    /// Names of the files that they were compiled from, as imports write them.
+    pub fn file_names(&self) -> impl Iterator<Item = String> {
+        self.pool.files().map(|file| file.name().to_owned())
+    }
+
     /// The method called `name`.
     pub fn method(&self, name: &MethodName) -> Result<Method, UnknownMethod> {
         let services = || self.pool.services();

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::control::RunControl;
 use super::exit_code::ExitCode;
+use super::plan::RunNeeds;
 use super::progress::RunProgress;
 use crate::options::{Overrides, SummaryMode};
 use crate::output::samples::SampleOutput;
@@ -59,6 +60,8 @@ pub struct Invocation<'a> {
     pub series: Option<RefCell<SeriesOutput>>,
     /// The record for result files; none if absent.
     pub recording: Option<ExchangeRecording<'a>>,
+    /// Gets what the run needs at most, before `setup()`.
+    pub on_plan: Option<&'a dyn Fn(&RunNeeds)>,
     /// Gets how far the run is, once a second.
     pub on_progress: Option<&'a dyn Fn(&RunProgress)>,
     /// Answers requests of the REST API; without it no run can be paused.
@@ -89,6 +92,7 @@ impl<'a> Invocation<'a> {
             samples: RefCell::default(),
             series: None,
             recording: None,
+            on_plan: None,
             on_progress: None,
             control: None,
             is_interrupted,

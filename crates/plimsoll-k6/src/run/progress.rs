@@ -30,6 +30,75 @@ pub struct RunProgress {
     pub checks: (u64, u64),
     /// In the order of their names.
     pub scenarios: Vec<ScenarioStatus>,
+    /// Since the last progress, about a second before.
+    pub recent: RecentFigures,
+}
+
+/// Figures of the time since the last progress.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecentFigures {
+    /// Requests of HTTP.
+    pub requests: f64,
+    /// Complete iterations.
+    pub iterations: f64,
+    /// The share of requests that failed, from 0 to 1; absent without requests.
+    pub failed: Option<f64>,
+    /// `http_req_duration` in milliseconds; absent without requests.
+    pub duration: Option<TrendFigures>,
+    /// `iteration_duration` in milliseconds; absent without iterations.
+    pub iteration: Option<TrendFigures>,
+    /// Bytes of `data_received`.
+    pub received: f64,
+    /// Bytes of `data_sent`.
+    pub sent: f64,
+}
+
+/// Figures of a trend.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TrendFigures {
+    /// The median.
+    pub median: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The largest value.
+    pub max: f64,
+}
+
+impl RecentFigures {
+    fn new(shared: &RunState, sinks: &Sinks) -> Self {
+        let metrics = &shared.built_in;
+        let sink = |id: MetricId| sinks.series(shared.registry.get(id)?.series);
+        let sum = |id| match sink(id) {
+            Some(Sink::Counter(sum)) => *sum,
+            _ => 0.0,
+        };
+        let trend = |id| match sink(id) {
+            Some(Sink::Trend(trend)) => {
+                let stat = |stat: TrendStat| stat.of(trend);
+                Some(TrendFigures {
+                    median: stat(TrendStat::Med),
+                    p95: stat(TrendStat::Percentile(95.0)),
+                    p99: stat(TrendStat::Percentile(99.0)),
+                    max: stat(TrendStat::Max),
+                })
+            }
+            _ => None,
+        };
+        Self {
+            requests: sum(metrics.http_reqs),
+            iterations: sum(metrics.iterations),
+            failed: match sink(metrics.http_req_failed) {
+                Some(Sink::Rate(rate)) => Some(rate.rate()),
+                _ => None,
+            },
+            duration: trend(metrics.http_req_duration),
+            iteration: trend(metrics.iteration_duration),
+            received: sum(metrics.data_received),
+            sent: sum(metrics.data_sent),
+        }
+    }
 }
 
 /// The progress of a scenario.
@@ -55,7 +124,13 @@ pub struct ScenarioStatus {
 
 impl RunProgress {
     /// - `total`: aggregates of all samples so far.
-    pub(crate) fn of(shared: &RunState, total: &Sinks, at: Duration) -> Self {
+    /// - `recent`: those since the last progress.
+    pub(crate) fn of(
+        shared: &RunState,
+        total: &Sinks,
+        recent: Option<&Sinks>,
+        at: Duration,
+    ) -> Self {
         let progress = &shared.progress;
         let metrics = &shared.built_in;
         let sink = |id: MetricId| {
@@ -109,6 +184,7 @@ impl RunProgress {
             duration,
             checks,
             scenarios: scenarios.collect(),
+            recent: recent.map_or_else(RecentFigures::default, |it| RecentFigures::new(shared, it)),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::text::{block_of, gather, is_shown};
 const FORMAT: &str = "1.0.0";
 
 /// The k6 whose behaviour and formats this crate follows.
-const K6_VERSION: &str = "2.2.0";
+pub const K6_VERSION: &str = "2.2.0";
 
 /// Figures of trends: their names here and in `summaryTrendStats`. The format has no others.
 const TREND_FIGURES: [(&str, &str); 6] = [

@@ -115,6 +115,19 @@ impl Executor {
         }
     }
 
+    /// How many virtual users there may be over time: each step has a moment and the number from then on, the last one 0.
+    ///
+    /// - `graceful_stop`: that iterations get behind the end.
+    pub fn reserved_vus(&self, graceful_stop: Duration) -> Vec<(Duration, u32)> {
+        match self {
+            Self::RampingVus(executor) => executor.reserved(graceful_stop),
+            _ => vec![
+                (Duration::ZERO, self.most_vus()),
+                (self.end() + graceful_stop, 0),
+            ],
+        }
+    }
+
     /// The last moment at which an iteration may start.
     pub fn end(&self) -> Duration {
         match self {

@@ -54,6 +54,8 @@ pub struct ScenarioRun {
     pub abort: Arc<Abort>,
     /// Whether ticks have the samples themselves.
     pub keeps_points: bool,
+    /// Whether ticks have the aggregates of the time since the last one.
+    pub keeps_recent: bool,
 }
 
 /// Figures so far.
@@ -63,6 +65,8 @@ pub struct ScenarioTick<'a> {
     pub at: Duration,
     /// Aggregates of all samples so far.
     pub total: &'a Sinks,
+    /// Aggregates of the samples since the last tick, if the run keeps them.
+    pub recent: Option<&'a Sinks>,
     /// The samples since the last tick, if the run keeps them.
     pub points: &'a Points,
     /// No other tick follows.
@@ -213,6 +217,7 @@ fn follow(
     let mut error = None;
     let mut next_tick = Duration::from_secs(1);
     let mut points = Points::default();
+    let mut recent = run.keeps_recent.then(|| Sinks::new(run.registry.clone()));
     loop {
         match received.recv_timeout(LOOK) {
             Ok(Report::Ready) => {
@@ -236,6 +241,9 @@ fn follow(
             }
             Ok(Report::Samples(mut sinks)) => {
                 total.merge(&sinks);
+                if let Some(recent) = &mut recent {
+                    recent.merge(&sinks);
+                }
                 points.append(&sinks.take_points());
             }
             Ok(Report::Second(second)) => {
@@ -258,10 +266,12 @@ fn follow(
             on_tick(&ScenarioTick {
                 at,
                 total,
+                recent: recent.as_ref(),
                 points: &points,
                 is_last: false,
             });
             points = Points::default();
+            recent = recent.map(|_| Sinks::new(run.registry.clone()));
         }
     }
     look();
@@ -269,6 +279,7 @@ fn follow(
     on_tick(&ScenarioTick {
         at,
         total,
+        recent: recent.as_ref(),
         points: &points,
         is_last: true,
     });

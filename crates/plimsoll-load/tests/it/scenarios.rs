@@ -123,6 +123,7 @@ fn run(executor: Executor, graceful_stop: Duration, job: Job) -> Outcome {
         progress: Arc::new(TestProgress::new(1)),
         abort: Arc::default(),
         keeps_points: false,
+        keeps_recent: false,
     };
     let workloads: Arc<dyn Workloads> = Arc::new(Jobs { job, iterations });
     let mut last_tick = 0.0;

@@ -21,7 +21,7 @@ use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, TIME, escaped
 pub struct Html;
 
 /// More points than a line can show are drawn together.
-const MOST_POINTS: usize = 600;
+pub(crate) const MOST_POINTS: usize = 600;
 
 /// As many columns as a heat map has room for.
 const MOST_COLUMNS: usize = 180;
@@ -128,16 +128,19 @@ fn cards(page: &mut String, run: &RunRecord) {
         let cell = cells.first().map_or(NOTHING, String::as_str);
         let is_bad = matches!(label.as_str(), "errors" | "failed" | "error statuses");
         let bad = is_bad && cell != "0";
-        write!(
-            page,
-            "<div class=\"card{}\"><span>{}</span><strong>{}</strong></div>",
-            if bad { " bad" } else { "" },
-            escaped(label),
-            escaped(&unbroken(cell))
-        )
-        .expect(IN_MEMORY);
+        page.push_str(&card(label, cell, bad));
     }
     page.push_str("</section>\n");
+}
+
+/// One principal figure.
+pub(crate) fn card(label: &str, value: &str, is_bad: bool) -> String {
+    format!(
+        "<div class=\"card{}\"><span>{}</span><strong>{}</strong></div>",
+        if is_bad { " bad" } else { "" },
+        escaped(label),
+        escaped(&unbroken(value))
+    )
 }
 
 fn thresholds(page: &mut String, runs: &[RunRecord]) {
@@ -477,7 +480,7 @@ fn drawn(run: &RunRecord) -> &[TickDocument] {
 }
 
 /// Neighbours drawn together at their largest value, so that no peak is lost.
-fn thinned(points: &[(f64, Option<f64>)]) -> Vec<(f64, Option<f64>)> {
+pub(crate) fn thinned(points: &[(f64, Option<f64>)]) -> Vec<(f64, Option<f64>)> {
     let together = points.len().div_ceil(MOST_POINTS).max(1);
     points
         .chunks(together)
@@ -532,7 +535,7 @@ fn per_second(tick: &TickDocument, count: u64) -> Option<f64> {
         .then(|| count as f64 / tick.length_us * 1e6)
 }
 
-fn seconds(value: f64) -> String {
+pub(crate) fn seconds(value: f64) -> String {
     short_time(value * 1e6)
 }
 

@@ -4,6 +4,8 @@ pub(crate) mod args;
 
 mod compile;
 
+mod dashboard;
+
 mod requests;
 
 mod target;
@@ -31,6 +33,7 @@ use plimsoll_report::files;
 
 pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
+use self::dashboard::LoadDashboard;
 use self::output::Live;
 #[cfg(feature = "lab")]
 use self::profiling::Profiling;
@@ -161,16 +164,23 @@ fn measure(
         facts: facts(plan, target),
         thresholds,
     };
+    let mut page = LoadDashboard::start(args, plan).map_err(Problem::could_not_run)?;
     let mut live = Live::new(args, plan, interrupt);
     let mut watch = Watch {
         interrupt: std::sync::Arc::clone(interrupt),
         on_tick: &mut |standing| {
             live.show(standing);
             push.tick(standing);
+            if let Some(page) = &mut page {
+                page.show(standing);
+            }
         },
     };
     let result = plimsoll_load::run(plan, observation, &mut watch);
     live.end();
+    if let Some(page) = page {
+        page.end();
+    }
     result.map_err(|error| failed(&error))
 }
 

@@ -185,6 +185,11 @@ impl Pictures {
         Self(folder)
     }
 
+    /// Whether there are any.
+    pub(crate) fn are_taken(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The page as it is, on a desktop and a phone, light and dark.
     pub(crate) fn take(&self, browser: &mut Browser, name: &str) {
         let Some(folder) = &self.0 else {

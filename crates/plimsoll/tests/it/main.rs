@@ -52,6 +52,12 @@ mod k6;
 #[cfg(feature = "k6")]
 mod k6_grpc;
 
+#[cfg(feature = "k6")]
+mod k6_commands;
+
+#[cfg(feature = "k6")]
+mod dashboard;
+
 mod live;
 
 mod load;

@@ -1,5 +1,6 @@
 //! `ramping-vus`: a number of virtual users that changes over time.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::super::segment::Segment;
@@ -80,6 +81,42 @@ impl RampingVus {
     pub fn vus_at(&self, now: Duration) -> u32 {
         let behind = self.steps.partition_point(|(at, _)| *at <= now);
         self.steps[..behind].last().map_or(0, |(_, level)| *level)
+    }
+
+    /// How many virtual users are kept over time: each step has a moment and the number from then on, the last one 0.
+    ///
+    /// - `graceful_stop`: that iterations get behind the end.
+    pub(super) fn reserved(&self, graceful_stop: Duration) -> Vec<(Duration, u32)> {
+        let last = self.end + graceful_stop;
+        let ends = self
+            .steps
+            .iter()
+            .skip(1)
+            .map(|(at, _)| *at + self.graceful_ramp_down);
+        let ends = ends.map(|at| at.min(last)).chain([last]);
+        // When levels are released, and the levels: those that may become the highest, the highest first.
+        let mut kept: VecDeque<(Duration, u32)> = VecDeque::new();
+        let mut reserved: Vec<(Duration, u32)> = Vec::new();
+        let mut note = |at: Duration, kept: &VecDeque<(Duration, u32)>| {
+            let level = kept.front().map_or(0, |(_, level)| *level);
+            match reserved.last_mut() {
+                Some((_, before)) if *before == level => {}
+                Some((moment, before)) if *moment == at => *before = level,
+                _ => reserved.push((at, level)),
+            }
+        };
+        for ((at, level), end) in self.steps.iter().zip(ends) {
+            while let Some((released, _)) = kept.pop_front_if(|(released, _)| *released <= *at) {
+                note(released, &kept);
+            }
+            while kept.pop_back_if(|(_, lower)| *lower <= *level).is_some() {}
+            kept.push_back((end, *level));
+            note(*at, &kept);
+        }
+        while let Some((released, _)) = kept.pop_front() {
+            note(released, &kept);
+        }
+        reserved
     }
 
     /// The first moment from `now` on at which virtual user `vu` takes part; `None` if it does no more.

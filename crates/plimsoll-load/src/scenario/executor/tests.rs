@@ -185,4 +185,34 @@ proptest! {
             prop_assert_eq!(pair[0].1.abs_diff(pair[1].1), 1);
         }
     }
+
+    #[test]
+    fn a_ramp_keeps_users_for_their_grace(
+        start in 0_u32..20,
+        stages in proptest::collection::vec((0_u64..8, 0_u32..8), 1..5),
+        grace in 0_u64..6,
+        stop in 0_u64..6,
+    ) {
+        let stages: Vec<_> = stages.iter().map(|(seconds, target)| stage(*seconds, *target)).collect();
+        let (grace, stop) = (Duration::from_secs(grace), Duration::from_secs(stop));
+        let ramp = RampingVus::new(start, &stages, grace);
+        let reserved = ramp.reserved(stop);
+        let last = ramp.end() + stop;
+        prop_assert_eq!(reserved.last().map(|step| step.1), Some(0));
+        for tenth in 0..400_u64 {
+            let now = Duration::from_millis(tenth * 100);
+            // A level counts from its moment on until its users are released.
+            let mut expected = 0;
+            for (index, (at, level)) in ramp.steps.iter().enumerate() {
+                let next = ramp.steps.get(index + 1);
+                let end = next.map_or(last, |(next, _)| (*next + grace).min(last));
+                if *at <= now && now < end {
+                    expected = expected.max(*level);
+                }
+            }
+            let behind = reserved.partition_point(|(at, _)| *at <= now);
+            let kept = reserved[..behind].last().map_or(0, |(_, level)| *level);
+            prop_assert_eq!(kept, expected, "at {:?}", now);
+        }
+    }
 }

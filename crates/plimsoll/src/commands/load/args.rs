@@ -373,6 +373,10 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) no_tui: bool,
 
+    /// Serve a page with live charts of the run at this address: `:5665`, `HOST:PORT`
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) dashboard: Option<String>,
+
     /// Write result files into this folder, which must not hold any yet
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -108,7 +108,7 @@ fn note(progress: &mut Progress, standing: &Standing<'_>) {
 }
 
 /// The run in one line.
-fn title(plan: &RunPlan) -> String {
+pub(super) fn title(plan: &RunPlan) -> String {
     let first = &plan.requests[0];
     let rate = plan.average_rate().map_or(String::new(), |rate| {
         let per_second = three_figures(rate.per_second());

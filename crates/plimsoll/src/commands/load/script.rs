@@ -2,9 +2,17 @@
 
 mod api;
 
+mod dashboard;
+
+mod describe;
+
+pub(crate) mod flags;
+
 mod live;
 
-mod log;
+mod load;
+
+pub(crate) mod log;
 
 mod options;
 
@@ -18,53 +26,57 @@ mod report;
 
 mod server;
 
-mod template;
+pub(crate) mod template;
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::{ArgAction, ValueEnum};
-use plimsoll_client::ProxyRules;
+use clap::ValueEnum as _;
 use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
-    ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script,
-    ScriptText, Secrets, SummaryMode, run,
+    ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunNeeds,
+    RunProgress, SummaryMode, run,
 };
 use plimsoll_model::{Clock as _, parse_duration};
 use plimsoll_observe::{Pid, Target};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
+use self::dashboard::{DashboardPlan, RunDashboard};
+use self::flags::{GlobalFlags, Mode, OverrideFlags, RunFlags, SourceFlags, TestType, stage};
 use self::live::Live;
+pub(crate) use self::load::load;
 use self::log::{ConsoleFile, Log, LogFormat, Verbosity};
-use self::options::OptionFlags;
 use self::outputs::Outputs;
 use self::server::Server;
 use self::template::Template;
-use crate::flags::{connection_variables, key_log_of, number};
+use crate::exit::Exit;
+use crate::flags::number;
 use crate::problem::Problem;
 use crate::{signals, terminal};
-
-/// Longer scripts on standard input are rejected.
-const LONGEST: u64 = 16 << 20;
 
 /// Run a k6 script
 ///
 /// `plimsoll load` takes these flags, which are those of `k6 run`, when its argument is a script: a file whose name
-/// ends in .js, .mjs, .cjs or .ts, or `-`.
+/// ends in .js, .mjs, .cjs, .ts or .tar, or `-`.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one flag of k6")]
+#[command(after_long_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct ScriptArgs {
-    /// Script to run; `-` reads it from standard input
-    #[arg(value_name = "SCRIPT")]
-    script: String,
+    #[command(flatten)]
+    flags: RunFlags,
+
+    /// Number of worker threads [default: one per core]
+    #[arg(short, long, value_name = "N", value_parser = number::count::<usize>(number::MOST_THREADS))]
+    threads: Option<usize>,
+
+    /// Take SCRIPT for this, whatever it looks like
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    test_type: Option<TestType>,
 
     /// Write a script to start from to SCRIPT instead of running it
     #[arg(long)]
@@ -77,158 +89,22 @@ pub(crate) struct ScriptArgs {
     /// Write a script to SCRIPT that makes the requests of a HAR, OpenAPI, .http, curl or URL list file
     #[arg(long, value_name = "FILE", conflicts_with = "new")]
     record: Option<PathBuf>,
+}
 
-    /// Compare modules that are imported by https with the hashes of this file, and add those of new ones
-    #[arg(long, value_name = "FILE")]
-    module_lock: Option<PathBuf>,
-
-    /// Number of virtual users
-    #[arg(short = 'u', long, value_name = "N")]
-    vus: Option<u32>,
-
-    /// Run for this time
-    #[arg(short = 'd', long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Duration>,
-
-    /// Number of iterations that all virtual users share
-    #[arg(short = 'i', long, value_name = "N")]
-    iterations: Option<u64>,
-
-    /// Ramp to a number of virtual users, repeatable or separated by commas: `30s:10`
-    #[arg(short = 's', long = "stage", value_name = "TIME:N", value_delimiter = ',', value_parser = stage)]
-    stages: Vec<(Duration, u32)>,
-
-    /// Set a variable of `__ENV`, repeatable
-    #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", value_parser = pair)]
-    environment: Vec<(String, String)>,
-
-    /// Make the variables of the environment part of `__ENV`
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
-    include_system_env_vars: bool,
-
-    /// Add a tag to all samples, repeatable
-    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
-    tags: Vec<(String, String)>,
-
-    /// Read options from this file of JSON; those of the script take precedence
-    #[arg(short = 'c', long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// Serve k6's REST API at this address, such as `localhost:6565`, until the run ends
-    #[arg(short = 'a', long, value_name = "HOST:PORT")]
-    address: Option<String>,
-
-    /// Do not run `setup()`
-    #[arg(long)]
-    no_setup: bool,
-
-    /// Do not run `teardown()`
-    #[arg(long)]
-    no_teardown: bool,
-
-    /// Do not judge thresholds
-    #[arg(long)]
-    no_thresholds: bool,
-
-    /// Send requests over HTTP/2: by ALPN for https, with prior knowledge (h2c) for http
-    #[arg(long)]
-    http2: bool,
-
-    /// Send requests over HTTP/3 (https only)
-    #[arg(long, conflicts_with = "http2")]
-    http3: bool,
-
-    /// Accept any certificate
-    #[arg(long)]
-    insecure_skip_tls_verify: bool,
-
-    /// Throw an exception when a request fails
-    #[arg(short = 'w', long)]
-    throw: bool,
-
-    /// User agent of requests
-    #[arg(long, value_name = "TEXT")]
-    user_agent: Option<String>,
-
-    /// Summary to print at the end [default: compact]
-    #[arg(long, value_enum)]
-    summary_mode: Option<Mode>,
-
-    /// Write the summary as JSON to this file
-    #[arg(long, value_name = "FILE")]
-    summary_export: Option<PathBuf>,
-
-    /// Write the new format 1.0.0 of k6 to `--summary-export`, and pass it to `handleSummary()`
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
-    new_machine_readable_summary: Option<bool>,
-
-    /// Figures of trends, such as `avg,p(99.9)`
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    summary_trend_stats: Option<Vec<String>>,
-
-    /// Keep every value of trends, 8 bytes each, for exact percentiles
-    #[arg(long)]
-    exact_trends: bool,
-
-    /// Unit of durations in the summary: s, ms or us
-    #[arg(long, value_name = "UNIT")]
-    summary_time_unit: Option<String>,
+/// Run a script or an archive
+#[derive(Debug, clap::Args)]
+#[command(args_override_self = true)]
+pub(crate) struct K6RunArgs {
+    #[command(flatten)]
+    flags: RunFlags,
 
     /// Number of worker threads [default: one per core]
-    #[arg(short, long, value_name = "N", value_parser = number::count::<usize>(number::MOST_THREADS))]
+    #[arg(long, value_name = "N", value_parser = number::count::<usize>(number::MOST_THREADS))]
     threads: Option<usize>,
 
-    /// Write result files into the folder OUTPUT, every sample to a file, or send series to a database; repeatable: `DIR`, `json=FILE`,
-    /// `csv=FILE` (`-` is standard output; compressed if the name ends in .gz), `prometheus-rw[=URL]`, `otlp[=URL]`
-    #[arg(short = 'o', long = "out", value_name = "OUTPUT")]
-    outputs: Vec<String>,
-
-    /// Write lines of the script's console to this file
-    #[arg(long, value_name = "FILE")]
-    console_output: Option<PathBuf>,
-
-    /// Source of `k6/secrets`, repeatable: `file=PATH` with lines KEY=VALUE, or `mock=KEY=VALUE`
-    #[arg(long = "secret-source", value_name = "SOURCE")]
-    secret_sources: Vec<String>,
-
-    /// Where log lines go: `stderr`, `stdout`, `none` or `file=PATH` [default: stderr]
-    #[arg(long, value_name = "OUTPUT")]
-    log_output: Option<String>,
-
-    /// Form of log lines [default: text]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    log_format: Option<LogFormat>,
-
-    /// Print `console.debug()` too
-    #[arg(short, long, conflicts_with = "quiet")]
-    verbose: bool,
-
-    /// Print the summary without colours
-    #[arg(long)]
-    no_color: bool,
-
-    #[command(flatten)]
-    options: OptionFlags,
-
-    /// Print no summary, as `--summary-mode disabled`
-    #[arg(long)]
-    no_summary: bool,
-
-    /// Do not show how far the run is
-    #[arg(long)]
-    no_tui: bool,
-
-    /// Measure what this process, the server, and its children spend, and print it per request
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-
-    /// Accepted, without effect: plimsoll reports no usage
-    #[arg(long, hide = true)]
-    no_usage_report: bool,
-
-    /// Print neither messages of the script nor how the run goes on
-    #[arg(short, long)]
-    quiet: bool,
+    /// Take SCRIPT for this, whatever it looks like
+    #[arg(short = 't', long = "type", value_enum, value_name = "TYPE")]
+    test_type: Option<TestType>,
 }
 
 const EXAMPLES: &str = "\
@@ -240,18 +116,6 @@ Examples:
 
 Exit codes are those of k6: 0 fine, 99 thresholds failed, 104 invalid options, 105 stopped by a signal,
 107 exception in the script, 108 test.abort(), 110 test.fail().";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
-    /// Totals
-    Compact,
-    /// Totals with every metric, then the same for each group and scenario
-    Full,
-    /// The layout of k6 before version 1: groups with their checks, then every metric
-    Legacy,
-    /// Nothing
-    Disabled,
-}
 
 /// Whether the arguments of `plimsoll load` name a script instead of a URL.
 ///
@@ -287,96 +151,123 @@ const TAKES_FILE: [&str; 12] = [
 
 fn is_script(argument: &str) -> bool {
     let extension = Path::new(argument).extension();
-    let is_file =
-        extension.is_some_and(|it| it == "js" || it == "mjs" || it == "cjs" || it == "ts");
+    let is_file = extension.is_some_and(|it| {
+        ["js", "mjs", "cjs", "ts", "tar"]
+            .iter()
+            .any(|known| it == *known)
+    });
     argument == "-" || is_file && !argument.contains("://") && !argument.starts_with('-')
 }
 
 /// Runs the script and returns what k6 would.
-pub(crate) fn run_script(args: &ScriptArgs) -> ExitCode {
-    match outcome(args) {
-        Ok(code) => code.number().into(),
+pub(crate) fn run_script(args: &ScriptArgs) -> Exit {
+    let script = &args.flags.source.script;
+    let written = if let Some(source) = &args.record {
+        Some(recorded::write(source, script))
+    } else {
+        args.new.then(|| args.template.write(script))
+    };
+    let other = |problem: Problem| (problem, K6ExitCode::Other);
+    end(match written {
+        Some(written) => written.map(|()| K6ExitCode::Fine).map_err(other),
+        None => outcome(&Request {
+            flags: &args.flags,
+            threads: args.threads,
+            test_type: args.test_type,
+            is_described: false,
+        }),
+    })
+}
+
+/// The same by the command line of k6.
+pub(crate) fn run_as_k6(args: &K6RunArgs) -> Exit {
+    end(outcome(&Request {
+        flags: &args.flags,
+        threads: args.threads,
+        test_type: args.test_type,
+        is_described: true,
+    }))
+}
+
+/// Prints what is wrong, if anything is.
+pub(crate) fn end(result: Result<K6ExitCode, Failure>) -> Exit {
+    match result {
+        Ok(code) => Exit::Script(code.number()),
         Err((problem, code)) => {
             terminal::print_error(&problem);
-            code.number().into()
+            Exit::Script(code.number())
         }
     }
 }
 
-type Failure = (Problem, K6ExitCode);
+/// A problem with the exit code of k6 for it.
+pub(crate) type Failure = (Problem, K6ExitCode);
 
-fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
+/// A run, however the command line was written.
+struct Request<'a> {
+    flags: &'a RunFlags,
+    threads: Option<usize>,
+    test_type: Option<TestType>,
+    /// Whether standard output says first what is run, as that of k6.
+    is_described: bool,
+}
+
+fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let other = |problem: Problem| (problem, K6ExitCode::Other);
-    if let Some(source) = &args.record {
-        recorded::write(source, &args.script).map_err(other)?;
-        return Ok(K6ExitCode::Fine);
-    }
-    if args.new {
-        args.template.write(&args.script).map_err(other)?;
-        return Ok(K6ExitCode::Fine);
-    }
+    let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
+    let flags = request.flags;
+    refuse_unsupported(flags).map_err(other)?;
     let interrupt = signals::watch()
         .map_err(|error| other(Problem::new(format!("cannot watch for signals: {error}"))))?;
-    let text = script_text(&args.script).map_err(other)?;
-    let variables = connection_variables();
-    let key_log = key_log_of(&variables);
-    let variables = variables.iter();
-    let proxies =
-        ProxyRules::from_variables(variables.map(|(name, value)| (name.as_str(), value.as_str())));
-    let proxies =
-        proxies.map_err(|error| other(Problem::with("environment", error.to_string())))?;
-    if args.http3 && proxies.proxies().next().is_some() {
+    let began = SystemClock.now();
+    let loaded = load(&flags.source, &flags.global, request.test_type, true)?;
+    if flags.http3 && loaded.proxies.proxies().next().is_some() {
         let message = "does not go through a proxy; unset the *_PROXY variables";
-        return Err((Problem::with("--http3", message), K6ExitCode::InvalidConfig));
+        return Err(config(Problem::with("--http3", message)));
     }
-    let remote = remote::modules(args.module_lock.clone(), variable, proxies.clone());
-    let remote = remote.map_err(|message| {
-        let problem = Problem::with("--module-lock", message);
-        (problem, K6ExitCode::InvalidConfig)
-    })?;
-    let script = Script::load_with(&text, Some(remote))
-        // Its text has all that its causes say.
-        .map_err(|error| (Problem::new(error.to_string()), K6ExitCode::ScriptException))?;
-    let environment = if args.include_system_env_vars {
-        std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect()
-    } else {
-        Vec::new()
-    };
-    let secrets = Secrets::parse(&args.secret_sources, |path| fs::read_to_string(path));
-    let secrets = secrets.map_err(|message| {
-        let problem = Problem::with("--secret-source", message);
-        (problem, K6ExitCode::InvalidConfig)
-    })?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let is_interrupted = || interrupt.is_set();
-    let began = SystemClock.now();
-    let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
-    let named = if args.outputs.is_empty() {
+    let named = if flags.outputs.is_empty() {
         let named = variable("K6_OUT").unwrap_or_default();
-        named
-            .split(',')
-            .filter(|it| !it.is_empty())
-            .map(str::to_owned)
-            .collect()
+        let named = named.split(',').filter(|it| !it.is_empty());
+        named.map(str::to_owned).collect::<Vec<_>>()
     } else {
-        args.outputs.clone()
+        flags.outputs.clone()
     };
-    let mut outputs = Outputs::open(&named, variable, &proxies).map_err(config)?;
+    let (page, named): (Vec<_>, Vec<_>) = named
+        .into_iter()
+        .partition(|output| output.split('=').next() == Some(dashboard::OUTPUT));
+    let page = page
+        .first()
+        .map(|output| output.split_once('=').map_or("", |(_, settings)| settings));
+    let page = DashboardPlan::read(flags.dashboard.as_deref(), page, variable).map_err(config)?;
+    let mut outputs = Outputs::open(&named, variable, &loaded.proxies).map_err(other)?;
     let (series, push) = outputs.push().map_err(config)?.unzip();
-    let console = args.console_output.clone();
+    let console = flags.overrides.console_output.clone();
     let console = console.or_else(|| variable("K6_CONSOLE_OUTPUT").map(PathBuf::from));
     let console = console.as_deref().map(ConsoleFile::create);
     let console = console.transpose().map_err(config)?;
-    let log = log_of(args, began).map_err(config)?;
+    let log = log_of(&flags.global, began).map_err(config)?;
     let live = Arc::new(Live::default());
     let above = Arc::clone(&live);
-    let show = |progress: &RunProgress| live.show(progress);
-    let has_view = io::stderr().is_terminal() && !args.quiet && !args.no_tui;
-    let server = args.pid.map(Server::attach).transpose().map_err(other)?;
+    let is_quiet = flags.global.quiet == Some(true);
+    let has_view = io::stderr().is_terminal() && !is_quiet && !flags.no_tui;
+    let page = page.map(|page| RunDashboard::start(page, &flags.source.script));
+    let page = page.transpose().map_err(other)?;
+    if let Some(url) = page.as_ref().and_then(RunDashboard::url) {
+        log.write(Level::Info, &format!("the dashboard is at {url}"), "");
+    }
+    let show = |progress: &RunProgress| {
+        if has_view {
+            live.show(progress);
+        }
+        if let Some(page) = &page {
+            page.show(progress);
+        }
+    };
+    let server = flags.pid.map(Server::attach).transpose().map_err(other)?;
     let folder = outputs.folder.take();
-    let target = args.pid.filter(|_| folder.is_some()).map(Pid::new);
+    let target = flags.pid.filter(|_| folder.is_some()).map(Pid::new);
     let target = target.transpose();
     let target = target
         .map_err(|error| other(Problem::caused_by(&error).about("--pid")))?
@@ -386,46 +277,47 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         target,
         facts: report::facts(target),
     });
-    let address = args.address.clone().or_else(|| variable("K6_ADDRESS"));
+    let address = flags.global.address.clone();
+    let address = address.or_else(|| variable("K6_ADDRESS"));
+    let address = address.filter(|address| !address.is_empty());
     let api = address.as_deref().map(api::Api::listen).transpose();
     let api = api.map_err(|problem| (problem, K6ExitCode::ApiFailed))?;
     if let Some(api) = &api {
         let text = format!("the REST API listens on http://{}", api.address());
         log.write(Level::Info, &text, "");
     }
+    let has_colors = has_colors(&flags.global)
+        && terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi;
+    let describe = |plan: &RunNeeds| {
+        let text = describe::text(&flags.source.script, &named, plan);
+        // Without standard output there is no summary either.
+        terminal::print(&text).ok();
+    };
     let invocation = Invocation {
-        script,
-        overrides: overrides(args).map_err(|problem| (problem, K6ExitCode::InvalidConfig))?,
-        environment: environment
-            .into_iter()
-            .chain(args.environment.iter().cloned())
-            .collect(),
-        summary_mode: summary_mode(args).map_err(config)?,
-        has_new_summary: has_new_summary(args).map_err(config)?,
-        has_colors: !args.no_color
-            && terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi,
+        overrides: overrides(&flags.overrides, &flags.source, &flags.global).map_err(config)?,
+        summary_mode: summary_mode(flags).map_err(config)?,
+        has_new_summary: has_new_summary(&flags.source).map_err(config)?,
+        has_colors,
         terminals: (io::stdout().is_terminal(), io::stderr().is_terminal()),
-        exact_trends: args.exact_trends,
-        workers: args.threads.unwrap_or(cores),
-        proxies,
-        address_filter: None,
-        key_log,
-        speaks: speaks(args),
-        secrets,
-        log: Arc::new(move |level, text, source| match &console {
-            // A disk that is full must not end the run.
-            Some(console) if source == "console" && console.write(level, text).is_ok() => {}
-            _ => above.above(|| log.write(level, text, source)),
-        }),
+        exact_trends: flags.exact_trends,
+        workers: request.threads.unwrap_or(cores),
+        speaks: speaks(flags),
         recording,
-        on_progress: has_view.then_some(&show),
+        on_plan: (request.is_described && !is_quiet).then_some(&describe),
+        on_progress: (has_view || page.is_some()).then_some(&show),
         samples: std::mem::take(&mut outputs.files).into(),
         series: series.map(RefCell::new),
         control: api.as_ref().map(api::Api::control),
-        is_interrupted: &is_interrupted,
+        ..loaded.invocation(
+            Arc::new(move |level, text, source| match &console {
+                // A disk that is full must not end the run.
+                Some(console) if source == "console" && console.write(level, text).is_ok() => {}
+                _ => above.above(|| log.write(level, text, source)),
+            }),
+            &is_interrupted,
+        )
     };
     let outcome = run(&invocation);
-    drop(api);
     live.end();
     let cost = server.and_then(|server| server.end(outcome.data.as_ref()));
     let mut code = outcome.exit;
@@ -444,10 +336,13 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
     }
+    if let Some(page) = page {
+        page.end(&outcome).map_err(other)?;
+    }
     if let Some(cost) = cost {
         terminal::print(&cost).map_err(|error| other(Problem::new(error.to_string())))?;
     }
-    let export = args.summary_export.clone();
+    let export = flags.source.summary_export.clone();
     let export = export.or_else(|| variable("K6_SUMMARY_EXPORT").map(PathBuf::from));
     if let (Some(path), Some(export)) = (&export, &outcome.export) {
         fs::write(path, export).map_err(|error| {
@@ -458,22 +353,72 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
     for line in outcome.message.lines() {
         terminal::print_error(&Problem::new(line));
     }
+    let lingers = flags.linger.map_or_else(|| is_on("K6_LINGER"), Ok);
+    if lingers.map_err(config)? && outcome.data.is_some() {
+        while !interrupt.is_set() {
+            std::thread::park_timeout(LINGERING);
+        }
+    }
+    drop(api);
     Ok(code)
 }
 
+/// How often a run that lingers looks for a signal.
+const LINGERING: Duration = Duration::from_millis(50);
+
+/// Flags of k6 for which there is nothing here. A run that needs one fails.
+fn refuse_unsupported(flags: &RunFlags) -> Result<(), Problem> {
+    let features = flags.features.join(",");
+    let features = if features.is_empty() {
+        variable("K6_FEATURES").unwrap_or_default()
+    } else {
+        features
+    };
+    if !features.is_empty() {
+        let message = format!("`{features}`: plimsoll has none of k6's experiments");
+        return Err(Problem::with("--features", message));
+    }
+    refuse_unsupported_of_all(&flags.source, &flags.global)
+}
+
+/// The same of flags that other commands have, too.
+pub(crate) fn refuse_unsupported_of_all(
+    source: &SourceFlags,
+    global: &GlobalFlags,
+) -> Result<(), Problem> {
+    let traces = source.traces_output.clone();
+    let traces = traces.or_else(|| variable("K6_TRACES_OUTPUT"));
+    if let Some(traces) = traces.filter(|it| it != "none") {
+        let message = format!(
+            "`{traces}`: plimsoll sends no traces of itself; use `--out otlp=URL` for metrics"
+        );
+        return Err(Problem::with("--traces-output", message));
+    }
+    if global.profiling_enabled == Some(true) {
+        let message = "plimsoll is no program of Go and has no pprof endpoints";
+        return Err(Problem::with("--profiling-enabled", message));
+    }
+    Ok(())
+}
+
+/// Whether colours are wanted.
+fn has_colors(global: &GlobalFlags) -> bool {
+    let unwanted = global.no_color.unwrap_or(false) || variable("K6_NO_COLOR").is_some();
+    !unwanted
+}
+
 /// The log, by flags or variables.
-fn log_of(args: &ScriptArgs, began: Instant) -> Result<Log, Problem> {
-    let output = args.log_output.clone();
+pub(crate) fn log_of(global: &GlobalFlags, began: Instant) -> Result<Log, Problem> {
+    let output = global.log_output.clone();
     let output = output.or_else(|| variable("K6_LOG_OUTPUT"));
-    let format = match (args.log_format, variable("K6_LOG_FORMAT")) {
+    let format = match (global.log_format, variable("K6_LOG_FORMAT")) {
         (Some(format), _) => format,
         (None, None) => LogFormat::default(),
         (None, Some(name)) => LogFormat::from_str(&name, true)
             .map_err(|message| Problem::with("K6_LOG_FORMAT", format!("`{name}`: {message}")))?,
     };
-    let verbosity = match (args.quiet, args.verbose) {
-        (true, _) => Verbosity::Quiet,
-        (_, true) => Verbosity::Verbose,
+    let verbosity = match global.verbose {
+        Some(true) => Verbosity::Verbose,
         _ => Verbosity::Normal,
     };
     Log::open(
@@ -500,7 +445,7 @@ fn config(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>, Pro
 }
 
 /// A variable of the environment that is set and not empty.
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the binary, where the environment is read"
@@ -510,9 +455,13 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// The options of flags, and of variables of the environment where there is no flag.
-fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
+pub(crate) fn overrides(
+    flags: &OverrideFlags,
+    source: &SourceFlags,
+    global: &GlobalFlags,
+) -> Result<Overrides, Problem> {
     let mut all = options::of_environment(variable);
-    all.extend(args.options.options());
+    all.extend(flags.options.options());
     let wrong = |name: &str, message: String| Problem::with(name, message);
     let number = |name: &str| {
         let value = variable(name)?;
@@ -522,9 +471,10 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
     let vus = number(options::VUS).transpose()?;
     let vus = vus.map(|vus| u32::try_from(vus).unwrap_or(u32::MAX));
     // One flag about when iterations start takes the place of all variables about that.
-    let has_flag = args.duration.is_some() || args.iterations.is_some() || !args.stages.is_empty();
+    let has_flag =
+        flags.duration.is_some() || flags.iterations.is_some() || !flags.stages.is_empty();
     let (mut duration, mut iterations, mut stages) =
-        (args.duration, args.iterations, args.stages.clone());
+        (flags.duration, flags.iterations, flags.stages.clone());
     if !has_flag {
         iterations = number(options::ITERATIONS).transpose()?;
         if let Some(text) = variable(options::DURATION) {
@@ -537,31 +487,31 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
             stages = parsed.map_err(|message| wrong(options::STAGES, message))?;
         }
     }
-    let file = args.config.clone();
+    let file = global.config.clone();
     let file = file.or_else(|| variable(options::CONFIG).map(PathBuf::from));
     let defaults = file.map(|path| config(&path)).transpose()?;
     Ok(Overrides {
         options: all,
         defaults: defaults.unwrap_or_default(),
-        vus: args.vus.or(vus),
+        vus: flags.vus.or(vus),
         duration,
         iterations,
         stages,
-        tags: args.tags.clone(),
-        no_setup: args.no_setup,
-        no_teardown: args.no_teardown,
-        no_thresholds: args.no_thresholds || is_on("K6_NO_THRESHOLDS")?,
-        is_insecure: args.insecure_skip_tls_verify,
-        throws: args.throw,
-        user_agent: args.user_agent.clone(),
-        trend_stats: args.summary_trend_stats.clone(),
-        time_unit: args.summary_time_unit.clone(),
+        tags: flags.tags.clone(),
+        no_thresholds: match source.no_thresholds {
+            Some(is_off) => is_off,
+            None => is_on("K6_NO_THRESHOLDS")?,
+        },
+        user_agent: flags.user_agent.clone(),
+        trend_stats: flags.summary_trend_stats.clone(),
+        time_unit: flags.summary_time_unit.clone(),
+        ..Overrides::default()
     })
 }
 
 /// The version of HTTP that flags name; without one, servers choose by ALPN.
-fn speaks(args: &ScriptArgs) -> Speaks {
-    match (args.http2, args.http3) {
+fn speaks(flags: &RunFlags) -> Speaks {
+    match (flags.http2, flags.http3) {
         (_, true) => Speaks::Http3,
         (true, _) => Speaks::Http2,
         _ => Speaks::Negotiated,
@@ -569,11 +519,11 @@ fn speaks(args: &ScriptArgs) -> Speaks {
 }
 
 /// How much the summary shows, by the flag or the variable.
-fn summary_mode(args: &ScriptArgs) -> Result<SummaryMode, Problem> {
-    if args.no_summary {
+fn summary_mode(flags: &RunFlags) -> Result<SummaryMode, Problem> {
+    if flags.no_summary {
         return Ok(SummaryMode::Disabled);
     }
-    let mode = match (args.summary_mode, variable("K6_SUMMARY_MODE")) {
+    let mode = match (flags.source.summary_mode, variable("K6_SUMMARY_MODE")) {
         (Some(mode), _) => mode,
         (None, None) => Mode::Compact,
         (None, Some(name)) => Mode::from_str(&name, true)
@@ -588,43 +538,20 @@ fn summary_mode(args: &ScriptArgs) -> Result<SummaryMode, Problem> {
 }
 
 /// Whether the summary has the new format, by the flag or the variable.
-fn has_new_summary(args: &ScriptArgs) -> Result<bool, Problem> {
-    match args.new_machine_readable_summary {
+fn has_new_summary(source: &SourceFlags) -> Result<bool, Problem> {
+    match source.new_machine_readable_summary {
         Some(is_new) => Ok(is_new),
         None => is_on("K6_NEW_MACHINE_READABLE_SUMMARY"),
     }
 }
 
 /// The truth value of a variable; false if it is not set.
-fn is_on(name: &str) -> Result<bool, Problem> {
+pub(crate) fn is_on(name: &str) -> Result<bool, Problem> {
     let Some(text) = variable(name) else {
         return Ok(false);
     };
     options::switch(&text)
         .ok_or_else(|| Problem::with(name, format!("`{text}` is neither true nor false")))
-}
-
-fn script_text(script: &str) -> Result<ScriptText, Problem> {
-    if script != "-" {
-        return Ok(ScriptText::File(PathBuf::from(script)));
-    }
-    let mut text = String::new();
-    let read = io::stdin()
-        .lock()
-        .take(LONGEST + 1)
-        .read_to_string(&mut text);
-    read.map_err(|error| {
-        Problem::new(format!("cannot read a script from standard input: {error}"))
-    })?;
-    if text.len() as u64 > LONGEST {
-        let mebibytes = LONGEST >> 20;
-        return Err(Problem::new(format!(
-            "the script on standard input is longer than {mebibytes} MiB"
-        )));
-    }
-    let directory = std::env::current_dir()
-        .map_err(|error| Problem::new(format!("there is no current directory: {error}")))?;
-    Ok(ScriptText::Given { text, directory })
 }
 
 fn write(output: &Output) -> Result<(), Problem> {
@@ -648,25 +575,6 @@ fn write(output: &Output) -> Result<(), Problem> {
             Err(error) => failed(&path.display().to_string(), error),
         },
     }
-}
-
-fn stage(text: &str) -> Result<(Duration, u32), String> {
-    let (duration, target) = text
-        .split_once(':')
-        .ok_or_else(|| format!("`{text}` is not a stage such as 30s:10"))?;
-    let duration = parse_duration(duration).map_err(|error| error.to_string())?;
-    let target = target
-        .parse()
-        .map_err(|_| format!("`{target}` is not a number of virtual users"))?;
-    Ok((duration, target))
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once('=')
-        .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
-    Ok((name.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]

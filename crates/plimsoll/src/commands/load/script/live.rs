@@ -161,6 +161,7 @@ mod tests {
             duration: Some((1.5, 2.25)),
             checks: (3, 4),
             scenarios: vec![scenario("a", 0.5, 0), scenario("longer", 0.0, 90)],
+            ..RunProgress::default()
         };
         let expected = [
             "running (01m05.0s), 2/10 VUs, 40 complete and 1 interrupted iterations",

@@ -17,7 +17,7 @@ use crate::terminal;
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormat {
+pub(crate) enum LogFormat {
     /// Level, second of the run, text, source
     #[default]
     Text,
@@ -30,7 +30,6 @@ pub(super) enum LogFormat {
 /// The least severe lines that are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verbosity {
-    Quiet,
     Normal,
     Verbose,
 }
@@ -40,14 +39,13 @@ impl Verbosity {
         match (self, level) {
             (_, Level::Warning | Level::Error) | (Self::Verbose, _) => true,
             (Self::Normal, level) => level == Level::Info,
-            (Self::Quiet, _) => false,
         }
     }
 }
 
 /// The log of a run.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     output: LogOutput,
     format: LogFormat,
     verbosity: Verbosity,
@@ -94,7 +92,7 @@ impl Log {
     }
 
     /// Writes a line. One that cannot be written is lost: a disk that is full must not end the run.
-    pub(super) fn write(&self, level: Level, text: &str, source: &str) {
+    pub(crate) fn write(&self, level: Level, text: &str, source: &str) {
         if !self.verbosity.prints(level) {
             return;
         }

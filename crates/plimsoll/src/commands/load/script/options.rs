@@ -2,13 +2,30 @@
 
 use serde_json::{Map, Value, json};
 
+use super::flags::boolean;
+
 /// Flags that set an option of the script.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[derive(Debug, Clone, clap::Args)]
-pub(super) struct OptionFlags {
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct OptionFlags {
     /// Wait until a client of the REST API of `--address` starts the run
-    #[arg(short, long)]
-    paused: bool,
+    #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    paused: Option<bool>,
+
+    /// Do not run `setup()`
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    no_setup: Option<bool>,
+
+    /// Do not run `teardown()`
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    no_teardown: Option<bool>,
+
+    /// Accept any certificate
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    insecure_skip_tls_verify: Option<bool>,
+
+    /// Throw an exception when a request fails
+    #[arg(short = 'w', long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    throw: Option<bool>,
 
     /// Follow this many redirects at most [default: 10]
     #[arg(long, value_name = "N")]
@@ -27,12 +44,12 @@ pub(super) struct OptionFlags {
     rps: Option<u32>,
 
     /// Open a connection for each request
-    #[arg(long)]
-    no_connection_reuse: bool,
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    no_connection_reuse: Option<bool>,
 
     /// Close connections at the end of each iteration
-    #[arg(long = "no-vu-connection-reuse")]
-    no_user_connection_reuse: bool,
+    #[arg(long = "no-vu-connection-reuse", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    no_user_connection_reuse: Option<bool>,
 
     /// Wait at the end of shorter iterations
     #[arg(long, value_name = "TIME")]
@@ -71,22 +88,26 @@ pub(super) struct OptionFlags {
     dns: Option<String>,
 
     /// Read bodies of responses without keeping them
-    #[arg(long)]
-    discard_response_bodies: bool,
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = boolean)]
+    discard_response_bodies: Option<bool>,
 }
 
 impl OptionFlags {
     /// As a script would write them.
-    pub(super) fn options(&self) -> Map<String, Value> {
+    pub(crate) fn options(&self) -> Map<String, Value> {
         let mut options = Map::new();
         let mut set = |key: &str, value: Option<Value>| {
             if let Some(value) = value {
                 options.insert(key.to_owned(), value);
             }
         };
-        let on = |flag: bool| flag.then_some(json!(true));
+        let on = |flag: Option<bool>| flag.map(|is_on| json!(is_on));
         let list = |list: &[String]| (!list.is_empty()).then(|| json!(list));
         set("paused", on(self.paused));
+        set("noSetup", on(self.no_setup));
+        set("noTeardown", on(self.no_teardown));
+        set("insecureSkipTLSVerify", on(self.insecure_skip_tls_verify));
+        set("throw", on(self.throw));
         set("maxRedirects", self.max_redirects.map(|it| json!(it)));
         set("batch", self.batch.map(|it| json!(it)));
         set("batchPerHost", self.batch_per_host.map(|it| json!(it)));

@@ -134,7 +134,7 @@ impl Outputs {
 
 /// Outputs of k6 and of its extensions that are no folders, so that a run with one of them fails instead of writing to a folder of that name.
 fn is_output_of_k6(name: &str) -> bool {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 12] = [
         "amqp",
         "cloud",
         "dashboard",
@@ -147,7 +147,6 @@ fn is_output_of_k6(name: &str) -> bool {
         "output-prometheus-remote",
         "statsd",
         "timescaledb",
-        "web-dashboard",
     ];
     NAMES.contains(
         &name

@@ -26,15 +26,16 @@ pub(super) fn write(folder: &ResultFolder, outcome: &Outcome) -> Result<(), Prob
     let (Some(recorded), Some(data)) = (&outcome.recorded, &outcome.data) else {
         return Ok(());
     };
-    let tables = [
-        thresholds(data),
-        checks(data),
-        iterations(data, &recorded.iterations_from_intended),
-        metrics(data),
-    ];
+    let mut tables = tables(data);
+    tables.insert(2, iterations(data, &recorded.iterations_from_intended));
     let summary = plimsoll_report::to_json(data);
     let files = files::of_script(&recorded.summary, &tables, summary);
     folder.write(&files).map_err(Failed::into_first)
+}
+
+/// What the summary has: thresholds, checks, metrics.
+pub(super) fn tables(data: &Value) -> Vec<ExtraTable> {
+    vec![thresholds(data), checks(data), metrics(data)]
 }
 
 fn table(title: &str, head: &[&str], rows: Vec<Vec<String>>) -> ExtraTable {

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 
 /// Which script to start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Template {
+pub(crate) enum Template {
     /// One request with a check and thresholds
     Minimal,
     /// Scenarios, groups, setup and teardown
@@ -24,10 +24,17 @@ impl Template {
         }
     }
 
+    /// The script, with its name in the comments.
+    ///
+    /// - `path`: of the file that it is for.
+    pub(crate) fn script(self, path: &str) -> String {
+        self.text().replace("FILE", path)
+    }
+
     /// Writes the script; a file that exists is never replaced.
     pub(super) fn write(self, path: &str) -> Result<(), Problem> {
         if path == "-" {
-            let text = self.text().replace("FILE", "script.js");
+            let text = self.script("script.js");
             let written = io::stdout().write_all(text.as_bytes());
             return written.map_err(|error| Problem::with("--new", error.to_string()));
         }
@@ -39,7 +46,7 @@ impl Template {
             Problem::with("--new", format!("cannot write {path}: {reason}"))
         };
         let mut file = File::create_new(path).map_err(failed)?;
-        let text = self.text().replace("FILE", path);
+        let text = self.script(path);
         file.write_all(text.as_bytes()).map_err(failed)
     }
 }

@@ -1,0 +1,155 @@
+//! `cargo xtask conformance k6 --corpus DIR`: scripts of public repositories, run by k6 and by plimsoll.
+//!
+//! `repositories.txt` lists the repositories with their commits; DIR has their clones, which nothing here fetches or commits.
+//! Every script that k6 initialises is compared twice: what both programs say of it without a run (`inspect`), as it is; and
+//! what they do in a short run of it against a stand-in, for which hosts and durations are rewritten by rule ([`rewrite`]).
+//! Differences are grouped by cause ([`differ`]). A script that differs is run again, as the scripts of ours are.
+
+mod checkout;
+
+mod differ;
+
+mod report;
+
+mod rewrite;
+
+mod session;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use self::differ::Difference;
+use self::report::Report;
+use self::session::{Programs, Session};
+use super::ATTEMPTS;
+use crate::server::Server;
+use crate::{Failure, Outcome};
+
+/// The list of repositories, and the stand-in.
+const FOLDER: &str = "crates/plimsoll-k6/tests/conformance/corpus";
+
+/// What is run.
+pub(super) struct Corpus<'a> {
+    /// The clones.
+    pub(super) clones: &'a Path,
+    /// Parts of names of repositories or scripts; all if empty.
+    pub(super) names: &'a [String],
+    pub(super) k6: &'a Path,
+    pub(super) program: &'a Path,
+    /// Where scripts are checked out and the report is written.
+    pub(super) target: &'a Path,
+}
+
+/// Compares all scripts, and prints the causes of what differs.
+pub(super) fn run(root: &Path, corpus: &Corpus<'_>) -> Outcome {
+    let folder = root.join(FOLDER);
+    let list = folder.join("repositories.txt");
+    let list = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    let repositories = checkout::repositories(&list)?;
+    let (_server, address) = serve(corpus.program, &folder.join("rules.toml"))?;
+    let programs = Programs::prepare(corpus, &address)?;
+    let mut report = Report::default();
+    for repository in repositories.iter().filter(|it| it.is_named(corpus.names)) {
+        let Some(git) = repository.clone_in(corpus.clones) else {
+            report.is_missing(repository);
+            continue;
+        };
+        let session = Session::check_out(&programs, repository, &git)?;
+        let scripts = session.scripts()?;
+        let wanted = scripts.iter().filter(|script| {
+            let name = format!("{}/{script}", repository.name);
+            corpus.names.is_empty() || corpus.names.iter().any(|it| name.contains(it.as_str()))
+        });
+        for script in wanted {
+            let Some(theirs) = session.inspect_by_k6(script)? else {
+                report.is_not_run();
+                continue;
+            };
+            let found = compare(&session, script, &theirs)?;
+            let word = if found.is_empty() {
+                "same   "
+            } else {
+                "differs"
+            };
+            println!("{word} {}/{script}", repository.name);
+            for difference in &found {
+                println!("        {difference}");
+            }
+            report.add(repository, script, found);
+        }
+        session.clear();
+        // A run of all takes long: what there is can be read meanwhile.
+        report.write(&corpus.target.join("report.md"))?;
+    }
+    report.print();
+    Ok(())
+}
+
+/// Differences that every attempt has.
+fn compare(
+    session: &Session<'_>,
+    script: &str,
+    theirs: &serde_json::Value,
+) -> Result<Vec<Difference>, Failure> {
+    let inspected = session.inspect_by_plimsoll(script)?;
+    let mut lasting = differ::inspected(theirs, &inspected);
+    let mut of_runs: Option<BTreeMap<String, Difference>> = None;
+    let mut before = None;
+    for _ in 0..ATTEMPTS {
+        let by_k6 = session.run_k6(script)?;
+        let found = differ::runs(&by_k6, &session.run_plimsoll(script)?);
+        let found = found.into_iter().map(|it| (it.cause.clone(), it));
+        let mut found: BTreeMap<_, _> = found.collect();
+        // What differs from one run of k6 to the next says nothing.
+        if let Some(before) = &before {
+            for changing in differ::runs(before, &by_k6) {
+                found.remove(&changing.cause);
+            }
+        }
+        before = Some(by_k6);
+        let kept = match of_runs {
+            None => found,
+            Some(before) => before
+                .into_iter()
+                .filter(|(cause, _)| found.contains_key(cause))
+                .collect(),
+        };
+        let is_same = kept.is_empty();
+        of_runs = Some(kept);
+        if is_same {
+            break;
+        }
+    }
+    lasting.extend(of_runs.unwrap_or_default().into_values());
+    Ok(lasting)
+}
+
+/// Starts the stand-in; returns `HOST:PORT`.
+fn serve(program: &Path, rules: &Path) -> Result<(Server, String), Failure> {
+    let mut command = Command::new(program);
+    command
+        .arg("mock")
+        .arg(rules)
+        .args(["--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped());
+    let mut server = Server::start(&mut command)?;
+    let stdout = server.0.stdout.take().ok_or("the server has no output")?;
+    let line = BufReader::new(stdout).lines().map_while(Result::ok).next();
+    let address = line.and_then(|line| {
+        let (_, address) = line.split_once("http://")?;
+        Some(address.trim_end_matches('/').to_owned())
+    });
+    Ok((server, address.ok_or("the server does not listen")?))
+}
+
+/// A folder that exists, without anything that was in it.
+fn emptied(folder: &Path) -> Result<PathBuf, Failure> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder.to_owned())
+}
