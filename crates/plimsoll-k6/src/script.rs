@@ -65,6 +65,8 @@ pub struct Script {
     pub(crate) text: Arc<str>,
     /// The folder that `open()` is relative to.
     pub(crate) directory: PathBuf,
+    /// Of modules that it requires while it runs.
+    pub(crate) sources: Arc<ScriptSources>,
 }
 
 impl Script {
@@ -96,11 +98,8 @@ impl Script {
                 (name, directory.clone(), given)
             }
         };
-        let sources = Rc::new(ScriptSources {
-            given,
-            remote: remote.map(Rc::new),
-        });
-        let program = Program::compile(sources, &name, LIMITS)?;
+        let sources = Arc::new(ScriptSources::new(given, remote));
+        let program = Program::compile(Rc::new(Arc::clone(&sources)), &name, LIMITS)?;
         let text = match text {
             // It has just been read, so it is there and not too long.
             ScriptText::File(_) => std::fs::read_to_string(&name).unwrap_or_default().into(),
@@ -110,6 +109,7 @@ impl Script {
             program,
             text,
             directory,
+            sources,
         })
     }
 }

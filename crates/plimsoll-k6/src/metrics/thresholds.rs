@@ -102,7 +102,7 @@ impl Thresholds {
                         source: one.source.clone(),
                         condition,
                         aborts: one.aborts,
-                        delay: one.delay,
+                        delay: one.delay.unwrap_or_default(),
                         is_met: true,
                         value: None,
                     }),
@@ -284,7 +284,7 @@ mod tests {
         ThresholdOptions {
             source: source.to_owned(),
             aborts,
-            delay: Duration::from_secs(delay),
+            delay: Some(Duration::from_secs(delay)),
         }
     }
 

@@ -34,7 +34,7 @@ use plimsoll_client::ProxyRules;
 use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunProgress, Script,
-    ScriptText, Secrets, SummaryMode, run,
+    ScriptText, Secrets, SummaryMode, parse_script_duration, run,
 };
 use plimsoll_model::{Clock as _, parse_duration};
 use plimsoll_observe::{Pid, Target};
@@ -419,7 +419,7 @@ fn outcome(args: &ScriptArgs) -> Result<K6ExitCode, Failure> {
         }),
         recording,
         on_progress: has_view.then_some(&show),
-        samples: std::mem::take(&mut outputs.files).into(),
+        samples: std::mem::take(&mut outputs.files),
         series: series.map(RefCell::new),
         control: api.as_ref().map(api::Api::control),
         is_interrupted: &is_interrupted,
@@ -528,7 +528,7 @@ fn overrides(args: &ScriptArgs) -> Result<Overrides, Problem> {
     if !has_flag {
         iterations = number(options::ITERATIONS).transpose()?;
         if let Some(text) = variable(options::DURATION) {
-            let parsed = parse_duration(&text);
+            let parsed = parse_script_duration(&text);
             duration = Some(parsed.map_err(|error| wrong(options::DURATION, error.to_string()))?);
         }
         if let Some(text) = variable(options::STAGES) {
@@ -654,7 +654,7 @@ fn stage(text: &str) -> Result<(Duration, u32), String> {
     let (duration, target) = text
         .split_once(':')
         .ok_or_else(|| format!("`{text}` is not a stage such as 30s:10"))?;
-    let duration = parse_duration(duration).map_err(|error| error.to_string())?;
+    let duration = parse_script_duration(duration).map_err(|error| error.to_string())?;
     let target = target
         .parse()
         .map_err(|_| format!("`{target}` is not a number of virtual users"))?;
