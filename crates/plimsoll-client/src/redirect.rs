@@ -103,13 +103,6 @@ impl Redirect {
         let is_private = name.eq_ignore_ascii_case("host") || is_secret_field(name);
         !(is_private && self.is_cross_origin || is_of_body(name) && !self.keeps_body)
     }
-
-    /// The same by the rule of Go's `net/http`, which k6 has: of credentials, only those of HTTP itself stay behind.
-    pub fn keeps_field_as_go(&self, name: &str) -> bool {
-        let names = ["authorization", "cookie", "host", "proxy-authorization"];
-        let is_private = names.iter().any(|known| known.eq_ignore_ascii_case(name));
-        !(is_private && self.is_cross_origin || is_of_body(name) && !self.keeps_body)
-    }
 }
 
 /// Whether a field is about the content of its request.
@@ -196,8 +189,6 @@ mod tests {
                 assert_eq!(redirect.keeps_field(name), !is_cross_origin, "{name}");
             }
             assert!(redirect.keeps_field("accept"));
-            assert!(redirect.keeps_field_as_go("X-Api-Key"));
-            assert_eq!(redirect.keeps_field_as_go("Cookie"), !is_cross_origin);
         }
         let redirect = follow("POST", 303, "/").unwrap();
         assert!(!redirect.keeps_field("Content-Type"));

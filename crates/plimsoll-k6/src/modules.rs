@@ -16,6 +16,8 @@ mod html;
 
 mod http;
 
+mod require;
+
 mod secrets;
 
 mod socket;
@@ -29,6 +31,7 @@ mod x509;
 pub(crate) use self::codec::{hex, hmac_md5, random};
 pub(crate) use self::subtle::aes_cbc_decrypt;
 
+use std::path::Path;
 use std::rc::Rc;
 
 use plimsoll_script::js::function::Rest;
@@ -118,7 +121,7 @@ type Add = for<'a, 'b> fn(&Adder<'a, 'b>) -> js::Result<()>;
 
 /// Native functions by the module that uses them. Each virtual user makes those of the modules that it imports: a function takes some
 /// 300 bytes.
-const GROUPS: [(&str, Add); 16] = [
+const GROUPS: [(&str, Add); 17] = [
     ("codec", codec::add),
     ("data", core::add_data),
     ("event_stream", event_stream::add),
@@ -130,6 +133,7 @@ const GROUPS: [(&str, Add); 16] = [
     ("http", http::add),
     ("k6", core::add_k6),
     ("metrics", core::add_metrics),
+    ("require", require::add),
     ("secrets", secrets::add),
     ("socket", socket::add),
     ("subtle", subtle::add),
@@ -207,7 +211,11 @@ fn library<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'j
 /// Reads a file: text, or an array buffer with the mode `b`.
 fn open<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Result<Value<'js>> {
     require_init(&it.user, ctx, "open()")?;
-    let bytes = it.user.shared.files.open(&arguments.text(0)?);
+    let bytes = it
+        .user
+        .shared
+        .files
+        .open(&path_of_module(it, ctx, arguments.text(0)?));
     let bytes = bytes.map_err(|message| Exception::throw_message(ctx, &message))?;
     if arguments.optional_text(1)?.as_deref() == Some("b") {
         it.loader.need_buffers(ctx);
@@ -215,6 +223,20 @@ fn open<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Re
     }
     let text = String::from_utf8_lossy(&bytes);
     js::String::from_str(ctx.clone(), &text).map(js::String::into_value)
+}
+
+/// The path of a file that a script opens while it is loaded: relative ones are in the folder of the module that is being loaded.
+fn path_of_module(it: &Natives, ctx: &Ctx<'_>, path: String) -> String {
+    if path.starts_with('/') || path.starts_with("file://") {
+        return path;
+    }
+    let module = require::loading(it, ctx);
+    // Modules of other servers have no folder.
+    let folder = Path::new(&module).parent();
+    match folder.filter(|folder| folder.is_absolute()) {
+        Some(folder) => folder.join(path).to_string_lossy().into_owned(),
+        None => path,
+    }
 }
 
 pub(crate) fn require_init(user: &UserState, ctx: &Ctx<'_>, what: &str) -> js::Result<()> {

@@ -72,7 +72,8 @@ pub struct Options {
 pub(crate) struct ThresholdOptions {
     pub(crate) source: String,
     pub(crate) aborts: bool,
-    pub(crate) delay: Duration,
+    /// Since the start of the run, before which it does not abort.
+    pub(crate) delay: Option<Duration>,
 }
 
 /// The unit of durations in summaries.
@@ -490,7 +491,7 @@ impl<'v> Reader<'v> {
                     Value::String(source) => thresholds.push(ThresholdOptions {
                         source: source.clone(),
                         aborts: false,
-                        delay: Duration::ZERO,
+                        delay: None,
                     }),
                     Value::Object(map) => {
                         let mut reader = Reader::within(map, format!("{key}."));
@@ -501,7 +502,7 @@ impl<'v> Reader<'v> {
                         thresholds.push(ThresholdOptions {
                             source: source.unwrap_or_default(),
                             aborts: reader.flag("abortOnFail"),
-                            delay: reader.duration("delayAbortEval", Duration::ZERO),
+                            delay: reader.optional_duration("delayAbortEval"),
                         });
                         self.absorb(&reader);
                     }

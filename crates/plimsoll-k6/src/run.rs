@@ -55,6 +55,7 @@ use crate::run::control::{Phase, RunControl, STOPPED};
 use crate::run::exit_code::ExitCode;
 use crate::run::plan::RunNeeds;
 use crate::script::{LIMITS, User, log_error};
+use crate::source::required::RequiredModules;
 use crate::summary::{self, Breakdown};
 use crate::user::secrets::Secrets;
 use crate::user::{
@@ -136,6 +137,8 @@ impl<'a> Preparation<'a> {
             invocation.script.directory.clone(),
             invocation.script.root.clone(),
         ));
+        let required = RequiredModules::new(Arc::clone(&invocation.script.sources));
+        let required = Arc::new(required);
         let none = Options::compile(&Value::Null, &Overrides::default());
         let none = none.map_err(|error| invalid(error.to_string()))?;
         let state = |options: Options| {
@@ -155,6 +158,8 @@ impl<'a> Preparation<'a> {
                 shared_arrays: Arc::clone(&arrays),
                 environment: invocation.environment.clone(),
                 files: Arc::clone(&files),
+                script: invocation.script.program.entry().to_owned(),
+                required: Arc::clone(&required),
                 log: redacting(&invocation.log, &invocation.secrets),
                 secrets: invocation.secrets.clone(),
                 abort: Arc::default(),
@@ -203,7 +208,8 @@ impl<'a> Preparation<'a> {
                 "options.paused needs `--address`: a client of the REST API starts a paused run";
             return Err(invalid(message.to_owned()));
         }
-        for warning in &options.warnings {
+        let warnings = invocation.script.sources.warnings();
+        for warning in warnings.iter().chain(&options.warnings) {
             (invocation.log)(Level::Warning, warning, "");
         }
         let mut missing = Vec::new();
@@ -234,7 +240,7 @@ impl<'a> Preparation<'a> {
         let plans = Plans::new(&options, invocation).map_err(invalid)?;
         let shared = state(options);
         let worker = share(&shared, &plans);
-        let keeps_samples = !invocation.samples.borrow().is_empty()
+        let keeps_samples = !invocation.samples.is_empty()
             || invocation.series.is_some()
             || invocation.summary_mode == SummaryMode::Full;
         if keeps_samples {
@@ -259,16 +265,19 @@ impl<'a> Preparation<'a> {
         if let Some(show) = self.invocation.on_plan {
             show(&RunNeeds::new(&self.shared.options));
         }
-        let mut outputs = self.invocation.samples.borrow_mut();
         let registry = &self.shared.registry;
-        let writers = outputs
-            .iter_mut()
-            .map(|output| SampleWriter::new(output, &self.shared.options, registry));
+        let outputs = self.invocation.samples.iter();
+        let writers =
+            outputs.map(|output| SampleWriter::new(output, &self.shared.options, registry));
+        let writers = match writers.collect::<Result<Vec<_>, _>>() {
+            Ok(writers) => writers,
+            Err(message) => return Outcome::failed(ExitCode::InvalidConfig, message),
+        };
         let mut series = self.invocation.series.as_ref().map(RefCell::borrow_mut);
         let series = series.as_deref_mut();
         let is_full = self.invocation.summary_mode == SummaryMode::Full;
         let mut consumers = Consumers {
-            writers: writers.collect(),
+            writers,
             series: series.map(|output| SeriesWriter::new(output, registry)),
             breakdown: is_full.then(|| Breakdown::new(registry, &self.shared.built_in)),
             dropped: 0,
@@ -331,7 +340,6 @@ impl<'a> Preparation<'a> {
         if has_failed {
             exit.get_or_insert(ExitCode::Other);
         }
-        drop(outputs);
         self.thresholds.judge_at_end(&total, took);
         let facts = summary::Facts {
             options: &self.shared.options,
@@ -679,12 +687,19 @@ impl<'a> Preparation<'a> {
     }
 
     fn default_summary(&self, summary: &Value, parts: &Value) -> Output {
+        let judged = summary::judged(&self.thresholds);
         let has_colors = self.invocation.has_colors;
         let text = match self.invocation.summary_mode {
             SummaryMode::Disabled => None,
-            SummaryMode::Compact => Some(summary::text_of(summary, has_colors, "  ")),
-            SummaryMode::Full => Some(summary::full_text_of(summary, parts, has_colors, "  ")),
-            SummaryMode::Legacy => Some(summary::legacy_text_of(summary, has_colors, "     ")),
+            SummaryMode::Compact => Some(summary::text_of(summary, &judged, has_colors, "  ")),
+            SummaryMode::Full => {
+                let text = summary::full_text_of(summary, &judged, parts, has_colors, "  ");
+                Some(text)
+            }
+            SummaryMode::Legacy => {
+                let look = summary::LegacyLook::of_data(summary, has_colors);
+                Some(summary::legacy_text_of(summary, &look))
+            }
         };
         let text = text.map_or_else(String::new, |text| format!("\n\n{text}\n\n"));
         Output::Stdout(text.into_bytes())

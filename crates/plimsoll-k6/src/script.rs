@@ -1,7 +1,6 @@
 //! A script: compiled, with what its first run says; and virtual users that run it.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
@@ -76,8 +75,8 @@ pub struct Script {
     pub(crate) options: Option<serde_json::Value>,
     /// The name of its main module.
     pub(crate) name: String,
-    /// Texts of its modules by name, as they were read.
-    pub(crate) modules: Arc<BTreeMap<String, Arc<str>>>,
+    /// Its modules: also those that it requires while it runs.
+    pub(crate) sources: Arc<ScriptSources>,
 }
 
 impl Script {
@@ -123,14 +122,8 @@ impl Script {
                 (name, archive.directory.clone(), given)
             }
         };
-        let sources = Rc::new(ScriptSources {
-            given,
-            remote: remote.map(Rc::new),
-            root: root.clone(),
-            read: RefCell::default(),
-        });
-        let program = Program::compile(Rc::clone(&sources) as Rc<_>, &name, LIMITS)?;
-        let modules = sources.read.take();
+        let sources = Arc::new(ScriptSources::new(given, remote, root.clone()));
+        let program = Program::compile(Rc::new(Arc::clone(&sources)), &name, LIMITS)?;
         let text = match text {
             // It has just been read, so it is there and not too long.
             ScriptText::File(_) => std::fs::read_to_string(&name).unwrap_or_default().into(),
@@ -144,7 +137,7 @@ impl Script {
             root,
             options,
             name,
-            modules: Arc::new(modules),
+            sources,
         })
     }
 }

@@ -8,24 +8,25 @@ mod meta;
 
 pub(crate) mod remote;
 
+pub(crate) mod required;
+
 pub(crate) mod recorded;
 
 pub(crate) mod root;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use plimsoll_script::{Program, Sources, strip_types};
 
 use url::Url;
 
 use crate::script::LIMITS;
-use crate::source::commonjs::as_module;
+use crate::source::commonjs::{as_module, imported, importing, is_commonjs};
 use crate::source::meta::with_resolve;
-use crate::source::remote::RemoteModules;
+use crate::source::remote::{RemoteError, RemoteModules};
 use crate::source::root::FileRoot;
 
 /// Longer modules are rejected: bundles with all their libraries have 1 to 5 MiB.
@@ -70,23 +71,23 @@ const MODULES: [(&str, &str); 27] = [
         "https://jslib.k6.io/k6-utils/",
         include_str!("js/k6_utils.js"),
     ),
-    (
-        "https://jslib.k6.io/k6-summary/",
-        include_str!("js/k6_summary.js"),
-    ),
+    (SUMMARIES, include_str!("js/k6_summary.js")),
     (REPORTER, include_str!("js/k6_reporter.js")),
 ];
 
 /// Modules that others load at their first use, and the globals.
-const LIBRARIES: [(&str, &str); 11] = [
+const LIBRARIES: [(&str, &str); 14] = [
     ("bodies", include_str!("js/bodies.js")),
     ("jars", include_str!("js/jars.js")),
     ("pages", include_str!("js/pages.js")),
     ("expectations", include_str!("js/expectations.js")),
     ("globals", include_str!("js/globals.js")),
+    ("constructors", include_str!("js/constructors.js")),
     ("dom", include_str!("js/dom.js")),
+    ("require", include_str!("js/require.js")),
     ("shown", include_str!("js/shown.js")),
     ("subtle", include_str!("js/subtle.js")),
+    ("summaries", include_str!("js/summaries.js")),
     ("web", include_str!("js/web.js")),
     ("json_path", include_str!("js/json_path.js")),
     // Of blobs.
@@ -95,7 +96,7 @@ const LIBRARIES: [(&str, &str); 11] = [
 
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
     let compiled = LIBRARIES.iter().map(|(name, _)| {
-        let sources = Rc::new(ScriptSources::default());
+        let sources = Rc::new(ScriptSources::new(None, None, FileRoot::default()));
         let program = Program::compile(sources, &format!("{OWN}{name}"), LIMITS);
         program.expect("modules of this crate are valid")
     });
@@ -110,11 +111,14 @@ pub(crate) fn own_program(name: &str) -> &'static Program {
     &PROGRAMS[position.expect("libraries are named by this crate")]
 }
 
+/// The library that renders a summary as text, whose versions differ.
+const SUMMARIES: &str = "https://jslib.k6.io/k6-summary/";
+
 /// The library that renders a summary as HTML; scripts import it by the raw URL of one of its files.
 const REPORTER: &str = "k6-reporter";
 
 /// The prefix of those modules' names, by which they are left out of the stacks of errors.
-const OWN: &str = "plimsoll:";
+pub(crate) const OWN: &str = "plimsoll:";
 
 /// Modules that were removed from k6, with what takes their place.
 const REMOVED: [(&str, &str); 6] = [
@@ -139,16 +143,20 @@ const REMOVED: [(&str, &str); 6] = [
 ];
 
 /// Files, standard input and the modules of k6.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ScriptSources {
     /// A text that is not a file, by its name.
-    pub(crate) given: Option<(String, Arc<str>)>,
+    given: Option<(String, Arc<str>)>,
     /// Those of other servers; absent where none are fetched.
-    pub(crate) remote: Option<Rc<RemoteModules>>,
+    remote: Option<RemoteModules>,
+    /// Whether modules are CommonJS, by their names.
+    commonjs: Mutex<HashMap<String, bool>>,
+    /// Warnings for the user.
+    warnings: Mutex<Vec<String>>,
     /// Where absolute paths begin.
-    pub(crate) root: FileRoot,
+    root: FileRoot,
     /// Texts of the script's modules by name, as they were read.
-    pub(crate) read: RefCell<BTreeMap<String, Arc<str>>>,
+    read: Mutex<BTreeMap<String, Arc<str>>>,
 }
 
 impl Sources for ScriptSources {
@@ -189,39 +197,31 @@ impl Sources for ScriptSources {
 
     fn text(&self, name: &str) -> Result<Arc<str>, String> {
         if let Some(own) = name.strip_prefix(OWN) {
+            let (module, version) = match own.strip_prefix(SUMMARIES) {
+                Some(version) => (SUMMARIES, version),
+                None => (own, ""),
+            };
             let mut all = MODULES.iter().chain(&LIBRARIES);
-            let found = all.find(|(module, _)| *module == own);
+            let found = all.find(|(name, _)| *name == module);
             let (_, text) = found.ok_or_else(|| format!("there is no module {own}"))?;
+            if module == SUMMARIES {
+                return Ok(text
+                    .replace("\"VERSION\"", &format!("\"{version}\""))
+                    .into());
+            }
             return Ok(Arc::from(*text));
         }
-        if let Some((given, text)) = &self.given
-            && given == name
-        {
-            self.note(name, text);
-            return Ok(self.finished(name, text));
-        }
-        if let (true, Some(remote)) = (name.starts_with(HTTPS), &self.remote) {
-            let mut text = remote.text(name)?;
-            self.note(name, &text);
-            let path = Url::parse(name).map(|url| url.path().to_owned());
-            let path = path.unwrap_or_default();
-            if Path::new(&path).extension().is_some_and(|it| it == "ts") {
-                let stripped = strip_types(&text);
-                text = stripped.map_err(|error| format!("{name}:{error}"))?.into();
-            }
-            return Ok(self.finished(name, &text));
-        }
-        let unreadable = |error| format!("cannot read {name}: {error}");
-        let length = std::fs::metadata(name).map_err(unreadable)?.len();
-        if length > LONGEST {
-            return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
-        }
-        let mut text = std::fs::read_to_string(name).map_err(unreadable)?;
-        self.note(name, &text);
-        if Path::new(name).extension().is_some_and(|it| it == "ts") {
-            text = strip_types(&text).map_err(|error| format!("{name}:{error}"))?;
-        }
-        Ok(self.finished(name, &text))
+        let text = self.javascript(name)?;
+        let made = if self.is_commonjs(name, &text) {
+            as_module(name, &text).into()
+        } else if self.imports_commonjs(name, &text) {
+            let is_commonjs = |specifier: &str| self.is_commonjs_at(name, specifier);
+            let made = importing(&text, is_commonjs);
+            made.map_err(|error| format!("{name}: {error}"))?.into()
+        } else {
+            text
+        };
+        Ok(with_resolve(name, made))
     }
 }
 
@@ -250,9 +250,15 @@ fn module(specifier: &str) -> Result<String, String> {
 impl ScriptSources {
     /// Keeps the text of a module for an archive.
     fn note(&self, name: &str, text: &str) {
-        self.read
-            .borrow_mut()
-            .insert(name.to_owned(), Arc::from(text));
+        let read = self.read.lock();
+        let mut read = read.unwrap_or_else(PoisonError::into_inner);
+        read.insert(name.to_owned(), Arc::from(text));
+    }
+
+    /// Texts of the script's modules by name, as they were read so far.
+    pub(crate) fn read(&self) -> BTreeMap<String, Arc<str>> {
+        let read = self.read.lock();
+        read.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The name of the module in a file.
@@ -269,18 +275,119 @@ impl ScriptSources {
             .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
     }
 
-    /// The text of a script's module as the engine compiles it.
-    fn finished(&self, name: &str, text: &str) -> Arc<str> {
-        let made = as_module(name, text, |specifier| self.resolve(name, specifier));
-        with_resolve(name, made)
+    /// - `given`: a text that is not a file, by its name.
+    /// - `remote`: modules of other servers; absent fetches none.
+    /// - `root`: where absolute paths begin.
+    pub(crate) fn new(
+        given: Option<(String, Arc<str>)>,
+        remote: Option<RemoteModules>,
+        root: FileRoot,
+    ) -> Self {
+        Self {
+            given,
+            remote,
+            root,
+            read: Mutex::default(),
+            commonjs: Mutex::default(),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// What the user should know about the modules that were loaded.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let warnings = self.warnings.lock();
+        warnings.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The text of a script's module, without types.
+    fn javascript(&self, name: &str) -> Result<Arc<str>, String> {
+        let is_typed = |path: &str| Path::new(path).extension().is_some_and(|it| it == "ts");
+        let stripped = |text: Arc<str>, path: &str| {
+            if !is_typed(path) {
+                return Ok(text);
+            }
+            let stripped = strip_types(&text);
+            stripped
+                .map(Arc::from)
+                .map_err(|error| format!("{name}:{error}"))
+        };
+        if let Some((given, text)) = &self.given
+            && given == name
+        {
+            self.note(name, text);
+            return Ok(Arc::clone(text));
+        }
+        if let (true, Some(remote)) = (name.starts_with(HTTPS), &self.remote) {
+            let text = match remote.text(name) {
+                Err(RemoteError::Fetch(error)) => self.stand_in(name, error)?,
+                text => text.map_err(|error| error.to_string())?,
+            };
+            self.note(name, &text);
+            let path = Url::parse(name).map(|url| url.path().to_owned());
+            return stripped(text, &path.unwrap_or_default());
+        }
+        let unreadable = |error| format!("cannot read {name}: {error}");
+        let length = std::fs::metadata(name).map_err(unreadable)?.len();
+        if length > LONGEST {
+            return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
+        }
+        let text = std::fs::read_to_string(name).map_err(unreadable)?;
+        self.note(name, &text);
+        stripped(text.into(), name)
+    }
+
+    /// The module of this crate in place of one that cannot be fetched.
+    fn stand_in(&self, name: &str, error: String) -> Result<Arc<str>, String> {
+        let library = name.strip_prefix(HTTPS).and_then(library);
+        let Some(library) = library else {
+            return Err(error);
+        };
+        let warning = format!("{error}; plimsoll's own module takes its place");
+        let warnings = self.warnings.lock();
+        let mut warnings = warnings.unwrap_or_else(PoisonError::into_inner);
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+        drop(warnings);
+        self.text(&library)
+    }
+
+    fn is_commonjs(&self, name: &str, text: &str) -> bool {
+        let known = self.commonjs.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        if let Some(is_commonjs) = known.get(name) {
+            return *is_commonjs;
+        }
+        let is_commonjs = is_commonjs(name, text);
+        known.insert(name.to_owned(), is_commonjs);
+        is_commonjs
+    }
+
+    /// Whether the module that another one imports by `specifier` is CommonJS.
+    fn is_commonjs_at(&self, from: &str, specifier: &str) -> bool {
+        // What is missing is reported where it is imported.
+        let Ok(name) = self.resolve(from, specifier) else {
+            return false;
+        };
+        if name.starts_with(OWN) {
+            return false;
+        }
+        let text = self.javascript(&name);
+        text.is_ok_and(|text| self.is_commonjs(&name, &text))
+    }
+
+    fn imports_commonjs(&self, name: &str, text: &str) -> bool {
+        let mut specifiers = imported(text);
+        specifiers.any(|specifier| self.is_commonjs_at(name, specifier))
     }
 
     /// The name of a module of another server.
     fn remote(&self, specifier: &str, rest: &str) -> Result<String, String> {
-        if let Some(library) = library(rest) {
+        let is_fetched = self.remote.is_some();
+        if let Some(library) = library(rest).filter(|_| !is_fetched || !runs_as_is(rest)) {
             return Ok(library);
         }
-        if self.remote.is_some() {
+        if is_fetched {
             let url = Url::parse(specifier).map_err(|error| format!("`{specifier}`: {error}"))?;
             return Ok(url.to_string());
         }
@@ -306,7 +413,23 @@ fn library(rest: &str) -> Option<String> {
         let path = name.strip_prefix("https://");
         path.is_some_and(|path| rest.starts_with(path) && rest.ends_with("/index.js"))
     });
-    found.map(|(name, _)| format!("{OWN}{name}"))
+    let (name, _) = found?;
+    if *name != SUMMARIES {
+        return Some(format!("{OWN}{name}"));
+    }
+    let version = rest.rsplit('/').nth(1).unwrap_or_default();
+    let is_version = version
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_version.then(|| format!("{OWN}{name}{version}"))
+}
+
+/// Whether a library runs as its authors wrote it where it can be fetched: its texts, which name the checks of a run, are its own.
+///
+/// - `rest`: of the URL, behind `https://`.
+fn runs_as_is(rest: &str) -> bool {
+    let libraries = ["jslib.k6.io/k6chaijs/", "jslib.k6.io/k6-testing/"];
+    libraries.iter().any(|library| rest.starts_with(library))
 }
 
 const HTTPS: &str = "https://";

@@ -23,7 +23,7 @@ use crate::options::{Options, TimeUnit};
 
 pub(crate) use self::breakdown::Breakdown;
 pub(crate) use self::humanize::humanize;
-pub(crate) use self::legacy::legacy_text_of;
+pub(crate) use self::legacy::{LegacyLook, legacy_text_of};
 pub use self::machine_readable::K6_VERSION;
 pub(crate) use self::machine_readable::machine_readable;
 pub(crate) use self::text::{full_text_of, text_of};
@@ -104,6 +104,19 @@ fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
         }
         metrics.insert(name.to_string(), entry);
     }
+}
+
+/// The percentiles that thresholds were judged by, by metric and source: the summary has some of them only.
+pub(crate) fn judged(thresholds: &Thresholds) -> Value {
+    let metrics = thresholds.judged.iter().map(|judged| {
+        let percentiles = judged
+            .thresholds
+            .iter()
+            .filter(|it| it.source.trim().starts_with("p("));
+        let values = percentiles.map(|it| (it.source.clone(), json!(it.value.unwrap_or_default())));
+        (judged.metric.clone(), Value::Object(values.collect()))
+    });
+    Value::Object(metrics.collect())
 }
 
 /// The summary by groups and scenarios.

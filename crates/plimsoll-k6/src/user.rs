@@ -30,6 +30,7 @@ use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcRespon
 use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
 use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
 use crate::run::SecuredCalls;
+use crate::source::required::RequiredModules;
 use crate::source::root::FileRoot;
 use crate::user::secrets::Secrets;
 
@@ -84,6 +85,9 @@ pub(crate) struct RunState {
     pub(crate) shared_arrays: Arc<SharedArrays>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) files: Arc<Files>,
+    /// The name of the first module.
+    pub(crate) script: String,
+    pub(crate) required: Arc<RequiredModules>,
     pub(crate) log: Log,
     pub(crate) secrets: Secrets,
     pub(crate) abort: Arc<Abort>,
@@ -578,11 +582,11 @@ impl UserState {
         let request = hop.request;
         let mut tags: Vec<Tag<'_>> = request.tags.iter().map(borrowed).collect();
         let mut tag = |is_on: bool, name, value| push_tag(&mut tags, is_on, name, value);
-        let name = request.name.as_deref();
+        let name = request.name();
         tag(on.method, "method", hop.method.into());
         tag(on.status, "status", hop.status.to_string().into());
         tag(on.url, "url", name.unwrap_or(hop.url).into());
-        tag(on.name, "name", name.unwrap_or(hop.url).into());
+        tag(on.name && name.is_none(), "name", hop.url.into());
         tag(on.proto, "proto", hop.protocol.into());
         tag(on.tls_version, "tls_version", hop.tls_version.into());
         if let Some(peer) = hop.peer {
@@ -662,7 +666,7 @@ impl UserState {
         }
         let text = format!(
             "Request Failed: {} \"{}\": {}",
-            response.request.method, response.url, response.error
+            response.request.method, response.masked_url, response.error
         );
         self.warn(&masked_urls(&text));
     }

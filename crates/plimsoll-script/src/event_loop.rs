@@ -83,6 +83,16 @@ impl<H: Host> EventLoop<H> {
         self.replies.borrow_mut().push_back((id, reply));
     }
 
+    /// Rejections that nothing has handled so far.
+    pub(crate) fn rejected(&self) -> usize {
+        self.rejections.borrow().len()
+    }
+
+    /// Forgets rejections but the first ones: their reason was reported already.
+    pub(crate) fn forget_rejections(&self, kept: usize) {
+        self.rejections.borrow_mut().truncate(kept);
+    }
+
     /// Called by the engine when a promise is rejected without a handler, or gets one after that.
     pub(crate) fn track<'js>(
         &self,

@@ -54,9 +54,9 @@ pub use crate::event_loop::{CallId, Delivery};
 pub use crate::fiber::{Fiber, Host, Resume, Step, Waiter};
 pub use crate::limits::Limits;
 pub use crate::modules::{Folder, Sources};
-pub use crate::program::Program;
+pub use crate::program::{Program, is_function_body};
 pub use crate::stack::Stacks;
-pub use crate::typescript::{TypeScriptError, strip_types};
+pub use crate::typescript::{LinkedNames, ModuleLink, TypeScriptError, module_links, strip_types};
 pub use crate::vm::{Exports, ProgramLoader, Vm, read_buffer};
 
 #[cfg(test)]

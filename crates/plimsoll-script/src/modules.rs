@@ -21,6 +21,16 @@ pub trait Sources {
     fn text(&self, name: &str) -> Result<Arc<str>, String>;
 }
 
+impl<S: Sources + ?Sized> Sources for Arc<S> {
+    fn resolve(&self, from: &str, specifier: &str) -> Result<String, String> {
+        (**self).resolve(from, specifier)
+    }
+
+    fn text(&self, name: &str) -> Result<Arc<str>, String> {
+        (**self).text(name)
+    }
+}
+
 /// The modules below a folder: files of JavaScript and JSON in UTF-8. Links are followed only inside.
 ///
 /// Names are paths.

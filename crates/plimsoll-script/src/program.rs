@@ -110,6 +110,24 @@ impl fmt::Debug for Program {
     }
 }
 
+/// True if a text can be the body of a function in a module: it has no `import`, `export` or `await` of a module's own.
+pub fn is_function_body(text: &str, limits: Limits) -> bool {
+    let Ok(runtime) = Runtime::new() else {
+        return false;
+    };
+    runtime.set_memory_limit(limits.memory);
+    runtime.set_max_stack_size(limits.stack);
+    let Ok(context) = Context::full(&runtime) else {
+        return false;
+    };
+    context.with(|ctx| {
+        let source = format!("(function () {{{text}\n}})");
+        let is_valid = Module::declare(ctx.clone(), IMPORTER, source).is_ok();
+        ctx.catch();
+        is_valid
+    })
+}
+
 /// Has the engine load the module `entry` and all that it imports, which compiles them.
 fn compile_all(ctx: &Ctx<'_>, entry: &str) -> rquickjs::Result<()> {
     let source = format!("import {};", serde_json::Value::from(entry));

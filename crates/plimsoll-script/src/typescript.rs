@@ -13,6 +13,8 @@ mod declarations;
 
 mod expressions;
 
+mod links;
+
 mod statements;
 
 mod tokens;
@@ -21,6 +23,7 @@ mod types;
 
 use std::collections::{HashMap, HashSet};
 
+pub use self::links::{LinkedNames, ModuleLink, module_links};
 use self::tokens::{Kind, Token};
 
 /// Why types cannot be removed from a text.
@@ -41,16 +44,19 @@ pub fn strip_types(text: &str) -> Result<String, TypeScriptError> {
     let mut stripper = Stripper::new(text);
     match stripper.module() {
         Ok(()) => Ok(stripper.finish()),
-        Err(rejection) => {
-            let before = text.get(..rejection.at).unwrap_or(text);
-            let line = before.matches('\n').count() + 1;
-            let column = before.chars().rev().take_while(|it| *it != '\n').count() + 1;
-            Err(TypeScriptError {
-                line: u32::try_from(line).unwrap_or(u32::MAX),
-                column: u32::try_from(column).unwrap_or(u32::MAX),
-                message: rejection.message,
-            })
-        }
+        Err(rejection) => Err(located(text, rejection)),
+    }
+}
+
+/// A rejection with its line and column.
+fn located(text: &str, rejection: Rejection) -> TypeScriptError {
+    let before = text.get(..rejection.at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|it| *it != '\n').count() + 1;
+    TypeScriptError {
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(column).unwrap_or(u32::MAX),
+        message: rejection.message,
     }
 }
 
@@ -110,6 +116,8 @@ struct Stripper<'a> {
     /// Names of types and interfaces.
     types: HashSet<&'a str>,
     imports: Vec<Import>,
+    /// The statements that take names from another module.
+    links: Vec<(usize, usize)>,
     /// Names in `export { … }` of this module: the local name, and what goes with it.
     exports: Vec<Imported>,
     /// Functions, classes, enums and namespaces of each block around, which another enum or namespace may extend.
@@ -164,6 +172,7 @@ impl<'a> Stripper<'a> {
             values: HashSet::new(),
             types: HashSet::new(),
             imports: Vec::new(),
+            links: Vec::new(),
             exports: Vec::new(),
             scopes: vec![HashSet::new()],
             namespaces: Vec::new(),

@@ -256,6 +256,39 @@ impl<H: Host> ProgramLoader<H> {
         Ok(core.keep(ctx, module.namespace()?))
     }
 
+    /// The names of a program's first module, which runs unless the VM has it already, be it a module of another program.
+    ///
+    /// Fails with [`ErrorKind::Pending`] if a module awaits.
+    pub fn import_at_once<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        program: &Program,
+    ) -> Result<Object<'js>, Stop> {
+        let core = self.core()?;
+        core.globals.add(ctx, program.globals());
+        let entry = program.entry();
+        let is_known = |known: &Program| known.entry() == entry;
+        if !core.programs.borrow().iter().any(is_known) {
+            core.programs.borrow_mut().push(program.clone());
+        }
+        let quoted = serde_json::Value::from(entry);
+        let source = format!("export * as all from {quoted};");
+        let importer = format!("{IMPORTER}{entry}");
+        let event_loop = &core.waiter.0.event_loop;
+        let before = event_loop.rejected();
+        let (importer, promise) = Module::declare(ctx.clone(), importer, source)?.eval()?;
+        match promise.result::<Value<'_>>() {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                // It is the error of this call, which the promises of the modules have too.
+                event_loop.forget_rejections(before);
+                return Err(Stop::Failed(error));
+            }
+            None => return Err(Stop::Kind(ErrorKind::Pending)),
+        }
+        Ok(importer.namespace()?.get("all")?)
+    }
+
     /// The value that a program exports under a name; `undefined` if it exports none.
     pub fn exported<'js>(
         &self,
@@ -343,6 +376,9 @@ pub(crate) fn own(name: &str) -> EvalOptions {
     options
 }
 
+/// Before the names of modules that import one module each, by its name.
+const IMPORTER: &str = "plimsoll:importer of ";
+
 /// The modules of loaded programs; those of later ones come first.
 #[derive(Clone)]
 struct Finder(Rc<RefCell<Vec<Program>>>);
@@ -355,6 +391,9 @@ impl Resolver for Finder {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> rquickjs::Result<String> {
+        if base.starts_with(IMPORTER) {
+            return Ok(name.to_owned());
+        }
         let programs = self.0.borrow();
         let mut programs = programs.iter().rev();
         let found = programs.find_map(|program| program.resolve(base, name));

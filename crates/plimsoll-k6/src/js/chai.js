@@ -1,6 +1,8 @@
-// The interface of k6chaijs: expectations in the words of Chai, whose failures are checks.
+// The interface of k6chaijs: expectations in the words of Chai, each of which is a check. It takes the place of the library where that cannot
+// be fetched.
 
-import { check } from "k6";
+import { check, group } from "k6";
+import exec from "k6/execution";
 
 export const config = {
   truncateMsgThreshold: 300,
@@ -17,12 +19,22 @@ class AssertionError extends Error {
   }
 }
 
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most)}<truncated>` : text);
+const cut = (text, most) => (text.length > most ? `${text.substring(0, most)}...` : text);
 
-const shown = (value) => {
-  const text = typeof value === "string" ? `"${value}"` : typeof value === "function" ? `[Function ${value.name}]` : (JSON.stringify(value) ?? String(value));
-  return cut(text, config.truncateVariableThreshold);
+const quoted = (text) => `'${text.replaceAll("'", "\\'")}'`;
+
+// As Chai prints values.
+const inspected = (value) => {
+  if (typeof value === "string") return quoted(value);
+  if (typeof value === "function") return `[Function${value.name ? ` ${value.name}` : ""}]`;
+  if (typeof value !== "object" || value === null || value instanceof Date || value instanceof RegExp || value instanceof Error) return String(value);
+  const isList = Array.isArray(value);
+  const parts = isList ? value.map(inspected) : Object.entries(value).map(([name, inner]) => `${/^\w+$/.test(name) ? name : quoted(name)}: ${inspected(inner)}`);
+  const [open, close] = isList ? "[]" : "{}";
+  return parts.length === 0 ? open + close : `${open} ${parts.join(", ")} ${close}`;
 };
+
+const shown = (value) => cut(inspected(value), config.truncateVariableThreshold);
 
 const kind = (value) => (value === null ? "null" : Array.isArray(value) ? "array" : value instanceof Date ? "date" : value instanceof RegExp ? "regexp" : value instanceof Error ? "error" : typeof value);
 
@@ -47,22 +59,26 @@ const at = (value, path) =>
 const lengthOf = (value) => value?.size ?? value?.length;
 
 class Assertion {
-  constructor(value, text, flags = {}) {
+  constructor(value, message, flags = {}) {
     this.value = value;
-    this.text = text ?? shown(value);
+    this.message = message;
     this.flags = flags;
   }
   flagged(flags) {
-    return new Assertion(this.value, this.text, { ...this.flags, ...flags });
+    return new Assertion(this.value, this.message, { ...this.flags, ...flags });
   }
-  // Checks a condition; `what` completes "expected … to …".
-  assert(holds, what, value = this.value) {
+  // Checks a condition; `what` completes "expected … to …", in the name of the check without the value.
+  assert(holds, what, aggregated = what) {
     const isMet = this.flags.not ? !holds : !!holds;
-    const sentence = `expected ${this.text} ${this.flags.not ? "to not" : "to"} ${what}`;
-    const message = cut(this.flags.message ? `${this.flags.message}: ${sentence}` : sentence, config.truncateMsgThreshold);
-    if (!config.aggregateChecks) check(value, { [message.replaceAll("::", ":")]: () => isMet });
-    if (!isMet) throw new AssertionError(message);
-    return this;
+    const to = this.flags.not ? "to not" : "to";
+    const sentence = `expected ${shown(this.value)} ${to} ${what}`;
+    const message = cut(this.message && !config.aggregateChecks ? `${this.message}: ${sentence}` : sentence, config.truncateMsgThreshold);
+    const name = config.aggregateChecks ? cut(`expected ${this.message || "${this}"} ${to} ${aggregated}`, config.truncateMsgThreshold) : message;
+    check(null, { [name.replaceAll("::", ":")]: () => isMet });
+    if (isMet) return this;
+    if (config.logFailures) console.warn(message);
+    if (config.exitOnError) exec.test.abort(message);
+    throw new AssertionError(message);
   }
 }
 
@@ -106,7 +122,7 @@ const methods = {
 };
 
 const compare = (it, holds, what) => {
-  if (it.flags.length) return it.assert(holds(lengthOf(it.value)), `have a length ${what} but got ${lengthOf(it.value)}`);
+  if (it.flags.length) return it.assert(holds(lengthOf(it.value)), `have a length ${what} got ${lengthOf(it.value)}`, `have a length ${what} got ${"${actual}"}`);
   return it.assert(holds(it.value), `be ${what}`);
 };
 
@@ -140,7 +156,7 @@ define(["property"], function (name, ...expected) {
   const same = expected.length === 0 || (this.flags.deep ? equals(value, expected[0]) : value === expected[0]);
   const what = `have property ${shown(name)}${expected.length === 0 ? "" : ` of ${shown(expected[0])}`}`;
   this.assert(exists && same, what);
-  return this.flags.not ? this : new Assertion(value, undefined, { message: this.flags.message });
+  return this.flags.not ? this : new Assertion(value, this.message);
 });
 define(["keys", "key"], function (...names) {
   const wanted = names.length === 1 && Array.isArray(names[0]) ? names[0] : names.length === 1 && typeof names[0] === "object" ? Object.keys(names[0]) : names;
@@ -223,7 +239,7 @@ both(["a", "an"], {}, function (type) {
   return this.assert(kind(this.value) === type.toLowerCase(), `be ${/^[aeiou]/i.test(type) ? "an" : "a"} ${type}`);
 });
 both(["length", "lengthOf"], { length: true }, function (length) {
-  return this.assert(lengthOf(this.value) === length, `have a length of ${length} but got ${lengthOf(this.value)}`);
+  return this.assert(lengthOf(this.value) === length, `have a length of ${length} got ${lengthOf(this.value)}`, `have a length of ${length} got ${"${actual}"}`);
 });
 both(["include", "includes", "contain", "contains"], { contains: true }, function (part) {
   const value = this.value;
@@ -241,27 +257,20 @@ expect.fail = (message = "expect.fail()") => {
   throw new AssertionError(message);
 };
 
-const fails = (name, error) => {
-  check(null, { [name.replaceAll("::", ":")]: () => false });
-  if (config.logFailures) console.warn(`${name}: ${error.message}`);
-  if (config.exitOnError || !(error instanceof AssertionError)) throw error;
-  return false;
-};
-
-// Runs a block of expectations, which is a check of that name; returns whether all hold.
-export const describe = (name, block) => {
-  let result;
-  try {
-    result = block();
-  } catch (error) {
-    return fails(name, error);
-  }
-  const passes = () => {
-    check(null, { [name.replaceAll("::", ":")]: () => true });
-    return true;
-  };
-  return typeof result?.then === "function" ? result.then(passes, (error) => fails(name, error)) : passes();
-};
+// Runs a block of expectations as a group; returns whether all hold.
+export const describe = (name, block) =>
+  group(name, () => {
+    try {
+      block();
+      return true;
+    } catch (error) {
+      if (error?.name !== "AssertionError") {
+        console.error(`Exception raised in test "${name}". Failing the test and continuing. \n${error}`);
+        check(null, { [`Exception raised "${error}"`.replaceAll("::", ":")]: () => false });
+      }
+      return false;
+    }
+  });
 
 export const chai = { expect, config, AssertionError };
 export { AssertionError };

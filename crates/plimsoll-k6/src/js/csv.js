@@ -32,18 +32,20 @@ export async function parse(file, options) {
   return new SharedArray(name, () => rows(file, options));
 }
 
-export class Parser {
-  #rows;
-  #at = 0;
-  constructor(file, options) {
-    native.requireInit("Parser of k6/experimental/csv");
-    const name = `plimsoll:csv:${file.path}:${JSON.stringify(checked(options))}`;
-    this.#rows = new SharedArray(name, () => rows(file, options));
-  }
-  async next() {
-    if (this.#at >= this.#rows.length) return { done: true, value: [] };
-    return { done: false, value: this.#rows[this.#at++] };
-  }
-}
+export const Parser = native.callable(
+  class Parser {
+    #rows;
+    #at = 0;
+    constructor(file, options) {
+      native.requireInit("Parser of k6/experimental/csv");
+      const name = `plimsoll:csv:${file.path}:${JSON.stringify(checked(options))}`;
+      this.#rows = new SharedArray(name, () => rows(file, options));
+    }
+    async next() {
+      if (this.#at >= this.#rows.length) return { done: true, value: [] };
+      return { done: false, value: this.#rows[this.#at++] };
+    }
+  },
+);
 
 export default { parse, Parser };

@@ -7,6 +7,9 @@ native.use = (name) => (libraries[name] ??= native.library(name));
 Object.defineProperty(globalThis, Symbol.for("plimsoll.native"), { value: native });
 globalThis.global = globalThis;
 globalThis.open = native.open;
+globalThis.require = (specifier) => native.use("require").require(specifier);
+native.commonjs = (name, body) => native.use("require").commonjs(name, body);
+native.callable = (Class) => native.use("constructors")(Class);
 
 const as =
   (level) =>

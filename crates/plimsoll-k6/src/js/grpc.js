@@ -101,76 +101,80 @@ const numberOf = (client) => {
   return number;
 };
 
-export class Client {
-  constructor() {
-    numbers.set(this, native.newClient());
-  }
-  load(importPaths, ...files) {
-    if (files.length === 0) throw new TypeError("load() needs the name of a .proto file");
-    native.load(numberOf(this), importPaths ?? [], files);
-  }
-  loadProtoset(path) {
-    native.loadSet(numberOf(this), String(path));
-  }
-  connect(address, params) {
-    const given = params ?? {};
-    known(given, ["plaintext", "reflect", "reflectMetadata", "timeout", "maxReceiveSize", "maxSendSize", "authority", "tls"], "connect params");
-    const tls = given.tls === undefined || given.tls === null ? [] : tlsOf(given.tls);
-    const reflects = given.reflect === true ? metadataOf(given.reflectMetadata, "reflectMetadata") : undefined;
-    native.connect(numberOf(this), String(address), given.plaintext === true, given.timeout ?? "60s", reflects, given.authority, given.maxReceiveSize, given.maxSendSize, ...tls);
-    return true;
-  }
-  invoke(method, message, params) {
-    return responseOf(native.invoke(numberOf(this), ...callOf(method, message ?? {}, params, "2m")));
-  }
-  async asyncInvoke(method, message, params) {
-    return responseOf(await native.invokeLater(numberOf(this), ...callOf(method, message ?? {}, params, "2m")));
-  }
-  healthCheck(service = "", params) {
-    const response = this.invoke("grpc.health.v1.Health/Check", { service }, params);
-    if (response.message) response.message.status = HEALTH[response.message.status];
-    return response;
-  }
-  close() {
-    native.close(numberOf(this));
-  }
-}
+export const Client = native.callable(
+  class Client {
+    constructor() {
+      numbers.set(this, native.newClient());
+    }
+    load(importPaths, ...files) {
+      if (files.length === 0) throw new TypeError("load() needs the name of a .proto file");
+      native.load(numberOf(this), importPaths ?? [], files);
+    }
+    loadProtoset(path) {
+      native.loadSet(numberOf(this), String(path));
+    }
+    connect(address, params) {
+      const given = params ?? {};
+      known(given, ["plaintext", "reflect", "reflectMetadata", "timeout", "maxReceiveSize", "maxSendSize", "authority", "tls"], "connect params");
+      const tls = given.tls === undefined || given.tls === null ? [] : tlsOf(given.tls);
+      const reflects = given.reflect === true ? metadataOf(given.reflectMetadata, "reflectMetadata") : undefined;
+      native.connect(numberOf(this), String(address), given.plaintext === true, given.timeout ?? "60s", reflects, given.authority, given.maxReceiveSize, given.maxSendSize, ...tls);
+      return true;
+    }
+    invoke(method, message, params) {
+      return responseOf(native.invoke(numberOf(this), ...callOf(method, message ?? {}, params, "2m")));
+    }
+    async asyncInvoke(method, message, params) {
+      return responseOf(await native.invokeLater(numberOf(this), ...callOf(method, message ?? {}, params, "2m")));
+    }
+    healthCheck(service = "", params) {
+      const response = this.invoke("grpc.health.v1.Health/Check", { service }, params);
+      if (response.message) response.message.status = HEALTH[response.message.status];
+      return response;
+    }
+    close() {
+      native.close(numberOf(this));
+    }
+  },
+);
 
 const EVENTS = ["data", "error", "end"];
 
-export class Stream {
-  #id;
-  #handlers = { data: [], error: [], end: [] };
-  constructor(client, method, params) {
-    this.#id = native.openStream(numberOf(client), ...callOf(method, {}, params, 0));
-    this.#run();
-  }
-  async #run() {
-    for (;;) {
-      const [name, value, error] = await native.nextLater(this.#id);
-      if (name === "data") this.#emit("data", JSON.parse(value), { ts: Date.now() });
-      else if (name === "error") this.#emit("error", { code: value, message: error, details: [] });
-      else {
-        this.#emit("end");
-        return;
+export const Stream = native.callable(
+  class Stream {
+    #id;
+    #handlers = { data: [], error: [], end: [] };
+    constructor(client, method, params) {
+      this.#id = native.openStream(numberOf(client), ...callOf(method, {}, params, 0));
+      this.#run();
+    }
+    async #run() {
+      for (;;) {
+        const [name, value, error] = await native.nextLater(this.#id);
+        if (name === "data") this.#emit("data", JSON.parse(value), { ts: Date.now() });
+        else if (name === "error") this.#emit("error", { code: value, message: error, details: [] });
+        else {
+          this.#emit("end");
+          return;
+        }
       }
     }
-  }
-  #emit(name, ...values) {
-    for (const handler of this.#handlers[name]) handler(...values);
-  }
-  on(name, handler) {
-    if (!EVENTS.includes(name)) throw new TypeError(`a Stream has no event ${name}; known are ${EVENTS.join(", ")}`);
-    if (typeof handler !== "function") throw new TypeError("the listener must be a function");
-    this.#handlers[name].push(handler);
-  }
-  write(message) {
-    native.write(this.#id, JSON.stringify(message));
-  }
-  end() {
-    native.end(this.#id);
-  }
-}
+    #emit(name, ...values) {
+      for (const handler of this.#handlers[name]) handler(...values);
+    }
+    on(name, handler) {
+      if (!EVENTS.includes(name)) throw new TypeError(`a Stream has no event ${name}; known are ${EVENTS.join(", ")}`);
+      if (typeof handler !== "function") throw new TypeError("the listener must be a function");
+      this.#handlers[name].push(handler);
+    }
+    write(message) {
+      native.write(this.#id, JSON.stringify(message));
+    }
+    end() {
+      native.end(this.#id);
+    }
+  },
+);
 
 export default {
   Client, Stream,

@@ -5,10 +5,9 @@ class Response {
   #page;
   // By index and with object literals: destructuring would run the array's iterator.
   constructor(parts) {
-    const url = parts[2];
     this.remote_ip = parts[0];
     this.remote_port = parts[1];
-    this.url = url;
+    this.url = parts[2];
     this.status = parts[3];
     this.status_text = parts[4];
     this.proto = parts[5];
@@ -29,7 +28,9 @@ class Response {
     this.tls_cipher_suite = parts[17];
     this.error = parts[18];
     this.error_code = parts[19];
-    this.request = { method: parts[20], url, headers: parts[21], body: parts[22], cookies: parts[23] };
+    // Absent if there was none.
+    this.request =
+      parts[20] === undefined ? null : { method: parts[20], url: parts[24], headers: parts[21], body: parts[22], cookies: parts[23] };
     this.ocsp = { produced_at: 0, this_update: 0, next_update: 0, revoked_at: 0, revocation_reason: "", status: "" };
   }
   json(path) {
@@ -92,13 +93,15 @@ const callbackOf = (callback) => {
   if (callback === undefined) return undefined;
   if (callback === null) return null;
   if (callback instanceof ExpectedStatuses) return ExpectedStatuses.rangesOf(callback);
-  throw new TypeError("a response callback must be http.expectedStatuses() or null");
+  return "unsupported responseCallback";
 };
 
 let defaultCallback = [200, 399];
 
 export const setResponseCallback = (callback) => {
-  defaultCallback = callbackOf(callback ?? null);
+  const found = callbackOf(callback ?? null);
+  if (typeof found === "string") throw new TypeError("a response callback must be http.expectedStatuses() or null");
+  defaultCallback = found;
 };
 
 class HTTPURL {
@@ -121,35 +124,37 @@ export const url = (texts, ...values) => {
   return new HTTPURL(address, name);
 };
 
-export class CookieJar {
-  #id;
-  constructor(id) {
-    if (id === undefined) {
-      this.#id = native.newJar();
-      native.use("jars").register(this, this.#id);
-    } else this.#id = id;
-  }
-  static idOf(jar) {
-    if (!(jar instanceof CookieJar)) throw new TypeError("params.jar must be a http.CookieJar");
-    return jar.#id;
-  }
-  set(address, name, value, options) {
-    native.setCookie(this.#id, String(address), String(name), String(value), options ?? {});
-    return true;
-  }
-  cookiesForURL(address) {
-    const made = {};
-    const pairs = native.cookiesFor(this.#id, String(address));
-    for (let i = 0; i < pairs.length; i += 2) (made[pairs[i]] ??= []).push(pairs[i + 1]);
-    return made;
-  }
-  clear(address) {
-    native.clearCookies(this.#id, String(address));
-  }
-  delete(address, name) {
-    native.deleteCookie(this.#id, String(address), String(name));
-  }
-}
+export const CookieJar = native.callable(
+  class CookieJar {
+    #id;
+    constructor(id) {
+      if (id === undefined) {
+        this.#id = native.newJar();
+        native.use("jars").register(this, this.#id);
+      } else this.#id = id;
+    }
+    static idOf(jar) {
+      if (!(jar instanceof CookieJar)) throw new TypeError("params.jar must be a http.CookieJar");
+      return jar.#id;
+    }
+    set(address, name, value, options) {
+      native.setCookie(this.#id, String(address), String(name), String(value), options ?? {});
+      return true;
+    }
+    cookiesForURL(address) {
+      const made = {};
+      const pairs = native.cookiesFor(this.#id, String(address));
+      for (let i = 0; i < pairs.length; i += 2) (made[pairs[i]] ??= []).push(pairs[i + 1]);
+      return made;
+    }
+    clear(address) {
+      native.clearCookies(this.#id, String(address));
+    }
+    delete(address, name) {
+      native.deleteCookie(this.#id, String(address), String(name));
+    }
+  },
+);
 
 // For other modules that take a jar.
 native.idOfJar = CookieJar.idOf;
@@ -164,8 +169,8 @@ const prepared = (method, target, body, params) => {
   const [content, kind] = encoded(body);
   const given = params ?? {};
   const callback = "responseCallback" in given ? callbackOf(given.responseCallback) : defaultCallback;
-  const jar = given.jar === undefined || given.jar === null ? 0 : CookieJar.idOf(given.jar);
-  const name = target instanceof HTTPURL ? target.name : undefined;
+  const jar = given.jar instanceof CookieJar ? CookieJar.idOf(given.jar) : 0;
+  const name = target instanceof HTTPURL && target.name !== target.url ? target.name : undefined;
   const address = target instanceof HTTPURL ? target.url : target;
   return [String(method), address, name, content, kind, given, callback, jar];
 };
@@ -181,7 +186,7 @@ export const asyncRequest = (method, target, body, params) => {
   } catch (error) {
     return Promise.reject(error);
   }
-  return parts.then((it) => new Response(it));
+  return Promise.resolve(parts).then((it) => new Response(it));
 };
 
 export const get = (target, params) => request("GET", target, undefined, params);
@@ -205,7 +210,7 @@ export function batch(requests) {
   });
   const responses = native.batch(all);
   const made = Array.isArray(requests) ? [] : {};
-  keys.forEach((key, index) => (made[key] = new Response(responses[index])));
+  keys.forEach((key, index) => (made[key] = responses[index] === undefined ? null : new Response(responses[index])));
   return made;
 }
 

@@ -11,31 +11,39 @@ class Metric {
   }
 }
 
-export class Counter extends Metric {
-  constructor(name, isTime) {
-    super("counter", name, isTime);
-  }
-}
+export const Counter = native.callable(
+  class Counter extends Metric {
+    constructor(name, isTime) {
+      super("counter", name, isTime);
+    }
+  },
+);
 
-export class Gauge extends Metric {
-  constructor(name, isTime) {
-    super("gauge", name, isTime);
-  }
-}
+export const Gauge = native.callable(
+  class Gauge extends Metric {
+    constructor(name, isTime) {
+      super("gauge", name, isTime);
+    }
+  },
+);
 
-export class Rate extends Metric {
-  constructor(name, isTime) {
-    super("rate", name, isTime);
-  }
-  add(value, tags) {
-    return super.add(typeof value === "number" ? value : !!value, tags);
-  }
-}
+export const Rate = native.callable(
+  class Rate extends Metric {
+    constructor(name, isTime) {
+      super("rate", name, isTime);
+    }
+    add(value, tags) {
+      return super.add(typeof value === "number" ? value : !!value, tags);
+    }
+  },
+);
 
-export class Trend extends Metric {
-  constructor(name, isTime) {
-    super("trend", name, isTime);
-  }
-}
+export const Trend = native.callable(
+  class Trend extends Metric {
+    constructor(name, isTime) {
+      super("trend", name, isTime);
+    }
+  },
+);
 
 export default { Counter, Gauge, Rate, Trend };

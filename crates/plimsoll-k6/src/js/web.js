@@ -2,26 +2,30 @@
 
 const native = globalThis[Symbol.for("plimsoll.native")].of("codec");
 
-export class TextEncoder {
-  get encoding() {
-    return "utf-8";
-  }
-  encode(text = "") {
-    return new Uint8Array(native.encodeText(String(text)));
-  }
-}
+export const TextEncoder = native.callable(
+  class TextEncoder {
+    get encoding() {
+      return "utf-8";
+    }
+    encode(text = "") {
+      return new Uint8Array(native.encodeText(String(text)));
+    }
+  },
+);
 
-export class TextDecoder {
-  constructor(label = "utf-8") {
-    if (!/^utf-?8$/i.test(label)) throw new RangeError(`TextDecoder supports utf-8 only, not ${label}`);
-  }
-  get encoding() {
-    return "utf-8";
-  }
-  decode(data) {
-    return data === undefined ? "" : native.decodeText(data);
-  }
-}
+export const TextDecoder = native.callable(
+  class TextDecoder {
+    constructor(label = "utf-8") {
+      if (!/^utf-?8$/i.test(label)) throw new RangeError(`TextDecoder supports utf-8 only, not ${label}`);
+    }
+    get encoding() {
+      return "utf-8";
+    }
+    decode(data) {
+      return data === undefined ? "" : native.decodeText(data);
+    }
+  },
+);
 
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 

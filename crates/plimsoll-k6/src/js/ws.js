@@ -109,18 +109,16 @@ export function connect(url, params, callback) {
   if (typeof handler !== "function") throw new TypeError("connect() needs a function that gets the socket");
   // The other parameters are those of requests, whose `compression` is another one.
   const { compression, ...given } = (typeof params === "object" && params) || {};
-  const address = String(url).replace(/^ws/, "http");
+  const address = String(url);
   const jar = given.jar ? native.of("http").idOfJar(given.jar) : 0;
   const opened = native.openSocket("GET", address, undefined, undefined, undefined, given, null, jar, undefined, compression);
-  const response = { url: String(url), status: opened.status, headers: opened.headers, body: "", error: opened.error };
-  const socket = new Socket(opened.id, String(url));
   if (opened.error !== "") {
-    if (opened.status === 0) {
-      if (native.throws()) throw new Error(opened.error);
-      native.warn(`Attempt to establish a WebSocket connection failed: ${opened.error}`);
-    }
-    return response;
+    if (native.throws()) throw new Error(opened.error);
+    // A response that refuses is a response, without an error.
+    return { url: "", status: opened.status, headers: opened.headers, body: opened.body, error: [0, 101].includes(opened.status) ? opened.error : "" };
   }
+  const response = { url: address, status: opened.status, headers: opened.headers, body: "", error: "" };
+  const socket = new Socket(opened.id, address);
   handler(socket);
   Socket.run(socket);
   return response;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_load::scenario::{MetricKind, Registry, SeriesId, Sink, Sinks};
+use plimsoll_load::scenario::{MetricId, MetricKind, Registry, SeriesId, Sink, Sinks};
 
 use crate::metrics::TrendStat;
 use crate::options::ThresholdOptions;
@@ -17,7 +17,7 @@ pub(crate) struct Thresholds {
 /// The thresholds of one metric or sub-metric.
 #[derive(Debug)]
 pub(crate) struct Judged {
-    /// As written.
+    /// As written, but for blanks around the name and inside the braces; that of the sub-metric where one has the same tags.
     pub(crate) metric: String,
     pub(crate) series: SeriesId,
     kind: MetricKind,
@@ -70,7 +70,7 @@ impl Thresholds {
         options: &BTreeMap<String, Vec<ThresholdOptions>>,
         registry: &Registry,
     ) -> Result<Self, Vec<String>> {
-        let mut judged = Vec::new();
+        let mut judged: Vec<Judged> = Vec::new();
         let mut errors = Vec::new();
         for (metric, thresholds) in options {
             let mut error = |message: String| {
@@ -91,9 +91,9 @@ impl Thresholds {
                 }
             };
             let kind = registry.metric(id).kind;
-            let series = match tags {
-                Some(tags) => registry.sub_metric(id, metric, tags),
-                None => registry.metric(id).series,
+            let (canonical, series) = match tags {
+                Some((inner, tags)) => sub_metric(registry, id, inner, tags),
+                None => (name.to_owned(), registry.metric(id).series),
             };
             let mut compiled = Vec::new();
             for one in thresholds {
@@ -102,19 +102,22 @@ impl Thresholds {
                         source: one.source.clone(),
                         condition,
                         aborts: one.aborts,
-                        delay: one.delay,
+                        delay: one.delay.unwrap_or_default(),
                         is_met: true,
                         value: None,
                     }),
                     Err(message) => error(message),
                 }
             }
-            judged.push(Judged {
-                metric: metric.clone(),
-                series,
-                kind,
-                thresholds: compiled,
-            });
+            match judged.iter_mut().find(|judged| judged.series == series) {
+                Some(judged) => judged.thresholds.extend(compiled),
+                None => judged.push(Judged {
+                    metric: canonical,
+                    series,
+                    kind,
+                    thresholds: compiled,
+                }),
+            }
         }
         if errors.is_empty() {
             Ok(Self { judged })
@@ -248,17 +251,42 @@ pub(crate) fn per_second(sum: f64, at: Duration) -> f64 {
     if seconds > 0.0 { sum / seconds } else { 0.0 }
 }
 
-/// The name of a metric, and the tags of a sub-metric.
-#[expect(clippy::type_complexity, reason = "a name and pairs, used once")]
-fn split(written: &str) -> Result<(&str, Option<Vec<(String, String)>>), String> {
+/// The name and the series of a sub-metric. Those with the same tags are one, named as the first.
+///
+/// - `inner`: what is between the braces.
+fn sub_metric(
+    registry: &Registry,
+    id: MetricId,
+    inner: &str,
+    tags: BTreeMap<String, String>,
+) -> (String, SeriesId) {
+    let metric = registry.metric(id);
+    let same = metric.sub_metrics.iter().find(|sub| {
+        let of_sub: BTreeMap<_, _> = sub.tags.iter().cloned().collect();
+        of_sub == tags
+    });
+    if let Some(same) = same {
+        return (same.name.to_string(), same.series);
+    }
+    let name = format!("{}{{{inner}}}", metric.name);
+    let series = registry.sub_metric(id, &name, tags.into_iter().collect());
+    (name, series)
+}
+
+/// What is between the braces of a sub-metric, and the tags there.
+type Selector<'a> = (&'a str, BTreeMap<String, String>);
+
+/// The name of a metric, and the selector of a sub-metric.
+fn split(written: &str) -> Result<(&str, Option<Selector<'_>>), String> {
     let Some((name, rest)) = written.split_once('{') else {
         return Ok((written.trim(), None));
     };
     let inner = rest
         .trim_end()
         .strip_suffix('}')
-        .ok_or("the tags of a sub-metric end in `}`")?;
-    let mut tags = Vec::new();
+        .ok_or("the tags of a sub-metric end in `}`")?
+        .trim();
+    let mut tags = BTreeMap::new();
     for pair in inner.split(',').filter(|pair| !pair.trim().is_empty()) {
         let (name, value) = pair
             .split_once(':')
@@ -267,9 +295,9 @@ fn split(written: &str) -> Result<(&str, Option<Vec<(String, String)>>), String>
             return Err(format!("`{}` has no name or no value", pair.trim()));
         }
         let unquoted = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
-        tags.push((unquoted(name), unquoted(value)));
+        tags.insert(unquoted(name), unquoted(value));
     }
-    Ok((name.trim(), Some(tags)))
+    Ok((name.trim(), Some((inner, tags))))
 }
 
 #[cfg(test)]
@@ -284,7 +312,7 @@ mod tests {
         ThresholdOptions {
             source: source.to_owned(),
             aborts,
-            delay: Duration::from_secs(delay),
+            delay: Some(Duration::from_secs(delay)),
         }
     }
 
@@ -373,6 +401,34 @@ mod tests {
             ("rate", vec![true]),
         ];
         assert_eq!(met.take(3).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn blanks_in_selectors_do_not_count() {
+        let registry = registry();
+        let trend = registry.find("trend").unwrap();
+        let tags = vec![("a".to_owned(), "b c".to_owned())];
+        let built_in = registry.sub_metric(trend, "trend{a:b c}", tags);
+        let options = [
+            ("trend{ a: b c }", "avg<1"),
+            ("trend{a:'b c'}", "max<1"),
+            ("rate{ x : y , z:1 }", "rate<1"),
+            ("rate{z:1,x:y}", "rate<2"),
+        ];
+        let options = options.map(|(name, it)| (name.to_owned(), vec![one(it, false, 0)]));
+        let thresholds = Thresholds::compile(&BTreeMap::from(options), &registry).unwrap();
+        let found = thresholds.judged.iter().map(|judged| {
+            let sources = judged.thresholds.iter().map(|it| it.source.as_str());
+            (judged.metric.as_str(), sources.collect::<Vec<_>>())
+        });
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [
+                ("rate{x : y , z:1}", vec!["rate<1", "rate<2"]),
+                ("trend{a:b c}", vec!["avg<1", "max<1"]),
+            ]
+        );
+        assert_eq!(thresholds.judged[1].series, built_in);
     }
 
     #[test]

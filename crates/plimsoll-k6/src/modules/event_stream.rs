@@ -11,7 +11,8 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     // Arguments: those of a request.
     adder.add("openStream", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "opening a stream of events")?;
-        let request = parse(ctx, &it.user, &arguments.values)?;
+        let request = parse(ctx, &it.user, &arguments.values);
+        let request = request.map_err(|refused| refused.throw(ctx))?;
         let call = Call::OpenStream(Box::new(request));
         match it.waiter.wait(ctx, call)? {
             Reply::StreamOpened(opened) => shown(ctx, opened),

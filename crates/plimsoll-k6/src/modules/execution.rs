@@ -6,7 +6,7 @@ use plimsoll_wire::SystemClock;
 
 use super::{Adder, Natives, forbid_init};
 use crate::options::duration::millis;
-use crate::summary;
+use crate::summary::{self, LegacyLook};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("execution", |it, ctx, arguments| {
@@ -59,10 +59,20 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
 /// The summary for scripts.
 pub(super) fn add_summary(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("textSummary", |_, ctx, arguments| {
-        let data = serde_json::from_str(&arguments.text(0)?)
+        let data: serde_json::Value = serde_json::from_str(&arguments.text(0)?)
             .map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
-        let has_colors = arguments.value(1).as_bool().unwrap_or(false);
-        Ok(summary::text_of(&data, has_colors, &arguments.text(2)?))
+        let options: serde_json::Value = serde_json::from_str(&arguments.text(1)?)
+            .map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
+        let stats = options["summaryTrendStats"].as_array();
+        let stats = stats.into_iter().flatten();
+        let look = LegacyLook {
+            indent: options["indent"].as_str().unwrap_or_default(),
+            has_colors: options["enableColors"] == true,
+            unit: options["summaryTimeUnit"].as_str().unwrap_or_default(),
+            trend_stats: stats.filter_map(serde_json::Value::as_str).collect(),
+            keeps_families: arguments.value(2).as_bool().unwrap_or(true),
+        };
+        Ok(summary::legacy_text_of(&data, &look))
     })?;
     adder.add("humanize", |_, _, arguments| {
         let (kind, contains) = (arguments.text(1)?, arguments.text(2)?);

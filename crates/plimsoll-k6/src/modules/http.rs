@@ -8,13 +8,18 @@ use plimsoll_wire::SystemClock;
 use ::url::Url;
 
 use super::{Adder, Natives, forbid_init};
-use crate::protocol::http::{BodyForm, CookieOptions, HttpResponse, bytes_of, parse, to_parts};
+use crate::protocol::http::{
+    BodyForm, CookieOptions, HttpResponse, RefusedRequest, bytes_of, parse, refused_parts, to_parts,
+};
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("request", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "making requests")?;
-        let request = parse(ctx, &it.user, &arguments.values)?;
+        let request = match parse(ctx, &it.user, &arguments.values) {
+            Ok(request) => request,
+            Err(refused) => return refused_response(it, ctx, refused),
+        };
         match it.waiter.wait(ctx, Call::Request(Box::new(request)))? {
             Reply::Response(response) => finished(it, ctx, &response),
             _ => Err(unexpected(ctx)),
@@ -22,14 +27,19 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     })?;
     adder.add("requestAsync", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "making requests")?;
-        let request = parse(ctx, &it.user, &arguments.values)?;
+        let request = match parse(ctx, &it.user, &arguments.values) {
+            Ok(request) => request,
+            Err(refused) => return refused_response(it, ctx, refused),
+        };
         let call = Call::Request(Box::new(request));
         let natives = it.clone();
-        it.waiter
+        let promise = it
+            .waiter
             .start_promise(ctx, call, move |ctx, reply| match reply {
                 Reply::Response(response) => finished(&natives, ctx, &response),
                 _ => Err(unexpected(ctx)),
-            })
+            });
+        promise.map(js::Promise::into_value)
     })?;
     adder.add("batch", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "making requests")?;
@@ -37,7 +47,10 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let mut requests = Vec::new();
         for one in list.iter::<Array<'_>>() {
             let values: Vec<Value<'_>> = one?.iter().collect::<js::Result<_>>()?;
-            requests.push(parse(ctx, &it.user, &values)?);
+            match parse(ctx, &it.user, &values) {
+                Ok(request) => requests.push(request),
+                Err(refused) => return refused_batch(it, ctx, refused, requests.len()),
+            }
         }
         let Reply::Responses(responses) = it.waiter.wait(ctx, Call::Batch(requests))? else {
             return Err(unexpected(ctx));
@@ -52,12 +65,44 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     cookies(adder)
 }
 
+/// The response of a request whose arguments are wrong, or an exception if the options say so.
+fn refused_response<'js>(
+    it: &Natives,
+    ctx: &Ctx<'js>,
+    refused: RefusedRequest,
+) -> js::Result<Value<'js>> {
+    match refused {
+        RefusedRequest::Invalid(code, text) if !it.user.shared.options.throws => {
+            it.user.warn(&format!("Request Failed: {text}"));
+            refused_parts(ctx, code, &text)
+        }
+        refused => Err(refused.throw(ctx)),
+    }
+}
+
+/// The responses of a batch of which one request is wrong: none is sent, and there are none behind it.
+///
+/// - `before`: requests before it.
+fn refused_batch<'js>(
+    it: &Natives,
+    ctx: &Ctx<'js>,
+    refused: RefusedRequest,
+    before: usize,
+) -> js::Result<Array<'js>> {
+    let made = Array::new(ctx.clone())?;
+    for index in 0..before {
+        made.set(index, refused_parts(ctx, 0, "")?)?;
+    }
+    made.set(before, refused_response(it, ctx, refused)?)?;
+    Ok(made)
+}
+
 /// The parts of a response, or an exception if the script wants one for failures.
 fn finished<'js>(it: &Natives, ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
     if response.request.throws && !response.error.is_empty() {
         let message = format!(
             "{} {:?}: {}",
-            response.request.method, response.url, response.error
+            response.request.method, response.masked_url, response.error
         );
         return Err(Exception::throw_message(ctx, &message));
     }

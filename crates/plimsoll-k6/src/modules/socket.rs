@@ -6,17 +6,25 @@ use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, Exception, IntoJs as _,
 use plimsoll_wire::ws::{MessageKind, Opcode};
 
 use super::{Adder, Arguments, Natives, forbid_init};
-use crate::protocol::http::{bytes_of, parse};
-use crate::protocol::socket::{Opened, SocketEvent, SocketRequest};
+use crate::protocol::http::{RefusedRequest, bytes_of, parse};
+use crate::protocol::socket::{Opened, SocketEvent, SocketModule, SocketRequest};
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("openSocket", |it, ctx, arguments| {
-        let call = open_call(it, ctx, &arguments, true)?;
-        opened(ctx, it.waiter.wait(ctx, call)?)
+        match open_call(it, ctx, &arguments, SocketModule::Ws) {
+            Ok(call) => opened(ctx, it.waiter.wait(ctx, call)?),
+            // A URL that is none is a response with an error, as one that cannot be connected to.
+            Err(RefusedRequest::Invalid(1020, error)) => {
+                let error = error.trim_start_matches("invalid URL: ").to_owned();
+                opened(ctx, Reply::SocketOpened(Opened::failed(error)))
+            }
+            Err(refused) => Err(refused.throw(ctx)),
+        }
     })?;
     adder.add("openSocketLater", |it, ctx, arguments| {
-        let call = open_call(it, ctx, &arguments, false)?;
+        let call = open_call(it, ctx, &arguments, SocketModule::WebSockets);
+        let call = call.map_err(|refused| refused.throw(ctx))?;
         it.waiter.start_promise(ctx, call, opened)
     })?;
     adder.add("nextEvent", |it, ctx, arguments| {
@@ -62,14 +70,12 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
 }
 
 /// Arguments: those of a request, then the protocols, then `compression` of the parameters.
-///
-/// - `measures_refused`: see [`SocketRequest`].
 fn open_call<'js>(
     it: &Natives,
     ctx: &Ctx<'js>,
     arguments: &Arguments<'js>,
-    measures_refused: bool,
-) -> js::Result<Call> {
+    module: SocketModule,
+) -> Result<Call, RefusedRequest> {
     forbid_init(&it.user, ctx, "opening a WebSocket")?;
     let offers_deflate = match arguments.optional_text(9)?.as_deref().map(str::trim) {
         None | Some("") => false,
@@ -77,14 +83,14 @@ fn open_call<'js>(
         Some(other) => {
             let message =
                 format!("params.compression of a WebSocket must be \"deflate\", not \"{other}\"");
-            return Err(Exception::throw_type(ctx, &message));
+            return Err(Exception::throw_type(ctx, &message).into());
         }
     };
     Ok(Call::OpenSocket(Box::new(SocketRequest {
         request: parse(ctx, &it.user, &arguments.values)?,
         protocols: arguments.optional_text(8)?.unwrap_or_default(),
         offers_deflate,
-        measures_refused,
+        module,
     })))
 }
 
@@ -106,12 +112,14 @@ fn opened<'js>(ctx: &Ctx<'js>, reply: Reply) -> js::Result<Value<'js>> {
         id,
         status,
         fields,
+        content,
         error,
     } = opened;
     let made = Object::new(ctx.clone())?;
     made.set("id", id.unwrap_or_default())?;
     made.set("status", status)?;
     made.set("error", error)?;
+    made.set("body", String::from_utf8_lossy(&content).into_owned())?;
     let headers = Object::new(ctx.clone())?;
     for (name, value) in fields {
         headers.set(name, value)?;

@@ -43,7 +43,8 @@ pub(crate) fn scenarios(reader: &mut Reader<'_>, overrides: &Overrides) -> Vec<S
         iterations: reader.optional_count("iterations"),
         stages: reader
             .take("stages")
-            .map(|stages| stages_of(reader, "stages", stages)),
+            .filter(|stages| stages.as_array().is_none_or(|list| !list.is_empty()))
+            .map(|stages| stages_of(reader, "stages", stages, Untimed::Ignored)),
     };
     let scenarios = reader.take("scenarios");
     let of_command = Shortcuts {
@@ -344,16 +345,35 @@ fn required_stages(reader: &mut Reader<'_>) -> Vec<Stage> {
         reader.error("stages", "is missing");
         return Vec::new();
     };
-    stages_of(reader, "stages", value)
+    stages_of(reader, "stages", value, Untimed::Refused)
 }
 
-fn stages_of(reader: &mut Reader<'_>, key: &str, value: &Value) -> Vec<Stage> {
+/// What becomes of stages without a duration, such as holes in the list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Untimed {
+    /// In `options.stages`, as in k6.
+    Ignored,
+    /// In scenarios.
+    Refused,
+}
+
+fn stages_of(reader: &mut Reader<'_>, key: &str, value: &Value, untimed: Untimed) -> Vec<Stage> {
     let Some(list) = value.as_array().filter(|list| !list.is_empty()) else {
         reader.error(key, "must be a list of { duration, target }");
         return Vec::new();
     };
+    let is_untimed = |stage: &Value| {
+        let duration = stage.get("duration").unwrap_or(&Value::Null);
+        (stage.is_null() || stage.is_object()) && duration.is_null()
+    };
+    if untimed == Untimed::Ignored && list.iter().all(is_untimed) {
+        reader.error(key, "must have a stage with a duration");
+    }
     let mut stages = Vec::new();
     for (position, stage) in list.iter().enumerate() {
+        if untimed == Untimed::Ignored && is_untimed(stage) {
+            continue;
+        }
         let length = stage.get("duration").map(duration::from_json);
         let target = stage.get("target").and_then(Value::as_f64);
         let target = target.filter(|it| (0.0..=1e9).contains(it) && it.fract() == 0.0);

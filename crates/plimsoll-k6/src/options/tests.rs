@@ -36,8 +36,21 @@ fn shortcuts_stand_for_a_scenario() {
             json!({ "stages": [{ "duration": "1m", "target": 9 }, { "duration": "30s", "target": 0 }] }),
             "ramping-vus 9 90s",
         ),
+        (
+            json!({ "stages": [null, { "duration": "1m", "target": 9 }, { "target": 20 }, {}] }),
+            "ramping-vus 9 60s",
+        ),
+        (json!({ "stages": [] }), "per-vu-iterations 1 600s"),
     ] {
         assert_eq!(executor(&json, &none), expected, "{json}");
+    }
+    for (json, expected) in [
+        (json!([null]), "a stage with a duration"),
+        (json!([7]), "stages[0]"),
+    ] {
+        let json = json!({ "stages": json });
+        let errors = format!("{:?}", Options::compile(&json, &none).unwrap_err());
+        assert!(errors.contains(expected), "{errors}");
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use plimsoll_load::scenario::{Metric, Point, Points, Registry};
 use serde_json::{Map, Value, json};
 
-use crate::options::Options;
+use crate::options::duration::go_duration;
+use crate::options::{Options, ThresholdOptions};
 
 /// The format of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +67,13 @@ pub struct SampleOutput {
     pub name: String,
     /// Their format.
     pub format: SampleFormat,
-    /// Buffered; flushed at the end of the run.
-    pub writer: Box<dyn Write>,
+    /// Makes the writer once the script and its options are valid: a script that is not leaves no files behind. It should be buffered; it is
+    /// flushed at the end of the run.
+    pub open: OpenWriter,
 }
+
+/// Makes a writer, once.
+pub type OpenWriter = Box<dyn Fn() -> io::Result<Box<dyn Write>>>;
 
 impl std::fmt::Debug for SampleOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,33 +86,38 @@ impl std::fmt::Debug for SampleOutput {
 
 /// Writes samples to one output.
 pub(crate) struct SampleWriter<'a> {
-    output: &'a mut SampleOutput,
+    output: &'a SampleOutput,
+    writer: Box<dyn Write>,
     registry: Registry,
     /// Metrics that were described already, by their ids.
     described: Vec<bool>,
     /// The columns of CSV.
     columns: Vec<String>,
     /// Those of metrics, as written.
-    thresholds: BTreeMap<String, Vec<String>>,
+    thresholds: BTreeMap<String, Vec<Value>>,
     /// Nothing is written behind an error.
     failed: Option<String>,
 }
 
 impl<'a> SampleWriter<'a> {
+    /// Fails if the output cannot be opened.
     pub(crate) fn new(
-        output: &'a mut SampleOutput,
+        output: &'a SampleOutput,
         options: &Options,
         registry: &Registry,
-    ) -> Self {
+    ) -> Result<Self, String> {
+        let opened = (output.open)();
+        let opened = opened.map_err(|error| format!("cannot write {}: {error}", output.name));
         let mut columns = options.system_tags.clone();
         columns.retain(|name| name != "vu" && name != "iter");
         columns.sort();
-        let thresholds = options.thresholds.iter().map(|(metric, list)| {
-            let sources = list.iter().map(|threshold| threshold.source.clone());
-            (metric.clone(), sources.collect())
-        });
+        let thresholds = options
+            .thresholds
+            .iter()
+            .map(|(metric, list)| (metric.clone(), list.iter().map(described).collect()));
         let mut writer = Self {
             output,
+            writer: opened?,
             registry: registry.clone(),
             described: Vec::new(),
             columns,
@@ -118,7 +128,7 @@ impl<'a> SampleWriter<'a> {
             let head = writer.head();
             writer.attempt(|writer| writer.write_all(&head));
         }
-        writer
+        Ok(writer)
     }
 
     /// - `start`: of the run.
@@ -149,7 +159,7 @@ impl<'a> SampleWriter<'a> {
         if self.failed.is_some() {
             return;
         }
-        if let Err(error) = write(&mut self.output.writer) {
+        if let Err(error) = write(&mut self.writer) {
             self.failed = Some(error.to_string());
         }
     }
@@ -195,7 +205,8 @@ impl<'a> SampleWriter<'a> {
                     .iter()
                     .map(|(name, value)| (name.clone(), json!(value)))
                     .collect();
-                json!({ "name": *sub.name, "suffix": suffix.trim_end_matches('}'), "tags": tags })
+                let suffix = suffix.strip_suffix('}').unwrap_or(suffix);
+                json!({ "name": *sub.name, "suffix": suffix, "tags": tags })
             })
             .collect();
         let thresholds = self
@@ -247,6 +258,18 @@ impl<'a> SampleWriter<'a> {
                 .chain([extra.as_str(), metadata.as_str()]),
         )
     }
+}
+
+/// A threshold as k6 describes it: its source, or an object if it aborts the run.
+fn described(threshold: &ThresholdOptions) -> Value {
+    if !threshold.aborts {
+        return json!(threshold.source);
+    }
+    json!({
+        "threshold": threshold.source,
+        "abortOnFail": true,
+        "delayAbortEval": threshold.delay.map(go_duration),
+    })
 }
 
 fn record<'t>(fields: impl Iterator<Item = &'t str>) -> Vec<u8> {

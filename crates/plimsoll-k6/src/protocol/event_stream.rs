@@ -6,14 +6,15 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Exchange, Head, Lease};
 use plimsoll_model::{Clock as _, Phase, masked_urls};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::{Decoder, Event, EventSink, Limits, is_event_stream};
 use tokio::time::sleep_until;
 
-use crate::protocol::http::{HttpRequest, Timings, canonical, error_code, protocol_name, shown};
+use crate::protocol::http::{
+    HttpRequest, Target, Timings, canonical, endpoint_of, error_code, fields_of, protocol_name,
+};
 use crate::user::{Hop, UserState};
 
 /// The streams of a virtual user, by the numbers that its script knows.
@@ -121,7 +122,7 @@ pub(crate) async fn open(user: &Rc<UserState>, request: HttpRequest) -> OpenedSt
         Ok(stream) => stream,
         Err((_, error)) => {
             if !request.throws {
-                let text = format!("Request Failed: {:?}: {error}", request.address);
+                let text = format!("Request Failed: {:?}: {error}", request.written);
                 user.warn(&masked_urls(&text));
             }
             return failed(0, Vec::new(), error);
@@ -177,21 +178,17 @@ impl Opening<'_> {
         if let Some(turn) = user.shared.request_rate.turn(SystemClock.now()) {
             sleep_until(turn.into()).await;
         }
-        let url = request.url.clone().map_err(|_| {
-            let message = "expected a URL that begins with http:// or https://".to_owned();
-            error_code::invalid_url(&request.address, &message)
-        })?;
-        let endpoint = Endpoint::try_from(&url)
-            .map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
-        let (fields, mut authority) = crate::protocol::http::fields_of(user, request, &url);
-        let endpoint = crate::protocol::http::placed(user, &url, endpoint, &mut authority)?;
+        let target = Target::new(request.address.clone())?;
+        let (fields, mut authority) = fields_of(user, request, &target);
+        let endpoint = endpoint_of(user, &target, &mut authority)?;
+        let path_and_query = target.address.target();
         let destination = user.connections.destination(&endpoint)?;
         let wanted = SystemClock.now();
         let lease = destination.acquire().await;
         self.timings.blocked = SystemClock.now().saturating_duration_since(wanted);
         let lease = lease.map_err(|error| error_code::of_failure(&error.failure))?;
         self.leased(&lease);
-        let mut head = Head::new(&request.method, endpoint.path_and_query(), &fields);
+        let mut head = Head::new(&request.method, &path_and_query, &fields);
         head.authority = authority.as_deref();
         let exchange = lease.begin(&head, Full::new(request.content.clone()));
         let mut exchange = exchange.map_err(|failure| error_code::of_failure(&failure))?;
@@ -222,10 +219,9 @@ impl Opening<'_> {
 
     fn measure(&self, status: u16, error: Option<&(u16, String)>) {
         let code = error.map_or_else(|| error_code::of_status(status), |(code, _)| *code);
-        let url = self.request.url.as_ref().map(shown);
         self.user.measure_exchange(&Hop {
             request: self.request,
-            url: url.as_deref().unwrap_or(&self.request.address),
+            url: &self.request.address.masked(),
             method: &self.request.method,
             status,
             timings: self.timings,

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Empty;
-use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Upgraded};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
@@ -23,7 +22,7 @@ use plimsoll_wire::ws::{
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 use crate::options::duration::millis;
-use crate::protocol::http::{HttpRequest, canonical, error_code};
+use crate::protocol::http::{HttpRequest, Target, canonical, endpoint_of, error_code, fields_of};
 use crate::user::UserState;
 
 /// Bytes that a script may have sent and the server has not read; k6 queues without a limit.
@@ -72,8 +71,16 @@ pub(crate) struct SocketRequest {
     pub(crate) protocols: String,
     /// Whether compression is offered.
     pub(crate) offers_deflate: bool,
-    /// Whether a session that does not begin has a duration too: in `k6/ws`, not in `k6/websockets`.
-    pub(crate) measures_refused: bool,
+    pub(crate) module: SocketModule,
+}
+
+/// The module that a script uses sockets by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SocketModule {
+    /// `k6/ws`: its samples have the tag `name` only where the script sets it, and a session that does not begin has a duration too.
+    Ws,
+    /// `k6/websockets`: its samples have the tags `name` and `url` of requests.
+    WebSockets,
 }
 
 /// The compressor of a worker's sockets, which takes its memory at the first compressed message.
@@ -103,8 +110,23 @@ pub(crate) struct Opened {
     pub(crate) id: Option<u32>,
     pub(crate) status: u16,
     pub(crate) fields: Vec<(String, String)>,
+    /// The beginning of what a response has that opens no socket.
+    pub(crate) content: Vec<u8>,
     /// Why there is no socket; empty if there is one.
     pub(crate) error: String,
+}
+
+impl Opened {
+    /// Without a response.
+    pub(crate) fn failed(error: String) -> Self {
+        Self {
+            id: None,
+            status: 0,
+            fields: Vec::new(),
+            content: Vec::new(),
+            error,
+        }
+    }
 }
 
 /// An event on a socket.
@@ -321,13 +343,16 @@ pub(crate) async fn open(user: &Rc<UserState>, request: SocketRequest) -> Opened
         request,
         protocols,
         offers_deflate,
-        measures_refused,
+        module,
     } = request;
     let began = SystemClock.now();
     let timeout = request.timeout;
     let mut tags = request.tags.clone();
-    let shown = request.address.replacen("http", "ws", 1);
-    let name = request.name.clone();
+    let name = request.name().map(str::to_owned);
+    let url = match module {
+        SocketModule::Ws => request.written.clone(),
+        SocketModule::WebSockets => request.address.to_string(),
+    };
     let opening =
         tokio::time::timeout(timeout, handshake(user, request, protocols, offers_deflate));
     let result = opening.await.unwrap_or_else(|_| Err(error_code::timeout()));
@@ -342,15 +367,23 @@ pub(crate) async fn open(user: &Rc<UserState>, request: SocketRequest) -> Opened
         .find(|(name, _)| name == "Sec-Websocket-Protocol");
     let protocol = protocol.map(|(_, value)| value.clone()).unwrap_or_default();
     let mut tag = |is_on: bool, name: &str, value: String| {
-        if is_on && !value.is_empty() {
+        if is_on {
             tags.push((name.to_owned(), value));
         }
     };
-    let url = name.unwrap_or(shown);
-    tag(on.url, "url", url.clone());
-    tag(on.name, "name", url);
-    tag(on.status, "status", status.to_string());
-    tag(on.subproto, "subproto", protocol);
+    match (module, name) {
+        (SocketModule::Ws, _) => tag(on.url, "url", url),
+        (SocketModule::WebSockets, Some(name)) => tag(on.url, "url", name),
+        (SocketModule::WebSockets, None) => {
+            tag(on.url, "url", url.clone());
+            tag(on.name, "name", url);
+        }
+    }
+    // A response has both, even if there is no protocol.
+    if status != 0 {
+        tag(on.status, "status", status.to_string());
+        tag(on.subproto, "subproto", protocol);
+    }
     let metrics = &user.shared.built_in;
     user.add_with(metrics.ws_sessions, 1.0, &tags);
     user.add_with(
@@ -358,13 +391,14 @@ pub(crate) async fn open(user: &Rc<UserState>, request: SocketRequest) -> Opened
         millis(now.saturating_duration_since(began)),
         &tags,
     );
-    if measures_refused && !matches!(result, Ok((Ok(_), ..))) {
+    if module == SocketModule::Ws && !matches!(result, Ok((Ok(_), ..))) {
         user.add_with(metrics.ws_session_duration, 0.0, &tags);
     }
-    let failed = |status, fields, error: String| Opened {
+    let failed = |status, fields, content, error: String| Opened {
         id: None,
         status,
         fields,
+        content,
         error,
     };
     match result {
@@ -393,11 +427,14 @@ pub(crate) async fn open(user: &Rc<UserState>, request: SocketRequest) -> Opened
                 id: Some(id),
                 status,
                 fields,
+                content: Vec::new(),
                 error: String::new(),
             }
         }
-        Ok((Err(error), status, fields)) => failed(status, fields, error),
-        Err((_, error)) => failed(0, Vec::new(), error),
+        Ok((Err(Refused { content, error }), status, fields)) => {
+            failed(status, fields, content, error)
+        }
+        Err((_, error)) => Opened::failed(error),
     }
 }
 
@@ -408,8 +445,17 @@ struct Agreed {
     deflates: bool,
 }
 
+/// A response that opens no socket.
+struct Refused {
+    content: Vec<u8>,
+    error: String,
+}
+
+/// Bytes that are read of such a response, as by k6.
+const MOST_REFUSED: usize = 1024;
+
 /// The socket or why the response does not open one, the status, and the fields of the response.
-type Handshake = (Result<Agreed, String>, u16, Vec<(String, String)>);
+type Handshake = (Result<Agreed, Refused>, u16, Vec<(String, String)>);
 
 async fn handshake(
     user: &Rc<UserState>,
@@ -417,14 +463,16 @@ async fn handshake(
     protocols: String,
     offers_deflate: bool,
 ) -> Result<Handshake, (u16, String)> {
-    let url = request.url.clone().map_err(|_| {
-        let message = "expected a URL that begins with ws:// or wss://".to_owned();
-        (1020, format!("invalid URL: {message}"))
-    })?;
-    let endpoint =
-        Endpoint::try_from(&url).map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
-    let (mut fields, mut authority) = crate::protocol::http::fields_of(user, &request, &url);
-    let endpoint = crate::protocol::http::placed(user, &url, endpoint, &mut authority)?;
+    // The request is one of HTTP.
+    let scheme = match request.address.scheme() {
+        "ws" => "http",
+        "wss" => "https",
+        _ => return Err((1000, "malformed ws or wss URL".to_owned())),
+    };
+    let target = Target::new(request.address.clone().with_scheme(scheme))?;
+    let (mut fields, mut authority) = fields_of(user, &request, &target);
+    let endpoint = endpoint_of(user, &target, &mut authority)?;
+    let path_and_query = target.address.target();
     let key = Key::new(fastrand::u128(..).to_ne_bytes());
     fields.push(("Sec-WebSocket-Version".to_owned(), "13".to_owned()));
     fields.push(("Sec-WebSocket-Key".to_owned(), key.text().to_owned()));
@@ -437,8 +485,18 @@ async fn handshake(
     }
     let destination = user.worker.sockets.sibling().destination(&endpoint);
     let lease = destination.acquire_unused().await;
-    let lease = lease.map_err(|error| error_code::of_failure(&error.failure))?;
-    let mut head = Head::new("GET", endpoint.path_and_query(), &fields);
+    let lease = lease.map_err(|error| match error_code::of_failure(&error.failure) {
+        // As the library of k6 says it, where a request says less.
+        (code @ 1212, _) => {
+            let address = endpoint.authority_with_port();
+            (
+                code,
+                format!("dial tcp {address}: connect: connection refused"),
+            )
+        }
+        other => other,
+    })?;
+    let mut head = Head::new("GET", &path_and_query, &fields);
     head.authority = authority.as_deref();
     head.upgrade = Some("websocket");
     let exchange = lease.begin(&head, Empty::<Bytes>::new());
@@ -455,16 +513,24 @@ async fn handshake(
         .iter()
         .find(|(name, _)| name == "Sec-Websocket-Accept");
     let is_accepted = accepted.is_some_and(|(_, value)| *value == key.accept());
-    let upgraded = if status == 101 && is_accepted {
-        exchange.upgrade()
-    } else {
-        None
-    };
+    let mut content = Vec::new();
+    let mut upgraded = None;
+    if status != 101 {
+        while content.len() < MOST_REFUSED
+            && let Some(Ok(frame)) = exchange.frame().await
+        {
+            content.extend(frame.into_data().unwrap_or_default());
+        }
+        content.truncate(MOST_REFUSED);
+    } else if is_accepted {
+        upgraded = exchange.upgrade();
+    }
     let agreed = match (upgraded, deflates(&answered, offers_deflate)) {
         (None, _) => Err("websocket: bad handshake".to_owned()),
         (Some(_), Err(error)) => Err(format!("websocket: bad handshake: {error}")),
         (Some(stream), Ok(deflates)) => Ok(Agreed { stream, deflates }),
     };
+    let agreed = agreed.map_err(|error| Refused { content, error });
     Ok((agreed, status, answered))
 }
 

@@ -125,7 +125,7 @@ fn archive(
         text: script.text.as_bytes().to_vec(),
         ..Archive::default()
     };
-    for (name, text) in script.modules.iter() {
+    for (name, text) in &script.sources.read() {
         let content = text.as_bytes().to_vec();
         match name.strip_prefix("https:/") {
             Some(path) => archive.remote.insert(path.to_owned(), content),

@@ -55,7 +55,7 @@ pub struct Invocation<'a> {
     /// Gets lines of the script and messages: the level, the text, and where it comes from, or nothing.
     pub log: Log,
     /// The outputs of single samples.
-    pub samples: RefCell<Vec<SampleOutput>>,
+    pub samples: Vec<SampleOutput>,
     /// The output of series for databases.
     pub series: Option<RefCell<SeriesOutput>>,
     /// The record for result files; none if absent.
@@ -89,7 +89,7 @@ impl<'a> Invocation<'a> {
             speaks: Speaks::Negotiated,
             secrets: Secrets::default(),
             log,
-            samples: RefCell::default(),
+            samples: Vec::new(),
             series: None,
             recording: None,
             on_plan: None,

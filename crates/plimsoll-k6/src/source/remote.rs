@@ -1,11 +1,10 @@
 //! Modules that scripts import by https: fetched once, kept in a folder, pinned by their hash.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::digest::{SHA256, digest};
 
@@ -18,7 +17,7 @@ const LONGEST: usize = 16 << 20;
 const MAGIC: &str = "plimsoll module 1";
 
 /// Gets the content of a URL; the error is for people.
-pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, String>>;
+pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, String> + Send + Sync>;
 
 /// The cache and source of modules from other servers.
 pub struct RemoteModules {
@@ -38,11 +37,22 @@ impl std::fmt::Debug for RemoteModules {
     }
 }
 
+/// Why there is no text of a module.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RemoteError {
+    /// The server gave none.
+    #[error("{0}")]
+    Fetch(String),
+    /// It is not what it should be, or the folder cannot be used.
+    #[error("{0}")]
+    Other(String),
+}
+
 /// Hashes by URL.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
-    hashes: RefCell<BTreeMap<String, String>>,
+    hashes: Mutex<BTreeMap<String, String>>,
 }
 
 impl RemoteModules {
@@ -63,25 +73,31 @@ impl RemoteModules {
     }
 
     /// The text of a module: that of the folder, or fetched.
-    pub(crate) fn text(&self, url: &str) -> Result<Arc<str>, String> {
-        let kept = self.kept(url)?;
+    pub(crate) fn text(&self, url: &str) -> Result<Arc<str>, RemoteError> {
+        let kept = self.kept(url).map_err(RemoteError::Other)?;
         let is_new = kept.is_none();
         let bytes = match kept {
             Some(bytes) => bytes,
             None => (self.fetch)(url).map_err(|error| {
-                format!(
+                RemoteError::Fetch(format!(
                     "cannot fetch {url}, which is not in the cache: {error}; without a connection, save the file beside the script and import it by its path"
-                )
+                ))
             })?,
         };
+        self.checked(url, &bytes, is_new)
+            .map_err(RemoteError::Other)
+    }
+
+    /// The text of a module with the hash that is expected; it is kept if it is new.
+    fn checked(&self, url: &str, bytes: &[u8], is_new: bool) -> Result<Arc<str>, String> {
         if bytes.len() > LONGEST {
             return Err(format!("{url} is longer than {} MiB", LONGEST >> 20));
         }
-        let hash = hash(&bytes);
+        let hash = hash(bytes);
         if let Some(lock) = &self.lock {
             lock.check(url, &hash)?;
         }
-        let text = std::str::from_utf8(&bytes).map_err(|_| format!("{url} is not UTF-8"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| format!("{url} is not UTF-8"))?;
         if is_new {
             self.keep(url, &hash, text)?;
         }
@@ -159,13 +175,14 @@ impl Lock {
         }
         Ok(Self {
             path,
-            hashes: RefCell::new(hashes),
+            hashes: Mutex::new(hashes),
         })
     }
 
     /// Compares the hash of a module, or adds it.
     fn check(&self, url: &str, hash: &str) -> Result<(), String> {
-        let mut hashes = self.hashes.borrow_mut();
+        let hashes = self.hashes.lock();
+        let mut hashes = hashes.unwrap_or_else(PoisonError::into_inner);
         let path = self.path.display();
         match hashes.get(url) {
             Some(pinned) if pinned == hash => Ok(()),
@@ -198,8 +215,7 @@ fn hash(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::rc::Rc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
 
@@ -209,11 +225,11 @@ mod tests {
         folder: &Path,
         lock: Option<PathBuf>,
         answer: Result<&'static str, &'static str>,
-    ) -> (RemoteModules, Rc<Cell<u32>>) {
-        let fetched = Rc::new(Cell::new(0));
-        let count = Rc::clone(&fetched);
+    ) -> (RemoteModules, Arc<AtomicU32>) {
+        let fetched = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&fetched);
         let fetch: Fetch = Box::new(move |_| {
-            count.set(count.get() + 1);
+            count.fetch_add(1, Ordering::Relaxed);
             answer
                 .map(|text| text.as_bytes().to_vec())
                 .map_err(str::to_owned)
@@ -229,11 +245,12 @@ mod tests {
         let (first, fetched) = modules(&inner, None, Ok("export const a = 1;\n"));
         assert_eq!(&*first.text(URL).unwrap(), "export const a = 1;\n");
         assert_eq!(&*first.text(URL).unwrap(), "export const a = 1;\n");
-        assert_eq!(fetched.get(), 1);
+        assert_eq!(fetched.load(Ordering::Relaxed), 1);
         let (offline, fetched) = modules(&inner, None, Err("no route"));
         assert_eq!(&*offline.text(URL).unwrap(), "export const a = 1;\n");
-        assert_eq!(fetched.get(), 0);
+        assert_eq!(fetched.load(Ordering::Relaxed), 0);
         let error = offline.text("https://example.com/b.js").unwrap_err();
+        let error = error.to_string();
         assert!(error.starts_with("cannot fetch https://example.com/b.js, which is not in the cache: no route; without"), "{error}");
         // A copy that was changed is no copy.
         let file = fs::read_dir(&inner)
@@ -244,7 +261,7 @@ mod tests {
             .path();
         let changed = fs::read_to_string(&file).unwrap().replace("= 1", "= 2");
         fs::write(&file, changed).unwrap();
-        let error = offline.text(URL).unwrap_err();
+        let error = offline.text(URL).unwrap_err().to_string();
         assert!(error.contains("has been changed: delete"), "{error}");
     }
 
@@ -263,7 +280,8 @@ mod tests {
         let error = modules(&other, Some(lock.clone()), Ok("b"))
             .0
             .text(URL)
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("the module has changed"), "{error}");
         assert!(!other.exists());
         modules(&other, Some(lock.clone()), Ok("a"))

@@ -63,7 +63,7 @@ fn the_text_has_the_layout_of_k6() {
 
     NETWORK
     data_sent......................: 1.5 kB 750 B/s";
-    assert_eq!(text_of(&sample(), false, "  "), expected);
+    assert_eq!(text_of(&sample(), &json!({}), false, "  "), expected);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_full_text_has_every_metric_and_each_part() {
     };
     let inner = part("inner", json!([]));
     let parts = json!({ "groups": [], "scenarios": [part("s", json!([inner]))] });
-    let text = full_text_of(&sample(), &parts, false, "  ");
+    let text = full_text_of(&sample(), &json!({}), &parts, false, "  ");
     let (totals, rest) = text.split_once("  █ SCENARIO: s\n").unwrap();
     assert!(
         totals.contains("    http_req_blocked...............: avg=1ms     p(95)=1ms\n"),
@@ -219,7 +219,8 @@ fn the_machine_readable_summary_has_the_format_of_k6() {
 
 #[test]
 fn the_legacy_text_has_groups_then_metrics() {
-    let text = legacy_text_of(&sample(), false, "     ");
+    let data = sample();
+    let text = legacy_text_of(&data, &LegacyLook::of_data(&data, false));
     let expected = "     ✓ status is 200
 
      █ g
@@ -227,15 +228,69 @@ fn the_legacy_text_has_groups_then_metrics() {
        ✗ in a group
         ↳  33% — ✓ 1 / ✗ 2
 
-       checks.........................: 66.66% 4 out of 6
-       data_sent......................: 1.5 kB 750 B/s
-       http_req_blocked...............: avg=1ms     p(95)=1ms
-     ✗ http_req_duration..............: avg=12.34ms p(95)=100ms
-         { expected_response:true }...: avg=1ms     p(95)=2s
-       http_req_failed................: 0.00%  0 out of 3
-       http_reqs......................: 3      1.5/s
-       iterations.....................: 3      1.5/s
-       my_gauge.......................: 2      min=1      max=3.5
-       vus............................: 1      min=1      max=1";
-    assert_eq!(text, expected);
+     checks.........................: 66.66% ✓ 4     ✗ 2
+     data_sent......................: 1.5 kB 750 B/s
+     http_req_blocked...............: avg=1ms     p(95)=1ms
+   ✗ http_req_duration..............: avg=12.34ms p(95)=100ms
+       { expected_response:true }...: avg=1ms     p(95)=2s
+     http_req_failed................: 0.00%  ✓ 0     ✗ 3
+     http_reqs......................: 3      1.5/s
+     iterations.....................: 3      1.5/s
+     my_gauge.......................: 2      min=1   max=3.5
+     vus............................: 1      min=1   max=1";
+    let lines = text.lines().map(str::trim_end);
+    assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
+    // Columns are as wide in every line, also at its end.
+    assert!(text.contains("p(95)=1ms  \n"), "{text:?}");
+    let look = LegacyLook {
+        indent: "> ",
+        unit: "s",
+        trend_stats: vec!["avg"],
+        ..LegacyLook::of_data(&data, true)
+    };
+    let text = legacy_text_of(&data, &look);
+    for expected in [
+        "\u{1b}[32m>     ✓ status is 200\u{1b}[0m\n",
+        ">   \u{1b}[31m✗\u{1b}[0m http_req_duration\u{1b}[2m..............:\u{1b}[0m avg=\u{1b}[36m0.01s\u{1b}[0m\n",
+        "min=1\u{1b}[0m   \u{1b}[36;2mmax=3.5\u{1b}[0m\n",
+    ] {
+        assert!(text.contains(expected), "no {expected:?} in {text:?}");
+    }
+}
+
+#[test]
+fn legacy_names_are_in_the_order_of_words() {
+    let mut data = sample();
+    let metric = data["metrics"]["vus"].clone();
+    data["metrics"] = json!({});
+    for name in [
+        "vus",
+        "Zeta",
+        "http_req",
+        "httpReq",
+        "http_req{b:c}",
+        "http_req{a:c}",
+        "http_reqs",
+        "alpha",
+    ] {
+        data["metrics"][name] = metric.clone();
+    }
+    let names = |keeps_families| {
+        let look = LegacyLook {
+            keeps_families,
+            ..LegacyLook::of_data(&data, false)
+        };
+        let text = legacy_text_of(&data, &look);
+        let names = text.lines().filter_map(|line| line.split_once(".."));
+        let names = names.map(|(name, _)| name.trim().to_owned());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        names(true),
+        "alpha http_req { a:c } { b:c } http_reqs httpReq vus Zeta"
+    );
+    assert_eq!(
+        names(false),
+        "Zeta alpha httpReq http_req http_reqs { a:c } { b:c } vus"
+    );
 }

@@ -55,20 +55,28 @@ const ELSEWHERE: [&str; 2] = ["checks", "group_duration"];
 
 /// The text for the data of a summary.
 ///
+/// - `judged`: of [`super::judged`].
 /// - `indent`: before each line.
-pub(crate) fn text_of(data: &Value, has_colors: bool, indent: &str) -> String {
+pub(crate) fn text_of(data: &Value, judged: &Value, has_colors: bool, indent: &str) -> String {
     let text = Text::new(data, has_colors, false);
-    let mut lines = text.thresholds();
+    let mut lines = text.thresholds(judged);
     lines.extend(text.totals("TOTAL RESULTS"));
     indented(&lines, indent)
 }
 
 /// The text with every metric, then the same for each group and scenario.
 ///
+/// - `judged`: of [`super::judged`].
 /// - `parts`: of [`super::parts`].
-pub(crate) fn full_text_of(data: &Value, parts: &Value, has_colors: bool, indent: &str) -> String {
+pub(crate) fn full_text_of(
+    data: &Value,
+    judged: &Value,
+    parts: &Value,
+    has_colors: bool,
+    indent: &str,
+) -> String {
     let text = Text::new(data, has_colors, true);
-    let mut lines = text.thresholds();
+    let mut lines = text.thresholds(judged);
     lines.extend(text.totals("TOTAL RESULTS"));
     for (kind, parts) in [
         ("GROUP", &parts["groups"]),
@@ -164,50 +172,63 @@ impl<'a> Text<'a> {
         metrics
     }
 
-    fn thresholds(&self) -> Vec<String> {
+    fn thresholds(&self, judged_values: &Value) -> Vec<String> {
         let mut lines = Vec::new();
-        for (name, metric) in self.metrics() {
-            let Some(thresholds) = metric["thresholds"].as_object().filter(|it| !it.is_empty())
-            else {
-                continue;
+        let metrics = self.metrics().into_iter();
+        let judged = metrics.filter_map(|(name, metric)| {
+            let thresholds = metric["thresholds"].as_object();
+            let thresholds = thresholds.filter(|it| !it.is_empty())?;
+            Some((name, metric, thresholds))
+        });
+        let judged: Vec<_> = judged.collect();
+        if judged.is_empty() {
+            return lines;
+        }
+        let title = format!("█ {} ", self.color("1", "THRESHOLDS"));
+        lines.push(title.trim_end().to_owned());
+        lines.push(String::new());
+        for (name, metric, thresholds) in &judged {
+            // A sub-metric stands below its metric, if that is judged too.
+            let parent = name.split_once('{').map(|(parent, _)| parent);
+            let is_judged = |parent: &&str| judged.iter().any(|(other, ..)| other == parent);
+            let (indent, shown) = match parent.filter(is_judged) {
+                Some(parent) => ("    ", name.strip_prefix(parent).unwrap_or(name)),
+                None => ("  ", *name),
             };
-            if lines.is_empty() {
-                lines.push(
-                    format!("█ {} ", self.color("1", "THRESHOLDS"))
-                        .trim_end()
-                        .to_owned(),
-                );
-                lines.push(String::new());
-            }
-            lines.push(format!("  {name}"));
-            for (source, judged) in thresholds {
-                let is_met = judged["ok"].as_bool().unwrap_or(true);
+            lines.push(format!("{indent}{shown}"));
+            for (source, verdict) in *thresholds {
+                let is_met = verdict["ok"].as_bool().unwrap_or(true);
                 let end = source.find(['<', '>', '=', '!']).unwrap_or_default();
                 let aggregation = source.get(..end).unwrap_or_default().trim();
-                let value = &metric["values"][aggregation];
-                let value = value.as_f64().map(|value| {
-                    let is_share = aggregation == "rate" && metric["type"] == "rate";
-                    let per_second = aggregation == "rate" && metric["type"] == "counter";
-                    let shown = if is_share {
-                        percent(value)
-                    } else if per_second && metric["contains"] == "data" {
-                        format!("{}/s", bytes(value))
-                    } else if per_second {
-                        format!("{}/s", number(value))
-                    } else {
-                        self.humanize(value, metric)
-                    };
-                    format!(" {aggregation}={shown}")
-                });
+                // The summary has the percentiles of `summaryTrendStats` only.
+                let value = metric["values"][aggregation].as_f64();
+                let value = value.or_else(|| judged_values[name][source].as_f64());
+                let value = value.map(|value| self.judged_value(metric, aggregation, value));
                 let value = value.unwrap_or_default();
-                lines.push(format!("  {} '{source}'{value}", self.mark(is_met)));
+                let source = source.trim();
+                lines.push(format!(
+                    "{indent}{} '{source}' {aggregation}={value}",
+                    self.mark(is_met)
+                ));
             }
             lines.push(String::new());
         }
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
+        lines.push(String::new());
         lines
+    }
+
+    fn judged_value(&self, metric: &Value, aggregation: &str, value: f64) -> String {
+        let is_share = aggregation == "rate" && metric["type"] == "rate";
+        let per_second = aggregation == "rate" && metric["type"] == "counter";
+        if is_share {
+            percent(value)
+        } else if per_second && metric["contains"] == "data" {
+            format!("{}/s", bytes(value))
+        } else if per_second {
+            format!("{}/s", number(value))
+        } else {
+            self.humanize(value, metric)
+        }
     }
 
     fn totals(&self, title: &str) -> Vec<String> {
@@ -252,12 +273,12 @@ impl<'a> Text<'a> {
     fn checks(&self) -> Vec<String> {
         let width = "checks_succeeded".len() + LEAST_DOTS;
         let values = &self.data["metrics"]["checks"]["values"];
+        if values.is_null() {
+            return Vec::new();
+        }
         let count = |key: &str| values[key].as_f64().unwrap_or(0.0);
         let (passes, fails) = (count("passes"), count("fails"));
         let total = passes + fails;
-        if total == 0.0 {
-            return Vec::new();
-        }
         let seconds = self.data["state"]["testRunDurationMs"]
             .as_f64()
             .unwrap_or(0.0)
@@ -265,7 +286,8 @@ impl<'a> Text<'a> {
         let rate = if seconds > 0.0 { total / seconds } else { 0.0 };
         let share = |part: f64| {
             let of_total = format!("{} out of {}", number(part), number(total));
-            (percent(part / total), of_total)
+            // Those of a threshold that none has run for.
+            (percent(part / total.max(1.0)), of_total)
         };
         let rows = [
             (
@@ -400,7 +422,7 @@ pub(super) fn gather(group: &Value, checks: &mut Vec<(String, u64, u64)>) {
 /// The name of a metric, or the tags of a sub-metric below it.
 pub(super) fn label(name: &str) -> String {
     match name.split_once('{') {
-        Some((_, tags)) => format!("  {{ {} }}", tags.trim_end_matches('}')),
+        Some((_, tags)) => format!("  {{ {} }}", tags.strip_suffix('}').unwrap_or(tags)),
         None => name.to_owned(),
     }
 }

@@ -20,6 +20,15 @@ export class Greeter<T extends User> {
 export const fails = (at: number): never => { const position: number = at; throw new Error(`typed ${position}`); };
 ";
 
+/// A module of CommonJS beside each script. It says that it exports by no declaration.
+const COMMON: &str = "// export const nothing = 0;
+class FormData { constructor() { this.parts = 2; } }
+exports.FormData = FormData;
+exports.count = 0;
+exports.bump = () => ++module.exports.count;
+exports.isThis = this === exports;
+";
+
 /// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -74,8 +83,37 @@ pub(crate) fn run_over(
     .unwrap();
     let table = "name,text\nann,plain\nbob,\"say \"\"hi\"\", twice\"\n";
     std::fs::write(directory.path().join("table.csv"), table).unwrap();
-    std::fs::write(directory.path().join("lib.js"), "export const seven = 7;").unwrap();
-    std::fs::write(directory.path().join("typed.ts"), TYPED).unwrap();
+    std::fs::create_dir(directory.path().join("inner")).unwrap();
+    for (name, text) in [
+        ("inner/text.txt", "within"),
+        (
+            "inner/open.js",
+            "export const text = open('./text.txt'); export const load = (path) => open(path);",
+        ),
+        (
+            "inner/common.js",
+            "exports.text = JSON.parse(JSON.stringify([1])).map(() => open('text.txt'))[0]; exports.data = require('../reads.js').text;",
+        ),
+        ("reads.js", "exports.text = open('data.json');"),
+        ("lib.js", "export const seven = 7;"),
+        ("typed.ts", TYPED),
+        ("common.js", COMMON),
+        (
+            "cycle_a.js",
+            "exports.name = 'a'; exports.seen = require('./cycle_b.js').seen;",
+        ),
+        ("cycle_b.js", "exports.seen = require('./cycle_a.js').name;"),
+        (
+            "again.js",
+            "export { FormData as Form, default as whole } from './common.js'; export * as all from './common.js';",
+        ),
+        (
+            "broken.js",
+            "exports.a = 1; throw new Error('broken at its end');",
+        ),
+    ] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
     let text = ScriptText::Given {
         // The name of a method ends in the same letters.
         text: text

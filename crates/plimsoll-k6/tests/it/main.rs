@@ -20,6 +20,10 @@ mod http;
 
 mod modules;
 
+mod common_js;
+
+mod names;
+
 mod network;
 
 mod outputs;

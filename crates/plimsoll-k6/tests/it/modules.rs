@@ -1,6 +1,8 @@
 //! Modules besides k6/http.
 
-use plimsoll_k6::{Script, ScriptText};
+use std::sync::{Arc, Mutex};
+
+use plimsoll_k6::{Invocation, RemoteModules, Script, ScriptText, run};
 
 use crate::fixture::{check, run_script};
 use crate::server::Server;
@@ -359,31 +361,124 @@ fn libraries_for_requests_and_texts_are_built_in() {
 }
 
 #[test]
-fn libraries_of_expectations_are_built_in() {
-    let ran = run_script(
-        "import { describe, expect as chai } from 'https://jslib.k6.io/k6chaijs/4.5.0.1/index.js';
-         import { expect } from 'https://jslib.k6.io/k6-testing/0.5.0/index.js';
+fn each_expectation_of_chai_is_a_check_in_the_group_of_its_block() {
+    let chai = |config: &str| {
+        let text = "import { describe, expect, chai } from 'https://jslib.k6.io/k6chaijs/4.5.0.1/index.js';
+         CONFIG
+         export const options = { iterations: 2 };
          export default function () {
-           console.log(describe('holds', () => { chai({ a: [1] }).to.deep.equal({ a: [1] }); chai('abc').to.be.a('string').that.includes('b'); chai([1, 2]).to.have.length.above(1); }),
-                       describe('fails', () => { chai(1, 'one').to.be.above(2) }));
+           const held = describe('holds', () => { expect({ a: [1] }).to.deep.equal({ a: [1] }); expect('abc').to.be.a('string').that.includes('b'); expect([1, 2], 'pair').to.have.length.above(1); });
+           const failed = describe('fails', () => { expect(1, 'one').to.be.above(2); console.log('not reached') });
+           const thrown = describe('throws', () => { throw new Error('oops') });
+           console.log(held, failed, thrown);
+         }";
+        run_script(&text.replace("CONFIG", config), "")
+    };
+    let ran = chai("");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.console[1], "Info: true false false", "{ran:#?}");
+    let groups = &ran.export["root_group"]["groups"];
+    let names = |group: &str| {
+        let checks = groups[group]["checks"].as_object().unwrap();
+        let checks = checks.values().map(|check| {
+            let count = |key: &str| check[key].as_u64().unwrap();
+            format!(
+                "{} {}/{}",
+                check["name"].as_str().unwrap(),
+                count("passes"),
+                count("fails")
+            )
+        });
+        let mut checks: Vec<_> = checks.collect();
+        checks.sort();
+        checks
+    };
+    assert_eq!(
+        names("holds"),
+        [
+            "expected ${this} to be a string 2/0",
+            "expected ${this} to deeply equal { a: [ 1 ] } 2/0",
+            "expected ${this} to include 'b' 2/0",
+            "expected pair to have a length above 1 got ${actual} 2/0",
+        ]
+    );
+    assert_eq!(names("fails"), ["expected one to be above 2 0/2"]);
+    assert_eq!(names("throws"), ["Exception raised \"Error: oops\" 0/2"]);
+    let ran = chai("chai.config.exitOnError = true;");
+    assert_eq!(
+        (ran.code, ran.metric("iterations", "count")),
+        (108, 1.0),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn an_expectation_of_k6_testing_that_fails_aborts_the_run() {
+    let ran = run_script(
+        "import { expect } from 'https://jslib.k6.io/k6-testing/0.5.0/index.js';
+         export const options = { iterations: 3 };
+         export default function () {
            expect([1, 2]).toContain(2); expect({ a: 1, b: 2 }).toMatchObject({ a: 1 }); expect(1).not.toBe(2);
-           try { expect(1).toEqual(2) } catch (error) { console.log(error.message) }
+           expect.soft(1).toBe(2);
+           console.log(__ITER);
+           if (__ITER == 1) expect(1).toEqual(2);
          }",
         "",
     );
-    assert_eq!(
-        ran.log,
-        [
-            "Info: true false",
-            "Info: expect(received).toEqual(): expected 2, received 1"
-        ]
+    assert_eq!(ran.console, ["Info: 0", "Info: 1"]);
+    assert_eq!(ran.code, 108, "{ran:#?}");
+    assert!(
+        ran.message.contains("expected 2, received 1"),
+        "{}",
+        ran.message
     );
-    assert_eq!(ran.metric("checks", "passes"), 1.0);
-    assert_eq!(ran.metric("checks", "fails"), 1.0);
-    assert_eq!(
-        ran.code, 110,
-        "an expectation that fails marks the run as failed"
+    let ran = run_script(
+        "import { expect } from 'https://jslib.k6.io/k6-testing/0.5.0/index.js';
+         export default () => expect.soft(1).toBe(2)",
+        "",
     );
+    assert_eq!(ran.code, 110, "a soft one marks the run as failed");
+}
+
+/// Libraries as a server has them, of which one cannot be fetched.
+fn libraries(expectations: Option<&'static str>) -> RemoteModules {
+    let fetch = move |url: &str| match expectations {
+        Some(text) if url.contains("/k6chaijs/") => Ok(text.as_bytes().to_vec()),
+        _ => Err(format!("no route to {url}")),
+    };
+    RemoteModules::new(None, None, Box::new(fetch)).unwrap()
+}
+
+#[test]
+fn libraries_of_expectations_run_as_they_are_where_they_can_be_fetched() {
+    let text = "import { describe, expect } from 'https://jslib.k6.io/k6chaijs/4.3.4.3/index.js';
+         import { uuidv4 } from 'https://jslib.k6.io/k6-utils/1.4.0/index.js';
+         export default () => console.log(describe('a', () => expect(1).to.equal(1)), uuidv4().length);";
+    let text = ScriptText::Given {
+        text: text.to_owned(),
+        directory: std::env::temp_dir(),
+    };
+    let printed = |remote: RemoteModules| {
+        let script = Script::load_with(&text, Some(remote)).unwrap();
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&lines);
+        let outcome = run(&Invocation::new(
+            script,
+            Arc::new(move |_, text, _| kept.lock().unwrap().push(text.to_owned())),
+            &|| false,
+        ));
+        assert_eq!(outcome.exit.number(), 0, "{}", outcome.message);
+        lines.lock().unwrap().clone()
+    };
+    let own = "exports.describe = (name) => `own ${name}`; exports.expect = () => {};";
+    assert_eq!(printed(libraries(Some(own))), ["own a 36"]);
+    let lines = printed(libraries(None));
+    assert!(lines[0].contains("no route to"), "{lines:?}");
+    assert!(
+        lines[0].ends_with("plimsoll's own module takes its place"),
+        "{lines:?}"
+    );
+    assert_eq!(lines[1..], ["true 36"]);
 }
 
 #[test]

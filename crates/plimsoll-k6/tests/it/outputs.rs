@@ -44,18 +44,20 @@ fn script(text: &str) -> Script {
 /// The samples of a run: lines of JSON, and the table.
 fn written(text: &str) -> (Vec<Value>, String) {
     let (lines, table) = (SampleBuffer::default(), SampleBuffer::default());
-    let output = |name: &str, format, kept: &SampleBuffer| SampleOutput {
-        name: name.to_owned(),
-        format,
-        writer: Box::new(kept.clone()),
+    let output = |name: &str, format, kept: &SampleBuffer| {
+        let kept = kept.clone();
+        SampleOutput {
+            name: name.to_owned(),
+            format,
+            open: Box::new(move || Ok(Box::new(kept.clone()))),
+        }
     };
     let outcome = run(&Invocation {
         summary_mode: SummaryMode::Disabled,
         samples: vec![
             output("lines", SampleFormat::Json, &lines),
             output("table", SampleFormat::Csv(CsvTime::Seconds), &table),
-        ]
-        .into(),
+        ],
         ..Invocation::new(script(text), Arc::new(|_, _, _| {}), &|| false)
     });
     assert_eq!(outcome.exit.number(), 0, "{}", outcome.message);
@@ -71,7 +73,7 @@ fn every_sample_is_written_with_its_tags() {
     let text = format!(
         "import http from 'k6/http'; import {{ Counter }} from 'k6/metrics';
          const mine = new Counter('mine');
-         export const options = {{ iterations: 2, tags: {{ run: 'r' }}, thresholds: {{ 'mine{{a:b}}': ['count<1'], mine: ['count>1'] }} }};
+         export const options = {{ iterations: 2, tags: {{ run: 'r' }}, thresholds: {{ 'mine{{a:b}}': ['count<1'], mine: ['count>1', {{ threshold: 'count<9', abortOnFail: true, delayAbortEval: 2500 }}] }} }};
          export function setup() {{ http.get('{0}/setup'); }}
          export default function () {{ mine.add(2, {{ a: 'b,c' }}); http.get('{0}/'); }}",
         server.url()
@@ -86,7 +88,10 @@ fn every_sample_is_written_with_its_tags() {
     let described = of("Metric", "mine");
     assert_eq!(described.len(), 1);
     assert_eq!(described[0]["data"]["submetrics"][0]["tags"]["a"], "b");
-    assert_eq!(described[0]["data"]["thresholds"][0], "count>1");
+    assert_eq!(
+        described[0]["data"]["thresholds"],
+        serde_json::json!(["count>1", { "threshold": "count<9", "abortOnFail": true, "delayAbortEval": "2.5s" }])
+    );
     let points = of("Point", "mine");
     assert_eq!(points.len(), 2);
     let tags = &points[0]["data"]["tags"];
@@ -206,4 +211,43 @@ fn a_script_that_runs_once_passes_or_says_why_not() {
     );
     assert!(!verdict.is_passed(), "{verdict:?}");
     assert_eq!(server.requests().len(), before);
+}
+
+#[test]
+fn outputs_are_opened_once_the_script_is_valid() {
+    let ran = |text: &str, is_writable: bool| {
+        let opened = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&opened);
+        let outcome = run(&Invocation {
+            samples: vec![SampleOutput {
+                name: "lines".to_owned(),
+                format: SampleFormat::Json,
+                open: Box::new(move || {
+                    *count.lock().unwrap() += 1;
+                    if is_writable {
+                        return Ok(Box::new(io::sink()));
+                    }
+                    Err(io::ErrorKind::PermissionDenied.into())
+                }),
+            }],
+            ..Invocation::new(script(text), Arc::new(|_, _, _| {}), &|| false)
+        });
+        let opened = *opened.lock().unwrap();
+        (outcome.exit.number(), opened, outcome.message)
+    };
+    assert_eq!(ran("export default () => {}", true).0, 0);
+    for (text, code) in [
+        ("throw new Error('at once'); export default () => {}", 107),
+        (
+            "export const options = { vus: 'many' }; export default () => {}",
+            104,
+        ),
+        ("export const other = 1;", 104),
+    ] {
+        let (exit, opened, _) = ran(text, true);
+        assert_eq!((exit, opened), (code, 0), "{text}");
+    }
+    let (exit, opened, message) = ran("export default () => {}", false);
+    assert_eq!((exit, opened), (104, 1));
+    assert_eq!(message, "cannot write lines: permission denied");
 }

@@ -185,7 +185,7 @@ fn summaries_go_where_the_script_wants_them() {
            const d = data.metrics.iteration_duration;
            return { stdout: [d.type, d.contains, Object.keys(d.values), data.metrics.iterations.thresholds['count>5'].ok, data.root_group.checks[0].passes,
                              data.state.testRunDurationMs > 0, data.setup_data.s, data.options.summaryTrendStats].join(' '),
-                    stderr: 'e', 'a/b.txt': textSummary(data, { indent: '> ' }), bytes: new Uint8Array([1, 2]).buffer };
+                    stderr: 'e', 'a/b.txt': textSummary(data, { indent: '> ', enableColors: false }), bytes: new Uint8Array([1, 2]).buffer };
          }",
         "",
     );
@@ -205,7 +205,11 @@ fn summaries_go_where_the_script_wants_them() {
     assert_eq!(path.to_str(), Some("a/b.txt"));
     let text = String::from_utf8_lossy(text);
     assert!(
-        text.contains("> █ THRESHOLDS") && text.contains("✗ 'count>5' count=1"),
+        text.starts_with(">     ✓ ok\n\n>     checks...............: 100.00% ✓ 1"),
+        "{text}"
+    );
+    assert!(
+        text.contains(">   ✗ iterations...........: 1       "),
         "{text}"
     );
     assert_eq!(ran.outputs[3], Output::File("bytes".into(), vec![1, 2]));
@@ -237,7 +241,7 @@ fn a_script_that_writes_three_summaries_runs_as_it_is() {
     );
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
-        ran.stdout.contains("\u{1b}[32m✓\u{1b}[0m is <ok>"),
+        ran.stdout.contains("\u{1b}[32m     ✓ is <ok>\u{1b}[0m"),
         "{}",
         ran.stdout
     );
@@ -283,4 +287,33 @@ fn scenarios_run_side_by_side_with_functions_of_their_own() {
     );
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(ran.metric("calls", "count"), 11.0);
+}
+
+#[test]
+fn reports_of_thresholds_have_the_form_of_the_version() {
+    let report = |version: &str| {
+        let text = "import { jUnit } from 'https://jslib.k6.io/k6-summary/VERSION/index.js';
+         export const options = { iterations: 2, thresholds: { iterations: ['count>1', 'count > 9'] } };
+         export default () => {};
+         export const handleSummary = (data) => ({ stdout: jUnit(data, { name: 'a<b', classname: \"c'd\" }).replace(/\\d+\\.\\d+|rate value: \\d+/g, 'N') });";
+        run_script(&text.replace("VERSION", version), "").stdout
+    };
+    let counts = "tests=\"2\" failures=\"1\"";
+    let old = |failure: &str| {
+        format!(
+            "<?xml version=\"N\"?>\n<testsuites {counts}>\n<testsuite name=\"a&lt;b\" {counts}><testcase name=\"iterations - count&gt;1\" />\n<testcase name=\"iterations - count &gt; 9\"><failure message=\"{failure}></testcase>\n</testsuite >\n</testsuites >"
+        )
+    };
+    assert_eq!(report("0.0.1"), old("failed\" /"));
+    assert_eq!(report("0.0.2"), old("failed\" /"));
+    assert_eq!(report("0.0.3"), old("failed, count: 2\"/"));
+    let last = report("0.1.0");
+    for expected in [
+        format!(
+            "\n    <testsuites {counts}>\n      <testsuite name=\"a&lt;b\" {counts}>\n        <testcase name=\"iterations - count&gt;1\" classname=\"c&#39;d\" />\n<testcase "
+        ),
+        "<failure message=\"counter threshold failed: count value: 2, ".to_owned(),
+    ] {
+        assert!(last.contains(&expected), "no {expected} in {last}");
+    }
 }

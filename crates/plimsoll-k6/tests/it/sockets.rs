@@ -99,22 +99,33 @@ fn servers_close_ping_and_refuse() {
     );
     let origin = WebSocketOrigin::greeting(|_| WebSocketHandshake::Refuse(403));
     assert_eq!(lines(script, &origin).0, ["Info: 403 "]);
+    let refused = script.replace(
+        "response.status, seen",
+        "response.status, response.url === '', response.error === '', seen",
+    );
+    assert_eq!(lines(&refused, &origin).0, ["Info: 403 true true "]);
     let gone = "import ws from 'k6/ws';
          export default function () {
            const response = ws.connect('ws://127.0.0.1:1/', null, () => {}); console.log(response.status, response.error);
          }";
     let (log, ran) = lines(gone, &origin);
-    assert!(
-        log[0].starts_with("Warning: Attempt to establish"),
-        "{log:?}"
+    let refused = "dial tcp 127.0.0.1:1: connect: connection refused";
+    assert_eq!(log, [format!("Info: 0 {refused}")]);
+    assert_eq!(ran.code, 0);
+    let wrong = gone.replace("ws://127", "http://127");
+    assert_eq!(
+        lines(&wrong, &origin).0,
+        ["Info: 0 malformed ws or wss URL"]
     );
-    // The warning is one of plimsoll, not of the script.
-    assert_eq!(ran.console, ["Info: 0 dial: connection refused"]);
     let throwing = gone.replace(
         "export default",
         "export const options = { throw: true }; export default",
     );
-    assert!(lines(&throwing, &origin).0[0].starts_with("Error: Error: dial: connection refused"));
+    let log = lines(&throwing, &origin).0;
+    assert!(
+        log[0].starts_with(&format!("Error: Error: {refused}")),
+        "{log:?}"
+    );
 }
 
 #[test]

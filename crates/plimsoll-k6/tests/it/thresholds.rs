@@ -50,3 +50,28 @@ fn thresholds_that_are_met_or_never_measured_pass() {
         assert_eq!(ran.code, code, "{ran:#?}");
     }
 }
+
+#[test]
+fn percentiles_that_the_summary_does_not_have_are_shown_with_their_thresholds() {
+    let ran = run_script(
+        "import { Trend } from 'k6/metrics'; const mine = new Trend('mine');
+         export const options = { iterations: 4, thresholds: { mine: ['p(99) < 10', 'avg<10'], 'mine{kind:a}': ['p(50)<10'], 'iterations{scenario:default}': ['count==4'] } };
+         export default () => { mine.add(__ITER, { kind: 'a' }) }",
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let expected = "
+    iterations{scenario:default}
+    ✓ 'count==4' count=4
+
+    mine
+    ✓ 'p(99) < 10' p(99)=2.97
+    ✓ 'avg<10' avg=1.5
+
+      {kind:a}
+      ✓ 'p(50)<10' p(50)=1.5
+
+";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+    assert!(ran.export["metrics"]["mine"]["p(99)"].is_null());
+}

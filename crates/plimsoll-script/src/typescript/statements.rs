@@ -601,6 +601,7 @@ impl Stripper<'_> {
         }
         self.expect_word("from")?;
         self.source()?;
+        self.links.push((start, self.previous));
         if is_type {
             self.blank_whole(start);
         } else {
@@ -697,10 +698,12 @@ impl Stripper<'_> {
                 self.advance()?;
             }
             self.expect_word("from")?;
-            return self.source();
+            self.source()?;
+            self.links.push((start, self.previous));
+            return Ok(());
         }
         if self.is("{") {
-            return self.export_names();
+            return self.export_names(start);
         }
         match self.word() {
             "default" => self.export_default(start),
@@ -757,12 +760,14 @@ impl Stripper<'_> {
         }
     }
 
-    fn export_names(&mut self) -> Parsed {
+    /// - `start`: of the statement.
+    fn export_names(&mut self, start: usize) -> Parsed {
         let mut names = Vec::new();
-        let start = self.token.start;
         self.specifiers(|specifier| names.extend(specifier))?;
         if self.eat_word("from")? {
-            return self.source();
+            self.source()?;
+            self.links.push((start, self.previous));
+            return Ok(());
         }
         // The local name is the first one of `a as b`.
         for name in &mut names {

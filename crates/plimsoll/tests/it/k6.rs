@@ -619,7 +619,7 @@ fn outputs_and_the_console_go_to_files() {
     assert!(!output.stderr.contains("two words"), "{output}");
     let console = std::fs::read_to_string(path("console.log")).unwrap();
     assert!(
-        console.ends_with(" level=warning msg=\"two words\" source=console\n"),
+        console.ends_with(" level=warning msg=\"two words\"\n"),
         "{console}"
     );
     let file = std::fs::File::open(path("samples.json.gz")).unwrap();

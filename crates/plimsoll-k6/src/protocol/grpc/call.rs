@@ -14,7 +14,7 @@ use plimsoll_wire::SystemClock;
 
 use super::{Connection, GrpcClient};
 use crate::options::duration::millis;
-use crate::protocol::http::error_code;
+use crate::protocol::http::{error_code, name_of};
 use crate::user::UserState;
 
 /// A call as a script describes it.
@@ -167,15 +167,16 @@ pub(super) fn tags(
 ) -> Vec<(String, String)> {
     let on = user.shared.system_tags;
     let mut tags = given.to_vec();
-    let has_name = given.iter().any(|(name, _)| name == "name");
-    let url = format!("{}/{method}", connection.address);
+    let has_name = name_of(given).is_some();
+    let path = format!("/{method}");
+    let url = format!("{}{path}", connection.address);
     let mut tag = |is_on: bool, name: &str, value: &str| {
         if is_on {
             tags.push((name.to_owned(), value.to_owned()));
         }
     };
     tag(on.url, "url", &url);
-    tag(on.name && !has_name, "name", &url);
+    tag(on.name && !has_name, "name", &path);
     tag(on.service, "service", method.service());
     tag(on.method, "method", method.method());
     if let Some(status) = status {

@@ -5,10 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use plimsoll_client::{DigestAnswers, DigestLogin, Endpoint, basic_authorization};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
-use url::Url;
 
 use super::ntlm::NtlmLogin;
-use super::request::Login;
+use super::request::{Login, Target};
 
 /// The state of authentication over the exchanges of one request.
 #[derive(Debug)]
@@ -49,7 +48,7 @@ impl Authentication {
         status: u16,
         fields: &[(String, String)],
         method: &str,
-        url: &Url,
+        target: &Target,
     ) -> Option<String> {
         if status != 401 {
             return None;
@@ -57,15 +56,21 @@ impl Authentication {
         let challenges = fields.iter();
         let challenges = challenges.filter(|(name, _)| name == "Www-Authenticate");
         let challenges: Vec<_> = challenges.map(|(_, value)| value.as_str()).collect();
-        let endpoint = Endpoint::try_from(url).ok()?;
+        let endpoint = Endpoint::try_from(&target.url).ok()?;
         match self.login {
             Login::Basic => None,
-            Login::Digest => self.digest(&challenges, method, &endpoint),
+            Login::Digest => self.digest(&challenges, method, &endpoint, target),
             Login::Ntlm => self.ntlm(&challenges, &endpoint),
         }
     }
 
-    fn digest(&mut self, challenges: &[&str], method: &str, endpoint: &Endpoint) -> Option<String> {
+    fn digest(
+        &mut self,
+        challenges: &[&str],
+        method: &str,
+        endpoint: &Endpoint,
+        target: &Target,
+    ) -> Option<String> {
         let challenges = challenges.iter().map(|value| value.as_bytes());
         let is_answered = self.step == Step::Answered;
         if !self.digest.challenge(challenges, is_answered) {
@@ -77,8 +82,8 @@ impl Authentication {
             user: user.to_owned(),
             password: password.clone(),
         };
-        let target = endpoint.path_and_query();
-        let answer = self.digest.authorization(&login, method, target)?;
+        let target = target.address.target();
+        let answer = self.digest.authorization(&login, method, &target)?;
         Some(answer.expose().to_owned())
     }
 

@@ -9,9 +9,7 @@ use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http_body_util::Full;
 use plimsoll_client::forward::{Destination, Head, Lease, Pool, Speaks, may_retry};
-use plimsoll_client::{
-    DecodeLimits, Decoder, Endpoint, Redirects, basic_authorization, is_idempotent,
-};
+use plimsoll_client::{DecodeLimits, Decoder, Endpoint, basic_authorization, is_idempotent};
 use plimsoll_load::scenario::{ExchangeUnderWay, RecordedRequest};
 use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
 use plimsoll_script::Level;
@@ -20,10 +18,12 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep_until;
 use url::Url;
 
+use super::address::Address;
 use super::authentication::Authentication;
 use super::error_code;
-use super::request::{BodyForm, HttpRequest, Login, UrlError};
-use super::response::{HttpResponse, Timings, canonical, shown};
+use super::redirect::{Redirects, referer};
+use super::request::{BodyForm, HttpRequest, Login, Target};
+use super::response::{HttpResponse, Timings, canonical};
 use crate::options::HttpDebug;
 use crate::user::{Hop, UserState};
 
@@ -107,8 +107,7 @@ pub(crate) async fn perform_batch(
 }
 
 fn host_of(request: &HttpRequest) -> String {
-    let host = request.url.as_ref().ok().and_then(Url::host_str);
-    host.unwrap_or_default().to_owned()
+    request.address.host_name().to_ascii_lowercase()
 }
 
 /// Makes a request and follows its redirects. Every exchange is measured.
@@ -117,41 +116,15 @@ pub(crate) async fn perform(user: &Rc<UserState>, request: HttpRequest) -> HttpR
     let mut performing = Performing {
         user,
         current: Current::default(),
+        first: None,
         request,
     };
-    let url = match performing.request.url.clone() {
-        Ok(url) => url,
-        Err(error) => {
-            let address = performing.request.address.clone();
-            let error = match error {
-                // Nothing was sent, so nothing is measured.
-                UrlError::Invalid(message) => error_code::invalid_url(&address, &message),
-                // k6 finds that when it sends, so it is a request.
-                UrlError::Scheme(scheme) => {
-                    let error = (1000, format!("unsupported protocol scheme {scheme:?}"));
-                    performing.measure_unsent(&address, &error);
-                    error
-                }
-            };
-            let response = performing.into_response(address, Err(error));
-            user.request_failed(&response);
-            return response;
-        }
-    };
-    performing.current.url = Some(url.clone());
-    performing.current.method = performing.request.method.clone();
-    let outcome = tokio::time::timeout(timeout, performing.follow(url)).await;
+    let outcome = tokio::time::timeout(timeout, performing.follow()).await;
     let outcome = outcome.unwrap_or_else(|_| Err(error_code::timeout()));
     if let Err(error) = &outcome {
         performing.measure(0, Some(error));
     }
-    let url = performing
-        .current
-        .url
-        .as_ref()
-        .map(shown)
-        .unwrap_or_default();
-    let response = performing.into_response(url, outcome);
+    let response = performing.into_response(outcome);
     if response.status == 0 || !response.error.is_empty() && response.error_code < 1400 {
         user.request_failed(&response);
     }
@@ -162,15 +135,25 @@ struct Performing<'u> {
     user: &'u Rc<UserState>,
     request: HttpRequest,
     current: Current,
+    /// What the first request was sent with, which scripts see behind redirects too.
+    first: Option<Sent>,
+}
+
+/// The header of a request that was sent.
+#[derive(Debug, Default, Clone)]
+struct Sent {
+    fields: Vec<(String, String)>,
+    cookies: Vec<(String, String)>,
 }
 
 /// The exchange under way, as far as it is known.
 #[derive(Default)]
 struct Current {
-    url: Option<Url>,
+    address: Address,
+    /// Whether a redirect has led there.
+    is_redirected: bool,
     method: String,
     fields: Vec<(String, String)>,
-    cookies: Vec<(String, String)>,
     began: Option<Instant>,
     timings: Timings,
     peer: Option<std::net::SocketAddr>,
@@ -197,19 +180,20 @@ struct Received {
 }
 
 impl Performing<'_> {
-    async fn follow(&mut self, mut url: Url) -> Result<Received, (u16, String)> {
-        let mut redirects = Redirects::new(self.request.redirects);
+    async fn follow(&mut self) -> Result<Received, (u16, String)> {
+        let mut redirects = Redirects::new(self.request.redirects, self.request.address.clone());
         let mut method = self.request.method.clone();
         let mut content = self.request.content.clone();
         let mut fields = self.request.fields.clone();
-        let mut keeps_cookies = true;
         let mut authentication = Authentication::new(self.request.login);
+        self.current.address = self.request.address.clone();
+        self.current.method.clone_from(&method);
+        let mut target = Target::new(self.request.address.clone())?;
         loop {
             let received = self
-                .exchange(&method, &url, &fields, &content, keeps_cookies)
+                .exchange(&method, &target, &fields, &content, &redirects)
                 .await?;
             self.current.is_challenge = authentication.is_challenge(received.status);
-            self.measure(received.status, received.error.as_ref());
             let now = SystemClock.wall();
             for (_, value) in received
                 .fields
@@ -217,62 +201,81 @@ impl Performing<'_> {
                 .filter(|(name, _)| name == "Set-Cookie")
             {
                 let mut jars = self.user.jars.borrow_mut();
-                jars.take(self.request.jar, &url, value.as_bytes(), now);
+                jars.take(self.request.jar, &target.url, value.as_bytes(), now);
             }
             let (status, received_fields) = (received.status, &received.fields);
-            if let Some(answer) = authentication.answer(status, received_fields, &method, &url) {
+            if let Some(answer) = authentication.answer(status, received_fields, &method, &target) {
+                self.measure(received.status, received.error.as_ref());
                 fields.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
                 fields.push(("Authorization".to_owned(), answer));
                 continue;
             }
             let location = received.fields.iter().find(|(name, _)| name == "Location");
-            let location = location.map(|(_, value)| value.as_bytes());
-            let redirect = match redirects.follow(&method, &url, received.status, location) {
-                Ok(Some(redirect)) => redirect,
+            let location = location.map(|(_, value)| value.as_str());
+            // A location that is no URL makes a failure of the response.
+            let followed = redirects.follow(&method, &target.address, status, location);
+            let redirect = followed.map_err(|error| (1000, error))?;
+            self.measure(received.status, received.error.as_ref());
+            let Some(redirect) = redirect else {
                 // Beyond the limit, the redirect itself is the response.
-                Ok(None) | Err(plimsoll_client::RedirectError::TooMany(_)) => return Ok(received),
-                Err(error) => return Err((1000, error.to_string())),
+                return Ok(received);
             };
-            fields.retain(|(name, _)| redirect.keeps_field_as_go(name));
+            fields.retain(|(name, _)| redirects.keeps_field(name, &redirect));
             if !redirect.keeps_body {
                 content = Bytes::new();
             }
-            keeps_cookies = !redirect.is_cross_origin;
+            if let Some(referer) = referer(&target.address, &redirect.address)
+                && !fields
+                    .iter()
+                    .any(|(name, _)| name.eq_ignore_ascii_case("referer"))
+            {
+                fields.push(("Referer".to_owned(), referer));
+            }
             method = redirect.method;
-            url = redirect.url;
+            self.current = Current {
+                address: redirect.address.clone(),
+                is_redirected: true,
+                method: method.clone(),
+                ..Current::default()
+            };
+            target = Target::new(redirect.address)?;
         }
     }
 
     async fn exchange(
         &mut self,
         method: &str,
-        url: &Url,
+        target: &Target,
         given: &[(String, String)],
         content: &Bytes,
-        keeps_cookies: bool,
+        redirects: &Redirects,
     ) -> Result<Received, (u16, String)> {
         if let Some(turn) = self.user.shared.request_rate.turn(SystemClock.now()) {
             sleep_until(turn.into()).await;
         }
+        let keeps_cookies = !redirects.has_left_domain();
         let Header {
             fields,
             mut authority,
             cookies,
-        } = fields(self.user, &self.request, url, given, keeps_cookies);
+        } = fields(self.user, &self.request, target, given, keeps_cookies);
+        self.first.get_or_insert_with(|| Sent {
+            fields: shown_fields(&fields, &self.request, authority.as_deref()),
+            cookies,
+        });
         let now = SystemClock.now();
         let exchanges = self.user.worker.exchanges.as_ref();
         self.current = Current {
-            url: Some(url.clone()),
+            address: target.address.clone(),
+            is_redirected: self.current.is_redirected,
             method: method.to_owned(),
             fields,
-            cookies,
             began: Some(now),
             under_way: exchanges.map(|exchanges| exchanges.begin(now)),
             ..Current::default()
         };
-        let endpoint = Endpoint::try_from(url)
-            .map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
-        let endpoint = placed(self.user, url, endpoint, &mut authority)?;
+        let endpoint = endpoint_of(self.user, target, &mut authority)?;
+        let path_and_query = target.address.target();
         let destination = self.user.connections.destination(&endpoint)?;
         let may_reuse = self.user.shared.options.reuses_connections;
         let mut is_fresh = !may_reuse || !is_idempotent(method);
@@ -292,8 +295,8 @@ impl Performing<'_> {
                 }
             };
             self.leased(&lease, blocked);
-            self.debug_request(&endpoint, authority.as_deref(), content);
-            let mut head = Head::new(method, endpoint.path_and_query(), &self.current.fields);
+            self.debug_request(&endpoint, &path_and_query, authority.as_deref(), content);
+            let mut head = Head::new(method, &path_and_query, &self.current.fields);
             head.authority = authority.as_deref();
             let exchange = match lease.begin(&head, Full::new(content.clone())) {
                 Ok(exchange) => exchange,
@@ -405,14 +408,20 @@ impl Performing<'_> {
     }
 
     /// Logs a request that is sent, by the option `httpDebug`.
-    fn debug_request(&self, endpoint: &Endpoint, authority: Option<&str>, content: &Bytes) {
+    fn debug_request(
+        &self,
+        endpoint: &Endpoint,
+        path_and_query: &str,
+        authority: Option<&str>,
+        content: &Bytes,
+    ) {
         let Some(debug) = self.user.shared.options.network.http_debug else {
             return;
         };
         let start = format!(
             "Request:\n{} {} {}\nHost: {}\n",
             self.current.method,
-            endpoint.path_and_query(),
+            path_and_query,
             self.current.protocol,
             authority.unwrap_or(endpoint.authority()),
         );
@@ -480,28 +489,8 @@ impl Performing<'_> {
         self.current.timings.receiving = of(Phase::Receive);
     }
 
-    /// Adds the samples of a request that no connection is opened for.
-    fn measure_unsent(&self, address: &str, error: &(u16, String)) {
-        self.user.measure_exchange(&Hop {
-            request: &self.request,
-            url: address,
-            method: &self.request.method,
-            status: 0,
-            timings: Timings::default(),
-            protocol: "",
-            tls_version: "",
-            peer: None,
-            error: Some(&error.1),
-            error_code: error.0,
-            sent: 0,
-            received: 0,
-            is_challenge: false,
-        });
-    }
-
     /// Adds the samples of the exchange.
     fn measure(&mut self, status: u16, error: Option<&(u16, String)>) {
-        let Some(url) = &self.current.url else { return };
         let code = error.map_or_else(|| error_code::of_status(status), |(code, _)| *code);
         if status == 0 && self.current.timings.duration().is_zero() {
             // The time that a failure took counts as waiting.
@@ -512,13 +501,13 @@ impl Performing<'_> {
             let passed = passed.unwrap_or_default();
             self.current.timings.waiting = passed.saturating_sub(self.current.timings.blocked);
         }
-        let shown = shown(url);
+        let shown = self.current.address.masked();
         if let Some(under_way) = self.current.under_way.take() {
             let exchange = self.exchanged(status, error);
             let is_expected = self.request.is_expected(status).unwrap_or(status < 400);
             let request = RecordedRequest {
                 method: &self.current.method,
-                name: self.request.name.as_deref().unwrap_or(&shown),
+                name: self.request.name().unwrap_or(&shown),
                 is_expected: is_expected || self.current.is_challenge,
             };
             under_way.finish(&exchange, &request);
@@ -575,15 +564,17 @@ impl Performing<'_> {
         }
     }
 
-    fn into_response(self, url: String, outcome: Result<Received, (u16, String)>) -> HttpResponse {
+    fn into_response(self, outcome: Result<Received, (u16, String)>) -> HttpResponse {
         let current = self.current;
-        let full_url = current
-            .url
-            .as_ref()
-            .map_or_else(|| url.clone(), Url::to_string);
+        let url = if outcome.is_ok() || current.is_redirected {
+            current.address.to_string()
+        } else {
+            self.request.written.clone()
+        };
+        let sent = self.first.unwrap_or_default();
         let mut response = HttpResponse {
             url,
-            full_url,
+            masked_url: current.address.masked(),
             status: 0,
             reason: String::new(),
             protocol: current.protocol,
@@ -595,8 +586,8 @@ impl Performing<'_> {
             tls_cipher: current.tls_cipher,
             error: String::new(),
             error_code: 0,
-            sent_fields: current.fields,
-            sent_cookies: current.cookies,
+            sent_fields: sent.fields,
+            sent_cookies: sent.cookies,
             request: self.request,
         };
         match outcome {
@@ -627,6 +618,24 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
         Protocol::Http2 => "HTTP/2.0",
         Protocol::Http3 => "HTTP/3.0",
     }
+}
+
+/// The endpoint of a target, with the address that the options give its host.
+///
+/// - `authority`: for the field `Host`; set where it is not the one of the endpoint.
+pub(crate) fn endpoint_of(
+    user: &UserState,
+    target: &Target,
+    authority: &mut Option<String>,
+) -> Result<Endpoint, (u16, String)> {
+    let endpoint = Endpoint::try_from(&target.url)
+        .map_err(|error| error_code::invalid_url(target.url.as_str(), &error))?;
+    if authority.is_none() {
+        *authority = target
+            .authority()
+            .filter(|written| written != endpoint.authority());
+    }
+    placed(user, &target.url, endpoint, authority)
 }
 
 /// The endpoint with the address that the options give its host.
@@ -670,20 +679,37 @@ struct Header {
 pub(crate) fn fields_of(
     user: &UserState,
     request: &HttpRequest,
-    url: &Url,
+    target: &Target,
 ) -> (Vec<(String, String)>, Option<String>) {
-    let made = fields(user, request, url, &request.fields, true);
+    let made = fields(user, request, target, &request.fields, true);
     (made.fields, made.authority)
+}
+
+/// The fields of a request as scripts see them: without those that are made of its URL when it is sent, with the host that it sets.
+fn shown_fields(
+    fields: &[(String, String)],
+    request: &HttpRequest,
+    host: Option<&str>,
+) -> Vec<(String, String)> {
+    let is_given = |name: &str| {
+        let mut given = request.fields.iter();
+        given.any(|(other, _)| other.eq_ignore_ascii_case(name))
+    };
+    let mut shown = fields.to_vec();
+    shown.retain(|(name, _)| name != "Authorization" || is_given("authorization"));
+    shown.extend(host.map(|host| ("Host".to_owned(), host.to_owned())));
+    shown
 }
 
 /// The header of a request.
 fn fields(
     user: &UserState,
     request: &HttpRequest,
-    url: &Url,
+    target: &Target,
     given: &[(String, String)],
     keeps_cookies: bool,
 ) -> Header {
+    let url = &target.url;
     let mut fields = Vec::with_capacity(given.len() + 2);
     let mut authority = None;
     let mut cookie = None;
@@ -711,25 +737,34 @@ fn fields(
             fields.push(("Authorization".to_owned(), value));
         }
     }
-    let now = SystemClock.wall();
-    let mut cookies = user.jars.borrow().cookies(request.jar, url, now);
-    if keeps_cookies {
-        for (name, value, replaces) in &request.cookies {
-            if *replaces {
-                cookies.retain(|(other, _)| other != name);
-            }
-            cookies.push((name.clone(), value.clone()));
-        }
-    }
+    // Those of the script come first, then those of the jar that it does not replace.
     let mut line = cookie.unwrap_or_default();
-    for (name, value) in &cookies {
+    let mut push = |name: &str, value: &str| {
         if !line.is_empty() {
             line.push_str("; ");
         }
         line.push_str(name);
         line.push('=');
         line.push_str(value);
+    };
+    let own = request.cookies.iter().filter(|_| keeps_cookies);
+    for (name, value, _) in own.clone() {
+        push(name, value);
     }
+    let is_replaced = |name: &str| {
+        own.clone()
+            .any(|(other, _, replaces)| *replaces && other == name)
+    };
+    let now = SystemClock.wall();
+    for (name, value) in user.jars.borrow().cookies(request.jar, url, now) {
+        if !is_replaced(&name) {
+            push(&name, &value);
+        }
+    }
+    let cookies = line.split("; ").filter_map(|pair| pair.split_once('='));
+    let cookies = cookies
+        .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+        .collect();
     if !line.is_empty() {
         fields.push(("Cookie".to_owned(), line));
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use plimsoll_script::js::{self, Array, Coerced, Ctx, Exception, FromJs as _, Object, Value};
 use url::Url;
 
+use super::address::Address;
 use crate::options::duration;
 use crate::user::UserState;
 
@@ -14,19 +15,19 @@ use crate::user::UserState;
 pub(crate) struct HttpRequest {
     pub(crate) method: String,
     /// As the script wrote it.
-    pub(crate) address: String,
-    /// Why the address is invalid.
-    pub(crate) url: Result<Url, UrlError>,
-    /// Of the tag `name`, where it is not the URL.
-    pub(crate) name: Option<String>,
+    pub(crate) written: String,
+    /// As k6 shows it.
+    pub(crate) address: Address,
     pub(crate) fields: Vec<(String, String)>,
     /// With whether each takes the place of one of the jar.
     pub(crate) cookies: Vec<(String, String, bool)>,
     pub(crate) content: Bytes,
+    /// The body before it was compressed.
+    pub(crate) plain: Bytes,
     pub(crate) jar: u32,
     pub(crate) timeout: Duration,
     pub(crate) redirects: u32,
-    /// Those of the virtual user at the time, then those of the request.
+    /// Those of the virtual user at the time, then those of the request; with `name` only where the script has set it.
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) body_form: BodyForm,
     /// Ranges of expected statuses; `None` measures no failures.
@@ -46,13 +47,64 @@ pub(crate) enum Login {
     Ntlm,
 }
 
-/// Why an address cannot be requested.
+/// Where a request is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum UrlError {
-    /// It is not a URL.
-    Invalid(String),
-    /// It has none of the schemes of HTTP, or none at all.
-    Scheme(String),
+pub(crate) struct Target {
+    pub(crate) address: Address,
+    /// The same in the form of the URL Standard, by which connections and cookies are found.
+    pub(crate) url: Url,
+}
+
+impl Target {
+    /// Fails, with a code and its text, if nothing can be sent there: k6 finds that when it sends, so it is a request.
+    pub(crate) fn new(address: Address) -> Result<Self, (u16, String)> {
+        if !matches!(address.scheme(), "http" | "https") {
+            let scheme = address.scheme();
+            return Err((1000, format!("unsupported protocol scheme {scheme:?}")));
+        }
+        if address.host().is_empty() {
+            return Err((1000, "http: no Host in request URL".to_owned()));
+        }
+        match Url::parse(&address.to_string()) {
+            Ok(url) => Ok(Self { address, url }),
+            Err(url::ParseError::InvalidPort) => Err((
+                1210,
+                format!("dial tcp: address {}: invalid port", address.host()),
+            )),
+            Err(_) => Err((1101, "lookup: no such host".to_owned())),
+        }
+    }
+
+    /// Host and port for the field `Host`, where they are not those of the URL Standard.
+    pub(crate) fn authority(&self) -> Option<String> {
+        let host = self.address.host();
+        (host.is_ascii() && !host.contains('%')).then(|| host.to_owned())
+    }
+}
+
+/// Why the arguments of a request describe none. Unless the script wants exceptions, it gets a response with the error.
+#[derive(Debug)]
+pub(crate) enum RefusedRequest {
+    /// An exception that the arguments themselves throw.
+    Exception(js::Error),
+    /// The code and the text of the error.
+    Invalid(u16, String),
+}
+
+impl From<js::Error> for RefusedRequest {
+    fn from(error: js::Error) -> Self {
+        Self::Exception(error)
+    }
+}
+
+impl RefusedRequest {
+    /// The exception, for callers whose errors are exceptions.
+    pub(crate) fn throw(self, ctx: &Ctx<'_>) -> js::Error {
+        match self {
+            Self::Exception(error) => error,
+            Self::Invalid(_, text) => Exception::throw_message(ctx, &text),
+        }
+    }
 }
 
 /// The form of a response's content in the script.
@@ -64,6 +116,11 @@ pub(crate) enum BodyForm {
 }
 
 impl HttpRequest {
+    /// The tag `name` that the script has set.
+    pub(crate) fn name(&self) -> Option<&str> {
+        name_of(&self.tags)
+    }
+
     pub(crate) fn is_expected(&self, status: u16) -> Option<bool> {
         let ranges = self.expected.as_ref()?;
         let mut ranges = ranges.iter();
@@ -71,33 +128,51 @@ impl HttpRequest {
     }
 }
 
-/// Reads the arguments of the native functions: method, URL, name, body, content type, params, callback, jar.
+/// The tag `name` among tags, of which later ones count.
+pub(crate) fn name_of(tags: &[(String, String)]) -> Option<&str> {
+    let mut tags = tags.iter().rev();
+    tags.find_map(|(name, value)| (name == "name").then_some(value.as_str()))
+}
+
+/// The URL of a request: a text, and nothing else.
+fn address<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<(String, Address), RefusedRequest> {
+    let invalid = |text: String| RefusedRequest::Invalid(1020, format!("invalid URL: {text}"));
+    if !value.is_string() {
+        let shown = if value.is_undefined() || value.is_null() {
+            "<nil>".to_owned()
+        } else {
+            Coerced::<String>::from_js(ctx, value)?.0
+        };
+        return Err(invalid(format!("'#{shown}'")));
+    }
+    let written = Coerced::<String>::from_js(ctx, value)?.0;
+    match Address::parse(&written) {
+        Ok(address) => Ok((written, address)),
+        Err(error) => Err(invalid(error.to_string())),
+    }
+}
+
+/// Reads the arguments of the native functions: method, URL, name of a template, body, content type, params, callback, jar.
 pub(crate) fn parse<'js>(
     ctx: &Ctx<'js>,
     user: &UserState,
     arguments: &[Value<'js>],
-) -> js::Result<HttpRequest> {
+) -> Result<HttpRequest, RefusedRequest> {
     let argument = |index: usize| {
         let value = arguments.get(index).cloned();
         value.unwrap_or_else(|| Value::new_undefined(ctx.clone()))
     };
     let method = String::from_js(ctx, argument(0))?;
-    let address = Coerced::<String>::from_js(ctx, argument(1))?.0;
-    let url = match Url::parse(&address) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
-        Ok(url) => Err(UrlError::Scheme(url.scheme().to_owned())),
-        Err(url::ParseError::RelativeUrlWithoutBase) => Err(UrlError::Scheme(String::new())),
-        Err(error) => Err(UrlError::Invalid(error.to_string())),
-    };
+    let (written, address) = address(ctx, argument(1))?;
     let content = bytes_of(&argument(3)).unwrap_or_default();
     let options = &user.shared.options;
     let mut request = HttpRequest {
         method,
+        written,
         address,
-        url,
-        name: Option::from_js(ctx, argument(2))?,
         fields: Vec::new(),
         cookies: Vec::new(),
+        plain: content.clone(),
         content,
         jar: u32::from_js(ctx, argument(7))?,
         timeout: Duration::from_mins(1),
@@ -112,6 +187,9 @@ pub(crate) fn parse<'js>(
         throws: options.throws,
         login: Login::Basic,
     };
+    if let Some(text) = argument(6).as_string() {
+        return Err(RefusedRequest::Invalid(0, text.to_string()?));
+    }
     if let Some(ranges) = argument(6).as_array() {
         let ranges: Vec<u16> = ranges.iter().collect::<js::Result<_>>()?;
         let pairs = ranges.chunks_exact(2).map(|pair| (pair[0], pair[1]));
@@ -129,6 +207,13 @@ pub(crate) fn parse<'js>(
             request.fields.push(("Content-Type".to_owned(), kind));
         }
     }
+    // The name of a template counts only where the script sets none.
+    if let Some(name) = Option::<String>::from_js(ctx, argument(2))?
+        && request.name().is_none()
+        && user.shared.system_tags.name
+    {
+        request.tags.push(("name".to_owned(), name));
+    }
     Ok(request)
 }
 
@@ -137,21 +222,26 @@ fn read_params<'js>(
     user: &UserState,
     params: &Object<'js>,
     request: &mut HttpRequest,
-) -> js::Result<()> {
+) -> Result<(), RefusedRequest> {
     for entry in params.props::<String, Value<'js>>() {
         let (key, value) = entry?;
         if value.is_undefined() || value.is_null() {
             continue;
         }
-        let wrong = |what: &str| Exception::throw_type(ctx, &format!("params.{key} {what}"));
+        let wrong = |what: &str| RefusedRequest::Invalid(0, format!("params.{key} {what}"));
         match key.as_str() {
             "headers" => {
-                for (name, value) in texts(&value).ok_or_else(|| wrong("must be an object"))? {
-                    if name.eq_ignore_ascii_case("content-length") {
+                let object = value.as_object();
+                let object = object.ok_or_else(|| wrong("must be an object"))?;
+                for field in object.props::<String, Coerced<String>>() {
+                    let (name, Coerced(value)) = field?;
+                    let is_length = name.eq_ignore_ascii_case("content-length");
+                    if is_length && value.trim() != request.content.len().to_string() {
                         user.warn("the header Content-Length is set by plimsoll; that of the script is ignored");
-                        continue;
                     }
-                    request.fields.push((name, value));
+                    if !is_length {
+                        request.fields.push((name, value));
+                    }
                 }
             }
             "cookies" => {
@@ -160,6 +250,9 @@ fn read_params<'js>(
                     .ok_or_else(|| wrong("must be an object"))?;
                 for cookie in object.props::<String, Value<'js>>() {
                     let (name, value) = cookie?;
+                    if value.is_undefined() || value.is_null() {
+                        continue;
+                    }
                     let (value, replaces) = match value.as_object() {
                         Some(object) => (
                             object.get::<_, Coerced<String>>("value")?.0,
@@ -173,30 +266,25 @@ fn read_params<'js>(
             "timeout" => {
                 let given = match (value.as_number(), value.as_string()) {
                     (Some(millis), _) => duration::from_millis(millis),
-                    (None, Some(text)) => plimsoll_model::parse_duration(&text.to_string()?).ok(),
+                    (None, Some(text)) => duration::parse(&text.to_string()?).ok(),
                     (None, None) => None,
                 };
                 request.timeout = given.ok_or_else(|| wrong("is not a duration"))?;
             }
             "redirects" => {
-                let number = value.as_number().filter(|it| *it >= 0.0);
+                // Anything but a positive number follows none.
+                let number = value.as_number().unwrap_or_default();
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "a larger limit has no effect"
+                    reason = "a larger limit has no effect, and a negative one becomes 0"
                 )]
-                let number = number.map(|number| number as u32);
-                request.redirects = number.ok_or_else(|| wrong("must be a number"))?;
+                let number = number as u32;
+                request.redirects = number;
             }
             "tags" => {
-                let tags = texts(&value).ok_or_else(|| wrong("must be an object"))?;
-                for (name, value) in tags {
-                    if name == "name" {
-                        request.name = Some(value);
-                    } else {
-                        request.tags.push((name, value));
-                    }
-                }
+                let tags = custom_tags(ctx, &value).map_err(|text| wrong(&text))?;
+                request.tags.extend(tags);
             }
             "responseType" => {
                 let form = value.as_string().and_then(|text| text.to_string().ok());
@@ -208,18 +296,13 @@ fn read_params<'js>(
                 };
             }
             "throw" => request.throws = value.as_bool().unwrap_or(false),
-            "auth" => match value
-                .as_string()
-                .and_then(|text| text.to_string().ok())
-                .as_deref()
-            {
-                Some("basic") => {}
-                Some("digest") => request.login = Login::Digest,
-                Some("ntlm") => request.login = Login::Ntlm,
-                _ => {
-                    return Err(wrong("must be one of \"basic\", \"digest\" and \"ntlm\""));
-                }
-            },
+            "auth" => {
+                request.login = match Coerced::<String>::from_js(ctx, value)?.0.as_str() {
+                    "digest" => Login::Digest,
+                    "ntlm" => Login::Ntlm,
+                    _ => Login::Basic,
+                };
+            }
             "compression" => {
                 let list = Coerced::<String>::from_js(ctx, value)?.0;
                 compress(request, &list).map_err(|message| wrong(&message))?;
@@ -251,6 +334,25 @@ fn compress(request: &mut HttpRequest, list: &str) -> Result<(), String> {
         request.fields.push(field);
     }
     Ok(())
+}
+
+/// Tags that a script gives: an object of texts, numbers and booleans.
+fn custom_tags<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Vec<(String, String)>, String> {
+    let object = value.as_object();
+    let object = object.ok_or_else(|| "must be an object".to_owned())?;
+    let mut tags = Vec::new();
+    for tag in object.props::<String, Value<'_>>() {
+        let (name, value) = tag.map_err(|error| error.to_string())?;
+        if !(value.is_string() || value.is_bool() || value.is_number()) {
+            return Err(format!(
+                "has the tag '{name}', which must be a string, a number or a boolean"
+            ));
+        }
+        let Coerced(value) =
+            Coerced::<String>::from_js(ctx, value.clone()).map_err(|error| error.to_string())?;
+        tags.push((name, value));
+    }
+    Ok(tags)
 }
 
 /// The properties of an object as texts; `None` if it is not an object.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, IntoJs as _, Object, Value};
-use url::Url;
 
 use super::request::{BodyForm, HttpRequest};
 use crate::options::duration::millis;
@@ -14,10 +13,10 @@ use crate::options::duration::millis;
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) request: HttpRequest,
-    /// The last one, without redirects that were not followed.
+    /// That of the last request; as the script wrote it if the first one failed.
     pub(crate) url: String,
-    /// The same with the password that the script has given.
-    pub(crate) full_url: String,
+    /// The same for messages: without user and password.
+    pub(crate) masked_url: String,
     /// 0 if there is no response.
     pub(crate) status: u16,
     pub(crate) reason: String,
@@ -31,7 +30,7 @@ pub(crate) struct HttpResponse {
     pub(crate) tls_cipher: String,
     pub(crate) error: String,
     pub(crate) error_code: u16,
-    /// The fields that were sent last.
+    /// The fields that were sent first.
     pub(crate) sent_fields: Vec<(String, String)>,
     pub(crate) sent_cookies: Vec<(String, String)>,
 }
@@ -68,7 +67,7 @@ pub(crate) fn to_parts<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Resu
     let ip = peer.map(|peer| peer.ip().to_string()).unwrap_or_default();
     push(text(&ip)?)?;
     push(i32::from(peer.map_or(0, |peer| peer.port())).into_js(ctx)?)?;
-    push(text(&response.full_url)?)?;
+    push(text(&response.url)?)?;
     push(i32::from(response.status).into_js(ctx)?)?;
     push(text(&response.reason)?)?;
     push(text(response.protocol)?)?;
@@ -90,8 +89,27 @@ pub(crate) fn to_parts<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Resu
     // Also behind a redirect that changed it, as by k6.
     push(text(response.request.method.as_str())?)?;
     push(sent_headers(ctx, response)?.into_value())?;
-    push(text(&String::from_utf8_lossy(&response.request.content))?)?;
+    push(text(&String::from_utf8_lossy(&response.request.plain))?)?;
     push(sent_cookies(ctx, response)?.into_value())?;
+    push(text(&response.request.address.to_string())?)?;
+    Ok(parts.into_value())
+}
+
+/// The same of a request that was none: it has no `Response.request`.
+pub(crate) fn refused_parts<'js>(ctx: &Ctx<'js>, code: u16, error: &str) -> js::Result<Value<'js>> {
+    let parts = Array::new(ctx.clone())?;
+    for index in [0, 2, 4, 5, 16, 17] {
+        parts.set(index, "")?;
+    }
+    for index in [1, 3, 9, 10, 11, 12, 13, 14, 15] {
+        parts.set(index, 0)?;
+    }
+    for index in [6, 7] {
+        parts.set(index, Object::new(ctx.clone())?)?;
+    }
+    parts.set(8, Value::new_null(ctx.clone()))?;
+    parts.set(18, error)?;
+    parts.set(19, code)?;
     Ok(parts.into_value())
 }
 
@@ -201,25 +219,10 @@ fn sent_cookies<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Obje
         cookie.set("name", name.as_str())?;
         cookie.set("value", value.as_str())?;
         cookie.set("replace", false)?;
-        let list = Array::new(ctx.clone())?;
-        list.set(0, cookie)?;
-        cookies.set(name.as_str(), list)?;
+        let list = list_of(ctx, &cookies, name)?;
+        list.set(list.len(), cookie)?;
     }
     Ok(cookies)
-}
-
-/// The URL as metrics and responses name it: without a password.
-pub(crate) fn shown(url: &Url) -> String {
-    if url.username().is_empty() && url.password().is_none() {
-        return url.to_string();
-    }
-    let mut url = url.clone();
-    // A URL with a host can have both.
-    url.set_username("****").ok();
-    if url.password().is_some() {
-        url.set_password(Some("****")).ok();
-    }
-    url.to_string()
 }
 
 /// `content-type` as `Content-Type`.

@@ -40,9 +40,9 @@ use clap::ValueEnum as _;
 use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunNeeds,
-    RunProgress, SummaryMode, run,
+    RunProgress, SummaryMode, parse_script_duration, run,
 };
-use plimsoll_model::{Clock as _, parse_duration};
+use plimsoll_model::Clock as _;
 use plimsoll_observe::{Pid, Target};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -305,7 +305,7 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         recording,
         on_plan: (request.is_described && !is_quiet).then_some(&describe),
         on_progress: (has_view || page.is_some()).then_some(&show),
-        samples: std::mem::take(&mut outputs.files).into(),
+        samples: std::mem::take(&mut outputs.files),
         series: series.map(RefCell::new),
         control: api.as_ref().map(api::Api::control),
         ..loaded.invocation(
@@ -478,7 +478,7 @@ pub(crate) fn overrides(
     if !has_flag {
         iterations = number(options::ITERATIONS).transpose()?;
         if let Some(text) = variable(options::DURATION) {
-            let parsed = parse_duration(&text);
+            let parsed = parse_script_duration(&text);
             duration = Some(parsed.map_err(|error| wrong(options::DURATION, error.to_string()))?);
         }
         if let Some(text) = variable(options::STAGES) {

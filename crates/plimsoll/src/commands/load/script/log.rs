@@ -156,8 +156,10 @@ fn name(level: Level) -> &'static str {
 pub(super) struct ConsoleFile(Mutex<fs::File>);
 
 impl ConsoleFile {
+    /// Lines are appended to those that are there.
     pub(super) fn create(path: &Path) -> Result<Self, Problem> {
-        let file = fs::File::create(path).map_err(|error| {
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
+        let file = file.map_err(|error| {
             let message = format!("cannot write {}: {error}", path.display());
             Problem::with("--console-output", message)
         })?;
@@ -168,7 +170,7 @@ impl ConsoleFile {
     pub(super) fn write(&self, level: Level, text: &str) -> io::Result<()> {
         let time = humantime::format_rfc3339_seconds(SystemClock.wall());
         let line = format!(
-            "time=\"{time}\" level={} msg={} source=console\n",
+            "time=\"{time}\" level={} msg={}\n",
             name(level),
             quoted(text)
         );

@@ -36,7 +36,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Opens the files and checks the addresses.
+    /// Checks the addresses; files are opened once the script is valid.
     ///
     /// - `variable`: the value of a variable of the environment.
     pub(super) fn open(
@@ -62,11 +62,11 @@ impl Outputs {
                 Destination::of_script(is_otlp, "--out", &url, headers, proxies.clone())
             };
             match name {
-                "json" => files.push(file(SampleFormat::Json, target)?),
+                "json" => files.push(file(SampleFormat::Json, target)),
                 "csv" => {
                     let named = variable("K6_CSV_FILENAME");
                     let format = SampleFormat::Csv(csv_time(&variable)?);
-                    files.push(file(format, target.or(named.as_deref()))?);
+                    files.push(file(format, target.or(named.as_deref())));
                 }
                 "prometheus-rw" | "experimental-prometheus-rw" => {
                     let names = [
@@ -197,32 +197,31 @@ fn csv_time(variable: impl Fn(&str) -> Option<String>) -> Result<CsvTime, Proble
     })
 }
 
-fn file(format: SampleFormat, path: Option<&str>) -> Result<SampleOutput, Problem> {
+fn file(format: SampleFormat, path: Option<&str>) -> SampleOutput {
     let path = path.unwrap_or(match format {
         SampleFormat::Json => "-",
         SampleFormat::Csv(_) => "file.csv",
     });
+    let name = path.to_owned();
+    SampleOutput {
+        name: name.clone(),
+        format,
+        open: Box::new(move || open(&name)),
+    }
+}
+
+fn open(path: &str) -> io::Result<Box<dyn io::Write>> {
+    if path == "-" {
+        return Ok(Box::new(io::BufWriter::new(io::stdout())));
+    }
     let extension = Path::new(path).extension();
     let is_compressed = extension.is_some_and(|it| it.eq_ignore_ascii_case("gz"));
-    let writer: Box<dyn io::Write> = if path == "-" {
-        Box::new(io::BufWriter::new(io::stdout()))
-    } else {
-        let file = fs::File::create(path)
-            .map_err(|error| Problem::with("--out", format!("cannot write {path}: {error}")))?;
-        if is_compressed {
-            Box::new(Compressed(Some(GzEncoder::new(
-                io::BufWriter::new(file),
-                Compression::fast(),
-            ))))
-        } else {
-            Box::new(io::BufWriter::new(file))
-        }
-    };
-    Ok(SampleOutput {
-        name: path.to_owned(),
-        format,
-        writer,
-    })
+    let file = io::BufWriter::new(fs::File::create(path)?);
+    if is_compressed {
+        let encoder = GzEncoder::new(file, Compression::fast());
+        return Ok(Box::new(Compressed(Some(encoder))));
+    }
+    Ok(Box::new(file))
 }
 
 /// A compressed file that is complete once it is flushed, which happens at the end of the run.
