@@ -49,7 +49,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         metrics::check(root, &program, &directory),
     ];
     if !arguments.no_chart {
-        outcomes.push(chart::check(root, &target, arguments.helm.as_deref()));
+        let helm = arguments.helm.as_deref();
+        outcomes.push(chart::check(root, &target, &program, &directory, helm));
     }
     // A leftover lies in the target directory.
     fs::remove_dir_all(&directory).ok();

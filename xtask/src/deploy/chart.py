@@ -1,10 +1,13 @@
-"""Validates rendered manifests: `chart.py FILE VERSION…`.
+"""Validates rendered manifests: `chart.py FILE PROGRAM FOLDER VERSION…`.
 
 Each resource against the strict JSON schema of the Kubernetes API of each version; then whether the resources meet: selectors find pods,
-ports and volumes have names that exist, and every pod is restricted.
+ports and volumes have names that exist, and every pod is restricted. Configurations are checked by the program, in the folder.
 """
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import kubernetes_validate
 import yaml
@@ -89,10 +92,27 @@ def restricted(workload, names):
                     yield f"there is no port {port}", workload
 
 
-def main(path, *versions):
+def configurations(resources, program, folder):
+    """What the program has to say against the files that it is started with."""
+    content = Path(folder) / "content"
+    content.mkdir(parents=True, exist_ok=True)
+    variables = {"MONITOR_POSTGRES": "postgres://u:p@db/m", "MONITOR_CLICKHOUSE": "http://u:p@db:8123/m"}
+    for it in resources:
+        for name, text in it.get("data", {}).items() if it["kind"] == "ConfigMap" else ():
+            if not name.endswith(".toml") or it["metadata"]["name"].endswith("-content"):
+                continue
+            file = Path(folder) / name
+            file.write_text(text.replace("/srv/content", str(content)))
+            command = [program, name.removesuffix(".toml"), "--check", str(file)]
+            run = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
+            if run.returncode != 0:
+                yield f"{name}: {run.stderr}", it
+
+
+def main(path, program, folder, *versions):
     with open(path) as file:
         resources = [it for it in yaml.load_all(file, Strict) if it]
-    problems = [f"{it['kind']} {it['metadata']['name']}: {what}" for what, it in meet(resources)]
+    problems = [f"{it['kind']} {it['metadata']['name']}: {what}" for what, it in (*meet(resources), *configurations(resources, program, folder))]
     # A resource of the Prometheus operator, whose schema Kubernetes does not have.
     known = [it for it in resources if it["kind"] != "ServiceMonitor"]
     for version in versions:

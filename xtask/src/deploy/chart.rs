@@ -18,6 +18,9 @@ const VALIDATOR: &str = "kubernetes-validate==1.37.0";
 /// The oldest version that Chart.yaml admits, and a new one.
 const VERSIONS: [&str; 2] = ["1.30", "1.37"];
 
+/// A Helm that Go has built knows no version of Kubernetes but an old one.
+const RENDER: [&str; 4] = ["template", "try", "--kube-version", "1.30.0"];
+
 /// Values that the chart has to refuse, and what it has to say.
 const REFUSED: [(&str, &str); 3] = [
     ("monitor.replicaz=2", "replicaz"),
@@ -32,7 +35,13 @@ const REFUSED: [(&str, &str); 3] = [
 ];
 
 /// Lints and renders the chart, and validates what came of it.
-pub(super) fn check(root: &Path, target: &Path, helm: Option<&Path>) -> Outcome {
+pub(super) fn check(
+    root: &Path,
+    target: &Path,
+    program: &Path,
+    directory: &Path,
+    helm: Option<&Path>,
+) -> Outcome {
     let helm = match helm {
         Some(helm) => helm.to_owned(),
         None => installed(root, target)?,
@@ -47,18 +56,19 @@ pub(super) fn check(root: &Path, target: &Path, helm: Option<&Path>) -> Outcome 
     let entries = fs::read_dir(&examples).map_err(|error| cannot("list", &examples, &error))?;
     let mut examples: Vec<PathBuf> = entries.filter_map(|it| Some(it.ok()?.path())).collect();
     examples.sort();
-    let rendered = target.join("peers/rendered.yaml");
+    let rendered = directory.join("rendered.yaml");
     for values in &examples {
         let mut lint = Command::new(&helm);
         lint.args(["lint", "--strict"]).arg(&chart);
         step::run(root, lint.arg("--values").arg(values))?;
         let mut render = Command::new(&helm);
-        render.args(["template", "try"]).arg(&chart);
+        render.args(RENDER).arg(&chart);
         let text = step::output(root, render.arg("--values").arg(values))?;
         write(&rendered, &text)?;
         let mut validate = Command::new(&python);
         validate.arg(root.join("xtask/src/deploy/chart.py"));
-        step::run(root, validate.arg(&rendered).args(VERSIONS))?;
+        validate.arg(&rendered).arg(program).arg(directory);
+        step::run(root, validate.args(VERSIONS))?;
     }
     REFUSED
         .iter()
@@ -67,7 +77,7 @@ pub(super) fn check(root: &Path, target: &Path, helm: Option<&Path>) -> Outcome 
 
 fn refused(root: &Path, helm: &Path, chart: &Path, values: &str, reason: &str) -> Outcome {
     let mut render = Command::new(helm);
-    render.args(["template", "try"]).arg(chart);
+    render.args(RENDER).arg(chart);
     render.args(["--set", values]).current_dir(root);
     let output = render.output().map_err(|error| error.to_string())?;
     let message = String::from_utf8_lossy(&output.stderr);

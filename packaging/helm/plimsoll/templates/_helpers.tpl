@@ -29,7 +29,7 @@ monitor.toml: |
   {{- if eq $values.store.kind "sqlite" }}
   store = "/var/lib/plimsoll/monitor.db"
   {{- end }}
-  {{- $values.config | nindent 2 }}
+  {{- $values.config | trim | nindent 2 }}
   {{- if eq $values.store.kind "servers" }}
 
   [store]
@@ -40,26 +40,25 @@ monitor.toml: |
   {{- end }}
 {{- else -}}
 up.toml: |
+  {{- /* First, since it may begin with keys of no table. */ -}}
+  {{- if eq .part "gateway" }}
+  {{- $values.config | trim | nindent 2 }}
+  {{- else if eq .part "mock" }}
+  [[route]]
+  mock = { dir = "/srv/content" }
+  {{- else }}
+  [[route]]
+
+  [route.files]
+  root = "/srv/content"
+  {{- $values.options | trim | nindent 2 }}
+  {{- end }}
+
   [[listen]]
   address = "{{ .root.Values.bindAddress }}:8080"
 
   [metrics]
   address = "{{ .root.Values.bindAddress }}:9090"
-  {{- if eq .part "gateway" }}
-
-  {{- $values.config | nindent 2 }}
-  {{- else if eq .part "mock" }}
-
-  [[route]]
-  mock = { dir = "/srv/content" }
-  {{- else }}
-
-  [[route]]
-
-  [route.files]
-  root = "/srv/content"
-  {{- $values.options | nindent 2 }}
-  {{- end }}
 {{- end -}}
 {{- end -}}
 
