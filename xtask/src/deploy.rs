@@ -32,6 +32,16 @@ pub(crate) struct Arguments {
     helm: Option<PathBuf>,
 }
 
+/// The task without what it would download.
+pub(crate) fn without_chart(root: &Path) -> Outcome {
+    let arguments = Arguments {
+        program: None,
+        no_chart: true,
+        helm: None,
+    };
+    run(root, &arguments)
+}
+
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     packages::install(root, &[SYSTEMD, PROMETHEUS, CURL])?;

@@ -56,7 +56,7 @@ struct Cli {
 enum Task {
     /// Every test, after installing what they need
     Test(test::Arguments),
-    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test
+    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,

@@ -94,19 +94,23 @@ def restricted(workload, names):
 
 def configurations(resources, program, folder):
     """What the program has to say against the files that it is started with."""
-    content = Path(folder) / "content"
-    content.mkdir(parents=True, exist_ok=True)
     variables = {"MONITOR_POSTGRES": "postgres://u:p@db/m", "MONITOR_CLICKHOUSE": "http://u:p@db:8123/m"}
+    data = {it["metadata"]["name"]: it["data"] for it in resources if it["kind"] == "ConfigMap"}
     for it in resources:
-        for name, text in it.get("data", {}).items() if it["kind"] == "ConfigMap" else ():
-            if not name.endswith(".toml") or it["metadata"]["name"].endswith("-content"):
-                continue
-            file = Path(folder) / name
-            file.write_text(text.replace("/srv/content", str(content)))
-            command = [program, name.removesuffix(".toml"), "--check", str(file)]
+        name = it["metadata"]["name"]
+        if it["kind"] != "ConfigMap" or name.endswith("-content"):
+            continue
+        content = Path(folder) / name
+        content.mkdir(parents=True, exist_ok=True)
+        for file, text in data.get(f"{name}-content", {}).items():
+            (content / file).write_text(text)
+        for file, text in it["data"].items():
+            copy = Path(folder) / file
+            copy.write_text(text.replace("/srv/content", str(content)))
+            command = [program, file.removesuffix(".toml"), "--check", str(copy)]
             run = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
             if run.returncode != 0:
-                yield f"{name}: {run.stderr}", it
+                yield f"{file}: {run.stderr}", it
 
 
 def main(path, program, folder, *versions):

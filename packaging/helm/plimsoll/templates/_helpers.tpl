@@ -45,7 +45,7 @@ up.toml: |
   {{- $values.config | trim | nindent 2 }}
   {{- else if eq .part "mock" }}
   [[route]]
-  mock = { dir = "/srv/content" }
+  mock = { {{ ternary "file = \"/srv/content/apimock.toml\"" "dir = \"/srv/content\"" (hasKey $values.files "apimock.toml") }} }
   {{- else }}
   [[route]]
 
@@ -150,8 +150,13 @@ spec:
         - {name: config, mountPath: /etc/plimsoll, readOnly: true}
         {{- if $isMonitor }}
         - {name: state, mountPath: /var/lib/plimsoll}
-        {{- else if ne .part "gateway" }}
+        {{- else if eq .part "site" }}
         - {name: content, mountPath: /srv/content, readOnly: true}
+        {{- else if eq .part "mock" }}
+        # One by one: files of a ConfigMap are symbolic links, which mocks do not follow.
+        {{- range $name, $_ := $values.files }}
+        - {name: content, mountPath: {{ printf "/srv/content/%s" $name | quote }}, subPath: {{ $name | quote }}, readOnly: true}
+        {{- end }}
         {{- end }}
   volumes:
     - name: config
