@@ -3,9 +3,11 @@
 //! - Unit files: `systemd-analyze verify` and `security`; then each command is started as systemd starts it, and has to say that it is ready,
 //!   alive, reloading and stopping.
 //! - The chart: rendered by Helm and validated against the JSON schemas of the Kubernetes API; selectors, ports and mounts have to meet.
+//! - The compose file: its gateway has to lead to its site and its mock.
 //! - Dashboards and alerts: `promtool`; then Prometheus scrapes running servers, and every query has to find something.
 
 mod chart;
+mod compose;
 mod metrics;
 mod units;
 
@@ -24,7 +26,7 @@ pub(crate) struct Arguments {
     /// Use this program instead of building plimsoll
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Leave out the chart, whose tools are fetched: Helm by Go, schemas of Kubernetes from PyPI
+    /// Leave out the chart, whose tools are fetched: Helm by Go, schemas of Kubernetes by pip
     #[arg(long)]
     no_chart: bool,
     /// Use this Helm instead of building it
@@ -56,6 +58,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     fs::create_dir_all(&directory).map_err(|error| cannot("make", &directory, &error))?;
     let mut outcomes = vec![
         units::check(root, &program, &directory),
+        compose::check(root, &program, &directory),
         metrics::check(root, &program, &directory),
     ];
     if !arguments.no_chart {
