@@ -1,6 +1,6 @@
 //! `cargo xtask deploy`: the files of packaging/, held against the programs that read them.
 //!
-//! - Unit files: `systemd-analyze verify` and `security`; then each command is started as systemd starts it, and has to say that it is ready,
+//! - Unit files: `systemd-analyze verify` and `security`; then each command is started as systemd starts it, and has to report that it is ready,
 //!   alive, reloading and stopping.
 //! - The chart: rendered by Helm and validated against the JSON schemas of the Kubernetes API; selectors, ports and mounts have to meet.
 //! - The compose file: its gateway has to lead to its site and its mock.

@@ -93,7 +93,7 @@ def restricted(workload, names):
 
 
 def configurations(resources, program, folder):
-    """What the program has to say against the files that it is started with."""
+    """Errors of the files that the program is started with."""
     variables = {"MONITOR_POSTGRES": "postgres://u:p@db/m", "MONITOR_CLICKHOUSE": "http://u:p@db:8123/m"}
     data = {it["metadata"]["name"]: it["data"] for it in resources if it["kind"] == "ConfigMap"}
     for it in resources:

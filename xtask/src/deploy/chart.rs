@@ -21,7 +21,7 @@ const VERSIONS: [&str; 2] = ["1.30", "1.37"];
 /// A Helm that Go has built knows no version of Kubernetes but an old one.
 const RENDER: [&str; 4] = ["template", "try", "--kube-version", "1.30.0"];
 
-/// Values that the chart has to refuse, and what it has to say.
+/// Values that the chart has to refuse, and the reason that its message has to name.
 const REFUSED: [(&str, &str); 3] = [
     ("monitor.replicaz=2", "replicaz"),
     (

@@ -1,4 +1,4 @@
-//! Unit files of systemd, and what their services say to it.
+//! Unit files of systemd, and the messages of their services to it.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::{Failure, Outcome};
 /// `systemd-analyze security` rates exposure from 0 to 10.
 const EXPOSURE_LIMIT: f64 = 2.0;
 
-/// How long a service may take to say something, on a busy machine.
+/// How long a service may take for a message, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Checks each unit, and starts its command.
@@ -38,7 +38,7 @@ pub(super) fn check(root: &Path, program: &Path, directory: &Path) -> Outcome {
             .lines()
             .find_map(|line| line.strip_prefix("ExecStart="))
             .ok_or_else(|| format!("{} has no ExecStart", unit.display()))?;
-        speaks(root, program, &words(root, command, directory)?)
+        notifies(root, program, &words(root, command, directory)?)
             .map_err(|Failure(message)| format!("{}: {message}", unit.display()))?;
     }
     Ok(())
@@ -113,8 +113,8 @@ fn on_free_ports(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Starts the service as systemd does, and waits for what it has to say.
-fn speaks(root: &Path, program: &Path, words: &[String]) -> Outcome {
+/// Starts the service as systemd does, and waits for its messages.
+fn notifies(root: &Path, program: &Path, words: &[String]) -> Outcome {
     let path = std::env::temp_dir().join(format!("plimsoll-notify-{}", std::process::id()));
     fs::remove_file(&path).ok();
     let socket = UnixDatagram::bind(&path).map_err(|error| cannot("make", &path, &error))?;
@@ -166,19 +166,19 @@ fn signal(server: &Server, name: &str) -> Outcome {
     }
 }
 
-/// Waits for a message with the line `expected`; fails if a minute of others, or nothing, comes before it.
+/// Waits for a message with the line `expected`; fails after 120 others, or if none comes in time.
 fn hear(socket: &UnixDatagram, expected: &str) -> Outcome {
     let mut buffer = [0; 4096];
     for _ in 0..120 {
         let length = socket
             .recv(&mut buffer)
-            .map_err(|error| format!("it did not say {expected} in time: {error}"))?;
+            .map_err(|error| format!("no message {expected} in time: {error}"))?;
         let message = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
         if message.lines().any(|line| line == expected) {
             return Ok(());
         }
     }
-    Err(format!("it said other things than {expected}").into())
+    Err(format!("messages, but no {expected}").into())
 }
 
 #[cfg(test)]
