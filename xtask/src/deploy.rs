@@ -34,10 +34,11 @@ pub(crate) struct Arguments {
     helm: Option<PathBuf>,
 }
 
-/// The task without what it would download.
+/// The task without what it would download, with the program that was built for the tests: with the features of the
+/// program alone, all that it is made of would be compiled once more.
 pub(crate) fn without_chart(root: &Path) -> Outcome {
     let arguments = Arguments {
-        program: None,
+        program: Some(target_directory(root)?.join("debug/plimsoll")),
         no_chart: true,
         helm: None,
     };
