@@ -47,7 +47,7 @@ pub(super) fn check(
         None => installed(root, target)?,
     };
     let wanted = Packages {
-        module: "kubernetes_validate",
+        found: |environment| python::has_module(environment, "kubernetes_validate"),
         arguments: &[VALIDATOR],
     };
     let python = python::environment(root, &target.join("peers/kubernetes"), &wanted)?;
