@@ -1,9 +1,10 @@
 //! The contract of [`Target`], and how the variants differ.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use plimsoll_model::Clock;
+use plimsoll_testkit::refused_address;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Process, ProcessSpec};
 
@@ -39,14 +40,6 @@ fn plan(script: &str, ready: Readiness) -> SpawnedPlan {
         timeout: LONG,
         grace: LONG,
     }
-}
-
-/// An address on which nothing listens.
-fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
 }
 
 #[test]
@@ -85,7 +78,7 @@ fn a_spawned_program_keeps_the_contract() {
 
 #[test]
 fn a_spawned_program_is_waited_for_until_it_accepts() {
-    let address = free_address();
+    let address = refused_address();
     let mut plan = plan("exec sleep 100.25", Readiness::Accepts(vec![address]));
     plan.name = Some("embedded origin".into());
     // The program itself cannot listen, so this test does, once the start has looked for others.
@@ -125,7 +118,7 @@ fn a_program_that_ends_early_says_why() {
     let script = "echo 'bind() to 0.0.0.0:80 failed' >&2; exit 3";
     for ready in [
         Readiness::Announces,
-        Readiness::Accepts(vec![free_address()]),
+        Readiness::Accepts(vec![refused_address()]),
     ] {
         let error = start(&plan(script, ready)).unwrap_err();
         assert_eq!(
@@ -147,7 +140,7 @@ fn a_program_that_goes_into_the_background_is_told_how_not_to() {
 
 #[test]
 fn a_program_that_never_serves_is_given_up() {
-    let address = free_address();
+    let address = refused_address();
     let mut plan = plan("exec sleep 100", Readiness::Accepts(vec![address]));
     plan.timeout = Duration::from_millis(50);
     assert_eq!(

@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn a_page_has_tiles_and_plots_with_points_and_needs_nothing_else() {
         let mut timeline = Timeline::new(CHARTS);
-        for second in 0..10 {
+        for second in 0..10_u32 {
             let values = [Some(f64::from(second)), None, None];
-            timeline.add(Duration::from_secs(u64::from(second as u32)), &values);
+            timeline.add(Duration::from_secs(u64::from(second)), &values);
         }
         let page = dashboard(&timeline).page();
         for expected in [
