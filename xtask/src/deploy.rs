@@ -50,7 +50,10 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     packages::install(root, &[SYSTEMD, PROMETHEUS, CURL])?;
     let target = target_directory(root)?;
     let program = if let Some(program) = &arguments.program {
-        program.clone()
+        // Servers run in other folders.
+        program
+            .canonicalize()
+            .map_err(|error| cannot("find", program, &error))?
     } else {
         step::run(root, &mut cargo(&["build", "--locked", "-p", "plimsoll"]))?;
         target.join("debug/plimsoll")
