@@ -335,7 +335,7 @@ impl RunDashboard {
         }
         if progress.checks.1 > 0 {
             let (passed, all) = progress.checks;
-            let text = format!("{passed} of {all}");
+            let text = format!("{} of {}", grouped(passed), grouped(all));
             tiles.push(Tile::new("checks passed", text).bad_if(passed < all));
         }
         let ends = progress.scenarios.iter().map(|it| it.start + it.length);
