@@ -30,6 +30,7 @@ use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcRespon
 use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
 use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
 use crate::run::SecuredCalls;
+use crate::source::archive::relative;
 use crate::source::required::RequiredModules;
 use crate::source::root::FileRoot;
 use crate::user::secrets::Secrets;
@@ -202,13 +203,11 @@ impl Files {
     }
 
     /// The descriptors of these files, made once for all virtual users.
-    ///
-    /// - `compile`: gets the folder that paths are relative to.
     pub(crate) fn described(
         &self,
         imports: &[String],
         files: &[String],
-        compile: impl FnOnce(&std::path::Path) -> Result<Descriptors, String>,
+        compile: impl FnOnce() -> Result<Descriptors, String>,
     ) -> Result<Descriptors, String> {
         let key = (imports.to_vec(), files.to_vec());
         let mut described = self
@@ -218,14 +217,38 @@ impl Files {
         if let Some(found) = described.get(&key) {
             return Ok(found.clone());
         }
-        let made = compile(&self.directory)?;
+        let made = compile()?;
         described.insert(key, made.clone());
         Ok(made)
     }
 
+    /// A path of the script, absolute and without `..`, as k6 makes it: by its text alone.
+    fn absolute(&self, folder: &str, name: &str) -> std::path::PathBuf {
+        let folder = folder.strip_prefix("file://").unwrap_or(folder);
+        let path = self.directory.join(folder).join(name);
+        let normal = relative(&path.to_string_lossy());
+        normal.map_or(path, |normal| std::path::Path::new("/").join(normal))
+    }
+
+    /// Where a `.proto` file of that name may be on this machine.
+    ///
+    /// - `imports`: folders; without any, it is that of the script.
+    pub(crate) fn proto_places(&self, imports: &[String], name: &str) -> Vec<std::path::PathBuf> {
+        let here = [String::new()];
+        let imports = if imports.is_empty() {
+            &here[..]
+        } else {
+            imports
+        };
+        let paths = imports.iter().map(|folder| self.absolute(folder, name));
+        paths
+            .filter_map(|path| self.root.place(&path).ok())
+            .collect()
+    }
+
     pub(crate) fn open(&self, path: &str) -> Result<Arc<Vec<u8>>, String> {
         let path = path.strip_prefix("file://").unwrap_or(path);
-        let shown = self.directory.join(path);
+        let shown = self.absolute("", path);
         let path = self.root.place(&shown)?;
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = read.get(&path) {
@@ -252,15 +275,8 @@ impl Files {
         let described = self.described.lock();
         let described = described.unwrap_or_else(PoisonError::into_inner);
         for ((imports, _), descriptors) in described.iter() {
-            let here = [String::new()];
-            let imports = if imports.is_empty() {
-                &here[..]
-            } else {
-                imports
-            };
             for name in descriptors.file_names() {
-                let places = imports.iter().map(|it| self.directory.join(it).join(&name));
-                for path in places {
+                for path in self.proto_places(imports, &name) {
                     // Those of Google are part of every implementation; descriptor sets were opened.
                     if let Ok(content) = std::fs::read(&path) {
                         all.insert(path, Arc::new(content));

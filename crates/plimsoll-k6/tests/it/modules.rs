@@ -735,3 +735,26 @@ fn random_values_are_of_whole_numbers() {
         &["true", "TypeMismatchError", "QuotaExceededError"],
     );
 }
+
+#[test]
+fn proto_files_are_found_beyond_the_folder_of_the_script() {
+    let ran = run_script(
+        "import grpc from 'k6/net/grpc';
+         const name = import.meta.resolve('./lib.js').split('/').at(-2);
+         const load = (imports, ...files) => { try { new grpc.Client().load(imports, ...files); return true } catch (error) { return false } };
+         console.log(load([], `../${name}/inner/part.proto`), load([`../${name}/inner`], 'whole.proto'), load(null, './inner/../inner/part.proto'));
+         console.log(load(['inner'], 'whole.proto'), load(['inner/deep'], '../part.proto'), load([import.meta.resolve('./inner')], 'whole.proto'));
+         // Imports are relative to the folders, not to the file.
+         console.log(load([], 'inner/whole.proto'), load(['inner'], 'inner/part.proto'), load([], '../part.proto'));
+         console.log(open(`../${name}/data.json`).length, open('nowhere/../data.json').length);
+         export default () => {}",
+        "",
+    );
+    let lines = [
+        "Info: true true true",
+        "Info: true true true",
+        "Info: false false false",
+        "Info: 25 25",
+    ];
+    assert_eq!(&ran.console[..4], lines, "{ran:#?}");
+}
