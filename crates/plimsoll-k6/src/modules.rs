@@ -203,7 +203,7 @@ fn library<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'j
     let loaded = it.loader.load_at_once(ctx, own_program(name));
     let value = loaded.and_then(|exports| it.loader.exported(ctx, exports, "default"));
     value.map_err(|stop| match stop {
-        Stop::Failed(error) => error,
+        Stop::Failed(error) | Stop::Rejected(error) => error,
         Stop::Kind(kind) => Exception::throw_internal(ctx, &kind.to_string()),
     })
 }

@@ -34,7 +34,7 @@ use plimsoll_load::scenario::{
     Sinks, TestProgress, Workloads, record_scenarios, run_scenarios,
 };
 use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
-use plimsoll_script::{Level, ScriptError, Stacks};
+use plimsoll_script::{ErrorKind, Level, ScriptError, Stacks};
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 use tokio::task::LocalSet;
@@ -193,7 +193,8 @@ impl<'a> Preparation<'a> {
                 return Box::new(Outcome::failed(ExitCode::ScriptAborted, message));
             }
             log_error(&first, &error);
-            Box::new(Outcome::failed(ExitCode::ScriptException, String::new()))
+            let code = ExitCode::of_exception(&error);
+            Box::new(Outcome::failed(code, String::new()))
         };
         let user = in_set(runtime, local, user).map_err(exception)?;
         let json = user.exported_json("options").map_err(exception)?;
@@ -449,7 +450,7 @@ impl<'a> Preparation<'a> {
                 );
                 Err(ExitCode::SetupTimeout)
             }
-            Err(Some(_)) => Err(self.aborted().unwrap_or(ExitCode::ScriptException)),
+            Err(Some(error)) => Err(self.exit_code_of(&error)),
         }
     }
 
@@ -469,7 +470,7 @@ impl<'a> Preparation<'a> {
                 );
                 Err(ExitCode::TeardownTimeout)
             }
-            Err(Some(_)) => Err(ExitCode::ScriptException),
+            Err(Some(error)) => Err(self.exit_code_of(&error)),
         }
     }
 
@@ -481,13 +482,32 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    fn aborted(&self) -> Option<ExitCode> {
+    /// The exit code of a run whose `setup()` or `teardown()` ended by an error.
+    fn exit_code_of(&self, error: &ScriptError) -> ExitCode {
         let verdict = self.shared.verdict.lock();
         let verdict = verdict.unwrap_or_else(PoisonError::into_inner);
-        verdict.aborted.as_ref().map(|message| {
-            (self.shared.log)(Level::Error, message, "");
-            ExitCode::ScriptAborted
-        })
+        if error.kind == ErrorKind::Cancelled && verdict.aborted.is_some() {
+            return ExitCode::ScriptAborted;
+        }
+        ExitCode::of_exception(error)
+    }
+
+    /// Makes a virtual user that calls nothing. An exception is logged.
+    fn initialised(&self, stage: Stage) {
+        let made = async {
+            let user = User::new(
+                &self.invocation.script.program,
+                &self.stacks,
+                &self.shared,
+                &self.worker,
+                (None, stage),
+                None,
+            );
+            user.await.map(drop)
+        };
+        if let Err(error) = in_set(self.runtime, self.local, made) {
+            log_error(&self.shared, &error);
+        }
     }
 
     /// Calls a function in a virtual user made for that. An exception is logged; `None` is the error of a timeout.
@@ -540,7 +560,10 @@ impl<'a> Preparation<'a> {
         match result {
             Err(Some(error)) if SystemClock.now() >= deadline && error.spoils() => Err(None),
             Err(Some(error)) => {
-                log_error(&self.shared, &error);
+                // The script that ends its own run is reported by its words.
+                if error.kind != ErrorKind::Cancelled {
+                    log_error(&self.shared, &error);
+                }
                 Err(Some(error))
             }
             result => result,
@@ -678,6 +701,8 @@ impl<'a> Preparation<'a> {
             Ok(Some(outputs)) => Ok(outputs),
             // k6 logs an exception and goes on with its own text.
             Ok(None) | Err(Some(_)) => Ok(vec![self.default_summary(summary, parts)]),
+            // k6 goes on with nothing then.
+            Err(Some(error)) if error.is_rejection => Ok(Vec::new()),
             Err(None) => {
                 let text = format!("handleSummary() took longer than {timeout:?}");
                 (self.shared.log)(Level::Error, &text, "");

@@ -1,5 +1,7 @@
 //! The exit codes of k6.
 
+use plimsoll_script::ScriptError;
+
 /// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCode {
@@ -32,6 +34,15 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
+    /// The code of an exception outside of iterations: k6 has one of its own for what `async` functions throw.
+    pub(crate) fn of_exception(error: &ScriptError) -> Self {
+        if error.is_rejection {
+            Self::Other
+        } else {
+            Self::ScriptException
+        }
+    }
+
     /// Its number.
     pub const fn number(self) -> u8 {
         match self {

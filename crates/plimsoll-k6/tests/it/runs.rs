@@ -317,3 +317,72 @@ fn reports_of_thresholds_have_the_form_of_the_version() {
         assert!(last.contains(&expected), "no {expected} in {last}");
     }
 }
+
+#[test]
+fn what_async_functions_throw_has_a_code_of_its_own() {
+    for (text, code, expected) in [
+        (
+            "export async function setup() { throw new Error('x') } export default () => {}",
+            255,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "export function setup() { Promise.reject(new TypeError('x')); return 1 } export default () => {}",
+            255,
+            "Uncaught (in promise) TypeError: x",
+        ),
+        (
+            "export default () => {}; export async function teardown() { await null; throw new Error('x') }",
+            255,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "Promise.reject(new Error('x')); export default () => {}",
+            255,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "export default async () => { throw new Error('x') }",
+            0,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "await null; throw new Error('x'); export default () => {}",
+            107,
+            "Error: x",
+        ),
+        (
+            "export default async () => { setTimeout(() => { throw new Error('x') }, 1); await null }",
+            0,
+            "Error: x",
+        ),
+        (
+            "import exec from 'k6/execution'; export async function setup() { exec.test.abort('x') } export default () => {}",
+            108,
+            "test aborted: x",
+        ),
+        (
+            "import exec from 'k6/execution'; export default () => {}; export function teardown() { exec.test.abort('x') }",
+            108,
+            "test aborted: x",
+        ),
+    ] {
+        let ran = run_script(text, "");
+        assert_eq!(ran.code, code, "{text}: {ran:#?}");
+        let first = ran.log.iter().find_map(|line| line.strip_prefix("Error: "));
+        let first = first.unwrap_or(&ran.message);
+        assert!(first.starts_with(expected), "{text}: {ran:#?}");
+        let is_loaded = !text.starts_with("Promise") && !text.starts_with("await");
+        assert_eq!(ran.stdout.contains("TOTAL RESULTS"), is_loaded, "{text}");
+    }
+    // Without a summary of the script there is none at all.
+    let ran = run_script(
+        "export default () => {}; export async function handleSummary() { throw new Error('x') }",
+        "",
+    );
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.log.len()),
+        (0, "", 1),
+        "{ran:#?}"
+    );
+}
