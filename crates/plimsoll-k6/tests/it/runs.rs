@@ -386,3 +386,37 @@ fn what_async_functions_throw_has_a_code_of_its_own() {
         "{ran:#?}"
     );
 }
+
+#[test]
+fn iterations_that_are_left_when_time_is_up_are_dropped() {
+    let ran = run_script(
+        "import { sleep } from 'k6'; import exec from 'k6/execution';
+         const iterations = { vus: 2, maxDuration: '1s' };
+         export const options = { scenarios: {
+           a: { ...iterations, executor: 'per-vu-iterations', iterations: 5, gracefulStop: '0s' },
+           b: { ...iterations, executor: 'shared-iterations', iterations: 5, gracefulStop: '0s' },
+           c: { ...iterations, executor: 'per-vu-iterations', iterations: 3, gracefulStop: '30s' },
+           d: { ...iterations, executor: 'shared-iterations', iterations: 6, gracefulStop: '30s' },
+           e: { ...iterations, executor: 'shared-iterations', iterations: 2, gracefulStop: '0s' },
+         }, thresholds: Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [`dropped_iterations{scenario:${name}}`, []])) };
+         export default () => sleep(exec.scenario.name < 'c' ? 100 : 1.5)",
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let dropped = ["a", "b", "c", "d"].map(|name| {
+        let name = format!("dropped_iterations{{scenario:{name}}}");
+        ran.metric(&name, "count")
+    });
+    assert_eq!(dropped, [8.0, 3.0, 4.0, 4.0]);
+    assert_eq!(ran.metric("dropped_iterations", "count"), 19.0);
+    assert_eq!(ran.metric("iterations", "count"), 4.0);
+    // One that the script ends leaves nothing behind that should have been done.
+    let ran = run_script(
+        "import exec from 'k6/execution';
+         const iterations = { vus: 2, iterations: 5, maxDuration: '1s' };
+         export const options = { scenarios: { a: { ...iterations, executor: 'per-vu-iterations' }, b: { ...iterations, executor: 'shared-iterations' } } };
+         export default () => exec.test.abort('x')",
+        "",
+    );
+    assert!(!ran.has_metric("dropped_iterations"), "{ran:#?}");
+}
