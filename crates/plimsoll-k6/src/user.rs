@@ -389,6 +389,8 @@ pub(crate) struct UserState {
     /// Those that the script has set.
     metadata: RefCell<Vec<(String, String)>>,
     group: RefCell<String>,
+    /// When the groups that it is in began, the outermost first; `group` has their names.
+    open_groups: RefCell<Vec<Instant>>,
     /// Between the intended and the actual start of the iteration.
     pub(crate) lateness: Cell<Duration>,
     sent: Cell<u64>,
@@ -451,6 +453,7 @@ impl UserState {
             tags: RefCell::new(tags),
             metadata: RefCell::default(),
             group: RefCell::new(group.to_owned()),
+            open_groups: RefCell::default(),
             lateness: Cell::default(),
             sent: Cell::new(0),
             received: Cell::new(0),
@@ -574,16 +577,21 @@ impl UserState {
         let mut group = self.group.borrow_mut();
         group.push_str(SEPARATOR);
         group.push_str(name);
+        self.open_groups.borrow_mut().push(SystemClock.now());
         self.worker.checks.borrow_mut().enter(&group);
     }
 
-    /// - `length`: that its name is long, in bytes.
-    pub(crate) fn leave_group(&self, began: Instant) {
+    /// Measures the innermost group and leaves it; returns false if there is none.
+    pub(crate) fn leave_group(&self) -> bool {
+        let Some(began) = self.open_groups.borrow_mut().pop() else {
+            return false;
+        };
         let took = SystemClock.now().saturating_duration_since(began);
         self.add(self.shared.built_in.group_duration, millis(took), &[]);
         let mut group = self.group.borrow_mut();
         let end = group.rfind(SEPARATOR).unwrap_or_default();
         group.truncate(end);
+        true
     }
 
     /// Bytes for `data_sent` and `data_received` of the iteration.
@@ -651,6 +659,8 @@ impl UserState {
 
     /// Adds the samples of an iteration, or of what takes its place in setup and teardown.
     pub(crate) fn end_iteration(&self, took: Option<Duration>) {
+        // A script that ends the run has no code behind that which would leave its groups.
+        while self.has_aborted.get() && self.leave_group() {}
         let metrics = &self.shared.built_in;
         self.add(metrics.data_sent, self.sent.take() as f64, &[]);
         self.add(metrics.data_received, self.received.take() as f64, &[]);
@@ -664,6 +674,7 @@ impl UserState {
     pub(crate) fn begin_iteration(&self, in_scenario: u64, own: u64) {
         self.iteration.set((in_scenario, own));
         self.group.borrow_mut().clear();
+        self.open_groups.borrow_mut().clear();
         self.sockets.clear();
         self.event_streams.clear();
         self.grpc.clear_streams();

@@ -420,3 +420,33 @@ fn iterations_that_are_left_when_time_is_up_are_dropped() {
     );
     assert!(!ran.has_metric("dropped_iterations"), "{ran:#?}");
 }
+
+#[test]
+fn groups_that_the_script_ends_are_measured() {
+    let ran = run_script(
+        "import { group } from 'k6'; import exec from 'k6/execution';
+         export const options = { thresholds: { 'group_duration{group:::x}': ['max>0'], 'group_duration{group:::x::y}': ['max>0'] } };
+         export default () => group('x', () => group('y', () => exec.test.abort('enough')));
+         export const handleSummary = ({ metrics }) => ({ stdout: JSON.stringify(metrics.group_duration.values.max > 0) })",
+        "",
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (108, "true"), "{ran:#?}");
+    for name in ["group_duration{group:::x}", "group_duration{group:::x::y}"] {
+        assert!(ran.metric(name, "max") > 0.0, "{name}: {ran:#?}");
+    }
+    for (body, has_group) in [
+        ("throw new Error('x')", true),
+        ("for (;;);", false),
+        ("sleep(100)", false),
+    ] {
+        let ran = run_script(
+            &format!(
+                "import {{ group, sleep }} from 'k6';
+                 export const options = {{ scenarios: {{ s: {{ executor: 'shared-iterations', vus: 1, iterations: 1, maxDuration: '1s', gracefulStop: '0s' }} }} }};
+                 export default () => group('x', () => {{ {body} }})"
+            ),
+            "",
+        );
+        assert_eq!(ran.has_metric("group_duration"), has_group, "{body}");
+    }
+}
