@@ -450,3 +450,32 @@ fn groups_that_the_script_ends_are_measured() {
         assert_eq!(ran.has_metric("group_duration"), has_group, "{body}");
     }
 }
+
+#[test]
+fn the_summary_has_data_of_setup_if_there_is_some() {
+    let show = "export const handleSummary = (data) => ({ stdout: JSON.stringify([data]).includes('setup_data') + ' ' + JSON.stringify(data.setup_data) });";
+    for (body, shown, exported) in [
+        ("", "false undefined", None),
+        ("export function setup() {}", "false undefined", None),
+        (
+            "export function setup() { return null }",
+            "true null",
+            Some("null"),
+        ),
+        (
+            "export function setup() { return { a: 1 } }",
+            "true {\"a\":1}",
+            Some("{\"a\":1}"),
+        ),
+        (
+            "export function setup() { throw 1 }",
+            "false undefined",
+            None,
+        ),
+    ] {
+        let ran = run_script(&format!("export default () => {{}}; {body}\n{show}"), "");
+        assert_eq!(ran.stdout, shown, "{body}");
+        let data = ran.export.get("setup_data").map(ToString::to_string);
+        assert_eq!(data.as_deref(), exported, "{body}");
+    }
+}
