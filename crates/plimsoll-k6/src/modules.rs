@@ -35,6 +35,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use plimsoll_script::js::function::Rest;
+use plimsoll_script::js::object::Property;
 use plimsoll_script::js::{
     self, ArrayBuffer, Coerced, Ctx, Exception, FromJs as _, Function, IntoJs, Object, Value,
 };
@@ -177,6 +178,16 @@ pub(crate) fn install(ctx: &Ctx<'_>, natives: &Natives) -> Result<(), Stop> {
     globals.set("__VU", user.number as f64)?;
     globals.set("__ITER", 0)?;
     Ok(())
+}
+
+/// Throws an error as k6's native functions throw theirs: scripts see its name.
+pub(crate) fn throw_native(ctx: &Ctx<'_>, message: &str) -> js::Error {
+    let made = Exception::from_message(ctx.clone(), message).and_then(|error| {
+        let name = Property::from("GoError").writable().configurable();
+        error.as_object().prop("name", name)?;
+        Ok(error)
+    });
+    made.map_or_else(|error| error, Exception::throw)
 }
 
 /// The global that hands native functions to `js/globals.js`, which removes it from sight of scripts.
