@@ -758,3 +758,24 @@ fn proto_files_are_found_beyond_the_folder_of_the_script() {
     ];
     assert_eq!(&ran.console[..4], lines, "{ran:#?}");
 }
+
+#[test]
+fn texts_that_are_not_base64_fail_as_by_k6() {
+    check(
+        "import encoding from 'k6/encoding';",
+        "for (const encoding_ of ['std', 'rawstd']) {
+           const made = [];
+           for (const text of ['abc?', 'abc', 'a', 'YW=I', 'YWI==', 'YW==YW==', 'YW==\\n', ' YWI=', 'Y\\nWI=', 'YWJj\\r\\nYWJj', '====', '', 'abcde', 'YWJ=', 'ab=', 'YQ=x', 'YQ= =', 'YQ=\\n=', 'Y=', 'YWJj=', 'é===']) {
+             try { made.push(`${encoding.b64decode(text, encoding_).byteLength}`) } catch (error) { made.push(error.message.replace('illegal base64 data at input byte ', '@')) }
+           }
+           console.log(made.join(' '));
+         }
+         try { encoding.b64decode('-_-_') } catch (error) { console.log(String(error), error instanceof Error) }",
+        "",
+        &[
+            "@3 @0 @0 @2 @4 @4 1 @0 2 6 @0 0 @4 2 @3 @2 @2 1 @1 @4 @0",
+            "@3 2 @0 @2 @3 @2 @2 @0 @4 6 @0 0 @4 @3 @2 @2 @2 @2 @1 @4 @0",
+            "GoError: illegal base64 data at input byte 0 true",
+        ],
+    );
+}
