@@ -660,6 +660,8 @@ impl<'a> Preparation<'a> {
         parts: &Value,
     ) -> Result<Vec<Output>, ExitCode> {
         if !self.has.summary {
+            // Its module code runs all the same.
+            self.initialised(Stage::Summary);
             return Ok(vec![self.default_summary(summary, parts)]);
         }
         let timeout = self.shared.options.summary_timeout;
@@ -699,10 +701,10 @@ impl<'a> Preparation<'a> {
         );
         match outputs {
             Ok(Some(outputs)) => Ok(outputs),
-            // k6 logs an exception and goes on with its own text.
-            Ok(None) | Err(Some(_)) => Ok(vec![self.default_summary(summary, parts)]),
             // k6 goes on with nothing then.
             Err(Some(error)) if error.is_rejection => Ok(Vec::new()),
+            // k6 logs an exception and goes on with its own text.
+            Ok(None) | Err(Some(_)) => Ok(vec![self.default_summary(summary, parts)]),
             Err(None) => {
                 let text = format!("handleSummary() took longer than {timeout:?}");
                 (self.shared.log)(Level::Error, &text, "");

@@ -479,3 +479,24 @@ fn the_summary_has_data_of_setup_if_there_is_some() {
         assert_eq!(data.as_deref(), exported, "{body}");
     }
 }
+
+#[test]
+fn module_code_runs_once_for_each_virtual_user_of_k6() {
+    for (body, users) in [
+        ("", "0 0 1"),
+        (
+            "export function setup() {} export function teardown() {}",
+            "0 0 0 0 1",
+        ),
+        ("export function handleSummary() { return {} }", "0 0 1"),
+    ] {
+        let ran = run_script(
+            &format!("console.log(__VU); export default () => {{}}; {body}"),
+            "",
+        );
+        let mut lines: Vec<_> = ran.console.iter().map(String::as_str).collect();
+        lines.sort_unstable();
+        let lines = lines.join(" ").replace("Info: ", "");
+        assert_eq!(lines, users, "{body}");
+    }
+}
