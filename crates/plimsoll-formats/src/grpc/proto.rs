@@ -137,12 +137,12 @@ mod tests {
     fn names_may_lead_out_of_a_folder() {
         let folder = tempfile::tempdir().unwrap();
         let (inner, other) = (folder.path().join("a/b"), folder.path().join("other"));
-        for made in [&inner, &other] {
+        for made in [&inner.join("sub"), &other] {
             std::fs::create_dir_all(made).unwrap();
         }
         let part = "syntax = 'proto3'; package p; message Part { int64 size = 1; }";
-        std::fs::write(other.join("part.proto"), part).unwrap();
-        let whole = "syntax = 'proto3'; package p; import '../../other/part.proto'; service S { rpc Get(Part) returns (Part); }";
+        std::fs::write(inner.join("sub/part.proto"), part).unwrap();
+        let whole = "syntax = 'proto3'; package p; import 'sub/part.proto'; service S { rpc Get(Part) returns (Part); }";
         std::fs::write(other.join("whole.proto"), whole).unwrap();
         let compile = |name: &str| {
             let inner = inner.clone();
