@@ -779,3 +779,14 @@ fn texts_that_are_not_base64_fail_as_by_k6() {
         ],
     );
 }
+
+#[test]
+fn an_encoding_of_another_name_is_the_standard_one() {
+    check(
+        "import encoding, { b64encode } from 'k6/encoding';",
+        "console.log(b64encode('hi?~', 'utf-8'), b64encode('hi?~', 'URL'), b64encode('hi?~', ''), b64encode('hi?~', null));
+         console.log(encoding.b64decode('aGk/fg==', 'utf8', 's'), encoding.b64decode('aGk/fg==', 's').byteLength, encoding.b64decode(undefined).byteLength, encoding.b64decode(null, 'std', 's') === '');",
+        "",
+        &["aGk/fg== aGk/fg== aGk/fg== aGk/fg==", "hi?~ 4 0 true"],
+    );
+}
