@@ -193,7 +193,7 @@ impl<'a> Preparation<'a> {
                 return Box::new(Outcome::failed(ExitCode::ScriptAborted, message));
             }
             log_error(&first, &error);
-            let code = ExitCode::of_exception(&error);
+            let code = ExitCode::of_exception(error.is_rejection);
             Box::new(Outcome::failed(code, String::new()))
         };
         let user = in_set(runtime, local, user).map_err(exception)?;
@@ -319,14 +319,16 @@ impl<'a> Preparation<'a> {
             None => SystemClock.now().saturating_duration_since(began),
         };
         let verdict = self.shared.verdict.lock();
-        let has_aborted = verdict.is_ok_and(|verdict| verdict.aborted.is_some());
+        let verdict = verdict.unwrap_or_else(PoisonError::into_inner).clone();
+        let has_aborted = verdict.aborted.is_some();
         if has_aborted || self.is_stopped() {
             // A virtual user that aborts the run while it is initialised has a summary too, as any that does. So has a run that ends
             // while it is paused.
             error = None;
         }
         enter(Phase::Teardown);
-        let mut exit = failed.or(error.as_ref().map(|_| ExitCode::ScriptException));
+        let of_users = ExitCode::of_exception(verdict.is_rejected);
+        let mut exit = failed.or(error.as_ref().map(|_| of_users));
         if self.has.teardown
             && failed.is_none()
             && let Err(failed) = self.teardown(data.as_deref())
@@ -489,7 +491,7 @@ impl<'a> Preparation<'a> {
         if error.kind == ErrorKind::Cancelled && verdict.aborted.is_some() {
             return ExitCode::ScriptAborted;
         }
-        ExitCode::of_exception(error)
+        ExitCode::of_exception(error.is_rejection)
     }
 
     /// Makes a virtual user that calls nothing. An exception is logged.

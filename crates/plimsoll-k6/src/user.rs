@@ -148,6 +148,8 @@ impl RequestRate {
 pub(crate) struct Verdict {
     pub(crate) aborted: Option<String>,
     pub(crate) failed: Option<String>,
+    /// A promise was rejected while a virtual user was initialised.
+    pub(crate) is_rejected: bool,
     /// The system has no memory for another stack.
     pub(crate) exhausted: Option<String>,
 }

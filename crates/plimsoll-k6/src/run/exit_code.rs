@@ -1,7 +1,5 @@
 //! The exit codes of k6.
 
-use plimsoll_script::ScriptError;
-
 /// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCode {
@@ -35,8 +33,10 @@ pub enum ExitCode {
 
 impl ExitCode {
     /// The code of an exception outside of iterations: k6 has one of its own for what `async` functions throw.
-    pub(crate) fn of_exception(error: &ScriptError) -> Self {
-        if error.is_rejection {
+    ///
+    /// - `is_rejection`: whether it is the reason of a rejected promise.
+    pub(crate) fn of_exception(is_rejection: bool) -> Self {
+        if is_rejection {
             Self::Other
         } else {
             Self::ScriptException
