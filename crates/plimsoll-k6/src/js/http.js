@@ -37,8 +37,7 @@ class Response {
     const body = this.body;
     if (typeof body === "string") return body;
     if (body === null || body === undefined) native.fail(`the body is null so we can't transform it to ${form} - this likely was because of a request error getting the response`);
-    // An empty list is that of a request that was never made.
-    return Array.isArray(body) ? "" : native.of("codec").decodeText(body);
+    return native.of("codec").decodeText(body);
   }
   json(path) {
     if (this.#json === undefined) {
