@@ -35,6 +35,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use plimsoll_script::js::function::Rest;
+use plimsoll_script::js::object::Property;
 use plimsoll_script::js::{
     self, ArrayBuffer, Coerced, Ctx, Exception, FromJs as _, Function, IntoJs, Object, Value,
 };
@@ -179,6 +180,16 @@ pub(crate) fn install(ctx: &Ctx<'_>, natives: &Natives) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Throws an error as k6's native functions throw theirs: scripts see its name.
+pub(crate) fn throw_native(ctx: &Ctx<'_>, message: &str) -> js::Error {
+    let made = Exception::from_message(ctx.clone(), message).and_then(|error| {
+        let name = Property::from("GoError").writable().configurable();
+        error.as_object().prop("name", name)?;
+        Ok(error)
+    });
+    made.map_or_else(|error| error, Exception::throw)
+}
+
 /// The global that hands native functions to `js/globals.js`, which removes it from sight of scripts.
 const NATIVES: &str = "plimsoll natives";
 
@@ -203,7 +214,7 @@ fn library<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'j
     let loaded = it.loader.load_at_once(ctx, own_program(name));
     let value = loaded.and_then(|exports| it.loader.exported(ctx, exports, "default"));
     value.map_err(|stop| match stop {
-        Stop::Failed(error) => error,
+        Stop::Failed(error) | Stop::Rejected(error) => error,
         Stop::Kind(kind) => Exception::throw_internal(ctx, &kind.to_string()),
     })
 }

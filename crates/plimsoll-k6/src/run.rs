@@ -34,7 +34,7 @@ use plimsoll_load::scenario::{
     Sinks, TestProgress, Workloads, record_scenarios, run_scenarios,
 };
 use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
-use plimsoll_script::{Level, ScriptError, Stacks};
+use plimsoll_script::{ErrorKind, Level, ScriptError, Stacks};
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 use tokio::task::LocalSet;
@@ -193,7 +193,8 @@ impl<'a> Preparation<'a> {
                 return Box::new(Outcome::failed(ExitCode::ScriptAborted, message));
             }
             log_error(&first, &error);
-            Box::new(Outcome::failed(ExitCode::ScriptException, String::new()))
+            let code = ExitCode::of_exception(error.is_rejection);
+            Box::new(Outcome::failed(code, String::new()))
         };
         let user = in_set(runtime, local, user).map_err(exception)?;
         let json = user.exported_json("options").map_err(exception)?;
@@ -318,14 +319,16 @@ impl<'a> Preparation<'a> {
             None => SystemClock.now().saturating_duration_since(began),
         };
         let verdict = self.shared.verdict.lock();
-        let has_aborted = verdict.is_ok_and(|verdict| verdict.aborted.is_some());
+        let verdict = verdict.unwrap_or_else(PoisonError::into_inner).clone();
+        let has_aborted = verdict.aborted.is_some();
         if has_aborted || self.is_stopped() {
             // A virtual user that aborts the run while it is initialised has a summary too, as any that does. So has a run that ends
             // while it is paused.
             error = None;
         }
         enter(Phase::Teardown);
-        let mut exit = failed.or(error.as_ref().map(|_| ExitCode::ScriptException));
+        let of_users = ExitCode::of_exception(verdict.is_rejected);
+        let mut exit = failed.or(error.as_ref().map(|_| of_users));
         if self.has.teardown
             && failed.is_none()
             && let Err(failed) = self.teardown(data.as_deref())
@@ -449,7 +452,7 @@ impl<'a> Preparation<'a> {
                 );
                 Err(ExitCode::SetupTimeout)
             }
-            Err(Some(_)) => Err(self.aborted().unwrap_or(ExitCode::ScriptException)),
+            Err(Some(error)) => Err(self.exit_code_of(&error)),
         }
     }
 
@@ -469,7 +472,7 @@ impl<'a> Preparation<'a> {
                 );
                 Err(ExitCode::TeardownTimeout)
             }
-            Err(Some(_)) => Err(ExitCode::ScriptException),
+            Err(Some(error)) => Err(self.exit_code_of(&error)),
         }
     }
 
@@ -481,13 +484,32 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    fn aborted(&self) -> Option<ExitCode> {
+    /// The exit code of a run whose `setup()` or `teardown()` ended by an error.
+    fn exit_code_of(&self, error: &ScriptError) -> ExitCode {
         let verdict = self.shared.verdict.lock();
         let verdict = verdict.unwrap_or_else(PoisonError::into_inner);
-        verdict.aborted.as_ref().map(|message| {
-            (self.shared.log)(Level::Error, message, "");
-            ExitCode::ScriptAborted
-        })
+        if error.kind == ErrorKind::Cancelled && verdict.aborted.is_some() {
+            return ExitCode::ScriptAborted;
+        }
+        ExitCode::of_exception(error.is_rejection)
+    }
+
+    /// Makes a virtual user that calls nothing. An exception is logged.
+    fn initialised(&self, stage: Stage) {
+        let made = async {
+            let user = User::new(
+                &self.invocation.script.program,
+                &self.stacks,
+                &self.shared,
+                &self.worker,
+                (None, stage),
+                None,
+            );
+            user.await.map(drop)
+        };
+        if let Err(error) = in_set(self.runtime, self.local, made) {
+            log_error(&self.shared, &error);
+        }
     }
 
     /// Calls a function in a virtual user made for that. An exception is logged; `None` is the error of a timeout.
@@ -540,7 +562,10 @@ impl<'a> Preparation<'a> {
         match result {
             Err(Some(error)) if SystemClock.now() >= deadline && error.spoils() => Err(None),
             Err(Some(error)) => {
-                log_error(&self.shared, &error);
+                // The script that ends its own run is reported by its words.
+                if error.kind != ErrorKind::Cancelled {
+                    log_error(&self.shared, &error);
+                }
                 Err(Some(error))
             }
             result => result,
@@ -637,6 +662,8 @@ impl<'a> Preparation<'a> {
         parts: &Value,
     ) -> Result<Vec<Output>, ExitCode> {
         if !self.has.summary {
+            // Its module code runs all the same.
+            self.initialised(Stage::Summary);
             return Ok(vec![self.default_summary(summary, parts)]);
         }
         let timeout = self.shared.options.summary_timeout;
@@ -676,6 +703,8 @@ impl<'a> Preparation<'a> {
         );
         match outputs {
             Ok(Some(outputs)) => Ok(outputs),
+            // k6 goes on with nothing then.
+            Err(Some(error)) if error.is_rejection => Ok(Vec::new()),
             // k6 logs an exception and goes on with its own text.
             Ok(None) | Err(Some(_)) => Ok(vec![self.default_summary(summary, parts)]),
             Err(None) => {

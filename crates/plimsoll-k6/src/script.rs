@@ -343,6 +343,9 @@ fn end_exhausted(shared: &RunState, error: &ScriptError) {
 /// Prints an exception as k6 does: with its stack.
 pub(crate) fn log_error(shared: &RunState, error: &ScriptError) {
     let mut text = error.kind.to_string();
+    if error.is_rejection {
+        text.insert_str(0, "Uncaught (in promise) ");
+    }
     for line in error.stack.lines() {
         text.push_str("\n\t");
         text.push_str(line);

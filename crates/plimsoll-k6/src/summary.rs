@@ -54,8 +54,7 @@ pub(crate) fn data(facts: &Facts<'_>) -> Value {
         Some(TimeUnit::Milliseconds) => "ms",
         Some(TimeUnit::Microseconds) => "us",
     };
-    let setup = facts.setup_data.map(serde_json::from_str::<Value>);
-    json!({
+    let mut made = json!({
         "root_group": group(facts.checks),
         "options": {
             "summaryTrendStats": facts.options.trend_stats,
@@ -69,8 +68,13 @@ pub(crate) fn data(facts: &Facts<'_>) -> Value {
             "testRunDurationMs": crate::options::duration::millis(facts.took),
         },
         "metrics": metrics,
-        "setup_data": setup.and_then(Result::ok),
-    })
+    });
+    let setup = facts.setup_data.map(serde_json::from_str::<Value>);
+    // Without a result of `setup()` there is no such key, which is `undefined` to a script.
+    if let Some(Ok(setup)) = setup {
+        made["setup_data"] = setup;
+    }
+    made
 }
 
 /// Adds a metric and its sub-metrics, as far as they have samples or thresholds.
@@ -214,7 +218,11 @@ pub(crate) fn export(data: &Value) -> Value {
         }
         metrics.insert(name.clone(), Value::Object(entry));
     }
-    json!({ "metrics": metrics, "root_group": by_name(&data["root_group"]) })
+    let mut made = json!({ "metrics": metrics, "root_group": by_name(&data["root_group"]) });
+    if let Some(setup) = data.get("setup_data") {
+        made["setup_data"] = setup.clone();
+    }
+    made
 }
 
 fn by_name(group: &Value) -> Value {

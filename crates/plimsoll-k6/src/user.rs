@@ -30,6 +30,7 @@ use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcRespon
 use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, Timings};
 use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
 use crate::run::SecuredCalls;
+use crate::source::archive::relative;
 use crate::source::required::RequiredModules;
 use crate::source::root::FileRoot;
 use crate::user::secrets::Secrets;
@@ -147,6 +148,8 @@ impl RequestRate {
 pub(crate) struct Verdict {
     pub(crate) aborted: Option<String>,
     pub(crate) failed: Option<String>,
+    /// A promise was rejected while a virtual user was initialised.
+    pub(crate) is_rejected: bool,
     /// The system has no memory for another stack.
     pub(crate) exhausted: Option<String>,
 }
@@ -202,13 +205,11 @@ impl Files {
     }
 
     /// The descriptors of these files, made once for all virtual users.
-    ///
-    /// - `compile`: gets the folder that paths are relative to.
     pub(crate) fn described(
         &self,
         imports: &[String],
         files: &[String],
-        compile: impl FnOnce(&std::path::Path) -> Result<Descriptors, String>,
+        compile: impl FnOnce() -> Result<Descriptors, String>,
     ) -> Result<Descriptors, String> {
         let key = (imports.to_vec(), files.to_vec());
         let mut described = self
@@ -218,14 +219,38 @@ impl Files {
         if let Some(found) = described.get(&key) {
             return Ok(found.clone());
         }
-        let made = compile(&self.directory)?;
+        let made = compile()?;
         described.insert(key, made.clone());
         Ok(made)
     }
 
+    /// A path of the script, absolute and without `..`, as k6 makes it: by its text alone.
+    fn absolute(&self, folder: &str, name: &str) -> std::path::PathBuf {
+        let folder = folder.strip_prefix("file://").unwrap_or(folder);
+        let path = self.directory.join(folder).join(name);
+        let normal = relative(&path.to_string_lossy());
+        normal.map_or(path, |normal| std::path::Path::new("/").join(normal))
+    }
+
+    /// Where a `.proto` file of that name may be on this machine.
+    ///
+    /// - `imports`: folders; without any, it is that of the script.
+    pub(crate) fn proto_places(&self, imports: &[String], name: &str) -> Vec<std::path::PathBuf> {
+        let here = [String::new()];
+        let imports = if imports.is_empty() {
+            &here[..]
+        } else {
+            imports
+        };
+        let paths = imports.iter().map(|folder| self.absolute(folder, name));
+        paths
+            .filter_map(|path| self.root.place(&path).ok())
+            .collect()
+    }
+
     pub(crate) fn open(&self, path: &str) -> Result<Arc<Vec<u8>>, String> {
         let path = path.strip_prefix("file://").unwrap_or(path);
-        let shown = self.directory.join(path);
+        let shown = self.absolute("", path);
         let path = self.root.place(&shown)?;
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = read.get(&path) {
@@ -252,15 +277,8 @@ impl Files {
         let described = self.described.lock();
         let described = described.unwrap_or_else(PoisonError::into_inner);
         for ((imports, _), descriptors) in described.iter() {
-            let here = [String::new()];
-            let imports = if imports.is_empty() {
-                &here[..]
-            } else {
-                imports
-            };
             for name in descriptors.file_names() {
-                let places = imports.iter().map(|it| self.directory.join(it).join(&name));
-                for path in places {
+                for path in self.proto_places(imports, &name) {
                     // Those of Google are part of every implementation; descriptor sets were opened.
                     if let Ok(content) = std::fs::read(&path) {
                         all.insert(path, Arc::new(content));
@@ -373,6 +391,8 @@ pub(crate) struct UserState {
     /// Those that the script has set.
     metadata: RefCell<Vec<(String, String)>>,
     group: RefCell<String>,
+    /// When the groups that it is in began, the outermost first; `group` has their names.
+    open_groups: RefCell<Vec<Instant>>,
     /// Between the intended and the actual start of the iteration.
     pub(crate) lateness: Cell<Duration>,
     sent: Cell<u64>,
@@ -435,6 +455,7 @@ impl UserState {
             tags: RefCell::new(tags),
             metadata: RefCell::default(),
             group: RefCell::new(group.to_owned()),
+            open_groups: RefCell::default(),
             lateness: Cell::default(),
             sent: Cell::new(0),
             received: Cell::new(0),
@@ -558,16 +579,21 @@ impl UserState {
         let mut group = self.group.borrow_mut();
         group.push_str(SEPARATOR);
         group.push_str(name);
+        self.open_groups.borrow_mut().push(SystemClock.now());
         self.worker.checks.borrow_mut().enter(&group);
     }
 
-    /// - `length`: that its name is long, in bytes.
-    pub(crate) fn leave_group(&self, began: Instant) {
+    /// Measures the innermost group and leaves it; returns false if there is none.
+    pub(crate) fn leave_group(&self) -> bool {
+        let Some(began) = self.open_groups.borrow_mut().pop() else {
+            return false;
+        };
         let took = SystemClock.now().saturating_duration_since(began);
         self.add(self.shared.built_in.group_duration, millis(took), &[]);
         let mut group = self.group.borrow_mut();
         let end = group.rfind(SEPARATOR).unwrap_or_default();
         group.truncate(end);
+        true
     }
 
     /// Bytes for `data_sent` and `data_received` of the iteration.
@@ -635,6 +661,8 @@ impl UserState {
 
     /// Adds the samples of an iteration, or of what takes its place in setup and teardown.
     pub(crate) fn end_iteration(&self, took: Option<Duration>) {
+        // A script that ends the run has no code behind that which would leave its groups.
+        while self.has_aborted.get() && self.leave_group() {}
         let metrics = &self.shared.built_in;
         self.add(metrics.data_sent, self.sent.take() as f64, &[]);
         self.add(metrics.data_received, self.received.take() as f64, &[]);
@@ -648,6 +676,7 @@ impl UserState {
     pub(crate) fn begin_iteration(&self, in_scenario: u64, own: u64) {
         self.iteration.set((in_scenario, own));
         self.group.borrow_mut().clear();
+        self.open_groups.borrow_mut().clear();
         self.sockets.clear();
         self.event_streams.clear();
         self.grpc.clear_streams();

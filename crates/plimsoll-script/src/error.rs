@@ -14,6 +14,8 @@ pub struct ScriptError {
     pub location: Option<SourceLocation>,
     /// The calls that led there, one per line, innermost first, as QuickJS writes them; empty if there are none.
     pub stack: String,
+    /// True if it is the reason of a rejected promise that nothing handles.
+    pub is_rejection: bool,
 }
 
 /// The kinds of errors.
@@ -63,6 +65,8 @@ pub struct SourceLocation {
 pub enum Stop {
     /// By an exception, or by the engine.
     Failed(rquickjs::Error),
+    /// By a rejected promise that nothing handles: its reason is thrown.
+    Rejected(rquickjs::Error),
     /// By an error that is not an exception.
     Kind(ErrorKind),
 }
@@ -85,6 +89,7 @@ impl ScriptError {
             kind,
             location: None,
             stack: String::new(),
+            is_rejection: false,
         }
     }
 
@@ -135,6 +140,7 @@ impl ScriptError {
             kind,
             location: location_of(&stack),
             stack: own_lines(&stack),
+            is_rejection: false,
         }
     }
 }

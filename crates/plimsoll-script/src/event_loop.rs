@@ -196,7 +196,7 @@ impl<H: Host> Waiter<H> {
             Some(rejection) => {
                 event_loop.rejections.borrow_mut().clear();
                 let reason = rejection.reason.restore(ctx)?;
-                Err(Stop::Failed(ctx.throw(reason)))
+                Err(Stop::Rejected(ctx.throw(reason)))
             }
             None => Ok(()),
         }
@@ -222,7 +222,7 @@ impl<H: Host> Waiter<H> {
         match promise.state() {
             PromiseState::Pending => Ok(None),
             PromiseState::Resolved | PromiseState::Rejected => match promise.result() {
-                Some(result) => Ok(Some(result?)),
+                Some(result) => result.map(Some).map_err(Stop::Rejected),
                 None => Ok(None),
             },
         }

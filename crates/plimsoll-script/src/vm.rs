@@ -9,6 +9,7 @@ use plimsoll_model::Clock;
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
+use rquickjs::promise::PromiseState;
 use rquickjs::{Context, Ctx, Exception, Module, Object, Persistent, Runtime, Value, qjs};
 
 use crate::console::{self, Level};
@@ -236,7 +237,15 @@ impl<H: Host> ProgramLoader<H> {
         let module = program.declare(ctx, program.entry());
         let module = module.expect("a program has its first module")?;
         let (module, promise) = module.eval()?;
-        required(core.waiter.settle(ctx, promise.into_value())?)?;
+        let settled = core.waiter.settle(ctx, promise.clone().into_value());
+        let settled = settled.map_err(|stop| match stop {
+            // What a module throws, it throws at once for whoever loads it.
+            Stop::Rejected(error) if matches!(promise.state(), PromiseState::Rejected) => {
+                Stop::Failed(error)
+            }
+            stop => stop,
+        });
+        required(settled?)?;
         Ok(core.keep(ctx, module.namespace()?))
     }
 
@@ -337,6 +346,10 @@ impl<H: Host> Core<H> {
         let error = match stop {
             Stop::Kind(kind) => ScriptError::new(kind),
             Stop::Failed(error) => ScriptError::caught(ctx, error, self.limits.memory),
+            Stop::Rejected(error) => ScriptError {
+                is_rejection: true,
+                ..ScriptError::caught(ctx, error, self.limits.memory)
+            },
         };
         match self.waiter.must_end() {
             Some(kind) => ScriptError::new(kind),

@@ -1,6 +1,6 @@
 //! Descriptors from `.proto` files, compiled without `protoc`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
@@ -35,6 +35,21 @@ impl Descriptors {
         Ok(Self::decode(&compiler.encode_file_descriptor_set())?)
     }
 
+    /// Compiles `.proto` files and all that they import, found by their names: these may lead out of any folder.
+    ///
+    /// - `places`: where a file of that name may be; the first that is there counts.
+    pub fn compile_named(
+        names: &[String],
+        places: impl Fn(&str) -> Vec<PathBuf> + 'static,
+    ) -> Result<Self, ProtoError> {
+        let mut resolver = ChainFileResolver::new();
+        resolver.add(NamedFiles(places));
+        resolver.add(GoogleFileResolver::new());
+        let mut compiler = Compiler::with_file_resolver(resolver);
+        compiler.include_imports(true).open_files(names)?;
+        Ok(Self::decode(&compiler.encode_file_descriptor_set())?)
+    }
+
     /// Reads a file: a `.proto` file, whose imports are relative to its folder, or a descriptor set.
     pub fn open(path: &Path) -> Result<Self, ProtoError> {
         if path.extension().is_some_and(|it| it == "proto") {
@@ -56,6 +71,27 @@ impl Descriptors {
         let mut compiler = Compiler::with_file_resolver(resolver);
         compiler.include_imports(true).open_file(name)?;
         Ok(Self::decode(&compiler.encode_file_descriptor_set())?)
+    }
+}
+
+/// Resolves files by names that are no paths below a folder.
+struct NamedFiles<F>(F);
+
+impl<F: Fn(&str) -> Vec<PathBuf>> FileResolver for NamedFiles<F> {
+    /// The name is what was given, as for imports.
+    fn resolve_path(&self, path: &Path) -> Option<String> {
+        path.to_str().map(str::to_owned)
+    }
+
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        let places = (self.0)(name);
+        let found = places.iter().find(|place| place.is_file());
+        let found = found.ok_or_else(|| protox::Error::file_not_found(name))?;
+        let text = std::fs::read_to_string(found);
+        let text =
+            text.map_err(|error| protox::Error::new(format!("cannot read {name}: {error}")))?;
+        // Without its path, which would have to be below the folder of its name.
+        File::from_source(name, &text)
     }
 }
 
@@ -95,6 +131,27 @@ mod tests {
             .method(&"p.S/Get".parse().unwrap())
             .unwrap();
         assert_eq!(method.messages(br#"{"size": "3"}"#).unwrap(), [[8, 3]]);
+    }
+
+    #[test]
+    fn names_may_lead_out_of_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inner, other) = (folder.path().join("a/b"), folder.path().join("other"));
+        for made in [&inner.join("sub"), &other] {
+            std::fs::create_dir_all(made).unwrap();
+        }
+        let part = "syntax = 'proto3'; package p; message Part { int64 size = 1; }";
+        std::fs::write(inner.join("sub/part.proto"), part).unwrap();
+        let whole = "syntax = 'proto3'; package p; import 'sub/part.proto'; service S { rpc Get(Part) returns (Part); }";
+        std::fs::write(other.join("whole.proto"), whole).unwrap();
+        let compile = |name: &str| {
+            let inner = inner.clone();
+            Descriptors::compile_named(&[name.to_owned()], move |name| vec![inner.join(name)])
+        };
+        let compiled = compile("../../other/whole.proto").unwrap();
+        assert!(compiled.method(&"p.S/Get".parse().unwrap()).is_ok());
+        let missing = compile("../part.proto").unwrap_err().to_string();
+        assert!(missing.contains("../part.proto"), "{missing}");
     }
 
     #[test]

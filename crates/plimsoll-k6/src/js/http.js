@@ -33,22 +33,27 @@ class Response {
       parts[20] === undefined ? null : { method: parts[20], url: parts[24], headers: parts[21], body: parts[22], cookies: parts[23] };
     this.ocsp = { produced_at: 0, this_update: 0, next_update: 0, revoked_at: 0, revocation_reason: "", status: "" };
   }
+  #text(form) {
+    const body = this.body;
+    if (typeof body === "string") return body;
+    if (body === null || body === undefined) native.fail(`the body is null so we can't transform it to ${form} - this likely was because of a request error getting the response`);
+    return native.of("codec").decodeText(body);
+  }
   json(path) {
     if (this.#json === undefined) {
-      const text = typeof this.body === "string" ? this.body : this.body === null ? "" : native.of("codec").decodeText(this.body);
+      const text = this.#text("JSON");
       try {
         this.#json = { value: JSON.parse(text) };
       } catch (error) {
         if (path !== undefined) return undefined;
-        throw new Error(`cannot parse json: ${error.message}`);
+        native.fail(`cannot parse json due to an error: ${error.message}`);
       }
     }
     if (path === undefined) return this.#json.value;
     return native.use("json_path")(this.#json.value, String(path));
   }
   html(selector) {
-    if (this.body === null || this.body === undefined) throw new Error("the body is null so html() cannot read it: it was discarded, or the request failed");
-    const text = typeof this.body === "string" ? this.body : native.of("codec").decodeText(this.body);
+    const text = this.#text("HTML");
     this.#page ??= native.use("dom").parse(text, this.url);
     return selector === undefined ? this.#page : this.#page.find(selector);
   }

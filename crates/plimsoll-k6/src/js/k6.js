@@ -27,11 +27,11 @@ export function group(name, body) {
   native.forbidInit("group()");
   if (typeof body !== "function") throw new TypeError("group() needs a name and a function");
   if (isAsync(body)) throw new Error("group() does not take async functions");
-  const began = native.enterGroup(String(name));
+  native.enterGroup(String(name));
   try {
     return body();
   } finally {
-    native.leaveGroup(began);
+    native.leaveGroup();
   }
 }
 

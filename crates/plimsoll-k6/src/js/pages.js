@@ -5,7 +5,7 @@ const native = globalThis[Symbol.for("plimsoll.native")].of("http");
 const submitForm = (response, given, request) => {
   const { formSelector = "form", submitSelector = '[type="submit"]', fields = {}, params } = given;
   const form = response.html(formSelector);
-  if (form.size() === 0) throw new Error(`no form found for selector '${formSelector}' in response '${response.url}'`);
+  if (form.size() === 0) native.fail(`no form found for selector '${formSelector}' in response '${response.url}'`);
   const method = form.attr("method", "GET").toUpperCase();
   const address = native.of("url").parseUrl(form.attr("action", ""), response.url)[0];
   const values = form.serializeObject();
@@ -22,9 +22,9 @@ const submitForm = (response, given, request) => {
 const clickLink = (response, given, request) => {
   const { selector = "a[href]", params } = given;
   const link = response.html(selector);
-  if (link.size() === 0) throw new Error(`no element found for selector '${selector}' in response '${response.url}'`);
+  if (link.size() === 0) native.fail(`no element found for selector '${selector}' in response '${response.url}'`);
   const href = link.attr("href");
-  if (href === undefined) throw new Error(`no valid href attribute value found on element '${selector}' in response '${response.url}'`);
+  if (href === undefined) native.fail(`no valid href attribute value found on element '${selector}' in response '${response.url}'`);
   return request("GET", native.of("url").parseUrl(href, response.url)[0], null, params);
 };
 

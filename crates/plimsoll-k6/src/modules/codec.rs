@@ -1,8 +1,9 @@
 //! k6/encoding and k6/crypto.
 
 use base64::Engine as _;
+use base64::alphabet::{self, Alphabet};
 use base64::engine::general_purpose::{
-    GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD,
+    GeneralPurpose, NO_PAD, PAD, STANDARD, URL_SAFE, URL_SAFE_NO_PAD,
 };
 use md4::Md4;
 use md5::Md5;
@@ -13,19 +14,19 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use ripemd::Ripemd160;
 use sha2::{Digest, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 
-use super::Adder;
 use super::http::bytes;
+use super::{Adder, throw_native};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("b64encode", |_, ctx, arguments| {
-        let engine = engine(ctx, &arguments.text(1)?)?;
-        Ok(engine.encode(bytes(ctx, &arguments.value(0))?))
+        let encoding = Encoding::new(&arguments.text(1)?);
+        Ok(encoding.engine().encode(bytes(ctx, &arguments.value(0))?))
     })?;
     adder.add("b64decode", |_, ctx, arguments| {
-        let engine = engine(ctx, &arguments.text(1)?)?;
-        let decoded = engine
-            .decode(arguments.text(0)?.trim())
-            .map_err(|error| Exception::throw_message(ctx, &format!("invalid base64: {error}")))?;
+        let encoding = Encoding::new(&arguments.text(1)?);
+        let decoded = encoding
+            .decode(&arguments.text(0)?)
+            .map_err(|at| throw_native(ctx, &format!("illegal base64 data at input byte {at}")))?;
         if arguments.value(2).as_bool().unwrap_or(false) {
             return (&*String::from_utf8_lossy(&decoded)).into_js(ctx);
         }
@@ -92,18 +93,77 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     })
 }
 
-fn engine(ctx: &Ctx<'_>, name: &str) -> js::Result<&'static GeneralPurpose> {
-    Ok(match name {
-        // A second argument that is no encoding is what k6 takes for the form of the result.
-        "std" | "s" => &STANDARD,
-        "rawstd" => &STANDARD_NO_PAD,
-        "url" => &URL_SAFE,
-        "rawurl" => &URL_SAFE_NO_PAD,
-        _ => {
-            let message = format!("no encoding `{name}`; known are std, rawstd, url and rawurl");
-            return Err(Exception::throw_message(ctx, &message));
+/// An encoding of base64 by the names of k6.
+#[derive(Debug, Clone, Copy)]
+struct Encoding {
+    alphabet: &'static Alphabet,
+    has_padding: bool,
+}
+
+impl Encoding {
+    /// - `name`: any other than those of k6 names the standard encoding, as in k6.
+    fn new(name: &str) -> Self {
+        let (alphabet, has_padding) = match name {
+            "rawstd" => (&alphabet::STANDARD, false),
+            "url" => (&alphabet::URL_SAFE, true),
+            "rawurl" => (&alphabet::URL_SAFE, false),
+            _ => (&alphabet::STANDARD, true),
+        };
+        Self {
+            alphabet,
+            has_padding,
         }
-    })
+    }
+
+    fn engine(self) -> GeneralPurpose {
+        let config = if self.has_padding { PAD } else { NO_PAD };
+        GeneralPurpose::new(self.alphabet, config.with_decode_allow_trailing_bits(true))
+    }
+
+    /// Decodes what k6 decodes: line ends do not count, and neither do bits behind the last byte.
+    ///
+    /// Fails with the position of the first byte that is wrong, as Go counts it.
+    fn decode(self, text: &str) -> Result<Vec<u8>, usize> {
+        if let Some(at) = self.wrong_at(text.as_bytes()) {
+            return Err(at);
+        }
+        let digits = text.bytes().filter(|byte| !is_line_end(*byte));
+        let decoded = self.engine().decode(digits.collect::<Vec<_>>());
+        decoded.map_err(|_| text.len())
+    }
+
+    /// The position of the first byte that is wrong: the one itself, or where the digits begin that miss others behind them.
+    fn wrong_at(self, text: &[u8]) -> Option<usize> {
+        let digits = self.alphabet.as_str().as_bytes();
+        let mut rest = (0..text.len()).filter(|at| !is_line_end(text[*at]));
+        loop {
+            for position in 0..4 {
+                let Some(at) = rest.next() else {
+                    let is_complete = position == 0 || (position > 1 && !self.has_padding);
+                    return (!is_complete).then(|| text.len() - position);
+                };
+                if digits.contains(&text[at]) {
+                    continue;
+                }
+                if text[at] != b'=' || !self.has_padding || position < 2 {
+                    return Some(at);
+                }
+                if position == 2 {
+                    match rest.next() {
+                        None => return Some(text.len()),
+                        Some(other) if text[other] != b'=' => return Some(other - 1),
+                        Some(_) => {}
+                    }
+                }
+                return rest.next();
+            }
+        }
+    }
+}
+
+/// Those within an encoded text do not count.
+fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
 }
 
 fn buffer<'js>(ctx: &Ctx<'js>, bytes: Vec<u8>) -> js::Result<Value<'js>> {

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_load::scenario::{Contains, MetricId, MetricKind};
-use plimsoll_model::Clock as _;
 use plimsoll_script::js::{self, Exception, Value};
-use plimsoll_wire::SystemClock;
 
 use super::{Adder, forbid_init, level, require_init};
 use crate::metrics::checks::SEPARATOR;
@@ -59,15 +57,10 @@ fn groups(adder: &Adder<'_, '_>) -> js::Result<()> {
             return Err(Exception::throw_message(ctx, message));
         }
         it.user.enter_group(&name);
-        // Seconds of a clock that only runs forward; leaveGroup gets them back.
-        Ok(SystemClock.monotonic().as_secs_f64())
+        Ok(())
     })?;
-    adder.add("leaveGroup", |it, _, arguments| {
-        let now = SystemClock.monotonic().as_secs_f64();
-        let took = Duration::try_from_secs_f64(now - arguments.number(0)).unwrap_or_default();
-        let began = SystemClock.now().checked_sub(took);
-        it.user
-            .leave_group(began.unwrap_or_else(|| SystemClock.now()));
+    adder.add("leaveGroup", |it, _, _| {
+        it.user.leave_group();
         Ok(())
     })
 }

@@ -7,7 +7,7 @@ use plimsoll_wire::SystemClock;
 
 use ::url::Url;
 
-use super::{Adder, Natives, forbid_init};
+use super::{Adder, Natives, forbid_init, throw_native};
 use crate::protocol::http::{
     BodyForm, CookieOptions, HttpResponse, RefusedRequest, bytes_of, parse, refused_parts, to_parts,
 };
@@ -60,6 +60,9 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             made.set(index, finished(it, ctx, response)?)?;
         }
         Ok(made)
+    })?;
+    adder.add("fail", |_, ctx, arguments| {
+        Err::<(), _>(throw_native(ctx, &arguments.text(0)?))
     })?;
     bodies(adder)?;
     cookies(adder)

@@ -24,7 +24,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         it.loader
             .import_at_once(ctx, &program)
             .map_err(|stop| match stop {
-                Stop::Failed(error) => error,
+                Stop::Failed(error) | Stop::Rejected(error) => error,
                 Stop::Kind(kind) => Exception::throw_message(ctx, &format!("{name}: {kind}")),
             })
     })

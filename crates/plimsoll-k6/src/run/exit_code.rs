@@ -32,6 +32,17 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
+    /// The code of an exception outside of iterations: k6 has one of its own for what `async` functions throw.
+    ///
+    /// - `is_rejection`: whether it is the reason of a rejected promise.
+    pub(crate) fn of_exception(is_rejection: bool) -> Self {
+        if is_rejection {
+            Self::Other
+        } else {
+            Self::ScriptException
+        }
+    }
+
     /// Its number.
     pub const fn number(self) -> u8 {
         match self {

@@ -88,7 +88,8 @@ pub fn run_once(
     match outcome.exit {
         ExitCode::Fine => {}
         ExitCode::ExternalAbort => failures.push(format!("took longer than {timeout:?}")),
-        ExitCode::ScriptException if !failures.is_empty() && outcome.message.is_empty() => {}
+        ExitCode::ScriptException | ExitCode::Other
+            if !failures.is_empty() && outcome.message.is_empty() => {}
         _ => failures.push(if outcome.message.is_empty() {
             format!("ended with exit code {}", outcome.exit.number())
         } else {

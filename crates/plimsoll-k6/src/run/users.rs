@@ -1,7 +1,7 @@
 //! Makes virtual users on workers.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use plimsoll_load::scenario::{
     LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,
@@ -61,6 +61,9 @@ impl VirtualUsers for UsersOfWorker {
                 // The script may have ended the run, which is its reason.
                 self.shared.abort.reason().unwrap_or_else(|| {
                     log_error(&self.shared, &error);
+                    let verdict = self.shared.verdict.lock();
+                    let mut verdict = verdict.unwrap_or_else(PoisonError::into_inner);
+                    verdict.is_rejected |= error.is_rejection;
                     error.to_string()
                 })
             })?;

@@ -94,6 +94,14 @@ pub(crate) fn run_over(
             "inner/common.js",
             "exports.text = JSON.parse(JSON.stringify([1])).map(() => open('text.txt'))[0]; exports.data = require('../reads.js').text;",
         ),
+        (
+            "inner/part.proto",
+            "syntax = 'proto3'; package p; message Part { int64 size = 1; } service S { rpc Get(Part) returns (Part); }",
+        ),
+        (
+            "inner/whole.proto",
+            "syntax = 'proto3'; package w; import 'part.proto'; service S { rpc Get(p.Part) returns (p.Part); }",
+        ),
         ("reads.js", "exports.text = open('data.json');"),
         ("lib.js", "export const seven = 7;"),
         ("typed.ts", TYPED),

@@ -143,14 +143,14 @@ fn responses_are_pages() {
          page.submitForm({ formSelector: '#search', params: { headers: { 'X-Own': 'o' } } });
          page.clickLink();
          for (const act of [() => page.submitForm({ formSelector: '#none' }), () => page.clickLink({ selector: '#none' })]) { try { act() } catch (error) { console.log(error.message.split(' in ')[0]) } }
-         try { http.get('URL/json', { responseType: 'none' }).html() } catch (error) { console.log(error.message.split(':')[0]) }",
+         try { http.get('URL/json', { responseType: 'none' }).html() } catch (error) { console.log(error.message.split(' - ')[0]) }",
         &server.url(),
         &[
             "Forms true",
             "user=ann&go=now&extra=e",
             "no form found for selector '#none'",
             "no element found for selector '#none'",
-            "the body is null so html() cannot read it",
+            "the body is null so we can't transform it to HTML",
         ],
     );
     let requests = server.requests();

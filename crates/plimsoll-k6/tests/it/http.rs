@@ -424,3 +424,41 @@ fn requests_keep_to_the_rate_of_the_options() {
     assert!(ran.export["state"]["testRunDurationMs"].is_null());
     assert!(ran.metric("http_reqs", "rate") < 24.0, "{ran:#?}");
 }
+
+#[test]
+fn responses_without_a_body_say_so() {
+    let ran = run_script(
+        "import http from 'k6/http';
+         export default () => {
+           const show = (r) => {
+             const tried = [() => r.json(), () => r.json('a'), () => r.html('p').text(), () => r.submitForm()].map((act) => { try { return act() } catch (error) { return `${error}`.split(' - ')[0].split(' in ')[0] } });
+             console.log(JSON.stringify(r.body), !!r.body, r.error_code, String(tried[0]).split(' ').slice(0, 4).join(' '), tried.slice(1).join());
+           };
+           // Nothing was sent.
+           show(http.post(undefined, '{}')); show(http.get('://x')); show(http.batch(['http://127.0.0.1:1/', '://x'])[0]);
+           // Nothing came back.
+           for (const url of ['http://127.0.0.1:1/', 'ftp://x/', '']) show(http.get(url));
+         }",
+        "",
+    );
+    let none = |code: u16| {
+        let text = "GoError: cannot parse json ,,GoError: no form found for selector 'form'";
+        format!("Info: [] true {code} {text}")
+    };
+    let null = |code: u16| {
+        let text = "GoError: the body is null so we can't transform it to";
+        format!("Info: null false {code} GoError: the body is {text} JSON,{text} HTML,{text} HTML")
+    };
+    assert_eq!(
+        ran.console,
+        [
+            none(1020),
+            none(1020),
+            none(0),
+            null(1212),
+            null(1000),
+            null(1000)
+        ],
+        "{ran:#?}"
+    );
+}

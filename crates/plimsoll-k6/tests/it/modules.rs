@@ -735,3 +735,58 @@ fn random_values_are_of_whole_numbers() {
         &["true", "TypeMismatchError", "QuotaExceededError"],
     );
 }
+
+#[test]
+fn proto_files_are_found_beyond_the_folder_of_the_script() {
+    let ran = run_script(
+        "import grpc from 'k6/net/grpc';
+         const name = import.meta.resolve('./lib.js').split('/').at(-2);
+         const load = (imports, ...files) => { try { new grpc.Client().load(imports, ...files); return true } catch (error) { return false } };
+         console.log(load([], `../${name}/inner/part.proto`), load([`../${name}/inner`], 'whole.proto'), load(null, './inner/../inner/part.proto'));
+         console.log(load(['inner'], 'whole.proto'), load(['inner/deep'], '../part.proto'), load([import.meta.resolve('./inner')], 'whole.proto'));
+         // Imports are relative to the folders, not to the file.
+         console.log(load([], 'inner/whole.proto'), load(['inner'], 'inner/part.proto'), load([], '../part.proto'));
+         console.log(open(`../${name}/data.json`).length, open('nowhere/../data.json').length);
+         export default () => {}",
+        "",
+    );
+    let lines = [
+        "Info: true true true",
+        "Info: true true true",
+        "Info: false false false",
+        "Info: 25 25",
+    ];
+    assert_eq!(&ran.console[..4], lines, "{ran:#?}");
+}
+
+#[test]
+fn texts_that_are_not_base64_fail_as_by_k6() {
+    check(
+        "import encoding from 'k6/encoding';",
+        "for (const encoding_ of ['std', 'rawstd']) {
+           const made = [];
+           for (const text of ['abc?', 'abc', 'a', 'YW=I', 'YWI==', 'YW==YW==', 'YW==\\n', ' YWI=', 'Y\\nWI=', 'YWJj\\r\\nYWJj', '====', '', 'abcde', 'YWJ=', 'ab=', 'YQ=x', 'YQ= =', 'YQ=\\n=', 'Y=', 'YWJj=', 'é===']) {
+             try { made.push(`${encoding.b64decode(text, encoding_).byteLength}`) } catch (error) { made.push(error.message.replace('illegal base64 data at input byte ', '@')) }
+           }
+           console.log(made.join(' '));
+         }
+         try { encoding.b64decode('-_-_') } catch (error) { console.log(String(error), error instanceof Error) }",
+        "",
+        &[
+            "@3 @0 @0 @2 @4 @4 1 @0 2 6 @0 0 @4 2 @3 @2 @2 1 @1 @4 @0",
+            "@3 2 @0 @2 @3 @2 @2 @0 @4 6 @0 0 @4 @3 @2 @2 @2 @2 @1 @4 @0",
+            "GoError: illegal base64 data at input byte 0 true",
+        ],
+    );
+}
+
+#[test]
+fn an_encoding_of_another_name_is_the_standard_one() {
+    check(
+        "import encoding, { b64encode } from 'k6/encoding';",
+        "console.log(b64encode('hi?~', 'utf-8'), b64encode('hi?~', 'URL'), b64encode('hi?~', ''), b64encode('hi?~', null));
+         console.log(encoding.b64decode('aGk/fg==', 'utf8', 's'), encoding.b64decode('aGk/fg==', 's').byteLength, encoding.b64decode(undefined).byteLength, encoding.b64decode(null, 'std', 's') === '');",
+        "",
+        &["aGk/fg== aGk/fg== aGk/fg== aGk/fg==", "hi?~ 4 0 true"],
+    );
+}

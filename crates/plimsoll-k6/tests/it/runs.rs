@@ -317,3 +317,191 @@ fn reports_of_thresholds_have_the_form_of_the_version() {
         assert!(last.contains(&expected), "no {expected} in {last}");
     }
 }
+
+#[test]
+fn what_async_functions_throw_has_a_code_of_its_own() {
+    for (text, code, expected) in [
+        (
+            "export async function setup() { throw new Error('x') } export default () => {}",
+            255,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "export function setup() { Promise.reject(new TypeError('x')); return 1 } export default () => {}",
+            255,
+            "Uncaught (in promise) TypeError: x",
+        ),
+        (
+            "export default () => {}; export async function teardown() { await null; throw new Error('x') }",
+            255,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "Promise.reject(new Error('x')); export default () => {}",
+            255,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "if (__VU === 1) Promise.reject(new Error('x')); export default () => {}",
+            255,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "export default async () => { throw new Error('x') }",
+            0,
+            "Uncaught (in promise) Error: x",
+        ),
+        (
+            "await null; throw new Error('x'); export default () => {}",
+            107,
+            "Error: x",
+        ),
+        (
+            "export default async () => { setTimeout(() => { throw new Error('x') }, 1); await null }",
+            0,
+            "Error: x",
+        ),
+        (
+            "import exec from 'k6/execution'; export async function setup() { exec.test.abort('x') } export default () => {}",
+            108,
+            "test aborted: x",
+        ),
+        (
+            "import exec from 'k6/execution'; export default () => {}; export function teardown() { exec.test.abort('x') }",
+            108,
+            "test aborted: x",
+        ),
+    ] {
+        let ran = run_script(text, "");
+        assert_eq!(ran.code, code, "{text}: {ran:#?}");
+        let first = ran.log.iter().find_map(|line| line.strip_prefix("Error: "));
+        let first = first.unwrap_or(&ran.message);
+        assert!(first.starts_with(expected), "{text}: {ran:#?}");
+        let is_loaded = text.starts_with("export") || text.starts_with("import");
+        assert_eq!(ran.stdout.contains("TOTAL RESULTS"), is_loaded, "{text}");
+    }
+    // Without a summary of the script there is none at all.
+    let ran = run_script(
+        "export default () => {}; export async function handleSummary() { throw new Error('x') }",
+        "",
+    );
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.log.len()),
+        (0, "", 1),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn iterations_that_are_left_when_time_is_up_are_dropped() {
+    let ran = run_script(
+        "import { sleep } from 'k6'; import exec from 'k6/execution';
+         const iterations = { vus: 2, maxDuration: '1s' };
+         export const options = { scenarios: {
+           a: { ...iterations, executor: 'per-vu-iterations', iterations: 5, gracefulStop: '0s' },
+           b: { ...iterations, executor: 'shared-iterations', iterations: 5, gracefulStop: '0s' },
+           c: { ...iterations, executor: 'per-vu-iterations', iterations: 3, gracefulStop: '30s' },
+           d: { ...iterations, executor: 'shared-iterations', iterations: 6, gracefulStop: '30s' },
+           e: { ...iterations, executor: 'shared-iterations', iterations: 2, gracefulStop: '0s' },
+         }, thresholds: Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [`dropped_iterations{scenario:${name}}`, []])) };
+         export default () => sleep(exec.scenario.name < 'c' ? 100 : 1.5)",
+        "",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let dropped = ["a", "b", "c", "d"].map(|name| {
+        let name = format!("dropped_iterations{{scenario:{name}}}");
+        ran.metric(&name, "count")
+    });
+    assert_eq!(dropped, [8.0, 3.0, 4.0, 4.0]);
+    assert_eq!(ran.metric("dropped_iterations", "count"), 19.0);
+    assert_eq!(ran.metric("iterations", "count"), 4.0);
+    // One that the script ends leaves nothing behind that should have been done.
+    let ran = run_script(
+        "import exec from 'k6/execution';
+         const iterations = { vus: 2, iterations: 5, maxDuration: '1s' };
+         export const options = { scenarios: { a: { ...iterations, executor: 'per-vu-iterations' }, b: { ...iterations, executor: 'shared-iterations' } } };
+         export default () => exec.test.abort('x')",
+        "",
+    );
+    assert!(!ran.has_metric("dropped_iterations"), "{ran:#?}");
+}
+
+#[test]
+fn groups_that_the_script_ends_are_measured() {
+    let ran = run_script(
+        "import { group } from 'k6'; import exec from 'k6/execution';
+         export const options = { thresholds: { 'group_duration{group:::x}': ['max>0'], 'group_duration{group:::x::y}': ['max>0'] } };
+         export default () => group('x', () => group('y', () => exec.test.abort('enough')));
+         export const handleSummary = ({ metrics }) => ({ stdout: JSON.stringify(metrics.group_duration.values.max > 0) })",
+        "",
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (108, "true"), "{ran:#?}");
+    for name in ["group_duration{group:::x}", "group_duration{group:::x::y}"] {
+        assert!(ran.metric(name, "max") > 0.0, "{name}: {ran:#?}");
+    }
+    for (body, has_group) in [
+        ("throw new Error('x')", true),
+        ("for (;;);", false),
+        ("sleep(100)", false),
+    ] {
+        let ran = run_script(
+            &format!(
+                "import {{ group, sleep }} from 'k6';
+                 export const options = {{ scenarios: {{ s: {{ executor: 'shared-iterations', vus: 1, iterations: 1, maxDuration: '1s', gracefulStop: '0s' }} }} }};
+                 export default () => group('x', () => {{ {body} }})"
+            ),
+            "",
+        );
+        assert_eq!(ran.has_metric("group_duration"), has_group, "{body}");
+    }
+}
+
+#[test]
+fn the_summary_has_data_of_setup_if_there_is_some() {
+    let show = "export const handleSummary = (data) => ({ stdout: JSON.stringify([data]).includes('setup_data') + ' ' + JSON.stringify(data.setup_data) });";
+    for (body, shown, exported) in [
+        ("", "false undefined", None),
+        ("export function setup() {}", "false undefined", None),
+        (
+            "export function setup() { return null }",
+            "true null",
+            Some("null"),
+        ),
+        (
+            "export function setup() { return { a: 1 } }",
+            "true {\"a\":1}",
+            Some("{\"a\":1}"),
+        ),
+        (
+            "export function setup() { throw 1 }",
+            "false undefined",
+            None,
+        ),
+    ] {
+        let ran = run_script(&format!("export default () => {{}}; {body}\n{show}"), "");
+        assert_eq!(ran.stdout, shown, "{body}");
+        let data = ran.export.get("setup_data").map(ToString::to_string);
+        assert_eq!(data.as_deref(), exported, "{body}");
+    }
+}
+
+#[test]
+fn module_code_runs_once_for_each_virtual_user_of_k6() {
+    for (body, users) in [
+        ("", "0 0 1"),
+        (
+            "export function setup() {} export function teardown() {}",
+            "0 0 0 0 1",
+        ),
+        ("export function handleSummary() { return {} }", "0 0 1"),
+    ] {
+        let ran = run_script(
+            &format!("console.log(__VU); export default () => {{}}; {body}"),
+            "",
+        );
+        let mut lines: Vec<_> = ran.console.iter().map(String::as_str).collect();
+        lines.sort_unstable();
+        let lines = lines.join(" ").replace("Info: ", "");
+        assert_eq!(lines, users, "{body}");
+    }
+}

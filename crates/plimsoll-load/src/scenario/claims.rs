@@ -86,6 +86,7 @@ impl Claims {
     /// - `now`: since the start of the scenario; virtual users that are there at the start claim at 0.
     pub fn claim(&self, vu: u32, made: u64, now: Duration) -> NextStart {
         if now >= self.executor.end() {
+            self.drop_rest(made);
             return NextStart::Never;
         }
         match &self.executor {
@@ -137,7 +138,24 @@ impl Claims {
         Ok(self.dropped.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Arrivals that no virtual user was free for.
+    /// Drops the iterations that are left when the time of an executor of iterations is up: those of a virtual user, or those
+    /// that all of them share.
+    ///
+    /// - `made`: iterations that the virtual user has made.
+    pub fn drop_rest(&self, made: u64) {
+        let rest = match &self.executor {
+            Executor::PerVuIterations(executor) => executor.iterations.saturating_sub(made),
+            Executor::SharedIterations(executor) => {
+                // The first virtual user that is done drops those of all.
+                let claimed = self.next.fetch_max(executor.iterations, Ordering::Relaxed);
+                executor.iterations.saturating_sub(claimed)
+            }
+            _ => 0,
+        };
+        self.dropped.fetch_add(rest, Ordering::Relaxed);
+    }
+
+    /// Arrivals that no virtual user was free for, and iterations that were left when their time was up.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -202,7 +220,24 @@ mod tests {
         assert_eq!(claims.claim(0, 1, at(1)), start(1, 1));
         assert_eq!(claims.claim(0, 2, at(2)), NextStart::Never);
         assert_eq!(claims.claim(1, 0, at(3)), start(3, 2));
+        assert_eq!(claims.dropped(), 0);
         assert_eq!(claims.claim(1, 1, at(100)), NextStart::Never);
+        assert_eq!(claims.dropped(), 1);
+    }
+
+    #[test]
+    fn shared_iterations_that_are_left_are_dropped_once() {
+        let claims = Claims::new(Executor::SharedIterations(SharedIterations {
+            vus: 2,
+            iterations: 5,
+            max_duration: at(100),
+        }));
+        assert_eq!(claims.claim(0, 0, at(0)), start(0, 0));
+        assert_eq!(claims.claim(1, 0, at(0)), start(0, 1));
+        for made in [1, 1] {
+            assert_eq!(claims.claim(0, made, at(100)), NextStart::Never);
+            assert_eq!(claims.dropped(), 3);
+        }
     }
 
     #[test]

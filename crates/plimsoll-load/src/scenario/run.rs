@@ -289,7 +289,8 @@ fn follow(
 /// Iterations for which no virtual user was free until now.
 fn dropped(run: &ScenarioRun) -> u64 {
     let scenarios = run.scenarios.iter();
-    scenarios.map(|scenario| scenario.claims.dropped()).sum()
+    let open = scenarios.filter(|scenario| scenario.claims.executor().is_open());
+    open.map(|scenario| scenario.claims.dropped()).sum()
 }
 
 /// The virtual users that a worker makes before the start; they take turns among the workers.

@@ -358,6 +358,9 @@ impl UserTask {
                 ScenarioProgress::add(&progress.interrupted);
                 user = None;
                 if self.now() >= executor.end() {
+                    if !self.abort.is_aborted() {
+                        self.scenario.claims.drop_rest(made);
+                    }
                     break;
                 }
             }

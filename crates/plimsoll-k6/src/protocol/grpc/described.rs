@@ -1,9 +1,8 @@
 //! Method descriptors of a client: from files, or from the server's reflection.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::rc::Rc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use plimsoll_formats::grpc::{Descriptors, Method, MethodName, Reflection};
@@ -39,16 +38,11 @@ impl Described {
         imports: &[String],
         files: &[String],
     ) -> Result<(), String> {
-        let found = user.shared.files.described(imports, files, |directory| {
-            let mut includes: Vec<_> = imports.iter().map(|path| directory.join(path)).collect();
-            if includes.is_empty() {
-                includes.push(directory.to_owned());
-            }
-            let files: Vec<_> = files
-                .iter()
-                .map(|path| Path::new(path).to_owned())
-                .collect();
-            Descriptors::compile(&includes, &files).map_err(|error| error.to_string())
+        let known = Arc::clone(&user.shared.files);
+        let folders = imports.to_vec();
+        let found = user.shared.files.described(imports, files, || {
+            let places = move |name: &str| known.proto_places(&folders, name);
+            Descriptors::compile_named(files, places).map_err(|error| error.to_string())
         })?;
         self.0.borrow_mut().push(found);
         Ok(())
@@ -57,7 +51,7 @@ impl Described {
     /// Reads a descriptor set, as `protoc --descriptor_set_out` writes it.
     pub(crate) fn load_set(&self, user: &UserState, path: &str) -> Result<(), String> {
         let key = [path.to_owned()];
-        let found = user.shared.files.described(&[], &key, |_| {
+        let found = user.shared.files.described(&[], &key, || {
             let bytes = user.shared.files.open(path)?;
             Descriptors::decode(&bytes).map_err(|error| format!("{path} {error}"))
         })?;

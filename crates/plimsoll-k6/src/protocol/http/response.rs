@@ -107,7 +107,8 @@ pub(crate) fn refused_parts<'js>(ctx: &Ctx<'js>, code: u16, error: &str) -> js::
     for index in [6, 7] {
         parts.set(index, Object::new(ctx.clone())?)?;
     }
-    parts.set(8, Value::new_null(ctx.clone()))?;
+    // k6 has an empty list of bytes there, which counts as true.
+    parts.set(8, Array::new(ctx.clone())?)?;
     parts.set(18, error)?;
     parts.set(19, code)?;
     Ok(parts.into_value())
