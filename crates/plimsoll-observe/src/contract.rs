@@ -169,7 +169,7 @@ fn somebody_else_is_not_taken_for_the_program() {
 fn an_interrupted_wait_stops_the_program() {
     for ready in [
         Readiness::Announces,
-        Readiness::Accepts(vec![plimsoll_testkit::refused_address()]),
+        Readiness::Accepts(vec![refused_address()]),
     ] {
         let error = Spawned::start(&plan("sleep 60", ready), &|| true).unwrap_err();
         assert!(matches!(error, NotReady::Interrupted { .. }), "{error}");
