@@ -118,7 +118,7 @@ pub struct Chart {
     pub title: &'static str,
     /// Writes values.
     pub write: fn(f64) -> String,
-    /// Whether values of different magnitude have to be told apart.
+    /// Whether the axis is logarithmic, for values of different magnitude.
     pub is_logarithmic: bool,
     /// The lines, the first one at the bottom.
     pub lines: &'static [&'static str],

@@ -239,7 +239,7 @@ impl<H: Host> ProgramLoader<H> {
         let (module, promise) = module.eval()?;
         let settled = core.waiter.settle(ctx, promise.clone().into_value());
         let settled = settled.map_err(|stop| match stop {
-            // What a module throws, it throws at once for whoever loads it.
+            // What a module throws, the one that loads it gets at once.
             Stop::Rejected(error) if matches!(promise.state(), PromiseState::Rejected) => {
                 Stop::Failed(error)
             }

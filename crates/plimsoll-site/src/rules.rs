@@ -142,7 +142,7 @@ impl Rules {
     /// it. Takes time that grows with the number of rules, and looks for files: not for threads that serve.
     ///
     /// - `exists`: whether there is a file at a path; such a path leads no further where files come first.
-    /// - `is_stale`: the rules hold no more, so that nobody needs the result.
+    /// - `is_stale`: other rules hold by now, and the result is not needed.
     pub(crate) fn doubts(
         &self,
         exists: &dyn Fn(&str) -> bool,

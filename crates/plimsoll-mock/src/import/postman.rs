@@ -72,7 +72,7 @@ enum Asks {
     Nothing,
 }
 
-/// The rule of an example; nothing if it has no name that can be asked for.
+/// The rule of an example; nothing if its name cannot be requested.
 fn rule(example: &PostmanExample, asks: Asks) -> Option<Table> {
     let mut when = path(&example.path);
     when.ask(&["method"], example.method.as_str());

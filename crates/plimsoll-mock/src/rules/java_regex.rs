@@ -143,7 +143,7 @@ impl Translator<'_> {
                         self.made.push_str(flags);
                         self.made.push(':');
                     } else if flags.is_empty() {
-                        // They said nothing, and so may no group.
+                        // Without flags there is no group either: Java lets both be empty.
                         self.made.pop();
                         outer.pop();
                     } else {

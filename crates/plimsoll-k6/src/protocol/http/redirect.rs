@@ -16,7 +16,7 @@ pub(super) struct Redirects {
 pub(super) struct Redirect {
     pub(super) address: Address,
     pub(super) method: String,
-    /// False once a redirect has asked for a GET.
+    /// False once a redirect has made it a GET.
     pub(super) keeps_body: bool,
     /// Whether the location names no host.
     is_relative: bool,
