@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MILLISECONDS")]
     late: Option<u32>,
 
-    /// Let tests run at this date, in UTC: those that hold only at some hours or days fail
+    /// Let tests run at this date, in UTC: a test that holds only at some hours or days fails
     #[arg(long, value_name = "2027-02-28T23:59:30")]
     at: Option<jiff::civil::DateTime>,
 

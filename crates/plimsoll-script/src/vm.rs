@@ -239,7 +239,7 @@ impl<H: Host> ProgramLoader<H> {
         let (module, promise) = module.eval()?;
         let settled = core.waiter.settle(ctx, promise.clone().into_value());
         let settled = settled.map_err(|stop| match stop {
-            // What a module throws, the one that loads it gets at once.
+            // An exception of a module reaches its importer at once.
             Stop::Rejected(error) if matches!(promise.state(), PromiseState::Rejected) => {
                 Stop::Failed(error)
             }

@@ -125,7 +125,7 @@ impl DashboardServer {
     pub(crate) fn end(self, dashboard: &Dashboard) {
         self.shown
             .send_replace(Arc::new(Shown::new(dashboard, true)));
-        // Whoever has not received them by then has gone away.
+        // Clients that have not received them by then have gone away.
         self.engine.drain(FAREWELL);
     }
 }

@@ -103,7 +103,7 @@ fn compare(
         let found = differ::runs(&by_k6, &session.run_plimsoll(script)?);
         let found = found.into_iter().map(|it| (it.cause.clone(), it));
         let mut found: BTreeMap<_, _> = found.collect();
-        // What differs from one run of k6 to the next says nothing.
+        // A difference between two runs of k6 is chance.
         if let Some(before) = &before {
             for changing in differ::runs(before, &by_k6) {
                 found.remove(&changing.cause);

@@ -15,7 +15,7 @@ const EXPECTED: [(&str, &str); 2] = [
     ("/api/hello", "\"hello\""),
 ];
 
-/// Checks both files, then asks the gateway for the site and the mock behind it.
+/// Checks both files, then requests the site and the mock through the gateway.
 pub(super) fn check(root: &Path, program: &Path, directory: &Path) -> Outcome {
     let folder = root.join("packaging/compose");
     let [port, metrics, site, mock] = free_ports()?;

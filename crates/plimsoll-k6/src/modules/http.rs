@@ -83,7 +83,7 @@ fn refused_response<'js>(
     }
 }
 
-/// The responses of a batch of which one request is wrong: none is sent, and there are none behind it.
+/// The responses of a batch of which one request is invalid: no request is sent, and the invalid one has the last response.
 ///
 /// - `before`: requests before it.
 fn refused_batch<'js>(

@@ -14,7 +14,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("openSocket", |it, ctx, arguments| {
         match open_call(it, ctx, &arguments, SocketModule::Ws) {
             Ok(call) => opened(ctx, it.waiter.wait(ctx, call)?),
-            // A URL that is none is a response with an error, as one that cannot be connected to.
+            // An invalid URL becomes a response with an error, as a failed connection does.
             Err(RefusedRequest::Invalid(1020, error)) => {
                 let error = error.trim_start_matches("invalid URL: ").to_owned();
                 opened(ctx, Reply::SocketOpened(Opened::failed(error)))

@@ -1,4 +1,4 @@
-//! CommonJS: which modules are of that kind, and what the engine compiles for them and for those that import them.
+//! CommonJS: which modules are of that kind, and what the engine compiles for them and for their importers.
 //!
 //! A CommonJS module becomes an ES module that runs its text as a function, with `module` and `exports`, and exports what it has made. Names
 //! that another module imports from it are known only once it has run, so such an import takes everything and picks the names from it.

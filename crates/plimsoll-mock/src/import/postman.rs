@@ -177,7 +177,7 @@ fn respond(example: &PostmanExample) -> Table {
     respond
 }
 
-/// A content with what is made up for each request; nothing if that is none of it, or if there are other places.
+/// Content with values that are random for each request; `None` if it has no such value, or other variables.
 fn written(body: &str) -> Option<String> {
     if !body.contains("{{") {
         return None;

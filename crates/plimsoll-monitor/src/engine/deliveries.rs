@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
-/// Tells a task that it should end.
+/// The signal for a task to end.
 #[derive(Clone)]
 pub(crate) struct Stop(watch::Receiver<()>);
 
@@ -53,7 +53,7 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    /// Lets the tasks end that run, each at the end of what it does; those that are started from here on take their place.
+    /// Lets the tasks end that run, each at the end of its work; tasks that are started from here on replace them.
     pub(crate) fn renew(&mut self) {
         let (stop, _) = watch::channel(());
         self.stop = Some(stop);
@@ -78,7 +78,7 @@ impl Deliveries {
         });
     }
 
-    /// Ends all tasks; those that take longer are abandoned.
+    /// Ends all tasks; slower ones are abandoned.
     pub(crate) async fn end(mut self, within: Duration) {
         self.stop = None;
         let ended = async { while self.tasks.join_next().await.is_some() {} };

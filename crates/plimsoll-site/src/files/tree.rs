@@ -82,7 +82,7 @@ pub(crate) struct Tag {
 /// in two seconds, others in the ticks of the kernel.
 const RESOLUTION: i128 = 2_000_000_000;
 
-/// Content up to this length, in bytes, is read to tell it from the one of a moment before.
+/// Content up to this length, in bytes, is hashed to distinguish it from earlier content.
 const HASHED: u64 = 4 * 1024 * 1024;
 
 impl Tag {

@@ -156,7 +156,7 @@ impl RuleReader {
         is_done
     }
 
-    /// Reads both files and makes their rules those that hold.
+    /// Reads both files and puts their rules in force.
     fn read(&self) {
         let redirects = self.content(REDIRECTS);
         let headers = self.content(HEADERS);

@@ -162,7 +162,7 @@ fn doubts(is_small: bool, is_dynamic: bool) -> Vec<Problem> {
 /// The program that only serves what follows it.
 const SMALL: &str = "plimsoll-packed";
 
-/// The program that a site is packed into, and whether it is the small one or the one that was given.
+/// The program that a site is packed into, and whether it is the small program or a given one.
 fn program(given: Option<&Path>) -> Result<(PathBuf, bool), Failed> {
     if let Some(given) = given {
         return Ok((given.to_owned(), true));

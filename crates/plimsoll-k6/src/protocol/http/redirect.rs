@@ -2,7 +2,7 @@
 
 use super::address::Address;
 
-/// Counts the redirects of a request, and says what each one asks for.
+/// Counts the redirects of a request, and makes the request that follows each.
 #[derive(Debug)]
 pub(super) struct Redirects {
     limit: u32,

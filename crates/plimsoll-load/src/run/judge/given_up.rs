@@ -56,7 +56,7 @@ impl Judge {
 }
 
 impl Stretch {
-    /// Counts those that began in this stretch, which ends at `at`; whether there are any.
+    /// Counts exchanges that were given up and began in this stretch, which ends at `at`; true if there are any.
     fn count(&mut self, trend: Trend, at: Duration, given_up: &[(Duration, Bucket)]) -> bool {
         let from = at.saturating_sub(self.length);
         let began_here = given_up
@@ -75,7 +75,7 @@ impl Stretch {
     }
 }
 
-/// The durations that tell for how long exchanges were waited for that count in a metric, if any do.
+/// The trend that has the waiting times of exchanges that count in a metric, if they count.
 fn trend(metric: Metric, unit: Unit) -> Option<Trend> {
     match metric {
         Metric::Time(trend @ (Trend::FromStarted | Trend::Honest))
