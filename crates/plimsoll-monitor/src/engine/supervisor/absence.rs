@@ -46,6 +46,9 @@ impl Supervisor {
         }
         self.bury_orphans().await?;
         self.look_at_store();
+        // Figures that are read from now on leave the absence out; and a kill in between must not lose it, as it would once
+        // the store has a later mark.
+        self.recorder.drain(self.org, &*self.store).await?;
         self.mark_alive().await;
         Ok(())
     }
