@@ -16,6 +16,7 @@ mod output;
 
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -91,6 +92,16 @@ pub enum SpawnError {
         /// The error of the system.
         source: io::Error,
     },
+}
+
+/// Where `program` lies, in the directories of `PATH` if it has no slash; `None` if there is no such file.
+pub fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH")?;
+    let files = std::env::split_paths(&path).map(|folder| folder.join(program));
+    files.into_iter().find(|path| path.is_file())
 }
 
 /// Asks the kernel to end this process when the thread that started it ends, so that nothing is left

@@ -66,8 +66,8 @@ fn is_withheld(plan: &ForwardPlan, is_trusted: bool, name: &[u8]) -> bool {
 impl FieldSource for ClientFields<'_> {
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for (name, value) in self.request.sent_fields() {
-            if !self.is_left_out(name.as_bytes()) {
-                visit(name.as_bytes(), value);
+            if !self.is_left_out(name) {
+                visit(name, value);
             }
         }
     }
@@ -88,8 +88,6 @@ pub(super) struct AddedFields<'a> {
     /// The server speaks HTTP/1.
     is_http1: bool,
     is_trusted: bool,
-    /// Layers have set fields.
-    has_layers: bool,
     /// Values of the fields that depend on the connection, behind one another.
     text: &'a mut String,
     added: [(&'static str, usize); MOST_ADDED],
@@ -124,7 +122,6 @@ impl<'a> AddedFields<'a> {
             handshake,
             is_http1: protocol == Protocol::Http1,
             is_trusted,
-            has_layers: request.layer_fields().next().is_some(),
             text,
             added: [("", 0); MOST_ADDED],
             count: 0,
@@ -215,10 +212,8 @@ impl<'a> AddedFields<'a> {
 
     /// Appends the values that the request has, each with a comma behind.
     fn join(&mut self, name: &str) {
-        for (known, value) in self.request.headers() {
-            if known.eq_ignore_ascii_case(name)
-                && let Ok(value) = std::str::from_utf8(value)
-            {
+        for value in self.request.values(name) {
+            if let Ok(value) = std::str::from_utf8(value) {
                 self.text.push_str(value);
                 self.text.push_str(", ");
             }
@@ -227,8 +222,7 @@ impl<'a> AddedFields<'a> {
 
     /// The fields that layers have set and the route leaves alone.
     fn of_layers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
-        let fields = self.has_layers.then(|| self.request.layer_fields());
-        fields.into_iter().flatten().filter(|(name, _)| {
+        self.request.layer_fields().filter(|(name, _)| {
             let is = |removed: &HeaderName| name.eq_ignore_ascii_case(removed.as_str());
             !self.plan.removed.iter().any(is)
         })

@@ -5,7 +5,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use plimsoll_wire::h1::Header;
-use plimsoll_wire::http::FieldList;
+use plimsoll_wire::http::{FieldList, FieldListIter};
 
 /// Storage of a request's header fields.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +25,62 @@ pub(crate) struct KeptFields {
     layered: Vec<usize>,
 }
 
+/// The name of a field. Kept ones are not checked to be text again until somebody wants text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Name<'a> {
+    Text(&'a str),
+    Kept(&'a [u8]),
+}
+
+impl<'a> Name<'a> {
+    #[inline]
+    pub(crate) fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Self::Text(name) => name.as_bytes(),
+            Self::Kept(name) => name,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn as_str(self) -> &'a str {
+        match self {
+            Self::Text(name) => name,
+            // It was text when it was kept.
+            Self::Kept(name) => std::str::from_utf8(name).unwrap_or_default(),
+        }
+    }
+}
+
 /// A field, and whether a layer has set it.
-type Marked<'a> = (&'a str, &'a [u8], bool);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marked<'a> {
+    pub(crate) name: Name<'a>,
+    pub(crate) value: &'a [u8],
+    pub(crate) is_layered: bool,
+}
+
+impl<'a> Marked<'a> {
+    fn received(name: &'a str, value: &'a [u8]) -> Self {
+        Self {
+            name: Name::Text(name),
+            value,
+            is_layered: false,
+        }
+    }
+
+    fn layered(name: &'a HeaderName, value: &'a HeaderValue) -> Self {
+        Self {
+            name: Name::Text(name.as_str()),
+            value: value.as_bytes(),
+            is_layered: true,
+        }
+    }
+
+    fn is_of(&self, name: &HeaderName) -> bool {
+        let known = self.name.as_bytes();
+        known.eq_ignore_ascii_case(name.as_str().as_bytes())
+    }
+}
 
 impl<'a> Fields<'a> {
     /// The value of the first field of that name, whatever its case.
@@ -41,29 +95,67 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn iter(self) -> impl Iterator<Item = Marked<'a>> + use<'a> {
-        let (http1, map, kept) = match self {
-            Self::Http1(headers) => (Some(headers), None, None),
-            Self::Map(headers) => (None, Some(headers), None),
-            Self::Kept(kept) => (None, None, Some(kept)),
-        };
-        let http1 = http1.into_iter().flatten();
-        let map = map.into_iter().flatten();
-        http1
-            .map(|header| (header.name, header.value, false))
-            .chain(map.map(|(name, value)| (name.as_str(), value.as_bytes(), false)))
-            .chain(kept.into_iter().flat_map(KeptFields::iter))
+    fn iter(self) -> FieldsIter<'a> {
+        match self {
+            Self::Http1(headers) => FieldsIter::Http1(headers.iter()),
+            Self::Map(headers) => FieldsIter::Map(headers.iter()),
+            Self::Kept(kept) => FieldsIter::Kept {
+                fields: kept.list.iter(),
+                layered: &kept.layered,
+                place: 0,
+            },
+        }
+    }
+
+    /// Whether layers have set some of them.
+    fn have_layered(self) -> bool {
+        matches!(self, Self::Kept(kept) if !kept.layered.is_empty())
     }
 }
 
-impl KeptFields {
-    fn iter(&self) -> impl Iterator<Item = Marked<'_>> {
-        let fields = self.list.iter().enumerate();
-        fields.map(|(place, (name, value))| {
-            // The names were text when they were kept.
-            let name = std::str::from_utf8(name).unwrap_or_default();
-            (name, value, self.layered.contains(&place))
-        })
+/// Fields in their order. One type without adapters: each request is iterated several times.
+pub(crate) enum FieldsIter<'a> {
+    Http1(std::slice::Iter<'a, Header<'a>>),
+    Map(http::header::Iter<'a, HeaderValue>),
+    Kept {
+        fields: FieldListIter<'a>,
+        layered: &'a [usize],
+        place: usize,
+    },
+    /// With edits.
+    Edited(std::vec::IntoIter<Marked<'a>>),
+}
+
+impl<'a> Iterator for FieldsIter<'a> {
+    type Item = Marked<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Marked<'a>> {
+        match self {
+            Self::Http1(headers) => {
+                let header = headers.next()?;
+                Some(Marked::received(header.name, header.value))
+            }
+            Self::Map(headers) => {
+                let (name, value) = headers.next()?;
+                Some(Marked::received(name.as_str(), value.as_bytes()))
+            }
+            Self::Kept {
+                fields,
+                layered,
+                place,
+            } => {
+                let (name, value) = fields.next()?;
+                let is_layered = layered.contains(place);
+                *place += 1;
+                Some(Marked {
+                    name: Name::Kept(name),
+                    value,
+                    is_layered,
+                })
+            }
+            Self::Edited(fields) => fields.next(),
+        }
     }
 }
 
@@ -184,33 +276,42 @@ impl<'a> EditedFields<'a> {
 
     /// Every field with its value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
-        self.marked().map(|(name, value, _)| (name, value))
+        self.marked()
+            .map(|field| (field.name.as_str(), field.value))
     }
 
     /// Every field, and whether a layer has set it.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = Marked<'a>> + use<'a> {
-        let (plain, edited) = match self.edits {
-            None => (Some(self.fields.iter()), None),
-            Some(overlay) => (None, Some(overlay.all(self.fields))),
-        };
-        let plain = plain.into_iter().flatten();
-        plain.chain(edited.into_iter().flatten())
+    pub(crate) fn marked(&self) -> FieldsIter<'a> {
+        match self.edits {
+            None => self.fields.iter(),
+            Some(overlay) => FieldsIter::Edited(overlay.all(self.fields).into_iter()),
+        }
+    }
+
+    /// The fields that layers have set are among these: none if no layer has set any.
+    pub(crate) fn layered(&self) -> FieldsIter<'a> {
+        if self.edits.is_some() || self.fields.have_layered() {
+            self.marked()
+        } else {
+            FieldsIter::Edited(Vec::new().into_iter())
+        }
     }
 
     /// The same in memory of their own.
     pub(crate) fn keep(&self) -> KeptFields {
         let (count, bytes) = self.marked().fold((0, 0), |(count, bytes), field| {
-            (count + 1, bytes + field.0.len() + field.1.len())
+            let length = field.name.as_bytes().len() + field.value.len();
+            (count + 1, bytes + length)
         });
         let mut kept = KeptFields {
             list: FieldList::with_capacity(count, bytes),
             layered: Vec::new(),
         };
-        for (name, value, is_layered) in self.marked() {
-            if is_layered {
+        for field in self.marked() {
+            if field.is_layered {
                 kept.layered.push(kept.list.len());
             }
-            kept.list.push(name.as_bytes(), value);
+            kept.list.push(field.name.as_bytes(), field.value);
         }
         kept
     }
@@ -256,23 +357,21 @@ impl<'a> Overlay<'a> {
             Some(below) => below.all(fields),
         };
         for edit in &self.edits.0 {
-            let is_of_name =
-                |(name, _, _): &Marked<'_>| name.eq_ignore_ascii_case(edit.name().as_str());
             match edit {
-                Edit::Remove(_) => all.retain(|field| !is_of_name(field)),
+                Edit::Remove(name) => all.retain(|field| !field.is_of(name)),
                 Edit::Set(name, value) => {
-                    let Some(first) = all.iter().position(is_of_name) else {
-                        all.push((name.as_str(), value.as_bytes(), true));
+                    let Some(first) = all.iter().position(|field| field.is_of(name)) else {
+                        all.push(Marked::layered(name, value));
                         continue;
                     };
-                    (all[first].1, all[first].2) = (value.as_bytes(), true);
+                    (all[first].value, all[first].is_layered) = (value.as_bytes(), true);
                     let mut at = 0;
                     all.retain(|field| {
                         at += 1;
-                        at - 1 <= first || !is_of_name(field)
+                        at - 1 <= first || !field.is_of(name)
                     });
                 }
-                Edit::Add(name, value) => all.push((name.as_str(), value.as_bytes(), true)),
+                Edit::Add(name, value) => all.push(Marked::layered(name, value)),
             }
         }
         all

@@ -445,26 +445,33 @@ impl<'a> Request<'a> {
 
     /// Every field, in memory of its own.
     pub fn field_list(&self) -> FieldList {
-        self.headers().collect()
+        let fields = self.fields.marked();
+        let fields = fields.map(|field| (field.name.as_bytes(), field.value));
+        fields.collect()
+    }
+
+    /// The values of the fields of that name, whatever its case, in their order.
+    pub fn values(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        let fields = self.fields.marked();
+        fields
+            .filter(|field| {
+                let known = field.name.as_bytes();
+                known.eq_ignore_ascii_case(name.as_bytes())
+            })
+            .map(|field| field.value)
     }
 
     /// The fields that the client sent, as far as layers have left them.
-    pub fn sent_fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
-        let sent = self
-            .fields
-            .marked()
-            .filter(|(_, _, is_layered)| !is_layered);
-        sent.map(|(name, value, _)| (name, value))
+    pub fn sent_fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let sent = self.fields.marked().filter(|field| !field.is_layered);
+        sent.map(|field| (field.name.as_bytes(), field.value))
     }
 
     /// The fields that layers have set, which are not the client's: nothing that it sent removes them when the
     /// request is forwarded.
     pub fn layer_fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
-        let set = self
-            .fields
-            .marked()
-            .filter(|(_, _, is_layered)| *is_layered);
-        set.map(|(name, value, _)| (name, value))
+        let set = self.fields.layered().filter(|field| field.is_layered);
+        set.map(|field| (field.name.as_str(), field.value))
     }
 
     /// Notes for the log and the counters which route answers.

@@ -47,14 +47,12 @@ impl FieldList {
     }
 
     /// Every field in its order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut start = 0;
-        self.ends.iter().map(move |&(name_end, end)| {
-            let (name_end, end) = (name_end as usize, end as usize);
-            let field = (&self.text[start..name_end], &self.text[name_end..end]);
-            start = end;
-            field
-        })
+    pub fn iter(&self) -> Iter<'_> {
+        Iter {
+            text: &self.text,
+            ends: self.ends.iter(),
+            start: 0,
+        }
     }
 
     /// Adds a field behind the others; that name and value are valid is for the caller to ensure.
@@ -107,6 +105,41 @@ impl FieldList {
             start = end;
         }
         map
+    }
+}
+
+/// The names and values of a [`FieldList`].
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    text: &'a [u8],
+    ends: std::slice::Iter<'a, (u32, u32)>,
+    /// Where the next name begins.
+    start: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let &(name_end, end) = self.ends.next()?;
+        let (name_end, end) = (name_end as usize, end as usize);
+        let field = (&self.text[self.start..name_end], &self.text[name_end..end]);
+        self.start = end;
+        Some(field)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.ends.size_hint()
+    }
+}
+
+impl<'a> IntoIterator for &'a FieldList {
+    type Item = (&'a [u8], &'a [u8]);
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
     }
 }
 

@@ -66,6 +66,7 @@ fn order_and_case_stay_through_layers() {
 fn fields_that_layers_have_set_are_known_also_of_a_request_that_was_kept() {
     let headers = headers(&[("X-Id", "evil"), ("Accept", "*/*"), ("x-id", "more")]);
     let received = EditedFields::new(Fields::Http1(&headers));
+    assert_eq!(received.layered().count(), 0);
     let layer = FieldEdits::new()
         .set(name("x-id"), value("7"))
         .add(name("accept"), value("text/html"));
@@ -74,18 +75,23 @@ fn fields_that_layers_have_set_are_known_also_of_a_request_that_was_kept() {
     let kept = fields.keep();
     let kept = EditedFields::new(Fields::Kept(&kept));
     for fields in [fields, kept] {
-        let marked: Vec<_> = fields.marked().collect();
-        let expected: [Marked<'_>; 3] = [
+        let marked = fields.marked();
+        let marked: Vec<_> = marked
+            .map(|field| (field.name.as_str(), field.value, field.is_layered))
+            .collect();
+        let expected: [(&str, &[u8], bool); 3] = [
             ("X-Id", b"7", true),
             ("Accept", b"*/*", false),
             ("accept", b"text/html", true),
         ];
         assert_eq!(marked, expected);
+        assert_eq!(fields.layered().count(), 3);
     }
     // A layer over a kept request marks more.
     let more = FieldEdits::new().set(name("accept"), value("a/b"));
     let more = kept.overlay(&more);
-    let marks: Vec<_> = kept.beneath(&more).marked().map(|it| it.2).collect();
+    let marked = kept.beneath(&more).marked();
+    let marks: Vec<_> = marked.map(|field| field.is_layered).collect();
     assert_eq!(marks, [true, true]);
 }
 
