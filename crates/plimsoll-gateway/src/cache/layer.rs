@@ -79,8 +79,11 @@ impl Action for Cached {
         if !is_read {
             return layer.change(request);
         }
-        if request.upgrade.is_some() || request.content_length() != Some(0) {
+        if request.upgrade.is_some() {
             return layer.inner.handle(request);
+        }
+        if request.content_length() != Some(0) {
+            return passed(layer.inner.handle(request), "fwd=bypass");
         }
         let lookup = Lookup::new(request);
         let now = SystemClock.wall();
@@ -105,8 +108,11 @@ impl Action for Cached {
             let text = "the response is not in the cache\n";
             return Answer::now(Response::text(StatusCode::GATEWAY_TIMEOUT, text));
         }
-        if matches!(found, Found::NotStored) || lookup.directives.flags.no_store {
-            return layer.inner.handle(request);
+        if lookup.directives.flags.no_store {
+            return passed(layer.inner.handle(request), "fwd=request");
+        }
+        if matches!(found, Found::NotStored) {
+            return passed(layer.inner.handle(request), "fwd=uri-miss");
         }
         Counts::count(&counts.misses);
         seen();
@@ -130,12 +136,13 @@ impl Layer {
     /// A request that may change what is stored (RFC 9111, section 4.4).
     fn change(&self, request: &Request<'_>) -> Answer {
         if matches!(request.method, "OPTIONS" | "TRACE") {
-            return self.inner.handle(request);
+            return passed(self.inner.handle(request), "fwd=method");
         }
         let store = Arc::clone(&self.plan.store);
         let key = key(request);
         let origin = origin(request);
-        self.inner.handle(request).map(move |mut response| {
+        let answer = passed(self.inner.handle(request), "fwd=method");
+        answer.map(move |mut response| {
             let status = response.status();
             if status.is_success() || status.is_redirection() {
                 store.remove(&key);
@@ -207,7 +214,13 @@ impl Fetching {
         let store = &self.layer.plan.store;
         // Parts are not stored, and HEAD fetches no content, so no request need wait for those.
         if self.lookup.is_head || self.lookup.fields.contains_key(RANGE) {
-            return self.send(&FieldEdits::new()).await;
+            return match self.send(&FieldEdits::new()).await {
+                Outcome::Respond(response) => {
+                    let status = cache_status("fwd=uri-miss", false);
+                    Outcome::Respond(response.with_field_set(CACHE_STATUS, status))
+                }
+                other => other,
+            };
         }
         let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
@@ -466,6 +479,11 @@ impl Lookup {
         };
         with(Response::new(status).with_field_map(fields).with_body(body))
     }
+}
+
+/// An answer that the cache has no part in says so too.
+fn passed(answer: Answer, detail: &'static str) -> Answer {
+    answer.map(move |response| response.with_field_set(CACHE_STATUS, cache_status(detail, false)))
 }
 
 fn cache_status(detail: &str, is_stored: bool) -> HeaderValue {

@@ -45,6 +45,31 @@ fn field<'a>(received: &'a Received, name: &str) -> Option<&'a str> {
 }
 
 #[test]
+fn responses_that_are_not_stored_say_why_they_were_forwarded() {
+    let bench = bench("true", |_| {
+        Reply::new(200, &[("cache-control", "no-store")])
+    });
+    let status = |line: &str, fields: &str| {
+        let text = format!("{line} HTTP/1.1\r\nhost: a\r\n{fields}connection: close\r\n\r\n");
+        let received = exchange(bench.gateway.address(), text.as_bytes());
+        field(&received, "cache-status").map(str::to_owned)
+    };
+    for (line, fields, expected) in [
+        ("GET /a", "", "fwd=uri-miss"),
+        // The cache has noted that the response to this is not stored.
+        ("GET /a", "", "fwd=uri-miss"),
+        ("GET /a", "cache-control: no-store\r\n", "fwd=request"),
+        ("GET /b", "range: bytes=0-1\r\n", "fwd=uri-miss"),
+        ("HEAD /c", "", "fwd=uri-miss"),
+        ("POST /a", "content-length: 0\r\n", "fwd=method"),
+        ("OPTIONS /a", "", "fwd=method"),
+    ] {
+        let expected = format!("plimsoll; {expected}");
+        assert_eq!(status(line, fields), Some(expected), "{line} {fields}");
+    }
+}
+
+#[test]
 fn a_fresh_response_is_sent_without_the_origin() {
     let bench = bench("true", |_| {
         Reply::new(200, &[("cache-control", "max-age=60"), ("etag", "\"a\"")])
