@@ -9,6 +9,7 @@ use plimsoll_load::Interrupt;
 use plimsoll_load::conditions::{Before, RunFacts};
 use plimsoll_model::{Clock, Pinning};
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::process::find;
 
 use super::metric::Metric;
 use super::order::{Turn, turns};
@@ -42,6 +43,9 @@ pub enum Event<'a> {
 /// Why a comparison has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
+    /// Programs of the plan are not there.
+    #[error("{}", not_found(.0))]
+    Programs(Vec<String>),
     /// A server is not there.
     #[error(transparent)]
     Server(ServerError),
@@ -113,6 +117,10 @@ pub fn compare(
     observe: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Comparison, CompareError> {
     let options = &plan.options;
+    let missing = missing_programs(plan);
+    if !missing.is_empty() {
+        return Err(CompareError::Programs(missing));
+    }
     let machine = Before::observe(SystemClock.wall());
     let mut run = Run::start(plan, interrupt)?;
     if run.server.is_some() {
@@ -153,6 +161,34 @@ pub fn compare(
         co_located: (options.server.is_some() || options.drive.is_some()).then_some(true),
     });
     Comparison::from_trials(plan, trials, conditions)
+}
+
+fn not_found(programs: &[String]) -> String {
+    let names: Vec<_> = programs.iter().map(|name| format!("`{name}`")).collect();
+    let programs = if names.len() == 1 {
+        "program"
+    } else {
+        "programs"
+    };
+    format!("{programs} {} not found", names.join(", "))
+}
+
+/// The programs that trials would not find, each once: the first trial of a late operand may be minutes away.
+fn missing_programs(plan: &ComparePlan) -> Vec<String> {
+    let options = &plan.options;
+    let operands = options.operands.iter();
+    let operands = operands.flat_map(|operand| [Some(&operand.command), operand.prepare.as_ref()]);
+    let server = options.server.as_ref().map(|server| &server.command);
+    let drive = options.drive.as_ref().map(|drive| &drive.command);
+    let templates = operands.chain([server, drive]).flatten();
+    let mut missing = Vec::new();
+    for program in templates.filter_map(|template| template.words().first()) {
+        let is_there = program.contains('{') || find(program).is_some();
+        if !is_there && !missing.contains(program) {
+            missing.push(program.clone());
+        }
+    }
+    missing
 }
 
 /// Operands are the generator's side, unless they are servers.

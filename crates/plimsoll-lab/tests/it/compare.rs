@@ -467,3 +467,24 @@ fn a_trial_error_says_which_command() {
         }
     ));
 }
+
+#[test]
+fn programs_that_are_missing_are_reported_before_the_first_trial() {
+    let load = example("small_load");
+    let mut has_begun = false;
+    let plan = ComparePlan::new(CompareOptions {
+        url: Some("http://127.0.0.1:1/".to_owned()),
+        ..options(vec![
+            operand("ours", template([&load, "{url}", "0"])),
+            operand("peer", template(["no-such-program-4711", "{url}"])),
+            operand("other", template(["./neither-this", "{url}"])),
+        ])
+    })
+    .unwrap();
+    let error = compare(&plan, &Interrupt::default(), &mut |_| has_begun = true).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "programs `no-such-program-4711`, `./neither-this` not found"
+    );
+    assert!(!has_begun);
+}

@@ -239,12 +239,16 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 }
 
 fn failed(error: &CompareError) -> Failed {
+    let problem = Problem::caused_by(error);
     Failed {
         exit: match error {
             CompareError::Interrupted => Exit::Interrupted,
             _ => Exit::CouldNotRun,
         },
-        problems: vec![Problem::caused_by(error)],
+        problems: vec![match error {
+            CompareError::Programs(_) => problem.hint("install the programs, or give their paths"),
+            _ => problem,
+        }],
     }
 }
 
