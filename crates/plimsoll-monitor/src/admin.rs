@@ -142,6 +142,7 @@ pub(crate) fn routes(api: &Api) -> Routes {
         .get(everyone, "/admin/oidc/start", oidc::start)
         .get(everyone, "/admin/oidc/callback", oidc::callback)
         .get(everyone, "/admin/assets/{name}", shell::asset)
-        .get(everyone, "/admin/{*rest}", shell::missing)
+        .get(everyone, "/admin/", shell::elsewhere)
+        .get(everyone, "/admin/{*rest}", shell::elsewhere)
         .layer(guard::protect)
 }

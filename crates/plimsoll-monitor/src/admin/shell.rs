@@ -6,8 +6,8 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::Path;
 use axum::response::Response;
-use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::{StatusCode, Uri};
 
 use crate::admin::guard::Me;
 use crate::detect::status::Health;
@@ -200,6 +200,14 @@ struct MessagePage<'a> {
 /// A page with a heading and a sentence.
 pub(super) fn message(status: StatusCode, title: &str, text: &str) -> Response {
     html(&MessagePage { title, text }, status)
+}
+
+/// A path that is no route: with a slash at its end, the page without it.
+pub(super) async fn elsewhere(uri: Uri) -> Response {
+    match uri.path().strip_suffix('/') {
+        Some(path) => redirect(path),
+        None => missing().await,
+    }
 }
 
 pub(super) async fn missing() -> Response {

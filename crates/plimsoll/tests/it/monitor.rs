@@ -179,6 +179,10 @@ fn incidents_are_declared_and_resolved_from_the_command_line() {
         refused.stderr.contains("PLIMSOLL_MONITOR_TOKEN"),
         "{refused}"
     );
+    let nowhere = format!("http://{}", refused_address());
+    let alone = plimsoll(&["monitor", "list", "--url", &nowhere]).exits(3);
+    assert!(alone.stderr.contains("plimsoll monitor"), "{alone}");
+    assert!(alone.stderr.contains("--url"), "{alone}");
 }
 
 #[test]

@@ -31,6 +31,21 @@ fn without_a_session_every_page_leads_to_the_sign_in() {
 }
 
 #[test]
+fn a_slash_at_the_end_leads_to_the_page_without_it() {
+    let admin = Admin::new("");
+    let mut browser = Browser::default();
+    for (path, page) in [
+        ("/admin/", "/admin"),
+        ("/admin/monitors/", "/admin/monitors"),
+        ("/admin//example.org/", "/admin//example.org"),
+    ] {
+        let response = browser.call(&admin, Method::GET, path, "");
+        assert_eq!(response.status(), StatusCode::SEE_OTHER, "{path}");
+        assert_eq!(response.headers()["location"], page);
+    }
+}
+
+#[test]
 fn a_sign_in_needs_the_password_and_opens_a_new_session() {
     let admin = Admin::new("");
     // A session that another person chose is not taken over.

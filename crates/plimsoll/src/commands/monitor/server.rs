@@ -67,7 +67,12 @@ impl Server {
             let fetcher = Fetcher::new(LIMITS).map_err(|error| could_not(&error))?;
             let content = content.as_deref().map(str::as_bytes);
             let sent = fetcher.send(method, &url, fields, content).await;
-            sent.map_err(|error| could_not(&error))
+            sent.map_err(|error| {
+                Problem::caused_by(&error)
+                    .about(self.url.as_str())
+                    .hint("start the monitor with `plimsoll monitor`, or give the address of another one by --url")
+                    .could_not_run()
+            })
         })?;
         let answer: Value = serde_json::from_slice(&sent.content).unwrap_or_default();
         if (200..300).contains(&sent.status) {
