@@ -25,6 +25,7 @@ mod gauntlet;
 mod grpcio;
 mod h2spec;
 mod idle;
+mod instructions;
 mod outside;
 mod packages;
 mod planted;
@@ -56,6 +57,13 @@ struct Cli {
 enum Task {
     /// Every test, after installing what they need
     Test(test::Arguments),
+    /// One program of tests, for `test --report`
+    #[command(hide = true)]
+    TestProgram {
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<std::ffi::OsString>,
+    },
     /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy
     Ci,
     /// Facts about the workspace that nothing else checks
@@ -86,6 +94,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// The memory of idle connections, of plimsoll up and nginx
     Idle(idle::Arguments),
+    /// Instructions in user space per request of each part, by callgrind, against the repository's figures
+    Instructions(instructions::Arguments),
     /// Scripts of ours by k6 and by plimsoll: exit codes, consoles and summaries compared
     Conformance(conformance::Arguments),
     /// What tests do with WireMock's client library, on plimsoll mock and on WireMock
@@ -121,6 +131,7 @@ fn main() -> ExitCode {
     let root = root();
     let outcome = match Cli::parse().task {
         Task::Test(arguments) => test::run(&root, &arguments),
+        Task::TestProgram { words } => test::run_program(&words),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Advisories(arguments) => advisories::run(&root, &arguments),
@@ -138,6 +149,7 @@ fn main() -> ExitCode {
         Task::Outside(arguments) => outside::run(&root, &arguments),
         Task::Conformance(arguments) => conformance::run(&root, &arguments),
         Task::Idle(arguments) => idle::run(&root, &arguments),
+        Task::Instructions(arguments) => instructions::run(&root, &arguments),
         Task::Bench(arguments) => bench::run(&root, &arguments),
         Task::Agree(arguments) => agree::run(&root, &arguments),
         Task::Planted(arguments) => planted::run(&root, &arguments),

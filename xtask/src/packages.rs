@@ -112,6 +112,12 @@ pub(crate) const SYSTEMD: Package = Package {
     name: "systemd",
 };
 
+/// Counts instructions.
+pub(crate) const VALGRIND: Package = Package {
+    program: "valgrind",
+    name: "valgrind",
+};
+
 /// Installs the packages whose programs are missing; does nothing if all are there.
 pub(crate) fn install(root: &Path, packages: &[Package]) -> Outcome {
     let missing: Vec<Package> = packages

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: every test, with what it needs.
 
+mod report;
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -8,9 +10,11 @@ use std::thread;
 
 use clap::Args;
 
+use self::report::Report;
+pub(crate) use self::report::run_program;
 use crate::packages::{self, Package};
 use crate::step;
-use crate::{Outcome, bench, chaos_table, services};
+use crate::{Failure, Outcome, bench, chaos_table, services};
 
 /// What is tested
 #[derive(Debug, Args)]
@@ -35,6 +39,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "2027-02-28T23:59:30")]
     at: Option<jiff::civil::DateTime>,
 
+    /// Print how long programs and the slowest tests take, and which tests fail in some runs only
+    #[arg(long, conflicts_with = "at")]
+    report: bool,
+
     /// Passed on to the tests
     #[arg(last = true)]
     rest: Vec<String>,
@@ -49,6 +57,7 @@ impl Default for Arguments {
             busy: false,
             late: None,
             at: None,
+            report: false,
             rest: Vec::new(),
         }
     }
@@ -80,14 +89,24 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let chaos = bench::target_directory(root)?.join("tmp/chaos");
     chaos_table::clear(&chaos);
     let _busy = arguments.busy.then(BusyCore::new);
-    let failed: Vec<u32> = (1..=arguments.repeat)
-        .filter(|run| {
-            if arguments.repeat > 1 {
-                println!("\n== run {run} of {}", arguments.repeat);
-            }
-            step::run(root, &mut tests(arguments)).is_err()
-        })
-        .collect();
+    let mut report = arguments.report.then(Report::default);
+    let mut failed = Vec::new();
+    for run in 1..=arguments.repeat {
+        if arguments.repeat > 1 {
+            println!("\n== run {run} of {}", arguments.repeat);
+        }
+        let mut command = tests(arguments)?;
+        let outcome = match &mut report {
+            Some(report) => report.run(root, &mut command),
+            None => step::run(root, &mut command),
+        };
+        if outcome.is_err() {
+            failed.push(run);
+        }
+    }
+    if let Some(report) = &report {
+        println!("\n{}", report.text());
+    }
     let table = chaos_table::table(&chaos);
     if !table.is_empty() {
         println!("\nhostile clients, and what the server does about them\n\n{table}\n");
@@ -105,7 +124,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
 }
 
 /// The command of one run.
-fn tests(arguments: &Arguments) -> Command {
+fn tests(arguments: &Arguments) -> Result<Command, Failure> {
     // All failures of a run are reported, not those of the first crate that has one.
     let mut command = step::cargo(&["test", "--locked", "--no-fail-fast"]);
     if arguments.packages.is_empty() {
@@ -126,10 +145,13 @@ fn tests(arguments: &Arguments) -> Command {
             .env("FAKETIME_FMT", "%Y-%m-%dT%H:%M:%S")
             .env("TZ", "UTC");
     }
+    if arguments.report {
+        Report::prepare(&mut command)?;
+    }
     if !arguments.rest.is_empty() {
         command.arg("--").args(&arguments.rest);
     }
-    command
+    Ok(command)
 }
 
 /// A thread that computes until this is dropped.

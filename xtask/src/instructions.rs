@@ -1,0 +1,280 @@
+//! `cargo xtask instructions`: how many instructions each request takes in user space, by callgrind.
+//!
+//! Each case of bench/instructions/cases.toml runs twice with different numbers of requests; the difference of both counts,
+//! divided by the difference of the requests, has neither start nor end in it. Counts hardly depend on the machine or on
+//! what else runs there, so a change by a few percent shows, which the intervals of benchmarks hide.
+
+mod figures;
+mod plan;
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
+
+use self::figures::Figures;
+use self::plan::{Case, Plan, Subject};
+use crate::bench::{free_ports, target_directory};
+use crate::packages;
+use crate::server::Server;
+use crate::step;
+use crate::{Failure, Outcome};
+
+/// Which cases, and what for
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Run only cases whose names begin with this, repeatable
+    #[arg(long = "case", value_name = "TEXT")]
+    cases: Vec<String>,
+
+    /// Build with this profile; each has figures of its own
+    #[arg(long, default_value = "release")]
+    profile: String,
+
+    /// Count the peers' instructions too, where they are installed
+    #[arg(long)]
+    peers: bool,
+
+    /// Replace the figures of the profile instead of comparing with them
+    #[arg(long)]
+    write: bool,
+
+    /// Keep what callgrind writes in this folder, for `callgrind_annotate`
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// Growth beyond the recorded figure that fails, in percent.
+const MOST_GROWTH: f64 = 3.0;
+
+/// Waiting for a server under callgrind to listen or to end: so often, so long.
+const LOOKS: u32 = 1_200;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Runs the task; fails if a case takes more instructions than the repository's figure by more than [`MOST_GROWTH`].
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    let mut plan = Plan::read(&root.join("bench/instructions/cases.toml"))?;
+    plan.select(&arguments.cases)?;
+    packages::install(root, &[packages::VALGRIND, packages::NGINX])?;
+    let profile = arguments.profile.as_str();
+    let build = [
+        "build",
+        "--locked",
+        "--profile",
+        profile,
+        "--bin",
+        "plimsoll",
+    ];
+    step::run(root, &mut step::cargo(&build))?;
+    let target = target_directory(root)?;
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let path = root.join("bench/instructions/figures.toml");
+    let mut figures = Figures::read(&path)?;
+    let mut grown = Vec::new();
+    for case in &plan.cases {
+        let bench = Bench::prepare(&target, folder, case, arguments.keep.as_deref())?;
+        let count = bench.per_request(case, &case.subject)?;
+        let known = figures.get(profile, &case.name);
+        println!("{}", figures::line(&case.name, count, known));
+        if known.is_some_and(|known| growth(known, count) > MOST_GROWTH) {
+            grown.push(case.name.clone());
+        }
+        figures.set(profile, &case.name, count);
+        for peer in case.peers.iter().filter(|_| arguments.peers) {
+            let is_there = peer.subject.command.first();
+            if is_there.is_some_and(|program| packages::find(program, &[]).is_some()) {
+                let count = bench.per_request(case, &peer.subject)?;
+                println!(
+                    "{}",
+                    figures::line(&format!("  {}", peer.name), count, None)
+                );
+            }
+        }
+    }
+    if arguments.write {
+        return figures.write(&path);
+    }
+    if grown.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "more instructions than recorded, by more than {MOST_GROWTH} %: {}; if that is meant, add --write",
+        grown.join(", ")
+    )
+    .into())
+}
+
+/// In percent.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2⁵²")]
+fn growth(known: u64, count: u64) -> f64 {
+    (count as f64 / known as f64 - 1.0) * 100.0
+}
+
+/// One case with its files and what runs beside it.
+struct Bench {
+    program: PathBuf,
+    /// The case's files; removed with the value.
+    directory: PathBuf,
+    ports: [u16; 3],
+    keep: Option<PathBuf>,
+    /// Stopped with the value.
+    _background: Vec<Server>,
+}
+
+impl Bench {
+    fn prepare(
+        target: &Path,
+        folder: &str,
+        case: &Case,
+        keep: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let mut bench = Self {
+            program: target.join(folder).join("plimsoll"),
+            directory: target.join(format!("instructions-{}", std::process::id())),
+            ports: free_ports()?,
+            keep: keep.map(Path::to_owned),
+            _background: Vec::new(),
+        };
+        fs::create_dir_all(&bench.directory).map_err(|error| error.to_string())?;
+        if let Some(keep) = keep {
+            fs::create_dir_all(keep).map_err(|error| error.to_string())?;
+        }
+        for (name, text) in &case.files {
+            let path = bench.directory.join(name);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+            }
+            fs::write(&path, bench.filled(text, 0)).map_err(|error| error.to_string())?;
+        }
+        for words in &case.background {
+            let mut command = bench.command(words, 0)?;
+            command.stdout(Stdio::null());
+            bench._background.push(Server::start(&mut command)?);
+            wait_for(bench.ports[1], None)?;
+        }
+        Ok(bench)
+    }
+
+    /// Instructions of one request more.
+    fn per_request(&self, case: &Case, subject: &Subject) -> Result<u64, Failure> {
+        let few = case.requests / 10;
+        let (less, more) = (few, few + case.requests);
+        let less = self.count(case, subject, less)?;
+        let more = self.count(case, subject, more)?;
+        Ok(more.saturating_sub(less) / case.requests)
+    }
+
+    /// Instructions of all that the subject does with so many requests.
+    fn count(&self, case: &Case, subject: &Subject, requests: u64) -> Result<u64, Failure> {
+        let log = self.directory.join("valgrind.log");
+        let profile = match &self.keep {
+            Some(keep) => keep.join(format!("{}-{requests}.callgrind", case.name)),
+            None => "/dev/null".into(),
+        };
+        let mut command = Command::new("valgrind");
+        command
+            .args(["--tool=callgrind", "--fair-sched=yes"])
+            .arg(format!("--callgrind-out-file={}", profile.display()))
+            .arg(format!("--log-file={}", log.display()))
+            .args(self.words(&subject.command, requests))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        match &subject.driver {
+            None => step::run(&self.directory, &mut command)?,
+            Some(driver) => {
+                let mut server = Server::start(&mut command)?;
+                wait_for(self.ports[0], Some(&mut server.0))?;
+                let mut drive = self.command(driver, requests)?;
+                step::run(&self.directory, drive.stdout(Stdio::null()))?;
+                end(&mut server.0)?;
+            }
+        }
+        let text = fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        collected(&text).ok_or_else(|| format!("valgrind: {}", text.trim()).into())
+    }
+
+    fn command(&self, words: &[String], requests: u64) -> Result<Command, Failure> {
+        let words = self.words(words, requests);
+        let (program, arguments) = words.split_first().ok_or("an empty command")?;
+        let program = packages::find(program, &[]).unwrap_or_else(|| program.into());
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Ok(command)
+    }
+
+    fn words(&self, words: &[String], requests: u64) -> Vec<String> {
+        let words = words.iter();
+        words.map(|word| self.filled(word, requests)).collect()
+    }
+
+    fn filled(&self, text: &str, requests: u64) -> String {
+        text.replace("{plimsoll}", &self.program.to_string_lossy())
+            .replace("{dir}", &self.directory.to_string_lossy())
+            .replace("{requests}", &requests.to_string())
+            .replace("{port}", &self.ports[0].to_string())
+            .replace("{port2}", &self.ports[1].to_string())
+            .replace("{port3}", &self.ports[2].to_string())
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // A leftover lies in the target directory.
+        fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+/// Waits until a server listens.
+fn wait_for(port: u16, mut server: Option<&mut Child>) -> Outcome {
+    for _ in 0..LOOKS {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(());
+        }
+        let ended = server.as_mut().and_then(|child| child.try_wait().ok()?);
+        if let Some(status) = ended {
+            return Err(format!("the server ended before it served ({status})").into());
+        }
+        thread::park_timeout(PAUSE);
+    }
+    Err(format!("no server listens on port {port}").into())
+}
+
+/// Has a server end by itself, so that callgrind sums up.
+fn end(server: &mut Child) -> Outcome {
+    let id = i32::try_from(server.id()).ok().and_then(Pid::from_raw);
+    let id = id.ok_or("a process has no id")?;
+    kill_process(id, Signal::TERM).map_err(|error| error.to_string())?;
+    for _ in 0..LOOKS {
+        match server.try_wait() {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => thread::park_timeout(PAUSE),
+            Err(error) => return Err(error.to_string().into()),
+        }
+    }
+    Err("the server does not end".into())
+}
+
+/// The total of callgrind's log.
+fn collected(log: &str) -> Option<u64> {
+    let line = log
+        .lines()
+        .find_map(|line| line.split_once("Collected :"))?;
+    line.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_of_callgrind_is_found() {
+        let log = "==7== \n==7== Events    : Ir\n==7== Collected : 153486\n==7== \n";
+        assert_eq!(collected(log), Some(153_486));
+        assert_eq!(collected("==7== no such program\n"), None);
+    }
+}
