@@ -1,4 +1,24 @@
 //! The measuring client: resolve, connect, exchange with phase timings, judge.
+//!
+//! # The way of a forwarded request
+//!
+//! 1. `Pool::destination` finds where requests go; `Destination::acquire` takes an idle HTTP/1 connection that is
+//!    young enough and quiet, or a free stream, or opens a connection (`Connector::connect`), or waits within the
+//!    caps, in the order of the callers (`client/src/forward/pool.rs`).
+//! 2. `Lease::begin` checks the head and stages it. A forwarded head has two sources (`forward/head.rs`): received
+//!    fields, without those of their connection, and the sender's own, which nothing received removes or doubles. It
+//!    is staged over HTTP/1 in the connection's buffer (`wire/src/h1/request.rs`), over HTTP/2 compressed field by
+//!    field (`wire/src/h2/streamed.rs`).
+//! 3. Each poll of the `Exchange` pulls the request body (`forward/upload.rs`) and sends what can be sent: over
+//!    HTTP/1 by itself in one write with the head (`forward/http1.rs`), over HTTP/2 as far as the windows allow,
+//!    written by the task of the connection (`forward/http2.rs`, `http2.rs`).
+//! 4. `poll_head` returns interim heads, then the final one. HTTP/1 reads once into the worker's buffer and decodes
+//!    in place (`wire/src/h1/response.rs`); over HTTP/2 the connection's task sorts what came by stream.
+//! 5. `poll_frame` returns content and trailers. HTTP/1 reads only when it is polled; over HTTP/2 taking content
+//!    returns credit (`wire/src/h2/flow.rs`), so a reader that stops holds one window at most.
+//! 6. At its end a clean HTTP/1 connection goes back to the pool, any other is closed; a stream is released, and
+//!    reset if the exchange is dropped before. Behind 101, or 2xx to CONNECT, `Exchange::upgrade` hands out the byte
+//!    stream (`forward/upgraded.rs`).
 
 mod connect;
 

@@ -11,6 +11,49 @@
 //! let monitor = Monitor::start(plan, store, Arc::new(|notice| eprintln!("{notice}")))?;
 //! let router = api::router(monitor.handle().clone());
 //! ```
+//!
+//! # The way of a check
+//!
+//! 1. `Scheduler::pop` (`monitor/src/schedule/heap.rs`) yields a monitor that is due; `Gates::enter`
+//!    (`schedule/gates.rs`) lets the check start or counts why not.
+//! 2. A local task (`engine/running.rs`) calls `Probe::check` (`probe/`), which opens a connection of its own by the
+//!    client's `Connector` and finds facts: a `Reading`.
+//! 3. `Expectation::judge` (`probe/reading.rs`) makes a `CheckResult` of it, by conditions of `plimsoll check` or of
+//!    Gatus.
+//! 4. The loop (`engine/supervisor.rs`) hands the result to the store in a batch, and to the `Detector`
+//!    (`detect/machine.rs`): `(state, input, now) → effects`.
+//! 5. Effects become changes (`engine/supervisor/apply.rs`) and the state on the `Board` that the API reads. The
+//!    changes of one step, with what the next process has to know (`engine/memory.rs`), are one group, which the
+//!    `Recorder` (`engine/recorder.rs`) repeats until the store has taken all of it.
+//! 6. `SqliteStore` (`store/sqlite/`) writes results twice a second and changes at once; every minute it completes
+//!    rollups and deletes what is too old. `ServerStore` (`store/server/`) does the same in PostgreSQL and
+//!    ClickHouse, whose views add up the rollups; results wait on the disk (`store/server/spill.rs`) while
+//!    ClickHouse is away. `Seat` (`api/action/seat.rs`) starts the loop while this process has the lease of the checks
+//!    (`engine/leadership.rs`, a state machine driven by the time).
+//!
+//! # The way of a status page
+//!
+//! 1. `page/routes.rs` finds the page by slug or host, checks its password (`page/routes/guard.rs`) and gets the snapshot
+//!    from `Pages::current` (`page/cache.rs`).
+//! 2. That is the kept one unless the board's version has changed or it is older than 30 s; then one reader reads
+//!    the store (`Store::histories`, `timelines`, `declared`) and the others wait. If the store fails, the last
+//!    snapshot is shown and says so.
+//! 3. `Snapshot::of` (`page/snapshot.rs`, pure) makes states, days and public incidents of the rows; `page/html.rs`,
+//!    `page/feed.rs` and `page/statuspage.rs` render it in the reader's language. What was rendered is kept with its entity
+//!    tag and its compressed form until the next snapshot.
+//! 4. `page/live.rs` sends an event when the board's version changes; the script of the page fetches the page again
+//!    and replaces its content.
+//!
+//! # The way of a notice
+//!
+//! 1. An effect of the detector becomes one `NewNotice` for each channel that wants it
+//!    (`engine/supervisor/notices.rs`), which goes to the outbox in the transaction of the change that it reports
+//!    (`Change::Notices`).
+//! 2. `notify/deliver.rs` has one task for each channel: it reads what is due, drops what is no longer true, puts
+//!    many of one kind together, and has the channel (`notify/channel/`, pure) make the request. After a failure
+//!    that may pass, the notice is due again after `backoff` (`notify/message.rs`: 10 s, doubled, at most 1 h), up
+//!    to 12 attempts.
+//! 3. What became of it, and the reminder that follows, are written in one transaction (`Store::settle_notices`).
 
 mod random;
 

@@ -10,6 +10,18 @@
 //! [`text::check`] and [`CheckDocument`] are the same for a single checked exchange, and
 //! [`text::loadtest`] and [`LoadtestDocument`] for a run of the harness,
 //! [`text::chaos`] and [`ChaosDocument`] for one of hostile clients.
+//!
+//! # The way of a figure
+//!
+//! 1. Defaults of `load` are constants beside the code that compiles the flag (`plimsoll/src/commands/load/compile/shape.rs`);
+//!    help texts in its `args.rs` repeat them.
+//! 2. `RunSummary` keeps histograms, no percentiles: `report` computes them by `Times::quantile`, whose result is a
+//!    `Bounded`: a figure, or a lower bound if what was given up could change it (`model/src/censored.rs`;
+//!    `report/src/document/times.rs`, `text/summary/`). No format can print the one as the other. `Tick::p99`
+//!    (`load/src/run/collector.rs`) is that of one second.
+//! 3. CPU per request: `observe/src/tree/linux.rs` reads /proc, `observe/src/sampler.rs` keeps the samples,
+//!    `Cost::between` (`model/src/cost.rs`) subtracts them, `summary_of` (`load/src/run.rs`) puts in the exchanges
+//!    of the window, and `Cost::cpu_us_per_request` divides.
 
 #![forbid(unsafe_code)]
 

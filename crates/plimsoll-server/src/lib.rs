@@ -6,6 +6,38 @@
 //! configuration names; [`config`] compiles one.
 //!
 //! [`Origin`] is apart from it: the embedded origin of `plimsoll load`, one thread with one fixed answer.
+//!
+//! # The way of a reload
+//!
+//! 1. `plimsoll/src/commands/serving.rs`: on SIGHUP, or when a certificate has changed, the same `Compiler` compiles
+//!    the file again.
+//! 2. `plimsoll-server/src/config.rs`: the new plan is made while the old one is still served, so state that all
+//!    workers share (buckets of rate limits, states and journals of mocks) is found by its type and identity in
+//!    `SharedStates` (`worker/states.rs`).
+//! 3. `engine.rs`, `Engine::reload`: binds the sockets of new listeners, and on an error leaves everything as it
+//!    was; then each worker gets `Command::Apply`.
+//! 4. `engine/run.rs`, `Listeners::apply`: makes the `WorkerContext` of a new generation (`worker/context.rs`) and
+//!    calls each `MakeAction`, `MakeStreamHandler` and `MakeDatagramHandler` with it. State of the worker (pools,
+//!    balancers) is found by `WorkerContext::state` in the same way.
+//! 5. `engine/run.rs`, `Listeners::replace`: a listener that stays gets its new action or handler; open connections
+//!    use it from their next request on. Sessions of datagrams that the new handler does not keep are closed
+//!    (`layer4/listener.rs`).
+//! 6. Listeners that are gone accept what waits and close. Their connections are served to the end by the old
+//!    action.
+//! 7. `worker/context.rs`, `Tasks::end`: background tasks of the old generation end. State that nothing uses any
+//!    more is dropped with its last user.
+//!
+//! # The way of a connection that is routed by its name
+//!
+//! 1. `plimsoll-server/src/engine/run.rs`, `accept`: the connection is admitted (`engine/admission.rs`) and gets its
+//!    `Place` (`worker.rs`); behind a proxy, its header names both ends (`engine/proxied.rs`).
+//! 2. `layer4/stream.rs`, `take`: asks `StreamHandler::inspect`, first without any bytes and again each time more
+//!    has come, until it decides, 64 KiB are read, `header_timeout` is over, or the client ends.
+//! 3. The handler reads name and protocols by `wire::tls::ClientHello::parse` (`wire/src/tls/client_hello.rs`), which returns
+//!    nothing until the message is whole.
+//! 4. `Inspection::Decided` names what serves the connection. It gets an `Accepted`: the stream from its first byte
+//!    on, both addresses, the signal of a drain.
+//! 5. Its future ends and closes the connection; `Place` is dropped, which counts and makes room.
 
 mod action;
 
