@@ -39,7 +39,6 @@ pub struct Admin {
     tag: Rc<RouteTag>,
     /// The prefix of other crates' metrics, if it is not the usual one.
     prefix: Option<String>,
-    only_metrics: bool,
     /// Requests of web pages are rejected.
     is_guarded: bool,
 }
@@ -108,11 +107,10 @@ impl Admin {
             paths: Vec::new(),
             apis: Vec::new(),
             prefix: None,
-            only_metrics: false,
         }
     }
 
-    /// Shows `/metrics` alone, which may be read where the rest must not be.
+    /// Shows metrics, health and readiness alone, which may be read where the rest must not be.
     ///
     /// - `prefix`: what the names of figures begin with that other crates count; absent for the usual one.
     /// - `is_local`: it listens on the loopback, where other names than `localhost` are rejected without a token.
@@ -131,7 +129,6 @@ impl Admin {
             paths: Vec::new(),
             apis: Vec::new(),
             prefix,
-            only_metrics: true,
         }
     }
 
@@ -236,10 +233,6 @@ impl Action for Admin {
                 "text/plain; version=0.0.4; charset=utf-8",
                 metrics(&self.counters, self.prefix.as_deref()),
             ),
-            _ if self.only_metrics => {
-                let text = "there is /metrics\n";
-                return Answer::now(Response::text(StatusCode::NOT_FOUND, text));
-            }
             "/readyz" if self.counters.is_draining() => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 JSON,

@@ -81,9 +81,16 @@ fn requests_statuses_and_redirects_are_counted_under_the_names_of_servy() {
         let metrics = site.ask_admin("GET", "/metrics", "");
         !metrics.text().contains("{result=\"hit\"} 0\n")
     });
-    // The port of metrics shows nothing else.
-    for path in ["/", "/healthz", "/redirects/refresh"] {
+    // The port of metrics shows nothing else but health and readiness, for probes that do not reach the admin port.
+    for path in ["/", "/config", "/redirects/refresh"] {
         assert_eq!(site.ask_admin("GET", path, "").status, 404);
+    }
+    for path in ["/healthz", "/readyz"] {
+        let health = site.ask_admin("GET", path, "");
+        assert_eq!(
+            (health.status, health.text()),
+            (200, "{\"status\":\"ok\"}\n")
+        );
     }
 }
 

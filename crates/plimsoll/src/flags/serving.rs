@@ -29,7 +29,7 @@ pub(crate) struct ServingArgs {
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     admin: Option<SocketAddr>,
 
-    /// Serve metrics alone on this address
+    /// Serve metrics, health (/healthz) and readiness (/readyz) alone on this address
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     metrics: Option<SocketAddr>,
 

@@ -133,10 +133,10 @@ spec:
         failureThreshold: 6
       {{- else }}
       readinessProbe:
-        httpGet: {path: /metrics, port: metrics}
+        httpGet: {path: /readyz, port: metrics}
         periodSeconds: 5
       livenessProbe:
-        httpGet: {path: /metrics, port: metrics}
+        httpGet: {path: /healthz, port: metrics}
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 6
