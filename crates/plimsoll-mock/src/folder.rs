@@ -65,14 +65,11 @@ impl Folder {
             return None;
         }
         let found = resolve::find(&self.root, &segments)?;
-        // Links are followed, but not out of the folder.
+        // Links are followed, but not out of the folder. They may lead through names that begin with a dot: every file of a
+        // ConfigMap of Kubernetes is a link into `..data`.
         let found = found.canonicalize().ok()?;
-        let inside = found.strip_prefix(&self.root).ok()?;
-        let is_hidden = inside.iter().any(|segment| {
-            let bytes = segment.as_encoded_bytes();
-            bytes.starts_with(b".") && bytes != b".well-known"
-        });
-        (!is_hidden && !self.hidden.contains(&found)).then_some(found)
+        let is_inside = found.starts_with(&self.root);
+        (is_inside && !self.hidden.contains(&found)).then_some(found)
     }
 }
 

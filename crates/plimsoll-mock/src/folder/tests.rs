@@ -137,11 +137,12 @@ fn links_are_followed_inside_only() {
     symlink(root.join(".env"), root.join("env")).unwrap();
     symlink("loop", root.join("loop")).unwrap();
     assert_eq!(tree.find("/link/x").as_deref(), Some("in/x.json"));
+    // The name of a link counts, not that of its target.
+    assert_eq!(tree.find("/env").as_deref(), Some(".env"));
     for target in [
         "/out",
         "/up/secret.json",
         "/up/root/a.json.x",
-        "/env",
         "/loop",
         "/.env",
     ] {
@@ -155,6 +156,22 @@ fn links_are_followed_inside_only() {
     let hiding = Folder::new(&root).unwrap().hiding([root.join("a.json")]);
     assert_eq!(hiding.find("/a"), None);
     assert!(Folder::new(&root.join("a.json")).is_err());
+}
+
+/// Kubernetes mounts a `ConfigMap` as links into a folder behind a link, and changes all of it by one rename.
+#[test]
+fn a_mounted_config_map_is_found_and_changes_as_a_whole() {
+    let tree = Tree::new(&["..1/orders.json", "..2/orders.json"]);
+    let root = tree.root();
+    symlink("..1", root.join("..data")).unwrap();
+    symlink("..data/orders.json", root.join("orders.json")).unwrap();
+    assert_eq!(tree.find("/orders").as_deref(), Some("..1/orders.json"));
+    symlink("..2", root.join("..data_tmp")).unwrap();
+    fs::rename(root.join("..data_tmp"), root.join("..data")).unwrap();
+    assert_eq!(tree.find("/orders").as_deref(), Some("..2/orders.json"));
+    for hidden in ["/..data/orders", "/..2/orders.json", "/..data"] {
+        assert_eq!(tree.find(hidden), None, "{hidden}");
+    }
 }
 
 proptest! {
