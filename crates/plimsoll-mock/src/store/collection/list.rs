@@ -158,16 +158,22 @@ impl<'p> Filters<'p> {
     }
 
     fn accept(&self, row: &Value) -> bool {
-        let contains = |value: &Value, wanted: &str| text(value).to_lowercase().contains(wanted);
-        let has_text = |wanted: &String| match row {
-            Value::Object(object) => object.values().any(|value| contains(value, wanted)),
-            other => contains(other, wanted),
-        };
-        self.search.iter().all(has_text)
+        self.search.iter().all(|wanted| contains(row, wanted))
             && self
                 .by_name
                 .iter()
                 .all(|(name, wanted)| is_accepted(row, name, wanted))
+    }
+}
+
+/// Whether a value, or one within it, has a text; as in json-server, what is false, 0 or nothing has none.
+fn contains(value: &Value, wanted: &str) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Number(number) if number.as_f64() == Some(0.0) => false,
+        Value::Array(all) => all.iter().any(|value| contains(value, wanted)),
+        Value::Object(all) => all.values().any(|value| contains(value, wanted)),
+        value => text(value).to_lowercase().contains(wanted),
     }
 }
 
@@ -180,8 +186,9 @@ fn is_accepted(object: &Value, name: &str, wanted: &[Comparand<'_>]) -> bool {
         Some(suffixed) if matches!(at(object, name), None | Some(Value::Null)) => suffixed,
         _ => (name, Comparison::Equal),
     };
-    let Some(value) = at(object, key) else {
-        return comparison == Comparison::NotEqual;
+    let Some(value) = at(object, key).filter(|value| !value.is_null()) else {
+        // In json-server 0.17 (`_ne`) what has no value is not different either; in version 1 (`:ne`) it is.
+        return comparison == Comparison::NotEqual && name.ends_with(":ne");
     };
     let mut met = wanted
         .iter()
@@ -255,7 +262,8 @@ fn order(one: &Value, other: &Value, keys: &[(&str, bool)]) -> Ordering {
             // Missing values come last, backwards too.
             (None, Some(_)) => return Ordering::Greater,
             (Some(_), None) => return Ordering::Less,
-            (Some(one), Some(other)) => match (number(one), number(other)) {
+            // A text is one, whatever it holds: else 10, "9" and "a" would have no order.
+            (Some(one), Some(other)) => match (one.as_f64(), other.as_f64()) {
                 (Some(one), Some(other)) => one.total_cmp(&other),
                 // Numbers come before texts, so that the order is one.
                 (Some(_), None) => Ordering::Less,

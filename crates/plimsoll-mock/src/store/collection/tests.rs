@@ -56,6 +56,10 @@ fn lists_are_filtered_sorted_and_cut() {
         ("/people?age_lte=30", vec![1, 2]),
         ("/people?name_like=a", vec![1, 3]),
         ("/people?_q=BEN", vec![2]),
+        // Names of keys are not searched.
+        ("/people?q=city", vec![]),
+        ("/people?none_ne=a", vec![]),
+        ("/people?none:ne=a", vec![1, 2, 3]),
         ("/people?_sort=age", vec![2, 1, 3]),
         ("/people?_sort=-age", vec![3, 1, 2]),
         ("/people?_sort=home.city,-name", vec![1, 3, 2]),
@@ -195,6 +199,17 @@ fn what_has_no_value_is_neither_above_nor_below() {
             .map(|it| &it["id"])
             .collect();
         assert_eq!(serde_json::to_string(&ids).unwrap(), expected, "{target}");
+    }
+    let text = r#"[{"id":1,"n":"10"},{"id":2,"n":9},{"id":3,"n":"9","done":false},{"id":4,"n":"a","done":true}]"#;
+    let mixed = collections("/all", text, MOST_BYTES).unwrap().remove(0);
+    for (target, expected) in [
+        ("/all?_sort=n", vec![2, 1, 3, 4]),
+        ("/all?q=e", vec![4]),
+        ("/all?q=10", vec![1]),
+    ] {
+        let found = ask(&mixed, "GET", target, "").1;
+        let ids = found.as_array().unwrap().iter().map(|it| it["id"].as_i64());
+        assert_eq!(ids.flatten().collect::<Vec<_>>(), expected, "{target}");
     }
     // One name that is a text does not make new ones texts.
     let text = r#"[{"id":1},{"id":"x"}]"#;
