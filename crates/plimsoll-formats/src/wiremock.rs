@@ -11,6 +11,8 @@ mod request;
 
 mod response;
 
+mod state;
+
 mod webhook;
 
 use serde_json::{Map, Value};
@@ -22,6 +24,7 @@ pub use self::request::{FieldPlace, MappingField, MappingPart, MappingUrl};
 pub use self::response::{
     MappingBody, MappingDelay, MappingProxy, MappingResponse, parse_settings,
 };
+pub use self::state::{StateAction, StateChange, StateCount, StateMatch};
 pub use self::webhook::Webhook;
 
 /// The content of a file of mappings.
@@ -58,6 +61,10 @@ pub struct Mapping {
     pub response: MappingResponse,
     /// Requests that are sent once it has answered.
     pub webhooks: Vec<Webhook>,
+    /// A test of what was kept before.
+    pub state_match: Option<StateMatch>,
+    /// Changes of what is kept, once it has answered.
+    pub state_changes: Vec<StateChange>,
     /// The whole of it as it was written.
     pub source: Value,
 }
@@ -206,6 +213,7 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
     let fields = request::fields(&mut request, notes);
     let bodies = request::bodies(&mut request, "request.bodyPatterns", notes);
     let parts = request::parts(&mut request, notes);
+    let state_match = state::matcher(&mut request, notes);
     for key in request.keys() {
         notes.wrong::<()>(
             &format!("request.{key}"),
@@ -213,7 +221,7 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
         );
     }
     let response = response::response(table(&mut mapping, "response", "", notes), notes);
-    let webhooks = webhook::webhooks(&mut mapping, notes);
+    let (webhooks, state_changes) = webhook::listeners(&mut mapping, notes);
     for (key, value) in &mapping {
         if !is_empty(value) {
             notes.left_out(key, "is not carried over");
@@ -234,6 +242,8 @@ fn mapping_of(value: Value, notes: &mut Notes) -> Option<Mapping> {
             .map(|name| (name, state, next)),
         response: response?,
         webhooks,
+        state_match,
+        state_changes,
         source,
     })
 }

@@ -17,6 +17,8 @@ mod scenarios;
 
 mod state;
 
+mod webhooks;
+
 mod wiremock;
 
 use std::sync::Arc;
@@ -32,6 +34,8 @@ use crate::worker::action::collected;
 use crate::worker::shared::SharedMock;
 
 use self::call::{AdminResponse, Call};
+
+use self::wiremock::Recordings;
 
 pub(crate) use self::page::PATHS as PAGE;
 pub(crate) use self::wiremock::ROOT as WIREMOCK;
@@ -50,6 +54,7 @@ const MOST_CONTENT: u64 = 8 << 20;
 pub(crate) struct AdminOfMock {
     shared: Arc<SharedMock>,
     started: SystemTime,
+    recordings: Arc<Recordings>,
 }
 
 impl AdminOfMock {
@@ -57,6 +62,7 @@ impl AdminOfMock {
         Self {
             shared,
             started: SystemClock.wall(),
+            recordings: Arc::default(),
         }
     }
 
@@ -119,11 +125,13 @@ impl AdminOfMock {
             ["scenarios"] => self.scenarios(call),
             ["scenarios", "reset"] => self.reset_scenarios(call),
             ["scenarios", name] => self.scenario(call, name),
+            ["webhooks"] => self.webhooks(call),
+            ["webhooks", name] => self.send_webhook(call, name),
             ["collections"] => self.collections(call),
             ["collections", "reset"] => self.reset_collections(call),
             _ => AdminResponse::error(
                 StatusCode::NOT_FOUND,
-                "there are status, requests, near-misses, rules, scenarios, collections, match and reset",
+                "there are status, requests, near-misses, rules, scenarios, collections, webhooks, match and reset",
             ),
         }
     }

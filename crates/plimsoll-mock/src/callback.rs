@@ -66,12 +66,19 @@ impl CallbackText {
 
 /// A callback for one request.
 #[derive(Debug)]
-struct CallbackRequest {
-    method: String,
-    url: String,
-    fields: Vec<(String, String)>,
-    content: Bytes,
-    delay: Duration,
+pub(crate) struct OutgoingCallback {
+    pub(crate) method: String,
+    pub(crate) url: String,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) content: Bytes,
+    /// Time after which it is sent.
+    pub(crate) delay: Duration,
+}
+
+/// A callback that has room.
+#[derive(Debug)]
+struct AdmittedCallback {
+    callback: OutgoingCallback,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -86,7 +93,7 @@ pub(crate) struct Callbacks {
 
 #[derive(Debug)]
 struct Sender {
-    requests: mpsc::Sender<CallbackRequest>,
+    requests: mpsc::Sender<AdmittedCallback>,
     _task: BackgroundTask,
 }
 
@@ -104,10 +111,6 @@ impl Callbacks {
     /// Sends callbacks for a request, in a moment.
     pub(crate) fn send(&self, callbacks: &[Callback], request: &RequestView<'_>) {
         for callback in callbacks {
-            let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
-                self.report("a callback is dropped: too many are under way");
-                continue;
-            };
             let mut fields: Vec<(String, String)> = callback
                 .fields
                 .iter()
@@ -120,22 +123,33 @@ impl Callbacks {
             if let Some(kind) = kind.and_then(|kind| kind.to_str().ok()) {
                 fields.push(("content-type".to_owned(), kind.to_owned()));
             }
-            let made = CallbackRequest {
+            self.send_made(OutgoingCallback {
                 method: callback.method.clone(),
                 url: callback.url.fill(request),
                 fields,
                 content: callback.content.for_request(request),
                 delay: callback.chance.with(|rng| callback.delay.sample(rng)),
-                _permit: permit,
-            };
-            let sender = self.sender.get_or_init(|| self.start());
-            // The channel has room for all permits.
-            let is_sent = sender
-                .as_ref()
-                .is_some_and(|it| it.requests.try_send(made).is_ok());
-            if !is_sent {
-                self.report("a callback is dropped: there is no thread to send it");
-            }
+            });
+        }
+    }
+
+    /// Sends a callback, in a moment.
+    pub(crate) fn send_made(&self, callback: OutgoingCallback) {
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+            self.report("a callback is dropped: too many are under way");
+            return;
+        };
+        let admitted = AdmittedCallback {
+            callback,
+            _permit: permit,
+        };
+        let sender = self.sender.get_or_init(|| self.start());
+        // The channel has room for all permits.
+        let is_sent = sender
+            .as_ref()
+            .is_some_and(|it| it.requests.try_send(admitted).is_ok());
+        if !is_sent {
+            self.report("a callback is dropped: there is no thread to send it");
         }
     }
 
@@ -149,14 +163,15 @@ impl Callbacks {
         })
     }
 
-    fn report(&self, message: &str) {
+    /// Reports that a callback is not sent.
+    pub(crate) fn report(&self, message: &str) {
         self.notices
             .report(&Notice::new(Severity::Warning, message));
     }
 }
 
 /// Sends what is received, all at a time.
-async fn run(mut received: mpsc::Receiver<CallbackRequest>, notices: Arc<NoticeLimiter>) {
+async fn run(mut received: mpsc::Receiver<AdmittedCallback>, notices: Arc<NoticeLimiter>) {
     let fetcher = match Fetcher::new(LIMITS) {
         Ok(fetcher) => std::rc::Rc::new(fetcher),
         Err(error) => {
@@ -165,18 +180,18 @@ async fn run(mut received: mpsc::Receiver<CallbackRequest>, notices: Arc<NoticeL
             return;
         }
     };
-    while let Some(request) = received.recv().await {
+    while let Some(admitted) = received.recv().await {
         let (fetcher, notices) = (std::rc::Rc::clone(&fetcher), Arc::clone(&notices));
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(request.delay).await;
-            if let Err(message) = sent(&fetcher, &request).await {
+            tokio::time::sleep(admitted.callback.delay).await;
+            if let Err(message) = sent(&fetcher, &admitted.callback).await {
                 notices.report(&Notice::new(Severity::Warning, message));
             }
         });
     }
 }
 
-async fn sent(fetcher: &Fetcher, request: &CallbackRequest) -> Result<(), String> {
+async fn sent(fetcher: &Fetcher, request: &OutgoingCallback) -> Result<(), String> {
     let url = Url::parse(&request.url)
         .map_err(|error| format!("a callback is not sent: `{}`: {error}", request.url))?;
     let content = (!request.content.is_empty()).then_some(&*request.content);

@@ -18,6 +18,8 @@ pub mod wiremock;
 
 pub(crate) mod mapping;
 
+pub(crate) mod mapping_folder;
+
 mod har;
 
 mod json_server;
@@ -45,6 +47,7 @@ use crate::store::states::States;
 pub use self::kind::{ForeignKind, is_foreign};
 
 use self::entry::{Entry, Table};
+use self::mapping_folder::MappingFolder;
 use self::when::When;
 
 /// An imported file of another mock server.
@@ -62,6 +65,8 @@ pub struct Imported {
     directory: PathBuf,
     /// The folder that responds where no rule does.
     folder: Option<PathBuf>,
+    /// The folder of its mappings, for WireMock.
+    mappings: Option<MappingFolder>,
     draft: Draft,
 }
 
@@ -162,6 +167,7 @@ impl Imported {
             set.mark_mappings(mappings);
         }
         file.plan.folder = self.folder.as_deref().and_then(|it| Folder::new(it).ok());
+        file.plan.mappings = self.mappings.clone().map(Arc::new);
         file.plan.files.clone_from(&self.files);
         Ok(file)
     }
@@ -183,6 +189,7 @@ impl Importer {
                 rules: 0,
                 directory: directory_of(path),
                 folder: None,
+                mappings: None,
                 draft: Draft::default(),
             },
             names: HashSet::new(),
@@ -233,6 +240,9 @@ impl Importer {
             self.imported.directory.clone_from(bodies);
             self.imported.folder = Some(bodies.clone());
         }
+        let mut folder = mappings
+            .is_dir()
+            .then(|| MappingFolder::new(&mappings, bodies.as_deref()));
         let files = if mappings.is_dir() {
             // It changes with every file that comes or goes.
             self.imported.files.push(mappings.clone());
@@ -257,6 +267,8 @@ impl Importer {
                     continue;
                 }
             };
+            let root = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}'));
+            let is_alone = root.is_ok_and(|root| root.get("mappings").is_none());
             let is_single = parsed.mappings.len() + parsed.left_out.len() <= 1;
             for remark in parsed.left_out {
                 self.note(&file, remark);
@@ -280,6 +292,9 @@ impl Importer {
                             let source = mapping.source;
                             let named =
                                 mapping::with_id(source, |it| mapping::lasting_id(it, number));
+                            if let Some(folder) = &mut folder {
+                                folder.note(&named, &file, is_alone);
+                            }
                             self.imported.draft.mappings.push(named);
                         }
                     }
@@ -287,6 +302,7 @@ impl Importer {
                 }
             }
         }
+        self.imported.mappings = folder;
         // The newest answers first.
         self.imported.draft.rules.reverse();
         self.imported.draft.mappings.reverse();

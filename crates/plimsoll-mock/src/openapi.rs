@@ -5,6 +5,10 @@
 
 mod beside;
 
+mod calls;
+
+mod expression;
+
 mod fit;
 
 mod form;
@@ -25,11 +29,17 @@ use plimsoll_formats::Remark;
 use plimsoll_formats::openapi::{Api, parse_api};
 use serde_json::{Value, json};
 
+use url::Url;
+
+use crate::callback::OutgoingCallback;
 use crate::request::RequestView;
 use crate::store::collection::StoredResponse;
 
 pub use self::fit::{Fit, UnfitContent};
 
+pub(crate) use self::calls::CallbackHosts;
+
+use self::expression::Exchange;
 use self::request::RequestCheck;
 use self::route::Routes;
 
@@ -42,6 +52,8 @@ pub struct OpenApi {
     /// By the numbers of operations.
     checks: Vec<RequestCheck>,
     options: OpenApiOptions,
+    /// Where callbacks may be sent.
+    hosts: CallbackHosts,
     /// The prefix of its paths, without a slash at its end.
     prefix: String,
 }
@@ -55,6 +67,15 @@ pub struct OpenApiOptions {
     pub is_dynamic: bool,
     /// Random seed: the same request always gets the same response.
     pub seed: u64,
+}
+
+/// Settings of all documents, in place of those that their files give.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct DocumentSettings {
+    /// Whether requests that a document does not allow are refused.
+    pub(crate) validates: Option<bool>,
+    /// Where callbacks may be sent.
+    pub(crate) callbacks: Option<CallbackHosts>,
 }
 
 /// The longest summary of an error, in characters.
@@ -92,15 +113,90 @@ impl OpenApi {
             checks: checks.collect(),
             routes,
             options,
+            hosts: CallbackHosts::default(),
             prefix: prefix.trim_end_matches('/').to_owned(),
             api,
         };
         Ok((made, left_out))
     }
 
-    /// Whether requests that it does not allow are refused.
-    pub(crate) fn set_validates(&mut self, validates: bool) {
-        self.options.validates = validates;
+    /// Changes its settings.
+    pub(crate) fn override_settings(&mut self, settings: &DocumentSettings) {
+        if let Some(validates) = settings.validates {
+            self.options.validates = validates;
+        }
+        if let Some(hosts) = &settings.callbacks {
+            self.hosts.clone_from(hosts);
+        }
+    }
+
+    /// The callbacks of the operation that has answered a request: each as it is sent, or why it is not.
+    pub(crate) fn callbacks(
+        &self,
+        request: &RequestView<'_>,
+        response: &StoredResponse,
+    ) -> Vec<Result<OutgoingCallback, String>> {
+        let has_some = self
+            .api
+            .operations
+            .iter()
+            .any(|it| !it.callbacks.is_empty());
+        if !has_some || !response.status.is_success() {
+            return Vec::new();
+        }
+        let Some((number, places)) = self.found(request) else {
+            return Vec::new();
+        };
+        let operation = &self.api.operations[number];
+        let Some(base) = calls::url_of(request) else {
+            return Vec::new();
+        };
+        let exchange = Exchange {
+            request,
+            places: &places,
+            response,
+        };
+        let callbacks = operation.callbacks.iter().map(|callback| {
+            let target = expression::filled(&callback.url, &exchange);
+            let made = target.and_then(|target| {
+                calls::callback(
+                    &self.api,
+                    callback,
+                    &target,
+                    &base,
+                    &self.hosts,
+                    self.options,
+                )
+            });
+            made.map_err(|reason| {
+                let (method, path) = (&operation.method, &operation.path);
+                let name = &callback.name;
+                format!("the callback `{name}` of {method} {path} is not sent: {reason}")
+            })
+        });
+        callbacks.collect()
+    }
+
+    /// Names and methods of its webhooks.
+    pub(crate) fn webhooks(&self) -> impl Iterator<Item = (&str, &str)> {
+        let webhooks = self.api.webhooks.iter();
+        webhooks.map(|it| (it.name.as_str(), it.method.as_str()))
+    }
+
+    /// A webhook as it is sent to a URL, or why it cannot be; nothing if it has none of that name.
+    pub(crate) fn webhook(&self, name: &str, url: Url) -> Option<Result<OutgoingCallback, String>> {
+        let webhook = self.api.webhooks.iter().find(|it| it.name == name)?;
+        Some(calls::outgoing(&self.api, webhook, url, self.options))
+    }
+
+    /// The operation of a request by its number, and what stands in the places of its path.
+    fn found(&self, request: &RequestView<'_>) -> Option<(usize, Vec<(&str, String)>)> {
+        let path = route::with_slashes(&request.path, request.own_path());
+        let has_method =
+            |found: &route::MatchedRoute<'_>| self.number(found, request.method).is_some();
+        let found = self.routes.find(self.inner(&path)?, &has_method)?;
+        let number = self.number(&found, request.method)?;
+        Some((number, found.places))
     }
 
     /// Methods and paths of its operations, as the document has them.
@@ -189,13 +285,7 @@ impl OpenApi {
 
     /// Whether it has an operation of that method for the path of a request.
     pub(crate) fn has_operation(&self, request: &RequestView<'_>) -> bool {
-        let path = route::with_slashes(&request.path, request.own_path());
-        let has_method =
-            |found: &route::MatchedRoute<'_>| self.number(found, request.method).is_some();
-        let found = self
-            .inner(&path)
-            .and_then(|path| self.routes.find(path, &has_method));
-        found.is_some_and(|found| has_method(&found))
+        self.found(request).is_some()
     }
 }
 

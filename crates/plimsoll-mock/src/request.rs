@@ -380,6 +380,14 @@ impl KeptRequest {
         }
     }
 
+    /// Path and query, as they were sent.
+    pub(crate) fn target(&self) -> Cow<'_, str> {
+        match &self.query {
+            None => Cow::Borrowed(&self.target_path),
+            Some(query) => Cow::Owned(format!("{}?{query}", self.target_path)),
+        }
+    }
+
     /// As rules see it.
     pub fn view(&self) -> RequestView<'_> {
         RequestView {

@@ -90,12 +90,25 @@ impl Store {
         Ok(sum)
     }
 
+    /// Changes a value, as JSON; nothing stands for one that is absent, or is to go. Atomic.
+    pub fn change(
+        &self,
+        key: &str,
+        change: impl FnOnce(Option<&str>) -> Option<String>,
+    ) -> Result<(), StoreError> {
+        let mut kept = self.lock();
+        match change(kept.values.get(key).map(String::as_str)) {
+            Some(value) => kept.put(key, value),
+            None => {
+                kept.remove(key);
+                Ok(())
+            }
+        }
+    }
+
     /// Forgets a key; whether it was there.
     pub fn remove(&self, key: &str) -> bool {
-        let mut kept = self.lock();
-        let removed = kept.values.remove(key);
-        kept.bytes -= removed.as_ref().map_or(0, |value| key.len() + value.len());
-        removed.is_some()
+        self.lock().remove(key)
     }
 
     /// Forgets everything.
@@ -122,6 +135,12 @@ impl Store {
 }
 
 impl StoredValues {
+    fn remove(&mut self, key: &str) -> bool {
+        let removed = self.values.remove(key);
+        self.bytes -= removed.as_ref().map_or(0, |value| key.len() + value.len());
+        removed.is_some()
+    }
+
     fn put(&mut self, key: &str, value: String) -> Result<(), StoreError> {
         let before = self.values.get(key).map(|value| key.len() + value.len());
         if before.is_none() && self.values.len() >= MOST_KEYS {

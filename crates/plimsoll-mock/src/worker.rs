@@ -108,6 +108,7 @@ impl Worker {
                 plan.sharing.clone(),
                 Files::new(plan.roots()),
                 scripts,
+                shared.proxied().cloned(),
             )),
             delays: shared.delays(),
             callbacks: shared.callbacks(),
@@ -209,10 +210,18 @@ impl Worker {
         let mut documents = self.plan.openapi.iter().enumerate();
         let response = documents.find_map(|(at, document)| Some((at, document.answer(request)?)));
         match response {
-            Some((at, response)) => (
-                self.by_collection(response, allowed),
-                Responder::Document(at),
-            ),
+            Some((at, response)) => {
+                for callback in self.plan.openapi[at].callbacks(request, &response) {
+                    match callback {
+                        Ok(callback) => self.callbacks.send_made(callback),
+                        Err(reason) => self.callbacks.report(&reason),
+                    }
+                }
+                (
+                    self.by_collection(response, allowed),
+                    Responder::Document(at),
+                )
+            }
             None => (
                 self.by_folder(request, matched.nearest, allowed),
                 Responder::Folder,

@@ -4,12 +4,15 @@ import com.github.tomakehurst.wiremock.admin.model.ServeEventQuery;
 import com.github.tomakehurst.wiremock.client.VerificationException;
 import com.github.tomakehurst.wiremock.client.WireMock;
 import com.github.tomakehurst.wiremock.common.Metadata;
+import com.github.tomakehurst.wiremock.recording.RecordingStatus;
 import com.github.tomakehurst.wiremock.stubbing.ServeEvent;
 import com.github.tomakehurst.wiremock.stubbing.Scenario;
 import com.github.tomakehurst.wiremock.stubbing.StubImport;
 import com.github.tomakehurst.wiremock.stubbing.StubMapping;
 import com.github.tomakehurst.wiremock.verification.LoggedRequest;
 import com.github.tomakehurst.wiremock.verification.NearMiss;
+import com.sun.net.httpserver.HttpServer;
+import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -117,6 +120,43 @@ public class WireMockClient {
         same(5, removeServeEvents(anyRequestedFor(urlMatching("/todos?"))).size());
         resetToDefault();
         same(0, listAllStubMappings().getMappings().size());
+
+        int[] count = {0};
+        HttpServer real = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        real.createContext("/", exchange -> {
+            byte[] text = ("answer " + ++count[0]).getBytes();
+            exchange.getResponseHeaders().add("content-type", "text/plain");
+            exchange.sendResponseHeaders(200, text.length);
+            exchange.getResponseBody().write(text);
+            exchange.close();
+        });
+        real.start();
+        same(RecordingStatus.NeverStarted, getRecordingStatus().getStatus());
+        startRecording("http://127.0.0.1:" + real.getAddress().getPort());
+        same(RecordingStatus.Recording, getRecordingStatus().getStatus());
+        same("answer 1", ask("GET", "/real?x=1", null).body());
+        same("answer 2", ask("GET", "/real?x=1", null).body());
+        same("answer 3", ask("POST", "/real", "{}").body());
+        List<StubMapping> recorded = stopRecording().getStubMappings();
+        real.stop(0);
+        same(3, recorded.size());
+        same(true, recorded.get(0).isPersistent());
+        for (String expected : new String[] {"answer 1", "answer 2", "answer 2"}) {
+            same(expected, ask("GET", "/real?x=1", null).body());
+        }
+        same("answer 3", ask("POST", "/real", "{}").body());
+        for (StubMapping stub : recorded) removeStub(stub);
+        same(404, ask("POST", "/real", "{}").statusCode());
+
+        stubFor(get("/kept").willReturn(ok("kept")));
+        saveAllMappings();
+        stubFor(get("/lost").willReturn(ok("lost")));
+        resetToDefault();
+        same("kept", ask("GET", "/kept", null).body());
+        same(404, ask("GET", "/lost", null).statusCode());
+        for (StubMapping stub : listAllStubMappings().getMappings()) removeStub(stub);
+        resetToDefault();
+        same(404, ask("GET", "/kept", null).statusCode());
         System.out.println("ok");
     }
 }

@@ -26,6 +26,8 @@ pub struct Api {
     pub bases: Vec<String>,
     /// In the order of the document.
     pub operations: Vec<Operation>,
+    /// Requests that the service makes by itself.
+    pub webhooks: Vec<ServiceRequest>,
     /// Parts of the document that are left out.
     pub left_out: Vec<Remark>,
     /// The other files of the document, relative to its folder.
@@ -49,6 +51,24 @@ pub struct Operation {
     pub responses: Vec<ApiResponse>,
     /// The credentials: all of one of these; empty if none are needed.
     pub security: Vec<Vec<Credential>>,
+    /// Requests that the service makes once it is called.
+    pub callbacks: Vec<ServiceRequest>,
+}
+
+/// A request that the service makes: a callback of an operation, or a webhook.
+#[derive(Debug, Clone)]
+pub struct ServiceRequest {
+    /// Its name in the document.
+    pub name: String,
+    /// In upper case.
+    pub method: String,
+    /// Of a callback: its URL, with runtime expressions such as `{$request.body#/url}` (OpenAPI 3.1, section 4.8.20.4);
+    /// empty for a webhook.
+    pub url: String,
+    /// Fields with their values.
+    pub headers: Vec<(String, String)>,
+    /// Contents, by their media types.
+    pub content: Vec<MediaContent>,
 }
 
 /// The location of a parameter.
@@ -156,12 +176,12 @@ pub struct ApiResponse {
     /// Fields with their values.
     pub headers: Vec<(String, String)>,
     /// Contents, by their media types.
-    pub content: Vec<ResponseContent>,
+    pub content: Vec<MediaContent>,
 }
 
-/// The content of a response in one media type.
+/// Content that the service sends, in one media type.
 #[derive(Debug, Clone)]
-pub struct ResponseContent {
+pub struct MediaContent {
     /// Its media type.
     pub kind: String,
     /// Examples, those with names first.
@@ -190,15 +210,16 @@ pub fn parse_api(text: &str, own_name: &str, read_file: ReadFile<'_>) -> Result<
         return Err(loaded.problems);
     }
     let (root, mut left_out) = (loaded.root, loaded.left_out);
-    let operations = Reader {
+    let mut reader = Reader {
         root: &root,
         document: Document::of_responses(&root),
         left_out: &mut left_out,
-    }
-    .operations();
+    };
+    let (operations, webhooks) = (reader.operations(), reader.webhooks());
     Ok(Api {
         bases: bases(&root),
         operations,
+        webhooks,
         left_out,
         files: loaded.files,
         root,
@@ -211,7 +232,7 @@ impl Api {
     /// - `random`: gives numbers below its argument, to choose by; without it the value is always the same.
     pub fn make(
         &self,
-        content: &ResponseContent,
+        content: &MediaContent,
         random: Option<&mut dyn FnMut(u64) -> u64>,
     ) -> Result<Value, String> {
         let Some(schema) = &content.schema else {
@@ -226,7 +247,7 @@ impl Api {
     }
 
     /// A value of some content that takes no examples, neither of the content nor of its schema.
-    pub fn make_without_examples(&self, content: &ResponseContent) -> Result<Value, String> {
+    pub fn make_without_examples(&self, content: &MediaContent) -> Result<Value, String> {
         let schema = self.schema_of(content).ok_or("there is no schema")??;
         let made = Document::of_responses(&schema).make(&schema);
         made.map_err(|Unmade(reason)| reason)
@@ -234,13 +255,13 @@ impl Api {
 
     /// JSON Schema 2020-12 of some content, with all that it refers to; nothing if it has none, or fails with why it cannot
     /// stand alone.
-    pub fn schema_of(&self, content: &ResponseContent) -> Option<Result<Value, String>> {
+    pub fn schema_of(&self, content: &MediaContent) -> Option<Result<Value, String>> {
         let schema = content.schema.as_ref()?;
         Some(standalone(&self.root, schema, "writeOnly"))
     }
 
     /// A value of some content as XML, with the names and attributes that its schema gives.
-    pub fn xml(&self, content: &ResponseContent, value: &Value) -> String {
+    pub fn xml(&self, content: &MediaContent, value: &Value) -> String {
         let document = Document::of_responses(&self.root);
         let schema = content.schema.as_ref().unwrap_or(&Value::Null);
         super::xml::text(&document, schema, value)

@@ -85,6 +85,13 @@ pub(super) fn response(
     response.remove("statusMessage");
     response.remove("fromConfiguredStub");
     let fields = fields(&mut response, "headers", notes);
+    if let Some((name, _)) = fields.iter().find(|(name, _)| is_of_grpc(name)) {
+        notes.wrong::<()>(
+            &format!("response.headers.{name}"),
+            "the mapping is one of the gRPC extension, and is left out: write a rule with `when.grpc` and `respond.grpc`, and the \
+             descriptors of the services in `grpc.descriptors`",
+        );
+    }
     let body = body(&mut response, notes);
     let delays = delays(&mut response, notes);
     let dribble = table(&mut response, "chunkedDribbleDelay", "response.", notes);
@@ -153,6 +160,11 @@ fn proxy(response: &mut Map<String, Value>, notes: &mut Notes) -> Option<Mapping
         fields,
         without: names.collect(),
     })
+}
+
+/// Whether a field stands for the status of a call.
+fn is_of_grpc(name: &str) -> bool {
+    ["grpc-status-name", "grpc-status-reason"].contains(&name.to_ascii_lowercase().as_str())
 }
 
 pub(super) fn fields(

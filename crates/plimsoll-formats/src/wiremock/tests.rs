@@ -131,6 +131,63 @@ fn a_mapping_with_an_unknown_condition_is_left_out_alone() {
 }
 
 #[test]
+fn changes_and_tests_of_states_are_taken_apart() {
+    let text = r#"{
+        "request": { "customMatcher": { "name": "state-matcher",
+            "parameters": { "hasContext": "{{request.path}}", "listSizeLessThan": 3 } } },
+        "response": {},
+        "serveEventListeners": [
+            { "name": "recordState", "parameters": { "context": "a", "state": { "n": 1 }, "list": { "addFirst": { "b": "c" } } } },
+            { "name": "deleteState", "parameters": { "context": "a", "list": { "deleteIndex": "-1", "deleteFirst": false } } },
+            { "name": "deleteState", "parameters": { "context": "a" } } ] }"#;
+    let parsed = parse_mappings(text).unwrap();
+    assert_eq!(parsed.left_out, []);
+    let mapping = &parsed.mappings[0].1;
+    let test = mapping.state_match.as_ref().unwrap();
+    assert_eq!(
+        (test.context.as_str(), test.is_absent),
+        ("{{request.path}}", false)
+    );
+    let count = &test.counts[0];
+    assert_eq!(
+        (count.property, count.order, count.number.as_str()),
+        ("listSize", "lt", "3")
+    );
+    let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+    let actions: Vec<_> = mapping
+        .state_changes
+        .iter()
+        .map(|it| it.action.clone())
+        .collect();
+    assert_eq!(
+        actions,
+        [
+            StateAction::Record(pair("n", "1")),
+            StateAction::AddFirst(pair("b", "c")),
+            StateAction::DeleteIndex("-1".to_owned()),
+            StateAction::Delete,
+        ]
+    );
+    for (parameters, expected) in [
+        (r#"{}"#, "parameters.context: is missing"),
+        (
+            r#"{"context":"a","stat":{}}"#,
+            "parameters.stat: is not known",
+        ),
+        (
+            r#"{"context":"a","list":{"addAny":{}}}"#,
+            "parameters.list.addAny: is not known",
+        ),
+    ] {
+        let text = format!(
+            r#"{{ "request": {{}}, "response": {{}}, "serveEventListeners": [{{ "name": "recordState", "parameters": {parameters} }}] }}"#
+        );
+        let reported = report(&parse_mappings(&text).unwrap().left_out).join("\n");
+        assert!(reported.contains(expected), "no `{expected}` in {reported}");
+    }
+}
+
+#[test]
 fn what_is_no_file_of_mappings_is_reported() {
     for (text, expected) in [
         ("{", "is not JSON"),

@@ -1,8 +1,9 @@
-//! Webhooks: requests that a mapping sends once it has answered.
+//! What a mapping does once it has answered: webhooks, and changes of states.
 
 use serde_json::{Map, Value};
 
 use super::response::{MappingBody, MappingDelay, delay, fields};
+use super::state::{self, StateChange};
 use super::{Notes, is_empty, table, text};
 
 /// A request that is sent once a mapping has answered. All its texts may have places (Handlebars).
@@ -22,9 +23,12 @@ pub struct Webhook {
     pub parameters: Map<String, Value>,
 }
 
-/// The webhooks of a mapping; what else is to happen then is noted.
-pub(super) fn webhooks(mapping: &mut Map<String, Value>, notes: &mut Notes) -> Vec<Webhook> {
-    let mut webhooks = Vec::new();
+/// The webhooks of a mapping, and its changes of states; what else is to happen then is noted.
+pub(super) fn listeners(
+    mapping: &mut Map<String, Value>,
+    notes: &mut Notes,
+) -> (Vec<Webhook>, Vec<StateChange>) {
+    let (mut webhooks, mut changes) = (Vec::new(), Vec::new());
     for key in ["serveEventListeners", "postServeActions"] {
         let listeners = match mapping.remove(key) {
             None | Some(Value::Null) => continue,
@@ -46,15 +50,19 @@ pub(super) fn webhooks(mapping: &mut Map<String, Value>, notes: &mut Notes) -> V
                 continue;
             };
             let name = listener.get("name").and_then(Value::as_str).unwrap_or("?");
+            let name = name.to_owned();
+            let mut parameters = table(&mut listener, "parameters", &format!("{at}."), notes);
+            let inner = format!("{at}.parameters.");
             if name == "webhook" {
-                let parameters = table(&mut listener, "parameters", &format!("{at}."), notes);
-                webhooks.extend(webhook(parameters, &format!("{at}.parameters."), notes));
+                webhooks.extend(webhook(parameters, &inner, notes));
+            } else if let Some(made) = state::changes(&name, &mut parameters, &inner, notes) {
+                changes.extend(made);
             } else {
                 notes.left_out(&at, format!("`{name}` is not known here"));
             }
         }
     }
-    webhooks
+    (webhooks, changes)
 }
 
 fn webhook(mut given: Map<String, Value>, at: &str, notes: &mut Notes) -> Option<Webhook> {

@@ -28,20 +28,23 @@ impl AdminOfMock {
     pub(super) fn requests(&self, call: &Call) -> AdminResponse {
         match call.method.as_str() {
             "GET" | "HEAD" => either(self.list_requests(call)),
-            "DELETE" => match self.shared.journal() {
-                None => no_journal(),
-                Some(journal) => {
-                    journal.clear();
-                    self.forget_hits();
-                    AdminResponse::done()
-                }
-            },
+            "DELETE" if self.shared.journal().is_none() => no_journal(),
+            "DELETE" => {
+                self.forget_all_requests();
+                AdminResponse::done()
+            }
             _ => AdminResponse::not_allowed("GET, DELETE"),
         }
     }
 
-    /// Rules begin to count anew.
-    pub(super) fn forget_hits(&self) {
+    /// Empties the journal, and what is kept beside it; rules begin to count anew.
+    pub(super) fn forget_all_requests(&self) {
+        if let Some(journal) = self.shared.journal() {
+            journal.clear();
+        }
+        if let Some(proxied) = self.shared.proxied() {
+            proxied.clear();
+        }
         let (_, plan) = self.shared.plan();
         for rule in plan.sets.iter().flat_map(|set| set.rules()) {
             rule.state.forget_hits();

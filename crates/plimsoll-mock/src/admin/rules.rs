@@ -82,7 +82,7 @@ impl AdminOfMock {
         if call.method != "POST" {
             return AdminResponse::not_allowed("POST");
         }
-        self.shared.change(Layers::reset);
+        self.shared.reset_rules();
         AdminResponse::done()
     }
 }

@@ -7,7 +7,6 @@ use super::AdminOfMock;
 use super::call::{AdminResponse, Call, either};
 use crate::fault::delay::CommonDelays;
 use crate::request::KeptRequest;
-use crate::worker::layers::Layers;
 
 impl AdminOfMock {
     pub(super) fn status(&self, call: &Call) -> AdminResponse {
@@ -42,14 +41,11 @@ impl AdminOfMock {
 
     /// Requests, rules, scenarios and collections are as in the beginning.
     pub(super) fn reset_everything(&self) -> AdminResponse {
-        self.shared.change(Layers::reset);
+        self.shared.reset_rules();
         self.shared.set_delays(CommonDelays::default());
         let plan = self.shared.plan().1;
         plan.states.reset();
-        if let Some(journal) = self.shared.journal() {
-            journal.clear();
-            self.forget_hits();
-        }
+        self.forget_all_requests();
         self.reload_collections()
     }
 

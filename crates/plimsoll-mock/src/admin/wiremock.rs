@@ -8,6 +8,8 @@ mod mappings;
 
 mod near;
 
+mod recordings;
+
 mod requests;
 
 mod server;
@@ -22,9 +24,12 @@ use serde_json::{Value, json};
 use super::AdminOfMock;
 use super::call::{AdminResponse, Call};
 use crate::import::mapping::is_uuid;
+use crate::import::mapping_folder::SaveError;
 use crate::import::wiremock::stub;
 use crate::rules::condition::Condition;
 use crate::store::states::States;
+
+pub(crate) use self::recordings::Recordings;
 
 /// Path that client libraries use.
 pub(crate) const ROOT: &str = "/__admin";
@@ -55,7 +60,7 @@ impl AdminOfMock {
         let response = match (method, segments.as_slice()) {
             ("GET", [] | ["mappings"]) => self.list_mappings(call),
             ("POST", ["mappings"]) => self.add_mapping(call),
-            ("DELETE", ["mappings"]) => Ok(self.remove_mappings(|_| true)),
+            ("DELETE", ["mappings"]) => self.remove_mappings(|_| true),
             ("POST", ["mappings", "reset"]) => Ok(self.reset_mappings()),
             ("POST", ["mappings", "import"]) => self.import_mappings(call),
             ("POST", ["mappings", "remove"]) => self.remove_mapping(call),
@@ -63,9 +68,7 @@ impl AdminOfMock {
             ("POST", ["mappings", "remove-by-metadata"]) => self.remove_by_metadata(call),
             ("GET", ["mappings", "unmatched"]) => self.unmatched_mappings(),
             ("DELETE", ["mappings", "unmatched"]) => self.remove_unmatched_mappings(),
-            ("POST", ["mappings", "save"]) => Err(not_here(
-                "mappings are not written to files; /mock/rules shows rules as files have them",
-            )),
+            ("POST", ["mappings", "save"]) => self.save_mappings(),
             ("GET" | "PUT" | "DELETE", ["mappings", id]) => self.mapping(call, id),
             ("GET", ["requests"]) => self.serve_events(call),
             ("DELETE", ["requests"]) | ("POST", ["requests", "reset"]) => {
@@ -89,15 +92,19 @@ impl AdminOfMock {
             ("GET", ["health"]) => Ok(self.health()),
             ("POST", ["reset"]) => Ok(self.reset_all()),
             ("POST", ["shutdown"]) => Err(not_here("it is ended by a signal")),
-            (_, ["recordings" | "recorder", ..]) => {
-                Err(not_here("`plimsoll mock --record URL` records"))
-            }
+            ("GET", ["recordings", "status"]) => Ok(self.recording_status()),
+            ("POST", ["recordings", "start"]) => self.start_recording(call),
+            ("POST", ["recordings", "stop"]) => self.stop_recording(),
+            ("POST", ["recordings", "snapshot"]) => self.snapshot(call),
+            (_, ["recorder", ..]) => Err(not_here(
+                "there are /recordings/start, stop, status and snapshot",
+            )),
             _ => Err(refused(
                 StatusCode::NOT_FOUND,
                 &json!({
                     "code": 404,
                     "title": "Not found",
-                    "detail": "there are mappings, requests, near-misses, scenarios, settings, version, health and reset",
+                    "detail": "there are mappings, requests, near-misses, recordings, scenarios, settings, version, health and reset",
                 }),
             )),
         };
@@ -138,6 +145,17 @@ fn refused(status: StatusCode, error: &Value) -> AdminResponse {
 fn not_here(detail: &str) -> AdminResponse {
     let error = json!({ "code": NOT_PERMITTED, "title": "Not permitted", "detail": detail });
     refused(StatusCode::UNPROCESSABLE_ENTITY, &error)
+}
+
+/// A mapping cannot be written to a file.
+fn not_saved(error: &SaveError) -> AdminResponse {
+    match error {
+        SaveError::Shared(_) => not_here(&error.to_string()),
+        SaveError::Write(..) => {
+            let error = json!({ "code": 500, "title": "Not written", "detail": error.to_string() });
+            refused(StatusCode::INTERNAL_SERVER_ERROR, &error)
+        }
+    }
 }
 
 /// All mistakes of a mapping.

@@ -13,6 +13,7 @@ use super::{source, when};
 use crate::rules::condition::Condition;
 use crate::rules::{Origin, Rule, RuleSet};
 use crate::store::states::States;
+use crate::template::data::DataBuckets;
 
 /// Position of an added rule.
 #[derive(Debug, Clone)]
@@ -40,6 +41,7 @@ impl Insertion {
             prefix: None,
             origin: Origin {
                 root: root.map(Path::to_owned),
+                data: Arc::new(DataBuckets::default().with_store(states.store.clone())),
                 ..Origin::default()
             },
             states: states.clone(),

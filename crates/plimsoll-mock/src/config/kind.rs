@@ -9,8 +9,10 @@ use plimsoll_wire::tls::Trust;
 
 use crate::admin::journal::{ENTRIES, Journal};
 use crate::admin::{AdminOfMock, PAGE, WIREMOCK};
+use crate::config::openapi;
 use crate::config::plan::MockPlan;
 use crate::folder::Folder;
+use crate::openapi::DocumentSettings;
 use crate::proxy::Upstream;
 use crate::proxy::record::redact::Redaction;
 use crate::proxy::record::{self, Record, Recorder};
@@ -33,9 +35,12 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let entries = table.count("journal", 0..=1_000_000).unwrap_or(ENTRIES);
     let directory = table.take("dir");
     let file = table.take("file");
-    let validates = table.boolean("validate");
-    if validates.is_some() && file.is_none() {
-        table.wrong("`validate` is of a `file` only", None);
+    let settings = DocumentSettings {
+        validates: table.boolean("validate"),
+        callbacks: openapi::callback_hosts(&mut table),
+    };
+    if settings != DocumentSettings::default() && file.is_none() {
+        table.wrong("`validate` and `callbacks` are of a `file` only", None);
     }
     let shared = match (directory, file) {
         (Some(value), None) => as_text(&value).and_then(|path| {
@@ -54,7 +59,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             let path = mounted.directory.join(path);
             let identity = format!("{} {}", mounted.identity, path.display());
             let states = mounted.states.state(&identity, States::default);
-            match SharedMock::of_file_with(&path, mounted.notices, states, validates) {
+            match SharedMock::of_file_with(&path, mounted.notices, states, settings) {
                 Ok(shared) => Some(shared),
                 Err(problems) => {
                     for problem in problems {

@@ -3,7 +3,7 @@
 use plimsoll_model::document::{Table, as_text};
 
 use super::set::Context;
-use crate::openapi::{OpenApi, OpenApiOptions};
+use crate::openapi::{CallbackHosts, DocumentSettings, OpenApi, OpenApiOptions};
 
 pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi> {
     let options = OpenApiOptions {
@@ -13,6 +13,7 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi
             .integer("seed", 0..=i64::MAX)
             .map_or(0, i64::cast_unsigned),
     };
+    let hosts = callback_hosts(&mut table);
     let file = table.take("file");
     if file.is_none() {
         table.missing("file", "an OpenAPI document");
@@ -26,7 +27,13 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi
     let prefix = context.prefix.as_deref().unwrap_or_default();
     match OpenApi::new(&path, &text, prefix, options) {
         // Ignored parts are reported by `mock import`.
-        Ok((openapi, _)) => Some(openapi),
+        Ok((mut openapi, _)) => {
+            openapi.override_settings(&DocumentSettings {
+                validates: None,
+                callbacks: hosts,
+            });
+            Some(openapi)
+        }
         Err(remarks) => {
             for remark in remarks {
                 let message = format!("{}{}: {}", path.display(), remark.place, remark.message);
@@ -35,4 +42,11 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi
             None
         }
     }
+}
+
+/// `callbacks`: the hosts that callbacks may be sent to.
+pub(super) fn callback_hosts(table: &mut Table<'_>) -> Option<CallbackHosts> {
+    let value = table.take("callbacks")?;
+    let names = value.texts_with(|name| CallbackHosts::new(&[name.to_owned()]).err())?;
+    CallbackHosts::new(&names).ok()
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::folder::Folder;
-use crate::openapi::OpenApi;
+use crate::import::mapping_folder::MappingFolder;
+use crate::openapi::{DocumentSettings, OpenApi};
 use crate::request::RequestView;
 use crate::rules::RuleSet;
 use crate::store::collection::Collection;
@@ -34,6 +35,8 @@ pub struct MockPlan {
     pub states: States,
     /// The files that it was made of.
     pub files: Vec<PathBuf>,
+    /// The folder of WireMock's mappings that it was imported from, if it was.
+    pub(crate) mappings: Option<Arc<MappingFolder>>,
 }
 
 impl MockPlan {
@@ -59,6 +62,7 @@ impl MockPlan {
             body_limit: BODY_LIMIT,
             states: States::default(),
             files: Vec::new(),
+            mappings: None,
         }
     }
 
@@ -71,10 +75,10 @@ impl MockPlan {
         }
     }
 
-    /// Whether its OpenAPI documents refuse what they do not allow; only before the plan is shared.
-    pub(crate) fn set_validates(&mut self, validates: bool) {
+    /// Changes the settings of its OpenAPI documents; only before the plan is shared.
+    pub(crate) fn override_settings(&mut self, settings: &DocumentSettings) {
         for document in self.openapi.iter_mut().filter_map(Arc::get_mut) {
-            document.set_validates(validates);
+            document.override_settings(settings);
         }
     }
 

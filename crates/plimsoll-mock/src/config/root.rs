@@ -128,6 +128,7 @@ pub(super) fn compile(
             openapi: gathered.openapi,
             states: states.clone(),
             files,
+            mappings: None,
         },
         listener,
     })

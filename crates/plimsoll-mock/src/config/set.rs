@@ -126,7 +126,7 @@ pub(super) fn compile(
         delay,
         states: gathered.states.clone(),
         grpc: None,
-        data: Arc::new(data(root.tables("data"))),
+        data: Arc::new(data(root.tables("data")).with_store(gathered.states.store.clone())),
         files: RefCell::default(),
     };
     if let Some(table) = root.table("grpc") {

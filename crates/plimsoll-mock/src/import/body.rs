@@ -10,6 +10,27 @@ pub(crate) fn encoded(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
+/// From base64, if it is that.
+pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// The extension of a file that holds content of a media type.
+pub(crate) fn extension(kind: &str, bytes: &[u8]) -> &'static str {
+    let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+    // JSON5 and CSV would be sent as JSON.
+    match kind.split(';').next().unwrap_or_default() {
+        "text/html" => "html",
+        "text/css" => "css",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/svg+xml" => "svg",
+        kind if self::is_json(kind) && is_json() => "json",
+        _ if std::str::from_utf8(bytes).is_ok() => "txt",
+        _ => "bin",
+    }
+}
+
 /// Puts content and its media type into `respond`; the headers of that are `headers`.
 ///
 /// JSON and text stand as they are, everything else in base64.

@@ -118,8 +118,43 @@ impl Table {
         })
     }
 
+    /// The text of a key.
+    pub(crate) fn text(&mut self, key: &str) -> Option<String> {
+        match self.value_mut(key)? {
+            Entry::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
     pub(crate) fn remove(&mut self, key: &str) {
         self.0.retain(|(known, _)| known != key);
+    }
+
+    /// Removes the fields of that name, whatever its case.
+    pub(crate) fn remove_field(&mut self, name: &str) {
+        self.0
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+    }
+
+    /// Adds a field: one of several values, if there is one of that name, whatever its case.
+    pub(crate) fn push_field(&mut self, name: &str, value: Entry) {
+        let mut pairs = self.0.iter_mut();
+        let known = pairs.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        match known.map(|(_, value)| value) {
+            None => self.push(name, value),
+            Some(Entry::List(values)) => values.push(value),
+            Some(first) => *first = Entry::List(vec![first.clone(), value]),
+        }
+    }
+
+    /// The text of the field of that name, whatever its case.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.0.iter();
+        let found = pairs.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        match found {
+            Some((_, Entry::Text(text))) => Some(text),
+            _ => None,
+        }
     }
 
     /// The value of a key.

@@ -9,6 +9,7 @@ use plimsoll_formats::{Place, Remark};
 use super::recorded::{Exchanges, FieldValue, RecordedReply, RequestParts};
 use super::{FileRemark, Importer, about, body};
 use crate::proxy::record::redact::Redaction;
+use crate::request::KeptRequest;
 
 impl Importer {
     /// The exchanges of an archive.
@@ -41,13 +42,12 @@ impl Importer {
                 body: exchange.body.into(),
                 announced: None,
             };
-            let asking = RequestParts::of(
-                &exchange.method,
-                &exchange.target,
-                exchange.request_kind.as_deref(),
-                &exchange.request_body,
-                &redaction,
-            );
+            let mut request = KeptRequest::made(&exchange.method, &exchange.target);
+            let kind = exchange.request_kind.map(String::into_bytes);
+            let kind = kind.map(|kind| ("content-type".to_owned(), kind));
+            request.fields.extend(kind);
+            request.body = exchange.request_body.into();
+            let asking = RequestParts::new(&request.view(), &redaction);
             exchanges.push(asking, reply);
             hosts.insert(origin);
         }

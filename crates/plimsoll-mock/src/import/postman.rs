@@ -141,13 +141,7 @@ fn respond(example: &PostmanExample) -> Table {
         if name.eq_ignore_ascii_case("content-type") {
             kind = Some(value.clone());
         } else if !is_about_connection(name) && !is_of_coding {
-            match headers.value_mut(name) {
-                None => headers.push(name.as_str(), value.as_str()),
-                Some(Entry::List(values)) => values.push(Entry::Text(value.clone())),
-                Some(first) => {
-                    *first = Entry::List(vec![first.clone(), Entry::Text(value.clone())]);
-                }
-            }
+            headers.push_field(name, Entry::Text(value.clone()));
         }
     }
     let has_content = !matches!(example.status, 204 | 205 | 304) && !example.body.is_empty();

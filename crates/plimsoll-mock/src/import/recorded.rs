@@ -8,7 +8,7 @@ use super::body;
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test};
 use crate::proxy::record::redact::{REDACTED, Redaction};
-use crate::request::{KeptRequest, Pairs};
+use crate::request::{Pairs, RequestView};
 
 /// A response that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ enum AskedContent {
 const LONGEST_ASKED: usize = 16 << 10;
 
 /// Replaces a secret of a request; equal to every value.
-const ANYTHING: &str = "${json-unit.ignore}";
+pub(crate) const ANYTHING: &str = "${json-unit.ignore}";
 
 impl Exchanges {
     /// Adds an exchange behind those before it.
@@ -121,20 +121,9 @@ impl Exchanges {
 }
 
 impl RequestParts {
-    /// - `target`: path and query, as they were sent.
-    /// - `kind`: the media type of the content.
-    pub(crate) fn of(
-        method: &str,
-        target: &str,
-        kind: Option<&str>,
-        content: &[u8],
-        redaction: &Redaction,
-    ) -> Self {
-        let mut request = KeptRequest::made(method, target);
-        request.body = Bytes::copy_from_slice(content);
-        let kind = kind.map(|kind| ("content-type".to_owned(), kind.as_bytes().to_vec()));
-        request.fields.extend(kind);
-        let request = request.view();
+    /// The parts of a request that rules match.
+    pub(crate) fn new(request: &RequestView<'_>, redaction: &Redaction) -> Self {
+        let content = request.body;
         let shown = |pairs: &Pairs| {
             let mut shown = pairs.clone();
             shown.sort();
@@ -145,7 +134,7 @@ impl RequestParts {
             shown.collect::<Vec<_>>()
         };
         Self {
-            method: method.to_ascii_uppercase(),
+            method: request.method.to_ascii_uppercase(),
             parameters: shown(request.parameters()),
             content: if content.is_empty() || content.len() > LONGEST_ASKED {
                 AskedContent::Any
@@ -161,7 +150,7 @@ impl RequestParts {
                     Err(_) => AskedContent::Any,
                 }
             },
-            path: request.path.into_owned(),
+            path: request.path.clone().into_owned(),
         }
     }
 
@@ -251,11 +240,7 @@ pub(crate) fn reply(
                 Entry::braces([("latin1", redaction.field(name, text).into())])
             }
         };
-        match headers.value_mut(name) {
-            None => headers.push(name.as_str(), value),
-            Some(Entry::List(values)) => values.push(value),
-            Some(first) => *first = Entry::List(vec![first.clone(), value]),
-        }
+        headers.push_field(name, value);
     }
     if has_content && may_have_content {
         let kind = reply.kind.as_deref();

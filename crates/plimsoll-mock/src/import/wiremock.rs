@@ -2,6 +2,8 @@
 
 mod respond;
 
+mod state;
+
 use std::path::Path;
 
 use crate::rules::condition::ANY;
@@ -73,6 +75,11 @@ pub(super) fn rule(
     }
     rule.push("when", Entry::Table(conditions(mapping)?.table()));
     let mut respond = respond(&mapping.response, files, notes)?;
+    state::change(
+        &mut respond,
+        &mapping.state_changes,
+        mapping.response.has_places,
+    )?;
     let name = mapping.source.get("name").and_then(Value::as_str);
     let is_visible = |name: &&str| name.bytes().all(|it| (b' '..=b'~').contains(&it));
     if let (Some(name), None) = (name.filter(is_visible), &mapping.response.fault) {
@@ -124,7 +131,7 @@ fn callback(webhook: &Webhook) -> Entry {
         .iter()
         .filter(|(name, _)| !is_about_connection(name))
     {
-        headers.remove(name);
+        headers.remove_field(name);
         headers.push(name.as_str(), text(value));
     }
     if !headers.is_empty() {
@@ -214,6 +221,9 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
         });
         let parts = parts.collect::<Result<_, _>>()?;
         when.and(When::of(&["multipart"], Entry::List(parts)));
+    }
+    if let Some(test) = &mapping.state_match {
+        when.and(state::condition(test));
     }
     if when.is_empty() {
         when.ask(&["url_path"], test("starts_with", "/"));

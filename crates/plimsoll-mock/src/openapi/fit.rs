@@ -1,6 +1,6 @@
 //! Whether the contents of a document's responses are what its own schemas accept.
 
-use plimsoll_formats::openapi::ResponseContent;
+use plimsoll_formats::openapi::MediaContent;
 use plimsoll_schema::JsonSchema;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ impl OpenApi {
     /// The error in a content, if there is one, and whether it is the document's.
     fn judge(
         &self,
-        content: &ResponseContent,
+        content: &MediaContent,
         schema: &Value,
     ) -> Result<Option<(bool, String)>, String> {
         let validator = JsonSchema::of_openapi(schema).map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use plimsoll_formats::openapi::{Api, ApiResponse, Operation, ResponseContent};
+use plimsoll_formats::openapi::{Api, ApiResponse, MediaContent, Operation};
 use serde_json::Value;
 
 use super::{OpenApiOptions, Refusal};
@@ -211,9 +211,9 @@ fn is_final(status: StatusCode) -> bool {
 
 /// The content in the media type that the client likes best; of equals JSON, else the first.
 fn negotiated<'c>(
-    content: &'c [ResponseContent],
+    content: &'c [MediaContent],
     request: &RequestView<'_>,
-) -> Result<&'c ResponseContent, Refusal> {
+) -> Result<&'c MediaContent, Refusal> {
     let accepted = request.header_text("accept").unwrap_or("*/*");
     let ranges: Vec<(String, f32)> = accepted
         .split(',')
@@ -235,7 +235,7 @@ fn negotiated<'c>(
             .or_else(|| of("*/*"));
         found.map_or(0.0, |(_, quality)| *quality)
     };
-    let mut best: Option<(&ResponseContent, (f32, bool))> = None;
+    let mut best: Option<(&MediaContent, (f32, bool))> = None;
     for described in content {
         let is_json = described.kind.contains("json");
         let rank = (quality(&described.kind), is_json);
@@ -253,7 +253,7 @@ fn negotiated<'c>(
 
 fn value(
     api: &Api,
-    content: &ResponseContent,
+    content: &MediaContent,
     request: &RequestView<'_>,
     wanted: &Preferences,
     options: OpenApiOptions,
@@ -282,6 +282,28 @@ fn value(
     })
 }
 
+/// The media type and the content of a request that the service makes itself.
+pub(super) fn content_of_call(
+    api: &Api,
+    described: &MediaContent,
+    options: OpenApiOptions,
+) -> Result<(String, Vec<u8>), String> {
+    let kind = if described.kind.contains('*') {
+        "application/json"
+    } else {
+        &described.kind
+    };
+    let value = match described.examples.first() {
+        Some((_, value)) if !options.is_dynamic => value.clone(),
+        _ if options.is_dynamic => {
+            let mut rng = Rng::with_seed(options.seed);
+            api.make(described, Some(&mut |below| rng.u64(..below.max(1))))?
+        }
+        _ => api.make(described, None)?,
+    };
+    Ok((kind.to_owned(), written(api, described, kind, &value)))
+}
+
 /// The same for the same request (FNV-1a).
 fn seed(seed: u64, request: &RequestView<'_>) -> u64 {
     let query = request.query.unwrap_or_default();
@@ -293,7 +315,7 @@ fn seed(seed: u64, request: &RequestView<'_>) -> u64 {
 }
 
 /// - `kind`: the media type of the response.
-fn written(api: &Api, content: &ResponseContent, kind: &str, value: &Value) -> Vec<u8> {
+fn written(api: &Api, content: &MediaContent, kind: &str, value: &Value) -> Vec<u8> {
     match value {
         // Examples of XML are texts.
         Value::String(text) if !kind.contains("json") => text.clone().into_bytes(),

@@ -5,11 +5,17 @@
 
 mod action;
 
+pub(crate) mod exchange;
+
+pub(crate) mod mapping;
+
+pub(crate) mod proxied;
+
 pub mod redact;
 
 mod store;
 
-mod tap;
+pub(crate) mod tap;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,12 +23,11 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::ACCEPT_ENCODING;
 use plimsoll_server::{Notice, Notices, Severity};
 use plimsoll_wire::tls::Trust;
 
-use crate::import::recorded::{FieldValue, RecordedReply};
+use crate::proxy::record::exchange::{ExchangeHead, KeptExchange};
 use crate::proxy::record::redact::Redaction;
 use crate::proxy::{Upstream, UpstreamOptions};
 
@@ -36,46 +41,21 @@ pub struct Recorder {
     pub(crate) upstream: Arc<Upstream>,
     folder: PathBuf,
     notices: Notices,
-    kept: Mutex<RecordedRequest>,
+    kept: Mutex<UnwrittenExchanges>,
     /// Taken before `kept`.
     store: Mutex<Store>,
 }
 
 #[derive(Debug, Default)]
-struct RecordedRequest {
-    /// Those that have not been written.
+struct UnwrittenExchanges {
     exchanges: Vec<KeptExchange>,
-    /// Number of exchanges.
+    /// Number of exchanges, the written ones too.
     count: usize,
     /// Of content.
     bytes: usize,
     /// Whether there is no room for more, or the folder cannot be written, which is reported once.
     is_full: bool,
     is_stuck: bool,
-}
-
-/// A request by its line, with what was answered.
-#[derive(Debug, Clone)]
-struct KeptExchange {
-    method: String,
-    target: String,
-    /// The media type of the content of the request, and that content.
-    asked_kind: Option<String>,
-    request: Bytes,
-    reply: RecordedReply,
-}
-
-/// A request that is passed on, as far as its rule asks for it.
-#[derive(Debug, Clone)]
-struct AskedOf {
-    method: String,
-    /// Path and query, as they were sent.
-    target: String,
-    /// The media type of its content.
-    kind: Option<String>,
-    content: Bytes,
-    /// The length that the response to HEAD announces.
-    announced: Option<u64>,
 }
 
 /// More is passed on, but not kept.
@@ -131,27 +111,20 @@ impl Recorder {
     /// Keeps an exchange.
     ///
     /// - `content`: absent if it is too long to be kept.
-    fn keep(
-        &self,
-        request: &AskedOf,
-        status: StatusCode,
-        fields: &[(HeaderName, HeaderValue)],
-        content: Option<Bytes>,
-    ) {
-        if !(200..=599).contains(&status.as_u16()) {
-            return;
-        }
-        let (method, target) = (&request.method, &request.target);
+    fn keep(&self, head: ExchangeHead, content: Option<Bytes>) {
         let Some(content) = content else {
             let longest = tap::LONGEST >> 20;
-            let message = format!(
-                "a response of more than {longest} MiB is passed on, and not kept: {method} {target}"
-            );
+            let line = head.line();
+            let message =
+                format!("a response of more than {longest} MiB is passed on, and not kept: {line}");
             self.report(message);
             return;
         };
+        let Some(exchange) = head.with_content(content) else {
+            return;
+        };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = kept.bytes + content.len() + request.content.len();
+        let bytes = kept.bytes + exchange.bytes();
         if kept.count >= MOST_EXCHANGES || bytes > MOST_BYTES {
             if !std::mem::replace(&mut kept.is_full, true) {
                 let message = "the recording is full: what comes now is passed on, and not kept";
@@ -159,40 +132,9 @@ impl Recorder {
             }
             return;
         }
-        // Fields that every response of a mock has, or that belong to this moment, are not recorded.
-        let is_kept = |name: &str| !matches!(name, "content-type" | "date");
-        let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
-        let fields = fields.iter();
-        let kind = fields.clone().find(|(name, _)| name == CONTENT_TYPE);
-        let headers = fields
-            .filter(|(name, _)| is_kept(name.as_str()))
-            .map(|(name, value)| (name.as_str().to_owned(), FieldValue::of(value.as_bytes())));
-        let origin = self.upstream.origin();
-        let headers = headers.map(|(name, value)| {
-            // A redirect within that server becomes one within the mock.
-            let own = match &value {
-                FieldValue::Text(text) if name == "location" => text.strip_prefix(&origin),
-                _ => None,
-            };
-            let own = own.filter(|rest| rest.starts_with('/')).map(str::to_owned);
-            (name, own.map_or(value, FieldValue::Text))
-        });
-        let reply = RecordedReply {
-            status: status.as_u16(),
-            headers: headers.collect(),
-            kind: kind.and_then(|(_, value)| text(value)),
-            body: content,
-            announced: request.announced,
-        };
         kept.bytes = bytes;
         kept.count += 1;
-        kept.exchanges.push(KeptExchange {
-            method: method.clone(),
-            target: target.clone(),
-            asked_kind: request.kind.clone(),
-            request: request.content.clone(),
-            reply,
-        });
+        kept.exchanges.push(exchange);
     }
 
     /// Writes what has come since it was written last.

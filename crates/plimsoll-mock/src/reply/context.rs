@@ -10,6 +10,7 @@ use plimsoll_server::{Alarms, Response};
 
 use crate::config::files::Files;
 use crate::config::ready::PreparedResponse;
+use crate::proxy::record::proxied::ProxiedExchanges;
 use crate::proxy::{Upstream, UpstreamPool};
 use crate::script::Scripts;
 use crate::streaming::websocket::Session;
@@ -23,6 +24,8 @@ pub(crate) struct ReplyContext {
     pub(super) scripts: Scripts,
     pub(super) alarms: Alarms,
     missing: PreparedResponse,
+    /// Where exchanges with real servers are kept, if they are.
+    proxied: Option<Arc<ProxiedExchanges>>,
     /// Connections to real servers.
     pools: RefCell<Vec<(Arc<Upstream>, Rc<UpstreamPool>)>>,
     /// The WebSocket that was agreed last, until the journal takes it.
@@ -31,8 +34,14 @@ pub(crate) struct ReplyContext {
 
 impl ReplyContext {
     /// Without connections yet.
-    pub(crate) fn new(sharing: Sharing, files: Files, scripts: Scripts) -> Self {
+    pub(crate) fn new(
+        sharing: Sharing,
+        files: Files,
+        scripts: Scripts,
+        proxied: Option<Arc<ProxiedExchanges>>,
+    ) -> Self {
         Self {
+            proxied,
             files,
             scripts,
             alarms: Alarms::default(),
@@ -60,6 +69,11 @@ impl ReplyContext {
 
     pub(super) fn set_session(&self, session: Arc<Session>) {
         *self.session.borrow_mut() = Some(session);
+    }
+
+    /// Where exchanges with real servers are kept, if they are.
+    pub(super) fn proxied(&self) -> Option<Arc<ProxiedExchanges>> {
+        self.proxied.clone()
     }
 
     /// Connections of this worker to a real server.

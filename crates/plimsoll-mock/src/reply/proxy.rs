@@ -3,12 +3,17 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, HeaderValue};
 use plimsoll_server::{Answer, Outcome, Response, ResponseBody};
 
 use super::{ReplyCall, ReplyContext, Respond};
+use crate::proxy::record::exchange::ExchangeHead;
+use crate::proxy::record::proxied::ProxiedExchanges;
+use crate::proxy::record::tap::Tapped;
 use crate::proxy::{self, Outgoing, Passed, Upstream};
+use crate::request::KeptRequest;
 use crate::worker::sharing::Allowed;
 
 impl Respond for Arc<Upstream> {
@@ -23,9 +28,14 @@ impl Respond for Arc<Upstream> {
         };
         let pool = call.context.pool(self);
         let (context, allowed) = (Rc::clone(call.context), call.allowed.clone());
+        let kept = call.context.proxied().map(|proxied| {
+            let mut request = call.request.keep();
+            request.body = Bytes::copy_from_slice(call.request.body);
+            (proxied, request, self.origin())
+        });
         call.then(async move {
             Outcome::Respond(match proxy::pass_on(pool, outgoing).await {
-                Ok(passed) => response(passed, &own, &context, &allowed),
+                Ok(passed) => response(passed, kept, &own, &context, &allowed),
                 Err((status, text)) => context.text(status, text, &allowed),
             })
         })
@@ -36,8 +46,22 @@ impl Respond for Arc<Upstream> {
     }
 }
 
+/// Where an exchange is kept, its request, and the origin of the server.
+type Keeping = (Arc<ProxiedExchanges>, KeptRequest, String);
+
+/// The content of a response, which is kept with its request once it has passed, if exchanges are.
+fn content(passed: Passed, kept: Option<Keeping>) -> ResponseBody {
+    let Some((proxied, request, origin)) = kept else {
+        return ResponseBody::Stream(Box::pin(passed.content));
+    };
+    let head = ExchangeHead::new(request, &passed, origin);
+    let tapped = Tapped::new(passed.content, move |content| proxied.note(head, content));
+    ResponseBody::Stream(Box::pin(tapped))
+}
+
 fn response(
     passed: Passed,
+    kept: Option<Keeping>,
     own: &[(HeaderName, HeaderValue)],
     context: &ReplyContext,
     allowed: &Allowed,
@@ -56,5 +80,5 @@ fn response(
         .fold(Response::new(passed.status), |response, (name, value)| {
             response.with_field(name, value)
         });
-    response.with_body(ResponseBody::Stream(Box::pin(passed.content)))
+    response.with_body(content(passed, kept))
 }

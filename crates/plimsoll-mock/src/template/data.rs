@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+use crate::store::Store;
+
 /// Values by their names, in the order of their file, and the parameters of one response.
 #[derive(Debug, Default, Clone)]
 pub struct DataBuckets {
     buckets: Vec<Bucket>,
     parameters: Value,
     globals: Arc<Globals>,
+    store: Store,
 }
 
 /// Values that templates set for all later requests.
@@ -69,6 +72,17 @@ impl DataBuckets {
             parameters,
             ..self.clone()
         }
+    }
+
+    /// The same with the store that scripts have too.
+    #[must_use]
+    pub(crate) fn with_store(self, store: Store) -> Self {
+        Self { store, ..self }
+    }
+
+    /// Values that last from one request to the next.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Values that templates set.

@@ -21,6 +21,8 @@ mod output;
 
 mod request;
 
+mod state;
+
 mod wiremock;
 
 use std::borrow::Cow;
@@ -33,6 +35,11 @@ use self::output::BoundedOutput;
 use crate::request::RequestView;
 use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect};
+
+/// The secret by which the tokens of templates are signed; absent in a build without them.
+pub(crate) fn token_secret() -> Option<&'static str> {
+    Some(jwt::secret())
+}
 
 /// A template, ready to be filled.
 #[derive(Clone)]

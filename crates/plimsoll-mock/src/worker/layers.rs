@@ -57,10 +57,28 @@ impl Layers {
         }
     }
 
-    /// The same with other files: rules that were added stay, what was changed in the files before is as they say.
+    /// The same with other files: rules that were added stay, in place of the files' own if they were saved there; what was
+    /// changed in the files before is as they say.
     pub(crate) fn replace(&mut self, files: Arc<MockPlan>) {
+        let (before, after) = (mappings(&self.files), mappings(&files));
+        let mut hidden = HashMap::new();
+        self.added.retain(|rule| {
+            let Some((id, of_file)) = mapping_id(rule).and_then(|id| after.get_key_value(id))
+            else {
+                return true;
+            };
+            // A file that was edited since holds.
+            let was_edited = before
+                .get(id)
+                .is_none_or(|it| it.mapping != of_file.mapping);
+            let is_kept = rule.mapping == of_file.mapping || !was_edited;
+            if is_kept {
+                hidden.insert(of_file.key.clone(), None);
+            }
+            is_kept
+        });
         self.files = files;
-        self.changed.clear();
+        self.changed = hidden;
     }
 
     /// Forgets every change.
@@ -209,6 +227,14 @@ impl Layers {
         self.changed.contains_key(key)
     }
 
+    /// The rules that are not as the files have them, in the order in which they are tried.
+    pub(crate) fn unsaved(&self) -> Vec<Arc<Rule>> {
+        let added = self.added.iter().cloned();
+        let of_files = self.files.sets.iter().flat_map(|set| set.rules());
+        let changed = of_files.filter_map(|rule| self.changed.get(&rule.key)?.clone());
+        added.chain(changed).collect()
+    }
+
     /// Position of added rules.
     pub(crate) fn place(&self) -> Insertion {
         Insertion::alone(self.root(), &self.files.states)
@@ -223,6 +249,18 @@ impl Layers {
             .and_then(|set| set.origin().root.as_deref());
         of_set.or(self.files.folder.as_ref().map(Folder::root))
     }
+}
+
+/// The rules that were made of mappings of WireMock, by the ids of these.
+fn mappings(plan: &MockPlan) -> HashMap<&str, &Rule> {
+    let rules = plan.sets.iter().flat_map(|set| set.rules());
+    let rules = rules.filter_map(|rule| Some((mapping_id(rule)?, &**rule)));
+    rules.collect()
+}
+
+/// The id of the mapping of WireMock that a rule was made of.
+fn mapping_id(rule: &Rule) -> Option<&str> {
+    rule.mapping.as_ref()?.get("id")?.as_str()
 }
 
 #[cfg(test)]

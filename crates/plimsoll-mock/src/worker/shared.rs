@@ -1,6 +1,6 @@
 //! State that the workers of a mock share: the plan, and its reload when files change.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
@@ -14,6 +14,8 @@ use crate::callback::Callbacks;
 use crate::config::plan::MockPlan;
 use crate::config::{self, FileProblem};
 use crate::fault::delay::CommonDelays;
+use crate::openapi::DocumentSettings;
+use crate::proxy::record::proxied::ProxiedExchanges;
 use crate::script::notice_limiter::NoticeLimiter;
 use crate::store::states::States;
 use crate::worker::layers::Layers;
@@ -27,7 +29,11 @@ pub struct SharedMock {
     layers: Mutex<Layers>,
     /// State that outlives plans.
     states: Arc<States>,
+    /// What it was loaded of; absent if that does not change.
+    source: OnceLock<(PathBuf, DocumentSettings)>,
     journal: OnceLock<Arc<Journal>>,
+    /// Exchanges with real servers, where the journal is kept too.
+    proxied: OnceLock<Arc<ProxiedExchanges>>,
     /// The delays of all responses.
     delays: Mutex<CommonDelays>,
     callbacks: OnceLock<Arc<Callbacks>>,
@@ -53,7 +59,9 @@ impl SharedMock {
             plan: Mutex::new(plan),
             epoch: AtomicU64::new(0),
             states,
+            source: OnceLock::new(),
             journal: OnceLock::new(),
+            proxied: OnceLock::new(),
             delays: Mutex::default(),
             callbacks: OnceLock::new(),
             notices: OnceLock::new(),
@@ -64,28 +72,30 @@ impl SharedMock {
     ///
     /// - `notices`: receives a notice each time it is loaded again, or refused.
     pub fn of_file(file: &Path, notices: &Notices) -> Result<Arc<Self>, Vec<FileProblem>> {
-        Self::of_file_with(file, notices, Arc::default(), None)
+        Self::of_file_with(file, notices, Arc::default(), DocumentSettings::default())
     }
 
     /// The same with the states of one that was there before.
     ///
-    /// - `validates`: whether OpenAPI documents refuse what they do not allow, whatever the file says.
+    /// - `settings`: of OpenAPI documents, whatever the file says.
     pub(crate) fn of_file_with(
         file: &Path,
         notices: &Notices,
         states: Arc<States>,
-        validates: Option<bool>,
+        settings: DocumentSettings,
     ) -> Result<Arc<Self>, Vec<FileProblem>> {
-        let (plan, watched) = load(file, &states, validates)?;
+        let (plan, watched) = load(file, &states, &settings)?;
         let shared = Self::with_states(plan, states);
         shared
             .notices
             .get_or_init(|| Arc::new(NoticeLimiter::new(notices)));
+        let source = || (file.to_owned(), settings.clone());
+        shared.source.get_or_init(source);
         let (weak, file, notices) = (Arc::downgrade(&shared), file.to_owned(), notices.clone());
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
         looking
-            .spawn(move || look(&weak, &file, &notices, watched, validates))
+            .spawn(move || look(&weak, &file, &notices, watched, &settings))
             .ok();
         Ok(shared)
     }
@@ -106,6 +116,23 @@ impl SharedMock {
     pub fn replace(&self, mut new: MockPlan) {
         new.name_rules();
         self.change(|layers| layers.replace(Arc::new(new)));
+    }
+
+    /// Forgets every change at run time: only the rules of the files, as they are there.
+    pub(crate) fn reset_rules(&self) {
+        // Files that were saved a moment ago may not have been read again.
+        let is_outdated = self
+            .plan()
+            .1
+            .mappings
+            .as_ref()
+            .is_some_and(|it| it.is_changed());
+        if let Some((file, settings)) = self.source.get().filter(|_| is_outdated)
+            && let Ok((plan, _)) = load(file, &self.states, settings)
+        {
+            self.replace(plan);
+        }
+        self.change(Layers::reset);
     }
 
     /// Changes what the plan is made of.
@@ -142,15 +169,27 @@ impl SharedMock {
         Arc::clone(self.notices.get_or_init(Arc::default))
     }
 
+    /// Reports something that is not as a user expects it.
+    pub(crate) fn warn(&self, message: impl Into<String>) {
+        let notice = Notice::new(Severity::Warning, message);
+        self.notices().report(&notice);
+    }
+
     /// Sends what rules send once they have answered.
     pub(crate) fn callbacks(&self) -> Arc<Callbacks> {
         let new = || Arc::new(Callbacks::new(self.notices()));
         Arc::clone(self.callbacks.get_or_init(new))
     }
 
-    /// From now on requests are kept there; what was given first holds.
+    /// From now on requests are kept there, and exchanges with real servers beside it; what was given first holds.
     pub(crate) fn keep_journal(&self, journal: Arc<Journal>) {
         self.journal.get_or_init(|| journal);
+        self.proxied.get_or_init(Arc::default);
+    }
+
+    /// Exchanges with real servers, if they are kept.
+    pub(crate) fn proxied(&self) -> Option<&Arc<ProxiedExchanges>> {
+        self.proxied.get()
     }
 
     /// Journal of requests, if there is one.
@@ -164,15 +203,13 @@ impl SharedMock {
 fn load(
     file: &Path,
     states: &States,
-    validates: Option<bool>,
+    settings: &DocumentSettings,
 ) -> Result<(MockPlan, WatchedFiles), Vec<FileProblem>> {
     let mut files = vec![file.to_owned()];
     loop {
         let watched = WatchedFiles::new(files.clone());
         let mut plan = config::open_with(file, states)?.plan;
-        if let Some(validates) = validates {
-            plan.set_validates(validates);
-        }
+        plan.override_settings(settings);
         if plan.files == files {
             return Ok((plan, watched));
         }
@@ -187,7 +224,7 @@ fn look(
     file: &Path,
     notices: &Notices,
     mut watched: WatchedFiles,
-    validates: Option<bool>,
+    settings: &DocumentSettings,
 ) {
     loop {
         thread::park_timeout(LOOK);
@@ -197,7 +234,7 @@ fn look(
         if !watched.has_changed() {
             continue;
         }
-        match load(file, &shared.states, validates) {
+        match load(file, &shared.states, settings) {
             Ok((plan, loaded)) => {
                 watched = loaded;
                 shared.replace(plan);

@@ -93,7 +93,7 @@ impl Administered {
     }
 
     /// The document of an answer, which is as its schema has it; null without one.
-    fn json(&self, method: &str, target: &str, body: &Value, status: u16) -> Value {
+    pub(crate) fn json(&self, method: &str, target: &str, body: &Value, status: u16) -> Value {
         let text = if body.is_null() {
             String::new()
         } else {

@@ -18,6 +18,8 @@ mod proxy;
 
 mod record;
 
+mod recordings;
+
 mod reload;
 
 mod replies;

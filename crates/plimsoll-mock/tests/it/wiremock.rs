@@ -40,13 +40,19 @@ fn call(mock: &Administered, method: &str, path: &str, body: &Value) -> Answer {
     mock.admin(method, &format!("/__admin{path}"), &[&host], &body)
 }
 
-fn document(mock: &Administered, method: &str, path: &str, body: &Value, status: u16) -> Value {
+pub(crate) fn document(
+    mock: &Administered,
+    method: &str,
+    path: &str,
+    body: &Value,
+    status: u16,
+) -> Value {
     let answer = call(mock, method, path, body);
     assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
     serde_json::from_slice(&answer.body).unwrap_or_default()
 }
 
-fn get(mock: &Administered, path: &str) -> Value {
+pub(crate) fn get(mock: &Administered, path: &str) -> Value {
     document(mock, "GET", path, &Value::Null, 200)
 }
 
@@ -167,12 +173,8 @@ fn what_no_rule_can_do_is_refused_as_a_whole_with_its_place() {
         "/mappings/1/request/x"
     );
     assert_eq!(get(&mock, "/mappings")["meta"]["total"], 3);
-    for (method, path) in [
-        ("POST", "/mappings/save"),
-        ("POST", "/recordings/start"),
-        ("POST", "/shutdown"),
-    ] {
-        let response = document(&mock, method, path, &Value::Null, 422);
+    for path in ["/mappings/save", "/shutdown"] {
+        let response = document(&mock, "POST", path, &Value::Null, 422);
         assert_eq!(response["errors"][0]["code"], 50, "{path}");
     }
     document(&mock, "GET", "/nothing", &Value::Null, 404);
@@ -392,4 +394,73 @@ fn a_mapping_without_a_method_takes_options_too() {
     for method in ["GET", "OPTIONS", "DELETE"] {
         assert_eq!(mock.ask(method, "/one", "").text(), "one", "{method}");
     }
+}
+
+/// Mappings of the state extension, added one by one: what one keeps another one finds.
+#[cfg(feature = "mock-import")]
+#[test]
+fn mappings_of_the_state_extension_share_what_they_keep() {
+    let mock = start();
+    let template = |status: u16, body: &str| json!({ "status": status, "body": body, "transformers": ["response-template"] });
+    let context = "{{request.pathSegments.[1]}}";
+    let matcher = |parameters: Value| json!({ "name": "state-matcher", "parameters": parameters });
+    let request = |method: &str, parameters: Value| json!({ "method": method, "urlPathPattern": "/people/[^/]+", "customMatcher": matcher(parameters) });
+    let first = "{{jsonPath request.body '$.first'}}";
+    let record = json!({ "name": "recordState", "parameters": {
+        "context": "{{jsonPath response.body '$.id'}}",
+        "state": { "first": first, "whole": "{{jsonPath response.body '$'}}" },
+    } });
+    let list = json!({ "name": "recordState", "parameters": {
+        "context": "all", "list": { "addLast": { "first": first } },
+    } });
+    let body = "{\"id\":\"{{jsonPath request.body '$.id'}}\"}";
+    let found = "{{state context=request.pathSegments.[1] property='first'}} {{state context=request.pathSegments.[1] property='updateCount'}} \
+                 {{state context=request.pathSegments.[1] property='none' default='-'}} {{state context='x' property='y'}}";
+    let listed = "{{state context='all' property='listSize' default='0'}} {{state context='all' list='[-1].first' default='none'}} \
+                  {{#each (state context='all' property='list' default='[]')}}{{first}}{{#unless @last}},{{/unless}}{{/each}}";
+    for mapping in [
+        json!({ "request": { "method": "POST", "urlPath": "/people" }, "response": template(201, body), "serveEventListeners": [record, list] }),
+        json!({ "request": request("GET", json!({ "hasContext": context })), "response": template(200, found) }),
+        json!({ "request": request("GET", json!({ "hasContext": context, "updateCountMoreThan": "1" })), "response": template(200, "twice") }),
+        json!({ "request": request("GET", json!({ "hasNotContext": context })), "response": { "status": 410 } }),
+        json!({ "request": { "method": "DELETE", "urlPathPattern": "/people/[^/]+" }, "response": { "status": 200 },
+            "serveEventListeners": [{ "name": "deleteState", "parameters": { "context": context } }] }),
+        json!({ "request": { "urlPath": "/list" }, "response": template(200, listed) }),
+        json!({ "request": { "urlPath": "/drop" }, "response": { "body": "gone" }, "serveEventListeners": [
+            { "name": "deleteState", "parameters": { "context": "all", "list": { "deleteWhere": { "property": "first", "value": "Ann" } } } } ] }),
+    ] {
+        document(&mock, "POST", "/mappings", &mapping, 201);
+    }
+    let text =
+        |method: &str, path: &str, body: &str| mock.ask(method, path, body).text().to_owned();
+    assert_eq!(mock.ask("GET", "/people/7", "").status, 410);
+    assert_eq!(text("GET", "/list", ""), "0 none ");
+    assert_eq!(
+        text("POST", "/people", r#"{"id":"7","first":"Ann"}"#),
+        r#"{"id":"7"}"#
+    );
+    let missing = "[ERROR: No state for context x, property y found]";
+    assert_eq!(text("GET", "/people/7", ""), format!("Ann 1 - {missing}"));
+    text("POST", "/people", r#"{"id":"7","first":"Bea"}"#);
+    assert_eq!(text("GET", "/people/7", ""), "twice");
+    assert_eq!(text("GET", "/list", ""), "2 Bea Ann,Bea");
+    assert_eq!(text("GET", "/drop", ""), "gone");
+    assert_eq!(text("GET", "/list", ""), "1 Bea Bea");
+    assert_eq!(mock.ask("DELETE", "/people/7", "").status, 200);
+    assert_eq!(mock.ask("GET", "/people/7", "").status, 410);
+
+    // What is not known is refused by name.
+    let unknown = json!({ "request": { "url": "/u", "customMatcher": matcher(json!({ "hasContext": "a", "hasProperty": "b" })) }, "response": {} });
+    let refused = document(&mock, "POST", "/mappings", &unknown, 422).to_string();
+    assert!(refused.contains("hasProperty"), "{refused}");
+    let headers = json!({ "request": { "url": "/u" }, "response": { "body": "b" }, "serveEventListeners": [
+        { "name": "recordState", "parameters": { "context": "{{response.headers.x}}", "state": {} } } ] });
+    let refused = document(&mock, "POST", "/mappings", &headers, 422).to_string();
+    assert!(refused.contains("only `body`"), "{refused}");
+    let signed =
+        json!({ "request": { "url": "/u" }, "response": template(200, "{{jwt alg='RS256'}}") });
+    let refused = document(&mock, "POST", "/mappings", &signed, 422).to_string();
+    assert!(refused.contains("HS256 only"), "{refused}");
+    let secret = get(&mock, "/settings")["settings"]["extended"]["jwt"]["hs256Secret"].clone();
+    assert!(secret.as_str().is_some_and(|it| it.len() == 48), "{secret}");
 }

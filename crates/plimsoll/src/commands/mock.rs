@@ -77,6 +77,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "record")]
     no_validate: bool,
 
+    /// Send callbacks of OpenAPI documents to this host, `HOST`, `HOST:PORT` or `*`; repeatable [default: none]
+    #[arg(long, value_name = "HOST", conflicts_with = "record")]
+    callbacks: Vec<String>,
+
     /// Number of requests kept for the admin port; 0 for none [default: 1000]
     #[arg(long, value_name = "N", conflicts_with = "record")]
     journal: Option<u32>,
@@ -148,9 +152,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     let what = what(args.what.as_deref());
     if what.is_dir() {
-        if args.no_validate {
-            let problem = Problem::with("--no-validate", "only of rules and OpenAPI documents");
-            return Err(problem.usage());
+        for (flag, is_given) in [
+            ("--no-validate", args.no_validate),
+            ("--callbacks", !args.callbacks.is_empty()),
+        ] {
+            if is_given {
+                let problem = Problem::with(flag, "only of rules and OpenAPI documents");
+                return Err(problem.usage());
+            }
         }
         if args.check {
             print(&format!("folder {}", what.display()))?;
@@ -182,7 +191,12 @@ fn route(action: &str, args: &Args) -> String {
     } else {
         ""
     };
-    format!("[[route]]\nmock = {{ {action}{journal}{validate} }}")
+    let mut callbacks = String::new();
+    if !args.callbacks.is_empty() {
+        let hosts: Vec<_> = args.callbacks.iter().map(|host| quoted(host)).collect();
+        callbacks = format!(", callbacks = [{}]", hosts.join(", "));
+    }
+    format!("[[route]]\nmock = {{ {action}{journal}{validate}{callbacks} }}")
 }
 
 /// Prints what answers, a line for each part.

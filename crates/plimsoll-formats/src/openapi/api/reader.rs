@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::standalone::standalone;
 use super::{
-    ApiResponse, Credential, FormField, ListStyle, Object, ObjectStyle, Operation, Parameter,
-    ParameterPlace, RequestBody, RequestContent, ResponseContent,
+    ApiResponse, Credential, FormField, ListStyle, MediaContent, Object, ObjectStyle, Operation,
+    Parameter, ParameterPlace, RequestBody, RequestContent, ServiceRequest,
 };
 use crate::openapi::schema::{Document, Unmade};
 use crate::openapi::{METHODS, parameters_of, text_of};
@@ -65,7 +65,100 @@ impl Reader<'_> {
             body: self.body(&at, operation),
             responses: self.responses(&at, operation),
             security: self.security(&at, operation),
+            callbacks: self.callbacks(&at, operation),
         }
+    }
+
+    /// The webhooks of the document (OpenAPI 3.1, section 4.8.1.1).
+    pub(super) fn webhooks(&mut self) -> Vec<ServiceRequest> {
+        let webhooks = self.root.get("webhooks").and_then(Value::as_object);
+        let webhooks = webhooks.into_iter().flatten();
+        let webhooks = webhooks.flat_map(|(name, item)| {
+            let at = format!("webhooks.{name}");
+            self.service_requests(&at, name, "", item)
+        });
+        webhooks.collect()
+    }
+
+    fn callbacks(&mut self, at: &str, operation: &Value) -> Vec<ServiceRequest> {
+        let callbacks = operation.get("callbacks").and_then(Value::as_object);
+        let mut all = Vec::new();
+        for (name, callback) in callbacks.into_iter().flatten() {
+            let at = format!("{at}.callbacks.{name}");
+            let Some(callback) = self.resolve(&at, callback) else {
+                continue;
+            };
+            let urls = callback.as_object().into_iter().flatten();
+            for (url, item) in urls.filter(|(url, _)| !url.starts_with("x-")) {
+                let at = format!("{at}.{url}");
+                all.extend(self.service_requests(&at, name, url, item));
+            }
+        }
+        all
+    }
+
+    /// The requests of a path item that the service makes itself.
+    fn service_requests(
+        &mut self,
+        at: &str,
+        name: &str,
+        url: &str,
+        item: &Value,
+    ) -> Vec<ServiceRequest> {
+        let Some(item) = self.resolve(at, item) else {
+            return Vec::new();
+        };
+        let mut requests = Vec::new();
+        for method in METHODS {
+            let at = format!("{at}.{method}");
+            let operation = item.get(method);
+            let Some(operation) = operation.and_then(|it| self.resolve(&at, it)) else {
+                continue;
+            };
+            let body = operation.get("requestBody");
+            let body = body.and_then(|body| self.resolve(&format!("{at}.requestBody"), body));
+            requests.push(ServiceRequest {
+                name: name.to_owned(),
+                method: method.to_ascii_uppercase(),
+                url: url.to_owned(),
+                headers: self.header_parameters(&at, &item, &operation),
+                content: body.map(|body| self.contents(&body)).unwrap_or_default(),
+            });
+        }
+        requests
+    }
+
+    /// Parameters in the header that have a value.
+    fn header_parameters(
+        &mut self,
+        at: &str,
+        item: &Value,
+        operation: &Value,
+    ) -> Vec<(String, String)> {
+        let mut headers = Vec::new();
+        for (at, parameter) in parameters_of(at, item, operation) {
+            let Some(parameter) = self.resolve(&at, parameter) else {
+                continue;
+            };
+            let text = |key: &str| parameter.get(key).and_then(Value::as_str);
+            let value = self.document.value_of(&parameter);
+            if let (Some("header"), Some(name), Ok(value)) = (text("in"), text("name"), value) {
+                headers.push((name.to_ascii_lowercase(), text_of(&value)));
+            }
+        }
+        headers
+    }
+
+    /// The contents of a response or of a request that the service makes.
+    fn contents(&self, of: &Value) -> Vec<MediaContent> {
+        let content = of.get("content").and_then(Value::as_object);
+        let content = content.into_iter().flatten();
+        let content = content.map(|(kind, media)| MediaContent {
+            kind: kind.clone(),
+            examples: self.examples(media),
+            schema: media.get("schema").cloned(),
+        });
+        content.collect()
     }
 
     /// The target of a reference; dangling references are noted.
@@ -271,19 +364,10 @@ impl Reader<'_> {
                 Some((name.to_ascii_lowercase(), text_of(&value)))
             });
             let headers: Vec<_> = headers.collect();
-            let content = response.get("content").and_then(Value::as_object);
-            let content = content
-                .into_iter()
-                .flatten()
-                .map(|(kind, media)| ResponseContent {
-                    kind: kind.clone(),
-                    examples: self.examples(media),
-                    schema: media.get("schema").cloned(),
-                });
             all.push(ApiResponse {
                 code: code.to_ascii_uppercase(),
                 headers,
-                content: content.collect(),
+                content: self.contents(&response),
             });
         }
         all

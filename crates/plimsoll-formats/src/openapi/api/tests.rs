@@ -224,3 +224,51 @@ fn a_reference_among_the_names_of_properties_describes_nothing() {
         Some(Ok(json!({"properties": {"a": {"type": "integer"}}})))
     );
 }
+
+#[test]
+fn requests_of_the_service_are_taken_apart() {
+    let text = r"
+openapi: 3.1.0
+paths:
+  /orders:
+    post:
+      responses: {}
+      callbacks:
+        x-own: {}
+        paid: {$ref: '#/components/callbacks/paid'}
+webhooks:
+  restock: {$ref: '#/components/pathItems/restock'}
+  gone: {$ref: '#/nothing'}
+components:
+  callbacks:
+    paid:
+      x-own: 1
+      '{$request.body#/url}':
+        parameters: [{name: X-Id, in: header, example: 7}]
+        put: {requestBody: {content: {text/plain: {example: a}}}}
+        post: {}
+  pathItems:
+    restock: {post: {}}
+";
+    let api = parse_api(text, "a.yaml", &mut no_file).unwrap();
+    let shown = |request: &ServiceRequest| {
+        let ServiceRequest {
+            name, method, url, ..
+        } = request;
+        format!("{name} {method} {url}")
+    };
+    let callbacks = &api.operations[0].callbacks;
+    let of_operation: Vec<_> = callbacks.iter().map(shown).collect();
+    assert_eq!(
+        of_operation,
+        [
+            "paid PUT {$request.body#/url}",
+            "paid POST {$request.body#/url}"
+        ]
+    );
+    assert_eq!(callbacks[0].headers, [("x-id".to_owned(), "7".to_owned())]);
+    assert_eq!(callbacks[0].content[0].kind, "text/plain");
+    let webhooks: Vec<_> = api.webhooks.iter().map(shown).collect();
+    assert_eq!(webhooks, ["restock POST "]);
+    assert_eq!(api.left_out.len(), 1, "{:?}", api.left_out);
+}

@@ -7,7 +7,8 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    DUPLICATE, bad_request, done, json_of, missing, not_here, refused, unreadable, uuid, wrong,
+    DUPLICATE, bad_request, done, json_of, missing, not_here, not_saved, refused, unreadable, uuid,
+    wrong,
 };
 use crate::admin::AdminOfMock;
 use crate::admin::call::{AdminResponse, Call};
@@ -37,7 +38,11 @@ impl AdminOfMock {
     /// Where contents of mappings lie, and the states of their scenarios.
     pub(super) fn place_of_mappings(&self) -> (PathBuf, States) {
         self.shared.look(|plan, layers| {
-            let files = layers.root().map(PathBuf::from).unwrap_or_default();
+            let files = match &plan.mappings {
+                Some(folder) => Some(folder.bodies()),
+                None => layers.root(),
+            };
+            let files = files.map(PathBuf::from).unwrap_or_default();
             (files, plan.states.clone())
         })
     }
@@ -45,7 +50,7 @@ impl AdminOfMock {
     /// The rule of a mapping whose id is known.
     ///
     /// - `above`: what pointers to its mistakes begin with.
-    fn rule_of(&self, mapping: Value, above: &str) -> Result<Rule, AdminResponse> {
+    pub(super) fn rule_of(&self, mapping: Value, above: &str) -> Result<Rule, AdminResponse> {
         let (files, states) = self.place_of_mappings();
         let stub =
             stub(mapping.clone(), &files, &states).map_err(|remarks| wrong(&remarks, "", above))?;
@@ -93,6 +98,7 @@ impl AdminOfMock {
         let mapping = with_id(mapping, |_| random_id());
         let rule = self.rule_of(mapping.clone(), "")?;
         self.shared.change(|layers| add(layers, rule))?;
+        self.persist(&mapping)?;
         Ok(AdminResponse::json(StatusCode::CREATED, mapping))
     }
 
@@ -111,13 +117,16 @@ impl AdminOfMock {
                     let rule = rule.take().ok_or_else(missing)?;
                     layers.put(&key, rule).map_err(|error| not_changed(&error))
                 })?;
+                self.persist(&mapping)?;
                 Ok(AdminResponse::json(StatusCode::OK, mapping))
             }
             "DELETE" => {
-                self.shared.change(|layers| {
-                    let key = key_of(&layers.plan(), &id).ok_or_else(missing)?;
-                    layers.remove(&key).map_err(|_| missing())
-                })?;
+                let is_it = |(_, mapping): &(&Arc<Rule>, &Arc<Value>)| mapping["id"] == id.as_str();
+                let removed = self.shared.change(|layers| remove(layers, is_it));
+                if removed.is_empty() {
+                    return Err(missing());
+                }
+                self.forget(&removed)?;
                 Ok(done())
             }
             _ => {
@@ -134,22 +143,68 @@ impl AdminOfMock {
         let mapping = object(json_of(call)?)?;
         let wanted = id_of(&mapping);
         let request = with_id(mapping, |_| String::new())["request"].take();
-        Ok(self.remove_mappings(|(_, mapping)| match &wanted {
+        self.remove_mappings(|(_, mapping)| match &wanted {
             Some(id) => mapping["id"] == id.as_str(),
             None => mapping["request"] == request,
-        }))
+        })
     }
 
     pub(super) fn remove_mappings(
         &self,
         is_one: impl Fn(&(&Arc<Rule>, &Arc<Value>)) -> bool,
-    ) -> AdminResponse {
-        self.shared.change(|layers| remove(layers, is_one));
-        done()
+    ) -> Result<AdminResponse, AdminResponse> {
+        let removed = self.shared.change(|layers| remove(layers, is_one));
+        self.forget(&removed)?;
+        Ok(done())
+    }
+
+    /// Writes all mappings that are not as their files have them.
+    pub(super) fn save_mappings(&self) -> Result<AdminResponse, AdminResponse> {
+        let folder = self.shared.plan().1.mappings.clone();
+        let folder = folder.ok_or_else(|| {
+            not_here(
+                "there is no folder for them: `plimsoll mock --import DIR` saves into DIR/mappings",
+            )
+        })?;
+        for rule in self.shared.look(|_, layers| layers.unsaved()) {
+            let Some(mapping) = &rule.mapping else {
+                continue;
+            };
+            let mut mapping = (**mapping).clone();
+            mapping["persistent"] = json!(true);
+            let mut saved = self.rule_of(mapping.clone(), "")?;
+            saved.state = rule.state.clone();
+            folder.save(&mapping).map_err(|error| not_saved(&error))?;
+            // It may have been removed meanwhile.
+            self.shared
+                .change(|layers| layers.put(&rule.key, saved))
+                .ok();
+        }
+        Ok(done())
+    }
+
+    /// Writes a mapping that is to last, where there is a folder for it.
+    fn persist(&self, mapping: &Value) -> Result<(), AdminResponse> {
+        match &self.shared.plan().1.mappings {
+            Some(folder) if is_persistent(mapping) => {
+                folder.save(mapping).map_err(|error| not_saved(&error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the files of mappings that lasted until they were removed.
+    fn forget(&self, removed: &[Arc<Value>]) -> Result<(), AdminResponse> {
+        let Some(folder) = self.shared.plan().1.mappings.clone() else {
+            return Ok(());
+        };
+        let mut lasting = removed.iter().filter(|mapping| is_persistent(mapping));
+        let removed = lasting.try_for_each(|mapping| folder.remove(mapping));
+        removed.map_err(|error| not_saved(&error))
     }
 
     pub(super) fn reset_mappings(&self) -> AdminResponse {
-        self.shared.change(Layers::reset);
+        self.shared.reset_rules();
         self.shared.plan().1.states.reset();
         done()
     }
@@ -194,7 +249,7 @@ impl AdminOfMock {
 
     pub(super) fn remove_unmatched_mappings(&self) -> Result<AdminResponse, AdminResponse> {
         self.kept()?;
-        Ok(self.remove_mappings(|(rule, _)| rule.state.hits() == 0))
+        self.remove_mappings(|(rule, _)| rule.state.hits() == 0)
     }
 
     /// Whether mappings answered is known only while requests are kept.
@@ -217,7 +272,7 @@ impl AdminOfMock {
 
     pub(super) fn remove_by_metadata(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let conditions = self.conditions_on_metadata(call)?;
-        Ok(self.remove_mappings(|(_, mapping)| has_metadata(mapping, &conditions)))
+        self.remove_mappings(|(_, mapping)| has_metadata(mapping, &conditions))
     }
 
     /// The pattern for metadata, in the form of those for contents.
@@ -241,13 +296,18 @@ pub(super) fn has_metadata(mapping: &Value, conditions: &[Condition]) -> bool {
     conditions.iter().all(|it| it.is_met_by(&request))
 }
 
+/// Whether a mapping outlives the process.
+fn is_persistent(mapping: &Value) -> bool {
+    mapping["persistent"] == Value::Bool(true)
+}
+
 /// By what name the rule of a mapping is known.
 fn key_of(plan: &MockPlan, id: &str) -> Option<String> {
     let (rule, _) = all(plan).find(|(_, mapping)| mapping["id"] == id)?;
     Some(rule.key.clone())
 }
 
-fn add(layers: &mut Layers, rule: Rule) -> Result<(), AdminResponse> {
+pub(super) fn add(layers: &mut Layers, rule: Rule) -> Result<(), AdminResponse> {
     let id = rule.id.clone().unwrap_or_default();
     if key_of(&layers.plan(), &id).is_some() {
         return Err(not_changed(&ChangeError::Taken(id)));
@@ -261,12 +321,18 @@ fn add(layers: &mut Layers, rule: Rule) -> Result<(), AdminResponse> {
     added.map_err(|error| not_changed(&error))
 }
 
-fn remove(layers: &mut Layers, is_one: impl Fn(&(&Arc<Rule>, &Arc<Value>)) -> bool) {
+/// Removes mappings, and returns them.
+pub(super) fn remove(
+    layers: &mut Layers,
+    is_one: impl Fn(&(&Arc<Rule>, &Arc<Value>)) -> bool,
+) -> Vec<Arc<Value>> {
     let plan = layers.plan();
-    for (rule, _) in all(&plan).filter(is_one) {
+    let removed = all(&plan).filter(is_one).map(|(rule, mapping)| {
         // It is there, since it is in the plan.
         layers.remove(&rule.key).ok();
-    }
+        Arc::clone(mapping)
+    });
+    removed.collect()
 }
 
 /// From the last one to the first, so that the first is the newest.
@@ -283,9 +349,10 @@ fn import(layers: &mut Layers, rules: Vec<Rule>, options: &Options) -> Result<()
         }
     }
     if options.removes_others {
-        remove(layers, |(_, mapping)| {
+        let is_other = |(_, mapping): &(&Arc<Rule>, &Arc<Value>)| {
             !ids.iter().any(|id| mapping["id"] == id.as_str())
-        });
+        };
+        remove(layers, is_other);
     }
     Ok(())
 }

@@ -74,10 +74,7 @@ impl AdminOfMock {
     }
 
     pub(super) fn forget_requests(&self) -> AdminResponse {
-        if let Some(journal) = self.shared.journal() {
-            journal.clear();
-            self.forget_hits();
-        }
+        self.forget_all_requests();
         done()
     }
 

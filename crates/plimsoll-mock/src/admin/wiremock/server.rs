@@ -15,6 +15,7 @@ use crate::admin::call::{AdminResponse, Call};
 use crate::admin::scenarios::known;
 use crate::fault::delay::{CommonDelays, Delay};
 use crate::store::states::{STARTED, Session};
+use crate::template::handlebars::token_secret;
 
 /// The version that clients are given.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -162,10 +163,14 @@ impl AdminOfMock {
                 shown
             }
         });
+        let extended = match token_secret() {
+            Some(secret) => json!({ "jwt": { "hs256Secret": secret } }),
+            None => json!({}),
+        };
         let document = json!({ "settings": {
             "fixedDelay": delays.fixed.map(milliseconds),
             "delayDistribution": distribution,
-            "extended": {},
+            "extended": extended,
             "proxyPassThrough": true,
         } });
         AdminResponse::json(StatusCode::OK, document)

@@ -190,12 +190,7 @@ fn headers(response: &MappingResponse, respond: &mut Table, texts: &mut Texts<'_
             continue;
         }
         texts.look(value);
-        let value = Entry::Text(value.clone());
-        match headers.value_mut(name) {
-            None => headers.push(name.as_str(), value),
-            Some(Entry::List(values)) => values.push(value),
-            Some(first) => *first = Entry::List(vec![first.clone(), value]),
-        }
+        headers.push_field(name, Entry::Text(value.clone()));
     }
     if !headers.is_empty() {
         respond.push("headers", Entry::Table(headers));

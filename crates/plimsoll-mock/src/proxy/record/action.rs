@@ -8,8 +8,9 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body::Body;
 use plimsoll_server::{Action, Answer, Request, Response, ResponseBody};
 
+use super::Recorder;
+use super::exchange::ExchangeHead;
 use super::tap::Tapped;
-use super::{AskedOf, Recorder};
 use crate::config::plan::BODY_LIMIT;
 use crate::proxy::{Outgoing, UpstreamPool, not_sent, pass_on};
 use crate::request::KeptRequest;
@@ -66,13 +67,8 @@ impl Inner {
             Ok(outgoing) => outgoing,
             Err((status, message)) => return not_sent(text(status, message)),
         };
-        let mut of = AskedOf {
-            method: kept.method.clone(),
-            target: request.own_url().into_owned(),
-            kind: request.header_text("content-type").map(str::to_owned),
-            content: kept.body.clone(),
-            announced: None,
-        };
+        let mut own = request.keep();
+        own.body = kept.body.clone();
         drop(request);
         let passed = match pass_on(Rc::clone(&self.pool), outgoing).await {
             Ok(passed) => passed,
@@ -82,14 +78,9 @@ impl Inner {
         for (name, value) in &passed.fields {
             response = response.with_field(name.clone(), value.clone());
         }
-        if of.method == "HEAD" {
-            of.announced = passed.content.size_hint().exact();
-        }
         let recorder = Arc::clone(&self.recorder);
-        let (status, fields) = (passed.status, passed.fields);
-        let tapped = Tapped::new(passed.content, move |content| {
-            recorder.keep(&of, status, &fields, content);
-        });
+        let head = ExchangeHead::new(own, &passed, recorder.upstream.origin());
+        let tapped = Tapped::new(passed.content, move |content| recorder.keep(head, content));
         response.with_body(ResponseBody::Stream(Box::pin(tapped)))
     }
 }

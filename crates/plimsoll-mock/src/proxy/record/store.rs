@@ -8,7 +8,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{KeptExchange, RecorderError};
+use super::RecorderError;
+use super::exchange::KeptExchange;
 use crate::import::body;
 use crate::import::entry::{Entry, Table};
 use crate::import::recorded::{RecordedReply, RequestParts, reply};
@@ -87,13 +88,7 @@ impl Store {
 
     /// Takes an exchange, and writes its content if that has a separate file; it is not taken if that fails.
     pub(super) fn add(&mut self, exchange: &KeptExchange) -> io::Result<()> {
-        let asking = RequestParts::of(
-            &exchange.method,
-            &exchange.target,
-            exchange.asked_kind.as_deref(),
-            &exchange.request,
-            &self.redaction,
-        );
+        let asking = RequestParts::new(&exchange.request.view(), &self.redaction);
         let known = self.rules.get(&asking);
         // A reply that did not change is written once.
         if known.is_some_and(|known| known.last == exchange.reply) {
@@ -218,23 +213,7 @@ fn name(path: &str, kind: Option<&str>, bytes: &[u8], names: &mut HashSet<String
         .collect();
     let name = name.trim_matches('-');
     let name = if name.is_empty() { "index" } else { name };
-    let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
-    // JSON5 and CSV would be sent as JSON.
-    let extension = match kind
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-    {
-        "text/html" => "html",
-        "text/css" => "css",
-        "image/png" => "png",
-        "image/jpeg" => "jpg",
-        "image/svg+xml" => "svg",
-        kind if body::is_json(kind) && is_json => "json",
-        _ if std::str::from_utf8(bytes).is_ok() => "txt",
-        _ => "bin",
-    };
+    let extension = body::extension(kind.unwrap_or_default(), bytes);
     let mut number = 1;
     loop {
         let full = match number {

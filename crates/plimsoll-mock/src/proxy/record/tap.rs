@@ -12,7 +12,7 @@ pub(super) const LONGEST: usize = 64 << 20;
 /// Content from a server, and what is done once all of it has come.
 ///
 /// If the content breaks off, or the client does not wait for it, the function is dropped uncalled.
-pub(super) struct Tapped<B> {
+pub(crate) struct Tapped<B> {
     content: B,
     gathered: BytesMut,
     is_too_long: bool,
@@ -30,7 +30,7 @@ impl<B> std::fmt::Debug for Tapped<B> {
 
 impl<B: Body<Data = Bytes> + Unpin> Tapped<B> {
     /// - `on_end`: gets the whole content, or nothing if it is too long.
-    pub(super) fn new(content: B, on_end: impl FnOnce(Option<Bytes>) + 'static) -> Self {
+    pub(crate) fn new(content: B, on_end: impl FnOnce(Option<Bytes>) + 'static) -> Self {
         let mut tapped = Self {
             content,
             gathered: BytesMut::new(),

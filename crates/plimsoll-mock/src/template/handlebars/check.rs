@@ -60,8 +60,10 @@ impl Checker {
             return Err(format!("the helper `{name}` is not known here"));
         }
         let name = name.unwrap_or_default();
-        if name == "faker" {
-            super::faker::check(helper)?;
+        match name.as_str() {
+            "faker" => super::faker::check(helper)?,
+            "jwt" => super::jwt::check(helper)?,
+            _ => {}
         }
         self.assign(&name, helper);
         let takes_lists = helpers::takes_lists(&name);

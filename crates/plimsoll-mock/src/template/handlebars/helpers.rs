@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::call::{Call, Run, number};
 use super::output::BoundedOutput;
-use super::{json, mockoon, wiremock};
+use super::{json, mockoon, state, wiremock};
 use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
@@ -84,11 +84,11 @@ const COMMON: [Entry; 14] = [
 ];
 
 fn all(dialect: Dialect) -> impl Iterator<Item = &'static Entry> {
-    let (own, of_json): (&'static [Entry], &'static [Entry]) = match dialect {
-        Dialect::WireMock => (&wiremock::HELPERS, &json::HELPERS),
-        Dialect::Mockoon => (&mockoon::HELPERS, &[]),
+    let own: [&'static [Entry]; 3] = match dialect {
+        Dialect::WireMock => [&wiremock::HELPERS, &json::HELPERS, &state::HELPERS],
+        Dialect::Mockoon => [&mockoon::HELPERS, &[], &[]],
     };
-    COMMON.iter().chain(own).chain(of_json)
+    COMMON.iter().chain(own.into_iter().flatten())
 }
 
 /// Whether there is such a helper.

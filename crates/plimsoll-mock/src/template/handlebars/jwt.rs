@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use handlebars::template::{HelperTemplate, Parameter};
 use ring::hmac;
 use serde_json::{Value, json};
 
@@ -14,23 +15,37 @@ use crate::template::dates;
 /// Days for which a token is valid by default, as in the extension.
 const DAYS: i64 = 36_500;
 
-/// The key that signs: the extension makes one by chance, too, unless it is given one.
-fn key() -> &'static hmac::Key {
-    static KEY: OnceLock<hmac::Key> = OnceLock::new();
-    KEY.get_or_init(|| {
-        let mut secret = [0; 32];
-        fastrand::fill(&mut secret);
-        hmac::Key::new(hmac::HMAC_SHA256, &secret)
+/// The algorithm that signs.
+const ALGORITHM: &str = "HS256";
+
+/// The secret that signs, in letters and digits: the extension makes one by chance, too, unless it is given one.
+pub(super) fn secret() -> &'static str {
+    static SECRET: OnceLock<String> = OnceLock::new();
+    SECRET.get_or_init(|| {
+        let characters = std::iter::repeat_with(fastrand::alphanumeric);
+        characters.take(48).collect()
     })
+}
+
+/// Refuses another algorithm before any request comes.
+pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
+    match helper.hash.get("alg") {
+        Some(Parameter::Literal(Value::String(name))) if name != ALGORITHM => Err(other(name)),
+        _ => Ok(()),
+    }
+}
+
+fn other(algorithm: &str) -> String {
+    format!("tokens are signed by {ALGORITHM} only, not {algorithm}")
 }
 
 /// A token with the options as its claims.
 pub(super) fn token(call: &Call<'_>) -> Result<Value, String> {
     let algorithm = call
         .option_text("alg")
-        .unwrap_or_else(|| "HS256".to_owned());
-    if algorithm != "HS256" {
-        return Err(format!("tokens are signed by HS256 only, not {algorithm}"));
+        .unwrap_or_else(|| ALGORITHM.to_owned());
+    if algorithm != ALGORITHM {
+        return Err(other(&algorithm));
     }
     let now = dates::now();
     let seconds = |text: String| dates::parsed(&text).map(|it| it.timestamp().as_second());
@@ -56,6 +71,7 @@ pub(super) fn token(call: &Call<'_>) -> Result<Value, String> {
     let head = json!({ "alg": algorithm, "typ": "JWT" });
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", part(&head), part(&Value::Object(claims)));
-    let signature = hmac::sign(key(), signed.as_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret().as_bytes());
+    let signature = hmac::sign(&key, signed.as_bytes());
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)).into())
 }

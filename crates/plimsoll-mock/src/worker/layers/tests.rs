@@ -89,3 +89,50 @@ fn a_name_is_of_one_rule() {
     let changed = layers.change("first", &other);
     assert!(matches!(changed, Err(ChangeError::Wrong(_))), "{changed:?}");
 }
+
+/// A rule that was made of a mapping of WireMock.
+fn mapped(name: &str) -> Rule {
+    let mut rule = added("/m");
+    let mapping = json!({ "id": "76ada7b0-49ae-4229-91c4-396a36f18e09", "name": name });
+    rule.id = mapping["id"].as_str().map(str::to_owned);
+    rule.mapping = Some(Arc::new(mapping));
+    rule
+}
+
+fn files_of(rules: Vec<Rule>) -> Arc<MockPlan> {
+    let mut set = RuleSet::new(PathBuf::from("m"), None, Strategy::FirstMatch, rules);
+    set.name_rules(1);
+    Arc::new(MockPlan::of_sets(vec![set]))
+}
+
+/// Names of the mappings, in the order in which they are tried.
+fn names(layers: &Layers) -> Vec<String> {
+    let plan = layers.plan();
+    let rules = plan.sets.iter().flat_map(|set| set.rules());
+    let mappings = rules.filter_map(|rule| rule.mapping.clone());
+    mappings
+        .map(|it| it["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_saved_mapping_is_there_once_until_its_file_is_edited() {
+    let mut layers = Layers::new(files_of(Vec::new()));
+    layers.add(vec![mapped("own")]).unwrap();
+    // It was saved, and is read again.
+    layers.replace(files_of(vec![mapped("own")]));
+    assert_eq!(names(&layers), ["own"]);
+    // A change at run time outlives a change of other files.
+    let key = mapped("own").id.unwrap();
+    layers.put(&key, mapped("changed")).unwrap();
+    layers.replace(files_of(vec![mapped("own"), added("/other")]));
+    assert_eq!(names(&layers), ["changed"]);
+    layers.replace(files_of(vec![mapped("edited")]));
+    assert_eq!(names(&layers), ["edited"]);
+    // What is removed is not there in its file either.
+    layers.replace(files_of(Vec::new()));
+    layers.add(vec![mapped("own")]).unwrap();
+    layers.replace(files_of(vec![mapped("own")]));
+    layers.remove(&key).unwrap();
+    assert_eq!(names(&layers), Vec::<String>::new());
+}

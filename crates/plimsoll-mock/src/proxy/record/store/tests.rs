@@ -1,7 +1,6 @@
-use bytes::Bytes;
-
 use super::*;
 use crate::config;
+use crate::request::KeptRequest;
 
 fn store(folder: &Path) -> Store {
     Store::new(folder, Redaction::new(&[]))
@@ -9,10 +8,7 @@ fn store(folder: &Path) -> Store {
 
 fn exchange(target: &str, body: &str) -> KeptExchange {
     KeptExchange {
-        method: "GET".to_owned(),
-        target: target.to_owned(),
-        asked_kind: None,
-        request: Bytes::new(),
+        request: KeptRequest::made("GET", target),
         reply: RecordedReply {
             status: 200,
             headers: Vec::new(),
