@@ -334,7 +334,7 @@ impl Maker<'_> {
                 Ok(When::of(&["body", "schema"], value))
             }
             ("body", "") => text_condition(&["body", "text"], rule).ok_or_else(unknown),
-            ("body", path) => json_condition(path, rule).ok_or_else(unknown),
+            ("body", path) => body_condition(path, rule).ok_or_else(unknown),
             ("params", name) => endpoint.param(name, rule).ok_or_else(unknown),
             ("path", "") => match rule.operator.as_str() {
                 "equals" => Ok(When::of(&["raw_path"], rule.value.as_str())),
@@ -409,7 +409,7 @@ impl Maker<'_> {
             let mut headers = Table::new();
             for (name, value) in &callback.headers {
                 if !is_about_connection(name) {
-                    headers.remove(name);
+                    headers.remove_field(name);
                     headers.push(name.as_str(), value.as_str());
                 }
             }
@@ -461,16 +461,14 @@ impl Maker<'_> {
                 continue;
             }
             has_places |= !response.is_plain && value.contains("{{");
-            headers.remove(name);
+            headers.remove_field(name);
             headers.push(name.as_str(), value.as_str());
         }
-        let kind = match headers.value_mut("Content-Type") {
-            Some(Entry::Text(kind)) => Some(kind.clone()),
-            _ => match headers.value_mut("content-type") {
-                Some(Entry::Text(kind)) => Some(kind.clone()),
-                _ => None,
-            },
-        };
+        let kind = headers.field("content-type").map(str::to_owned);
+        if kind.is_none() && !matches!(response.body, MockoonBody::File(_)) {
+            // As there, where Express sends it.
+            headers.push("content-type", "text/html; charset=utf-8");
+        }
         let text = match &response.body {
             MockoonBody::Text(text) => Some(text.clone()),
             MockoonBody::Data(id) => {
@@ -499,7 +497,6 @@ impl Maker<'_> {
             (Some(text), _) => {
                 let is_template = !response.is_plain && text.contains("{{");
                 has_places |= is_template;
-                // Without a type it is text, as it is there.
                 let is_json = kind.as_deref().is_some_and(body::is_json);
                 let is_whole = serde_json::from_str::<Value>(&text).is_ok();
                 let key = if is_json && (is_whole || is_template) {
@@ -586,7 +583,24 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
         }
         other => return Err(format!("`{other}` is not known here with a template")),
     }
-    Ok(When::of(&["template"], Entry::Braces(test)))
+    let mut when = When::of(&["template"], Entry::Braces(test));
+    // What is missing is equal to nothing, not even to an empty text.
+    match rule.target.as_str() {
+        "body" if !rule.modifier.is_empty() => {
+            let path = json_path(&rule.modifier);
+            let mut exists = vec![When::of(&path, bare_test("exists"))];
+            exists.extend(
+                form_name(&rule.modifier)
+                    .map(|name| When::of(&["form", name], bare_test("exists"))),
+            );
+            when.and(When::any_of(exists));
+        }
+        "query" => when.ask(&["query", &rule.modifier], bare_test("exists")),
+        "header" => when.ask(&["headers", &rule.modifier], bare_test("exists")),
+        "cookie" => when.ask(&["cookies", &rule.modifier], bare_test("exists")),
+        _ => {}
+    }
+    Ok(when)
 }
 
 /// A condition on a text that may be missing.
@@ -604,13 +618,36 @@ fn text_condition(path: &[&str], rule: &MockoonRule) -> Option<When> {
     })
 }
 
-/// A condition on a value of JSON.
-fn json_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
-    let path: [&str; 3] = if modifier.starts_with('$') {
+/// A condition on a value of the content, which is JSON or a form.
+fn body_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
+    let json = json_condition(modifier, rule)?;
+    let form = form_name(modifier).and_then(|name| text_condition(&["form", name], rule));
+    Some(match (form, rule.operator.as_str()) {
+        (None, _) => json,
+        // It is missing in both: content is at most one of the two.
+        (Some(form), "null") => When::all_of(vec![json, form]),
+        (Some(form), _) => When::any_of(vec![json, form]),
+    })
+}
+
+/// The name of a form's field, if a modifier can be one.
+fn form_name(modifier: &str) -> Option<&str> {
+    let is_name = !modifier.is_empty() && !modifier.contains(['$', '.', '[', '\\']);
+    is_name.then_some(modifier)
+}
+
+/// Where a modifier leads in content of JSON.
+fn json_path(modifier: &str) -> [&str; 3] {
+    if modifier.starts_with('$') {
         ["body", "jsonpath", modifier]
     } else {
         ["body", "json", modifier]
-    };
+    }
+}
+
+/// A condition on a value of JSON.
+fn json_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
+    let path = json_path(modifier);
     let value = rule.value.as_str();
     Some(match rule.operator.as_str() {
         // There null is an empty text, and of a list one element is enough; each is compared as text.
@@ -633,6 +670,7 @@ fn json_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
         "null" => When::any_of(vec![
             When::not(When::of(&path, bare_test("exists"))),
             When::of(&path, test("equal_typed", "null")),
+            When::of(&path, test("equal_string", "")),
         ]),
         "empty_array" => When::of(&path, test("array_length_equal", "0")),
         _ => return None,

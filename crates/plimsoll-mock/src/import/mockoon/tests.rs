@@ -150,3 +150,71 @@ fn templates_look_up_data() {
     };
     assert_eq!(written.fill(&request.view()), "Ann Ann 1 ");
 }
+
+/// As Mockoon has it: what is missing is equal to nothing, null is equal to an empty text, and fields of forms are properties.
+#[test]
+fn what_is_missing_is_not_equal_to_an_empty_text() {
+    let rule = |operator: &str, value: &str| {
+        format!(
+            r#"{{"routes": [{{"type": "http", "method": "post", "endpoint": "a", "responses": [
+              {{"statusCode": 201, "body": "", "rules": [{{"target": "body", "modifier": "x", "operator": "{operator}", "value": "{value}"}}]}},
+              {{"statusCode": 404, "body": "", "default": true}}]}}]}}"#
+        )
+    };
+    let json = "application/json";
+    let form = "application/x-www-form-urlencoded";
+    for (operator, value, kind, body, expected) in [
+        ("equals", "", json, "{}", 404),
+        ("equals", "", json, r#"{"x":null}"#, 201),
+        ("equals", "", json, r#"{"x":""}"#, 201),
+        ("equals", "{{queryParam 'none'}}", json, "{}", 404),
+        ("equals", "{{queryParam 'none'}}", json, r#"{"x":""}"#, 201),
+        ("null", "", json, "{}", 201),
+        ("null", "", json, r#"{"x":null}"#, 201),
+        ("null", "", json, r#"{"x":""}"#, 201),
+        ("null", "", json, r#"{"x":0}"#, 404),
+        ("null", "", form, "y=1", 201),
+        ("null", "", form, "x=1", 404),
+        ("equals", "1", form, "x=1", 201),
+        ("regex", "^[12]$", form, "x=2", 201),
+        ("equals", "1", form, "y=1", 404),
+    ] {
+        let imported = imported(&rule(operator, value));
+        assert_eq!(imported.left_out, []);
+        let mut request = KeptRequest::made("POST", "/a");
+        let kind = ("content-type".to_owned(), kind.as_bytes().to_vec());
+        request.fields.push(kind);
+        request.body = body.as_bytes().to_vec().into();
+        assert_eq!(
+            answered(&imported, &request),
+            expected,
+            "{operator} `{value}` of {body}"
+        );
+    }
+}
+
+#[test]
+fn fields_of_a_response_stand_for_those_of_the_environment_whatever_their_case() {
+    let environment = r#"{"headers": [{"key": "Content-Type", "value": "text/plain"}, {"key": "X-All", "value": "1"}], "routes": [
+      {"type": "http", "method": "get", "endpoint": "a", "responses": [
+        {"statusCode": 200, "body": "{}", "headers": [{"key": "content-type", "value": "application/json"}]}]}]}"#;
+    let all = imported(environment);
+    assert_eq!(all.left_out, []);
+    let text = all.text(None);
+    assert!(
+        text.contains("respond.headers.content-type = \"application/json\""),
+        "{text}"
+    );
+    assert!(!text.contains("text/plain"), "{text}");
+    // Without a type it is the one that Express sends.
+    let bare = imported(
+        &environment
+            .replace("\"Content-Type\"", "\"X-Other\"")
+            .replace("content-type", "x-own"),
+    );
+    let text = bare.text(None);
+    assert!(
+        text.contains("content-type = \"text/html; charset=utf-8\""),
+        "{text}"
+    );
+}

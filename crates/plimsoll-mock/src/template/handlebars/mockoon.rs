@@ -372,7 +372,7 @@ fn date_between(call: &Call<'_>) -> Result<Value, String> {
 }
 
 /// As Mockoon writes dates unless a format is given.
-const DATE_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX";
+const DATE_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSSxxx";
 
 fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
     let mut time = match call.option_text("date") {
