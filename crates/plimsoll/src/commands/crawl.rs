@@ -157,7 +157,8 @@ fn aliases(given: &str, runtime: &Runtime) -> Result<Vec<String>, Failed> {
         if loaded.is_ok() || matches!(place, LinkPlace::File(_)) {
             break;
         }
-        runtime.block_on(tokio::time::sleep(BETWEEN_TRIES));
+        // A timer is made within the runtime.
+        runtime.block_on(async { tokio::time::sleep(BETWEEN_TRIES).await });
         loaded = load_links(&place);
     }
     let links = loaded.map_err(|reason| {

@@ -332,3 +332,78 @@ fn a_rule_is_set_from_the_command_line() {
     let left: Vec<_> = fs::read_dir(set.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }
+
+const DOCUMENT: &str = r"
+openapi: 3.0.3
+info: {title: t, version: '1'}
+paths:
+  /pets/{id}:
+    get:
+      parameters: [{name: id, in: path, required: true, schema: {type: integer}}]
+      responses: {'200': {description: ok, content: {application/json: {example: {id: 1}}}}}
+";
+
+#[test]
+fn a_document_answers_what_it_does_not_allow_without_validation() {
+    let files = MaterialFiles::new();
+    let document = files.write("pets.yaml", DOCUMENT);
+    let document = document.to_string_lossy();
+    let served = mock(&["--import", &document]);
+    assert!(served.answers("/pets/x", &["status == 422"]));
+    let served = mock(&["--import", &document, "--no-validate"]);
+    assert!(served.answers("/pets/x", &["status == 200", "body == '{\"id\":1}'"]));
+    let folder = files.path(".");
+    let folder = folder.to_string_lossy();
+    for flag in [&["--no-validate"][..], &["--callbacks", "localhost"]] {
+        let arguments = [&["mock", &folder][..], flag].concat();
+        let output = plimsoll(&arguments).exits(2);
+        assert!(output.stderr.contains(flag[0]), "{output}");
+    }
+    let output = plimsoll(&["mock", "--import", &document, "--callbacks", "http://a"]).exits(2);
+    assert!(output.stderr.contains("is no host"), "{output}");
+}
+
+#[test]
+fn what_would_be_mocked_is_printed() {
+    let files = MaterialFiles::new();
+    let document = files.write("pets.yaml", DOCUMENT);
+    let document = document.to_string_lossy();
+    let output = plimsoll(&["mock", "--import", &document, "--check"]).exits(0);
+    for expected in [
+        "pets.yaml: 1 operations",
+        "  GET /pets/{id}",
+        "would listen on http://127.0.0.1:8080/",
+    ] {
+        assert!(
+            output.stdout.contains(expected),
+            "no `{expected}` in {output}"
+        );
+    }
+    let shop = shop();
+    let rules = shop.join("rules.toml");
+    for (what, expected) in [(&shop, "folder "), (&rules, "rules: ")] {
+        let output = plimsoll(&["mock", &what.to_string_lossy(), "--check"]).exits(0);
+        assert!(output.stdout.starts_with(expected), "{output}");
+    }
+    let wrong = files.write("rules.toml", "[[rules]]\nrespond.status = 20\n");
+    plimsoll(&["mock", &wrong.to_string_lossy(), "--validate"]).exits(2);
+}
+
+/// Kubernetes mounts a `ConfigMap` as links into a hidden folder.
+#[test]
+fn a_mounted_config_map_is_served() {
+    let files = MaterialFiles::new();
+    fs::create_dir_all(files.path("map/..2026")).unwrap();
+    files.write("map/..2026/orders.json", "[7]");
+    files.write("secret.json", "{}");
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, files.path(&format!("map/{name}"))).unwrap();
+    };
+    link("..2026", "..data");
+    link("..data/orders.json", "orders.json");
+    link("../secret.json", "out.json");
+    let served = mock(&[&files.path("map").to_string_lossy()]);
+    assert!(served.answers("/orders", &["status == 200", "body == '[7]'"]));
+    assert!(served.answers("/out", &["status == 404"]));
+    assert!(served.answers("/..data/orders", &["status == 404"]));
+}

@@ -3,9 +3,10 @@
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 
-use plimsoll_testkit::{MaterialFiles, eventually};
+use plimsoll_testkit::{MaterialFiles, Origin, Script, eventually};
 use serde_json::{Value, json};
 
 use crate::plimsoll::{command, plimsoll, run};
@@ -286,4 +287,86 @@ fn the_command_line_means_a_configuration() {
     );
     plimsoll(&["crawl", "ftp://a.example/"]).exits(2);
     plimsoll(&["crawl", "http://127.0.0.1:1/"]).exits(3);
+}
+
+/// A server whose first answers are pages, and then the text.
+fn late_list(pages: u64, text: &str) -> Origin {
+    let answer = |kind: &str, text: &str| {
+        let length = text.len();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}");
+        Script::answer_once(format!("{head}\r\nconnection: close\r\n\r\n{text}"))
+    };
+    let (page, list) = (answer("text/html", "<p>soon"), answer("text/plain", text));
+    let script = move |number| {
+        if number < pages {
+            page.clone()
+        } else {
+            list.clone()
+        }
+    };
+    Origin::builder().script(script).start()
+}
+
+#[test]
+fn a_crawl_waits_for_a_list_of_short_links_and_keeps_what_it_found_without_one() {
+    let files = site();
+    let serving = serve(&[&files.path("public").to_string_lossy()]);
+    let crawl = |links: &Origin| {
+        let out = files.path(&format!("out-{}", links.port()));
+        let (folder, url) = (out.to_string_lossy().into_owned(), links.url("/links"));
+        let arguments = ["crawl", &serving.url, "--out", &folder, "--redirects", &url];
+        (plimsoll(&arguments), out)
+    };
+    let read = |folder: &Path, name: &str| -> Value {
+        serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
+    };
+    let links = late_list(1, "gh https://a.example/\nab https://b.example/\n");
+    let (output, out) = crawl(&links);
+    output.exits(0);
+    assert_eq!(links.connections(), 2);
+    assert_eq!(read(&out, "redirects.json"), json!(["ab", "gh"]));
+
+    let links = late_list(u64::MAX, "");
+    let (output, out) = crawl(&links);
+    let output = output.exits(3);
+    assert!(output.stderr.contains("--redirects: "), "{output}");
+    assert!(output.stdout.contains("about"), "{output}");
+    assert_eq!(links.connections(), 3);
+    assert_eq!(read(&out, "paths.json"), json!(["", "about"]));
+    assert!(!out.join("redirects.json").exists());
+}
+
+#[test]
+fn what_would_be_served_is_printed() {
+    let files = site();
+    files.write("public/_redirects", "/old /about 301\n/broken\n");
+    files.write("public/_headers", "/*\n  x-a: 1\n");
+    let path = |name: &str| files.path(name).to_string_lossy().into_owned();
+    let (public, links) = (path("public"), path("links.txt"));
+    let output = plimsoll(&[
+        "serve",
+        &public,
+        "--check",
+        "--dialect",
+        "netlify",
+        "--redirects",
+        &links,
+        "--listen",
+        "127.0.0.1:8089",
+    ]);
+    let output = output.exits(0);
+    for expected in [
+        &format!("files of {public}, with 1 redirect and 1 rule for header fields\n"),
+        &format!("short links of {links}\n"),
+        "would listen on http://127.0.0.1:8089/",
+    ] {
+        assert!(
+            output.stdout.contains(expected),
+            "no `{expected}` in {output}"
+        );
+    }
+    assert!(output.stderr.contains("_redirects:2:"), "{output}");
+    plimsoll(&["serve", "/nonexistent", "--validate"]).exits(2);
+    let output = plimsoll(&["serve", &public, "--check", "--print-config"]);
+    output.exits(2);
 }
