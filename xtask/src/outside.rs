@@ -8,6 +8,8 @@ mod cache_tests;
 
 mod contracts;
 
+mod differential;
+
 mod documents;
 
 mod examples;
@@ -18,7 +20,11 @@ mod go;
 
 mod http11probe;
 
+mod json_server;
+
 mod jsonpath;
+
+mod mockoon;
 
 mod nginx;
 
@@ -76,7 +82,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 23] = [
+const SUITES: [Suite; 26] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -126,6 +132,21 @@ const SUITES: [Suite; 23] = [
         name: "wiremock-mappings",
         about: "mappings of public repositories, beside WireMock itself: the request that each describes, and a mutated one",
         run: wiremock::run,
+    },
+    Suite {
+        name: "mockoon-environments",
+        about: "environments of public repositories, beside Mockoon itself: the requests that responses describe, and mutated ones",
+        run: mockoon::run,
+    },
+    Suite {
+        name: "json-server-files",
+        about: "files of public repositories, beside json-server itself: requests to each list, reading and writing",
+        run: json_server::run,
+    },
+    Suite {
+        name: "redirect-files",
+        about: "`_redirects` of public repositories, by Netlify's parser: the path of each rule, and a mutated one",
+        run: redirects::files,
     },
     Suite {
         name: "spring-cloud-contract",

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -94,6 +95,176 @@ pub(super) fn netlify(bench: &Bench<'_>) -> Result<Results, Failure> {
     }
     Ok(results)
 }
+
+/// Runs the parser of Netlify on `_redirects` of public repositories, and requests what it finds in them.
+///
+/// The checkout is a folder with repositories and `node_modules` with `netlify-redirect-parser`.
+pub(super) fn files(bench: &Bench<'_>) -> Result<Results, Failure> {
+    let script = bench.scratch.join("parse.mjs");
+    fs::write(&script, PARSE).map_err(|it| it.to_string())?;
+    let parser = bench
+        .checkout
+        .join("node_modules/netlify-redirect-parser/lib/index.js");
+    if !parser.is_file() {
+        return Err(format!("{} is not there", parser.display()).into());
+    }
+    let mut found = Vec::new();
+    redirect_files(bench.checkout, &mut found).map_err(|it| it.to_string())?;
+    found.sort();
+    let mut results = Results::default();
+    for file in found {
+        let output = Command::new("node")
+            .arg(&script)
+            .arg(&parser)
+            .arg(&file)
+            .output()
+            .map_err(|it| it.to_string())?;
+        let Ok(rules) = serde_json::from_slice::<Vec<ParsedRule>>(&output.stdout) else {
+            results.skip("a file that the parser does not read");
+            continue;
+        };
+        let shown = file.strip_prefix(bench.checkout).unwrap_or(&file);
+        let shown = shown.display().to_string();
+        let input = fs::read_to_string(&file).map_err(|it| it.to_string())?;
+        run_file(bench, &shown, &input, &rules, &mut results)?;
+    }
+    Ok(results)
+}
+
+/// Prints the rules of a file as JSON.
+const PARSE: &str = "\
+import { pathToFileURL } from 'node:url'
+const { parseAllRedirects } = await import(pathToFileURL(process.argv[2]))
+const { redirects } = await parseAllRedirects({ redirectsFiles: [process.argv[3]], configRedirects: [], minimal: true })
+console.log(JSON.stringify(redirects))
+";
+
+/// A rule as the parser gives it.
+#[derive(Debug, serde::Deserialize)]
+struct ParsedRule {
+    from: String,
+    to: Option<String>,
+    status: Option<u16>,
+    #[serde(default)]
+    conditions: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    query: serde_json::Map<String, serde_json::Value>,
+}
+
+impl ParsedRule {
+    /// Whether it answers each request of its path, as far as this runner can tell.
+    fn is_plain(&self) -> bool {
+        self.conditions.is_empty() && self.query.is_empty() && self.from.starts_with('/')
+    }
+
+    /// The values of its placeholders for a path, if it is for that.
+    fn matched(&self, path: &str) -> Option<Vec<(String, String)>> {
+        let trimmed = |text: &str| text.trim_matches('/').to_owned();
+        let (from, path) = (trimmed(&self.from), trimmed(path));
+        let mut values = Vec::new();
+        let mut segments = path.split('/').filter(|it| !it.is_empty());
+        for part in from.split('/').filter(|it| !it.is_empty()) {
+            // Everything that follows, also within a segment.
+            if let Some(before) = part.strip_suffix('*') {
+                let rest = segments.collect::<Vec<_>>().join("/");
+                let splat = rest.strip_prefix(before)?.to_owned();
+                values.push(("splat".to_owned(), splat));
+                return Some(values);
+            }
+            let segment = segments.next()?;
+            match part.strip_prefix(':') {
+                Some(name) => values.push((name.to_owned(), segment.to_owned())),
+                None if part == segment => {}
+                None => return None,
+            }
+        }
+        segments.next().is_none().then_some(values)
+    }
+}
+
+fn redirect_files(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.ends_with("node_modules") {
+            redirect_files(&path, found)?;
+        } else if path.ends_with("_redirects") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Requests the path of each rule, and a mutated one; the first rule that is for it answers.
+fn run_file(
+    bench: &Bench<'_>,
+    shown: &str,
+    input: &str,
+    rules: &[ParsedRule],
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let folder = bench.scratch.join("site");
+    fs::create_dir_all(&folder).map_err(|it| it.to_string())?;
+    fs::write(folder.join("index.html"), "index").map_err(|it| it.to_string())?;
+    fs::write(folder.join("_redirects"), input).map_err(|it| it.to_string())?;
+    let site = folder.to_string_lossy();
+    let arguments = [
+        "serve",
+        &*site,
+        "--listen",
+        "127.0.0.1:0",
+        "--dialect",
+        "netlify",
+    ];
+    let serving = match serve(&bench.plimsoll, &arguments) {
+        Ok(serving) => serving,
+        Err(complaint) => {
+            results.take(shown, Err(complaint));
+            return Ok(());
+        }
+    };
+    let placeholder = pattern(r":[A-Za-z]\w*");
+    for rule in rules.iter().take(MOST_RULES) {
+        let path = placeholder.replace_all(&rule.from, "place");
+        let path = path.replace('*', "rest/of");
+        if !rule.is_plain() || path.contains([' ', '"', '?', '#', '<']) || !path.is_ascii() {
+            results.skip("a rule with conditions, or of another host");
+            continue;
+        }
+        let path = path.trim_end_matches('/');
+        if path.is_empty() {
+            continue;
+        }
+        for path in [path.to_owned(), format!("{path}-mutated")] {
+            let first = rules
+                .iter()
+                .find_map(|rule| Some((rule, rule.matched(&path)?)));
+            let (status, to) = match first {
+                None => (404, String::new()),
+                Some((rule, values)) => {
+                    let status = rule.status.unwrap_or(301);
+                    if !rule.is_plain() || !(300..400).contains(&status) {
+                        results.skip("a rule that rewrites, or has conditions");
+                        continue;
+                    }
+                    let mut to = rule.to.clone().unwrap_or_default();
+                    for (name, value) in values {
+                        to = to.replace(&format!(":{name}"), &value);
+                    }
+                    (status, to)
+                }
+            };
+            let answer = request(serving.port, "GET", &path, &[], None);
+            let location = answer.field("location").unwrap_or_default();
+            let is_met = answer.status == status && (location == to || status == 404);
+            let seen = format!("{} {location} instead of {status} {to}", answer.status);
+            results.take(format!("{shown} {path}"), is_met.then_some(()).ok_or(seen));
+        }
+    }
+    Ok(())
+}
+
+/// Rules of one file: generated ones have thousands of the same kind.
+const MOST_RULES: usize = 100;
 
 struct Rule {
     from: String,
