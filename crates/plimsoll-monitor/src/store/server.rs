@@ -162,6 +162,21 @@ impl Definitions for ServerStore {
         })
     }
 
+    }
+
+    fn definition(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        key: &str,
+    ) -> StoreFuture<'_, Option<Definition>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            let read = self.read(org, async move |scoped: &Scoped<'_>| {
+                definitions::one(scoped, kind, &key).await
+            });
+            self.vault().opened_one(org, kind, read.await?)
+        })
     fn change_definitions(
         &self,
         org: OrgId,
