@@ -69,6 +69,8 @@ pub mod config;
 
 pub mod gatus;
 
+mod yaml;
+
 pub mod probe;
 
 pub mod schedule;
