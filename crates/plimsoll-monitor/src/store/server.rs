@@ -29,6 +29,8 @@ mod spill;
 
 mod rollups;
 
+mod own_results;
+
 mod lease;
 
 use std::path::PathBuf;
@@ -64,8 +66,8 @@ use crate::store::{Damage, Store, StoreError, StoreFuture};
 pub struct ServerUrls {
     /// `postgres://user:password@host/database`, with the parameters of libpq that the driver knows, such as `sslmode`.
     pub postgres: Secret,
-    /// `http://user:password@host:8123/database`, or `https://…`.
-    pub clickhouse: Secret,
+    /// `http://user:password@host:8123/database`, or `https://…`; absent to keep results in PostgreSQL too.
+    pub clickhouse: Option<Secret>,
     /// A PEM file: PostgreSQL's certificate must end in one of it, instead of a public root.
     pub ca: Option<PathBuf>,
     /// The folder in which results wait while ClickHouse is away. A process without one writes no results.
@@ -162,8 +164,6 @@ impl Definitions for ServerStore {
         })
     }
 
-    }
-
     fn definition(
         &self,
         org: OrgId,
@@ -177,6 +177,8 @@ impl Definitions for ServerStore {
             });
             self.vault().opened_one(org, kind, read.await?)
         })
+    }
+
     fn change_definitions(
         &self,
         org: OrgId,
