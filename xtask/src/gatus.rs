@@ -22,8 +22,7 @@ use crate::step;
 use crate::{Failure, Outcome};
 
 /// Examples that plimsoll refuses, with what it says: they need what it does not have.
-const REFUSED: [(&str, &str); 2] = [
-    ("docker-compose-postgres-storage", "postgres"),
+const REFUSED: [(&str, &str); 1] = [
     // Gatus too needs the files that this example mounts.
     ("docker-compose-mtls", "/certs/client.crt"),
 ];

@@ -1,6 +1,6 @@
 //! `cargo xtask services`: the databases of the monitor's second store, for tests and by hand.
 //!
-//! PostgreSQL is Debian's, ClickHouse the engine of the Python package `chdb-core` behind a server of its HTTP interface. Tests
+//! PostgreSQL, MariaDB and Redis are Debian's, ClickHouse the engine of the Python package `chdb-core` behind a server of its HTTP interface. Tests
 //! start their own; `up` starts a pair until it is interrupted.
 
 use std::io::Read as _;
@@ -34,6 +34,30 @@ const POSTGRES: Package = Package {
     name: "postgresql",
 };
 
+/// The server of MariaDB, without a service that starts by itself.
+const MARIADB: Package = Package {
+    program: "mariadb-install-db",
+    name: "mariadb-server-core",
+};
+
+/// Its installation reads options by a program of the client.
+const MARIADB_CLIENT: Package = Package {
+    program: "my_print_defaults",
+    name: "mariadb-client-core",
+};
+
+/// A broker of MQTT.
+const MOSQUITTO: Package = Package {
+    program: "mosquitto",
+    name: "mosquitto",
+};
+
+/// The programs of Redis, the server among them, without a service that starts by itself.
+const REDIS: Package = Package {
+    program: "redis-check-rdb",
+    name: "redis-tools",
+};
+
 /// What is done with the databases
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -43,7 +67,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what is missing: PostgreSQL by apt, ClickHouse's engine and py-spy by pip under the target directory
+    /// Install what is missing: PostgreSQL, MariaDB and Redis by apt, ClickHouse's engine and py-spy by pip under the target directory
     Install,
     /// Start both on free ports and print their URLs; they end with the standard input, or at `services down`
     Up,
@@ -62,7 +86,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
 
 /// Installs what is missing, and returns the virtual environment.
 pub(crate) fn install(root: &Path) -> Result<PathBuf, Failure> {
-    packages::install(root, &[POSTGRES])?;
+    packages::install(root, &[POSTGRES, MARIADB, MARIADB_CLIENT, REDIS, MOSQUITTO])?;
     let environment = folder(root)?.join("venv");
     // Without the packages for data frames, which the engine does not need.
     let wanted = Packages {

@@ -44,7 +44,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The longest wait at the end of the program.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Settings of an agent.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ pub async fn run(
             () = tokio::time::sleep_until(wake.into()) => {}
         }
     }
-    agent.farewell().await;
+    agent.shut_down().await;
 }
 
 /// The outcome of an exchange with the centre.
@@ -420,7 +420,7 @@ impl Agent {
     }
 
     /// Sends what waits.
-    async fn farewell(mut self) {
+    async fn shut_down(mut self) {
         self.checks.abort_all();
         self.talks.abort_all();
         let rest = async {
@@ -432,7 +432,7 @@ impl Agent {
                 self.buffer.borrow_mut().forget(last);
             }
         };
-        tokio::time::timeout(FAREWELL, rest).await.ok();
+        tokio::time::timeout(SHUT_DOWN_WITHIN, rest).await.ok();
         let left = self.buffer.borrow().len();
         if left > 0 {
             (self.operator)(&format!("{left} results were not sent"));

@@ -16,6 +16,8 @@ mod file;
 
 pub(crate) mod overlay;
 
+pub(crate) mod blackbox;
+
 pub(crate) mod mask;
 
 mod monitor;
@@ -114,7 +116,7 @@ pub fn load_with(
             path: shown,
             problems,
         })?;
-    plan.files = vec![path.to_owned()];
+    plan.files.insert(0, path.to_owned());
     Ok(plan)
 }
 

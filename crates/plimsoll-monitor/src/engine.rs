@@ -10,6 +10,8 @@ mod clock;
 
 mod command;
 
+mod composition;
+
 mod deliveries;
 
 mod heartbeat;
@@ -21,6 +23,8 @@ mod memory;
 mod recorder;
 
 pub(crate) mod running;
+
+pub(crate) mod standby;
 
 mod supervisor;
 

@@ -1,12 +1,10 @@
 //! Gatus's configuration, conditions and API.
 
-mod yaml;
-
-mod block;
-
 mod config;
 
 mod endpoint;
+
+mod custom;
 
 mod alerting;
 

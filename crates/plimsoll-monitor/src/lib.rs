@@ -27,9 +27,10 @@
 //!    `Recorder` (`engine/recorder.rs`) repeats until the store has taken all of it.
 //! 6. `SqliteStore` (`store/sqlite/`) writes results twice a second and changes at once; every minute it completes
 //!    rollups and deletes what is too old. `ServerStore` (`store/server/`) does the same in PostgreSQL and
-//!    ClickHouse, whose views add up the rollups; results wait on the disk (`store/server/spill.rs`) while
-//!    ClickHouse is away. `Seat` (`api/action/seat.rs`) starts the loop while this process has the lease of the checks
-//!    (`engine/leadership.rs`, a state machine driven by the time).
+//!    ClickHouse, whose views add up the rollups, or in PostgreSQL alone (`store/server/own_results.rs`); results wait
+//!    on the disk (`store/server/spill.rs`) while the database is away. `Seat` (`api/action/seat.rs`) starts the loop
+//!    while this process has the lease of the checks (`engine/leadership.rs`, a state machine driven by the time);
+//!    without it, a `Standby` (`engine/standby.rs`) reads what the other process writes, for its pages.
 //!
 //! # The way of a status page
 //!
@@ -68,6 +69,8 @@ mod cookies;
 pub mod config;
 
 pub mod gatus;
+
+mod yaml;
 
 pub mod probe;
 

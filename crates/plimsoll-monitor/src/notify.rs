@@ -25,7 +25,7 @@ pub use crate::notify::message::{Message, NoticeKind};
 
 pub(crate) use crate::notify::channel::channel_kinds;
 pub(crate) use crate::notify::config::{Facts, compile, compile_one, full_name, title};
-pub(crate) use crate::notify::deliver::{Courier, LIMITS, SendFailure, run, send};
+pub(crate) use crate::notify::deliver::{Delivery, LIMITS, SendFailure, run, send};
 pub(crate) use crate::notify::message::backoff;
 pub(crate) use crate::notify::settings::Settings;
 

@@ -28,7 +28,19 @@ mod websocket;
 
 mod grpc;
 
+mod database;
+
+mod postgres;
+
+mod mysql;
+
+mod redis;
+
+mod mqtt;
+
 mod ssh;
+
+mod talk;
 
 use std::fmt;
 use std::future::Future;
@@ -42,14 +54,20 @@ use plimsoll_client::AddressFilter;
 use crate::probe::reading::Reading;
 
 pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
+pub use crate::probe::database::DatabaseUrlError;
 pub use crate::probe::dns::{DnsProbe, DnsRecord};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
 pub use crate::probe::grpc::GrpcProbe;
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;
 pub use crate::probe::known_secrets::KnownSecrets;
+pub use crate::probe::mqtt::MqttProbe;
+pub use crate::probe::mysql::MysqlProbe;
+pub use crate::probe::postgres::PostgresProbe;
+pub use crate::probe::redis::RedisProbe;
 pub use crate::probe::ssh::SshProbe;
 pub use crate::probe::starttls::{MailProtocol, StartTlsProbe};
+pub use crate::probe::talk::{TalkProbe, TalkStep};
 pub use crate::probe::tcp::TcpProbe;
 pub use crate::probe::tls::TlsProbe;
 pub use crate::probe::udp::UdpProbe;

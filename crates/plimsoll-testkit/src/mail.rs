@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustls::{ServerConfig, ServerConnection};
@@ -15,35 +15,76 @@ pub fn mail_server() -> (SocketAddr, thread::JoinHandle<String>) {
         .expect("a bound listener has an address");
     let serving = thread::spawn(move || {
         let (stream, _) = listener.accept().expect("a client connects");
-        let mut writer = &stream;
-        let mut write = |line: &str| {
-            writer
-                .write_all(format!("{line}\r\n").as_bytes())
-                .expect("the client reads");
-        };
-        write("220 ready");
-        let (mut mail, mut is_data) = (String::new(), false);
-        for line in BufReader::new(&stream).lines() {
-            let line = line.expect("the client writes lines");
-            match line.as_str() {
-                "." if is_data => {
-                    write("250 taken");
-                    return mail;
-                }
-                _ if is_data => {
-                    mail.push_str(&line);
-                    mail.push('\n');
-                }
-                "DATA" => {
-                    is_data = true;
-                    write("354 go on");
-                }
-                _ => write("250 fine"),
-            }
-        }
-        mail
+        receive(&stream)
     });
     (address, serving)
+}
+
+/// A mail server for any number of connections, each with one mail.
+#[derive(Debug)]
+pub struct MailReceiver {
+    /// Where it listens.
+    pub address: SocketAddr,
+    mails: Arc<Mutex<Vec<String>>>,
+}
+
+impl MailReceiver {
+    /// Starts it on a free port of loopback.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener
+            .local_addr()
+            .expect("a bound listener has an address");
+        let mails = Arc::<Mutex<Vec<String>>>::default();
+        let received = Arc::clone(&mails);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let mail = receive(&stream);
+                received
+                    .lock()
+                    .expect("no other thread panicked with it")
+                    .push(mail);
+            }
+        });
+        Self { address, mails }
+    }
+
+    /// The mails so far, in the order of their arrival.
+    pub fn mails(&self) -> Vec<String> {
+        let mails = self.mails.lock();
+        mails.expect("no other thread panicked with it").clone()
+    }
+}
+
+/// The mail of a connection (RFC 5321).
+fn receive(stream: &TcpStream) -> String {
+    let mut writer = stream;
+    let mut write = |line: &str| {
+        writer
+            .write_all(format!("{line}\r\n").as_bytes())
+            .expect("the client reads");
+    };
+    write("220 ready");
+    let (mut mail, mut is_data) = (String::new(), false);
+    for line in BufReader::new(stream).lines() {
+        let line = line.expect("the client writes lines");
+        match line.as_str() {
+            "." if is_data => {
+                write("250 taken");
+                return mail;
+            }
+            _ if is_data => {
+                mail.push_str(&line);
+                mail.push('\n');
+            }
+            "DATA" => {
+                is_data = true;
+                write("354 go on");
+            }
+            _ => write("250 fine"),
+        }
+    }
+    mail
 }
 
 /// A mail server that encrypts after STARTTLS (RFC 3207; RFC 3501, section 6.2.1), for one connection.

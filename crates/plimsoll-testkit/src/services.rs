@@ -1,6 +1,6 @@
-//! PostgreSQL, and a server that speaks ClickHouse's HTTP interface, for tests and `cargo xtask services`.
+//! PostgreSQL, `MariaDB`, Redis, and a server that speaks ClickHouse's HTTP interface, for tests and `cargo xtask services`.
 //!
-//! PostgreSQL is Debian's. ClickHouse is the engine of the Python package `chdb-core`, which `cargo xtask services install`
+//! PostgreSQL, `MariaDB` and Redis are Debian's. ClickHouse is the engine of the Python package `chdb-core`, which `cargo xtask services install`
 //! puts into a virtual environment under the target directory. Each server runs below a shell that ends it as soon as the
 //! shell's standard input closes, so none outlives the process that started it, however that ends.
 //!
@@ -29,11 +29,11 @@ const CLICKHOUSE: &str = include_str!("services/clickhouse.py");
 /// Runs a command until the standard input closes, and ends it. A line on the standard input before it closes keeps the
 /// folder; without one the process was killed, or ended without dropping the server, and the folder is deleted.
 const KEEPER: &str = r#"
-folder=$1; shift
+signal=$1; folder=$2; shift 2
 "$@" </dev/null & child=$!
 trap '' INT TERM
 keeps=$(cat)
-kill -INT $child 2>/dev/null
+kill -$signal $child 2>/dev/null
 wait $child
 [ -n "$keeps" ] || rm -rf "$folder"
 "#;
@@ -46,9 +46,14 @@ impl ChildProcess {
     /// - `folder`: deleted at the end, if the process that started the server is gone by then.
     /// - `user`: that it runs as.
     fn start(command: &Command, folder: &Path, user: Option<u32>) -> Self {
+        Self::start_until("INT", command, folder, user)
+    }
+
+    /// The same for a server that another signal ends.
+    fn start_until(signal: &str, command: &Command, folder: &Path, user: Option<u32>) -> Self {
         let mut keeper = Command::new("sh");
         keeper
-            .args(["-c", KEEPER, "keeper"])
+            .args(["-c", KEEPER, "keeper", signal])
             .arg(folder)
             .arg(command.get_program())
             .args(command.get_args())
@@ -205,6 +210,159 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.stop();
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+/// A Redis of its own on a port of the loopback, which is deleted at the end.
+#[derive(Debug)]
+pub struct RedisServer {
+    folder: PathBuf,
+    /// Its port.
+    pub port: u16,
+    running: Option<ChildProcess>,
+}
+
+impl RedisServer {
+    /// Starts one that wants a password, and waits until it takes connections.
+    pub fn start(password: &str) -> Self {
+        /// In Debian every program of Redis is this one, which does what its name says.
+        const PROGRAM: &str = "/usr/bin/redis-check-rdb";
+
+        assert!(
+            Path::new(PROGRAM).is_file(),
+            "there is no Redis; `cargo xtask services install` installs it"
+        );
+        let folder = new_folder("redis");
+        let program = folder.join("redis-server");
+        std::os::unix::fs::symlink(PROGRAM, &program).expect("the folder is ours");
+        let port = free_port().expect("a port is free");
+        let mut command = Command::new(&program);
+        command
+            .args(["--bind", "127.0.0.1", "--save", "", "--daemonize", "no"])
+            .args(["--logfile", "/dev/null", "--port", &port.to_string()])
+            .args(["--requirepass", password, "--dir"])
+            .arg(&folder);
+        let running = ChildProcess::start(&command, &folder, unprivileged());
+        wait_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self {
+            folder,
+            port,
+            running: Some(running),
+        }
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.running = None;
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+/// A `MariaDB` of its own on a port of the loopback, which is deleted at the end.
+#[derive(Debug)]
+pub struct MariaDbServer {
+    folder: PathBuf,
+    /// Its port.
+    pub port: u16,
+    running: Option<ChildProcess>,
+}
+
+impl MariaDbServer {
+    /// Starts one that executes statements first, and waits until it takes connections.
+    ///
+    /// - `statements`: one in each line.
+    pub fn start(statements: &str) -> Self {
+        const PROGRAM: &str = "/usr/sbin/mariadbd";
+
+        assert!(
+            Path::new(PROGRAM).is_file(),
+            "there is no MariaDB; `cargo xtask services install` installs it"
+        );
+        let folder = new_folder("mariadb");
+        let data = format!("--datadir={}", folder.join("data").display());
+        let mut install = Command::new("mariadb-install-db");
+        install
+            .args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"])
+            .args(["--auth-root-authentication-method=normal", &data])
+            .current_dir("/");
+        run_as_unprivileged(&mut install);
+        let first = folder.join("first.sql");
+        fs::write(&first, statements).expect("the folder is ours");
+        fs::set_permissions(&first, fs::Permissions::from_mode(0o644)).expect("it is ours");
+        let port = free_port().expect("a port is free");
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(["--no-defaults", "--bind-address=127.0.0.1", &data])
+            .args([
+                "--skip-name-resolve",
+                "--skip-log-bin",
+                "--log-error=/dev/null",
+            ])
+            .arg(format!("--socket={}", folder.join("socket").display()))
+            .arg(format!("--pid-file={}", folder.join("pid").display()))
+            .arg(format!("--init-file={}", first.display()))
+            .arg(format!("--port={port}"));
+        let running = ChildProcess::start_until("TERM", &command, &folder, unprivileged());
+        wait_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self {
+            folder,
+            port,
+            running: Some(running),
+        }
+    }
+}
+
+impl Drop for MariaDbServer {
+    fn drop(&mut self) {
+        self.running = None;
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+/// A Mosquitto of its own on a port of the loopback, with one user, which is deleted at the end.
+#[derive(Debug)]
+pub struct MqttServer {
+    folder: PathBuf,
+    /// Its port.
+    pub port: u16,
+    running: Option<ChildProcess>,
+}
+
+impl MqttServer {
+    /// Starts one, and waits until it takes connections.
+    pub fn start(user: &str, password: &str) -> Self {
+        let folder = new_folder("mosquitto");
+        let passwords = folder.join("passwords");
+        let mut hash = Command::new("mosquitto_passwd");
+        hash.args(["-b", "-c"])
+            .arg(&passwords)
+            .args([user, password]);
+        run_as_unprivileged(&mut hash);
+        let port = free_port().expect("a port is free");
+        let config = folder.join("mosquitto.conf");
+        let text = format!(
+            "listener {port} 127.0.0.1\nallow_anonymous false\npassword_file {}\nlog_dest none\nuser nobody\n",
+            passwords.display()
+        );
+        fs::write(&config, text).expect("the folder is ours");
+        fs::set_permissions(&config, fs::Permissions::from_mode(0o644)).expect("it is ours");
+        let mut command = Command::new("mosquitto");
+        command.arg("-c").arg(&config);
+        let running = ChildProcess::start(&command, &folder, unprivileged());
+        wait_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self {
+            folder,
+            port,
+            running: Some(running),
+        }
+    }
+}
+
+impl Drop for MqttServer {
+    fn drop(&mut self) {
+        self.running = None;
         fs::remove_dir_all(&self.folder).ok();
     }
 }

@@ -22,7 +22,7 @@ use crate::store::DefinitionKind;
 use crate::store::manage::{ChangeError, Put};
 
 /// Kinds with the key of their target in a table, and what the target looks like.
-const KINDS: [(&str, &str, &str); 15] = [
+const KINDS: [(&str, &str, &str); 19] = [
     ("http", "url", "https://example.org/"),
     ("tcp", "to", "db.example.org:5432"),
     ("icmp", "to", "gateway.example.org"),
@@ -34,6 +34,14 @@ const KINDS: [(&str, &str, &str); 15] = [
     ("starttls", "to", "mail.example.org:25"),
     ("udp", "to", "dns.example.org:53"),
     ("ssh", "to", "host.example.org"),
+    (
+        "postgres",
+        "url",
+        "postgres://user:password@db.example.org/shop",
+    ),
+    ("mysql", "url", "mysql://user:password@db.example.org/shop"),
+    ("redis", "url", "redis://cache.example.org/0"),
+    ("mqtt", "url", "mqtt://broker.example.org"),
     ("domain", "name", "example.org"),
     ("all_of", "", "names of monitors, with commas between them"),
     ("any_of", "", "names of monitors, with commas between them"),
@@ -268,7 +276,7 @@ struct EditorPage {
     /// Of the definition that is edited; empty for a new one.
     version: String,
     f: Fields,
-    kinds: [(&'static str, &'static str, &'static str); 15],
+    kinds: [(&'static str, &'static str, &'static str); 19],
     plain: Vec<Plain>,
     groups: Vec<String>,
     tested: Option<Tested>,

@@ -184,6 +184,7 @@ fn result(view: &View, row: &ResultRow) -> Value {
                 .iter()
                 .map(|condition| json!({ "condition": condition.text(), "success": true }))
                 .collect(),
+            (None, Expectation::UpsideDown(_)) => Vec::new(),
         };
         if !judged.is_empty() {
             shown["conditionResults"] = judged.into();

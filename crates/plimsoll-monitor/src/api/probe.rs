@@ -3,6 +3,8 @@
 //! Names of modules and metrics are those of `blackbox_exporter`, where it has them. A client that may probe reaches what this
 //! process reaches, so a token with the scope `write` is needed, and `allow_private = false` holds here too.
 
+use std::time::Duration;
+
 use axum::extract::{RawQuery, State};
 use http::HeaderMap;
 use plimsoll_model::Phase;
@@ -69,27 +71,35 @@ pub(super) async fn probe(
     if target.is_empty() {
         return Err(ApiError::invalid("target", "is missing"));
     }
-    let known = MODULES.iter().find(|(name, _)| *name == module);
-    let Some((_, table)) = known else {
-        let names: Vec<_> = MODULES.iter().map(|(name, _)| *name).collect();
-        let message = format!("`{module}` is not one of {}", names.join(", "));
-        return Err(ApiError::invalid("module", message));
-    };
-    let mut table = table(&target);
-    table.insert("name".to_owned(), "probe".into());
-    table.insert("timeout".to_owned(), timeout(&fields).into());
     let grounds = api.handle.board.grounds();
-    let compiled = overlay::monitors(&[&table.to_string()], &grounds, std::iter::empty()).pop();
-    let plan = match compiled {
-        Some(Ok(plan)) => plan,
-        Some(Err(problems)) => {
+    // Those of the configuration may have the names of ours.
+    let of_file = grounds.modules.get(&module);
+    let built_in = MODULES.iter().find(|(name, _)| *name == module);
+    let (mut table, is_http) = match (of_file, built_in) {
+        (Some(module), _) => (module.definition(&target), module.is_http()),
+        (None, Some((name, table))) => (table(&target), name.starts_with("http")),
+        (None, None) => {
+            let built_in = MODULES.iter().map(|(name, _)| *name);
+            let mut names: Vec<_> = grounds.modules.names().chain(built_in).collect();
+            names.sort_unstable();
+            names.dedup();
+            let message = format!("`{module}` is not one of {}", names.join(", "));
+            return Err(ApiError::invalid("module", message));
+        }
+    };
+    let most = table.get("timeout").and_then(Value::as_str);
+    let most = most.and_then(|text| plimsoll_model::parse_duration(text).ok());
+    table.insert("name".to_owned(), "probe".into());
+    table.insert("timeout".to_owned(), timeout(&fields, most).into());
+    let plan = match overlay::of_configuration(&table.to_string(), &grounds) {
+        Ok(plan) => plan,
+        Err(problems) => {
             let first = problems.first().map(ToString::to_string);
             return Err(ApiError::invalid("target", first.unwrap_or_default()));
         }
-        None => return Err(ApiError::invalid("target", "cannot be probed")),
     };
     let result = api.handle.try_out(plan).await?;
-    let content = page(&result, module.starts_with("http")).text();
+    let content = page(&result, is_http).text();
     Ok(with_type(
         content,
         "text/plain; version=0.0.4; charset=utf-8",
@@ -176,9 +186,14 @@ fn plain(kind: &str, target: &str) -> Table {
 }
 
 /// Shorter than the time that Prometheus waits, which it names.
-fn timeout(fields: &HeaderMap) -> String {
+///
+/// - `most`: the timeout of the module.
+fn timeout(fields: &HeaderMap, most: Option<Duration>) -> String {
     let named = fields.get("x-prometheus-scrape-timeout-seconds");
     let named = named.and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
-    let left = named.map_or(LONGEST, |named| (named - MARGIN).clamp(0.1, LONGEST));
+    let longest = most.map_or(LONGEST, |most| most.as_secs_f64());
+    let left = named.map_or(longest, |named| {
+        (named - MARGIN).clamp(0.1, longest.max(0.1))
+    });
     format!("{}ms", (left * 1000.0).round())
 }

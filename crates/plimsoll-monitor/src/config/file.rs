@@ -9,12 +9,13 @@ use plimsoll_model::document::{ConfigProblem, Document, Table, Value, as_text};
 use plimsoll_server::config::trusted_proxies;
 
 use crate::config::agent::{self, Regions};
+use crate::config::blackbox::Modules;
 use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::page;
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
 use crate::config::subscriptions;
-use crate::config::{kinds, maintenance, store, token};
+use crate::config::{kinds, maintenance, overlay, store, token};
 use crate::notify;
 use crate::notify::oncall;
 use crate::oidc;
@@ -118,6 +119,9 @@ pub(super) fn compile(
     let oidc = root
         .table("oidc")
         .and_then(|table| oidc::compile(table, directory, environment));
+    let modules = root
+        .take("probe_modules")
+        .and_then(|value| modules(&value, directory));
     let (rotations, on_call) = oncall::compile(root.tables("on_call"));
     let reach = (&*rotations, context.filter.clone());
     let channels = notify::compile(root.tables("notify"), &monitors, reach, environment);
@@ -133,16 +137,27 @@ pub(super) fn compile(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let grounds = Grounds {
+    let mut grounds = Grounds {
         directory: context.directory,
         filter: context.filter,
         defaults: context.defaults,
         regions: context.regions.clone(),
         proxies,
         windows,
+        modules: Modules::default(),
         ..Grounds::default()
     };
+    let mut files = Vec::new();
     let mut warnings = Vec::new();
+    if let Some((path, found, doubts)) = modules {
+        let problems = unusable(&found, &grounds);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        grounds.modules = found;
+        files.push(path);
+        warnings.extend(doubts);
+    }
     if monitors.is_empty() {
         warnings.push(Warning {
             place: "monitor".to_owned(),
@@ -170,8 +185,46 @@ pub(super) fn compile(
         channels,
         grounds: Arc::new(grounds),
         warnings,
-        files: Vec::new(),
+        files,
     })
+}
+
+/// What keeps modules from being used, such as a file that is missing: they are tried with a target that nothing connects to.
+fn unusable(modules: &Modules, grounds: &Grounds) -> Vec<ConfigProblem> {
+    let mut all = Vec::new();
+    for name in modules.names() {
+        let Some(module) = modules.get(name) else {
+            continue;
+        };
+        let mut definition = module.definition("example.org:9");
+        definition.insert("name".to_owned(), "probe".into());
+        if let Err(problems) = overlay::of_configuration(&definition.to_string(), grounds) {
+            all.extend(problems.into_iter().map(|problem| ConfigProblem {
+                line: 1,
+                column: 1,
+                key: "probe_modules".to_owned(),
+                message: format!("the module `{name}`: {problem}"),
+                hint: problem.hint,
+            }));
+        }
+    }
+    all
+}
+
+/// The modules of a file of `blackbox_exporter`, with its path and what is doubtful in it.
+fn modules(value: &Value<'_>, directory: &Path) -> Option<(PathBuf, Modules, Vec<Warning>)> {
+    let path = directory.join(as_text(value)?);
+    let below = path.parent().unwrap_or(directory).to_owned();
+    match Modules::load(&path, &below) {
+        Ok((modules, warnings)) => Some((path, modules, warnings)),
+        Err(problems) => {
+            for problem in problems {
+                let place = format!("{}:{}:{}", path.display(), problem.line, problem.column);
+                value.wrong_with::<()>(format!("{place}: {problem}"), problem.hint.clone());
+            }
+            None
+        }
+    }
 }
 
 /// Monitors that were compiled before.

@@ -7,7 +7,7 @@ use crate::probe::ProbeContext;
 
 /// Definitions of every kind with a connection to `PORT` of loopback, and whether its arrival there can be seen; nothing for
 /// kinds without connections.
-const DEFINITIONS: [(&str, Option<(&str, Seen)>); 15] = [
+const DEFINITIONS: [(&str, Option<(&str, Seen)>); 19] = [
     (
         "http",
         Some(("{ url = \"http://127.0.0.1:PORT/\"", Seen::Tcp)),
@@ -36,6 +36,22 @@ const DEFINITIONS: [(&str, Option<(&str, Seen)>); 15] = [
         Some(("{ url = \"grpc://127.0.0.1:PORT\"", Seen::Tcp)),
     ),
     ("ssh", Some(("{ to = \"127.0.0.1:PORT\"", Seen::Tcp))),
+    (
+        "postgres",
+        Some(("{ url = \"postgres://a@127.0.0.1:PORT/\"", Seen::Tcp)),
+    ),
+    (
+        "mysql",
+        Some(("{ url = \"mysql://a@127.0.0.1:PORT/\"", Seen::Tcp)),
+    ),
+    (
+        "redis",
+        Some(("{ url = \"redis://127.0.0.1:PORT/\"", Seen::Tcp)),
+    ),
+    (
+        "mqtt",
+        Some(("{ url = \"mqtt://127.0.0.1:PORT\"", Seen::Tcp)),
+    ),
     (
         "domain",
         Some((

@@ -1,14 +1,26 @@
-//! Other tools' monitors as a file of ours: text in, text out.
+//! Other tools' monitors as a file of ours.
 
 mod kuma;
+
+mod kuma_notifications;
+
+mod kuma_store;
+
+mod kuma_history;
 
 mod statuspage;
 
 mod blackbox;
 
 use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
 
 use serde_json::Value;
+
+use crate::yaml;
+
+pub use crate::config::import::kuma_history::{History, HistoryError, import_history};
 
 /// A file of ours, and what could not be taken over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,23 +29,28 @@ pub struct Imported {
     pub text: String,
     /// Differences and missing parts of each monitor.
     pub remarks: Vec<String>,
+    /// The numbers of monitors there, and their keys here.
+    numbers: Vec<(i64, String)>,
 }
 
 /// The kinds of imported files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The JSON backup of Uptime Kuma.
+    /// The JSON backup of Uptime Kuma, or its SQLite store.
     UptimeKuma,
     /// `summary.json` or `components.json` of Statuspage.
     Statuspage,
-    /// Targets of `blackbox_exporter`, as service discovery of Prometheus by files has them (JSON).
+    /// Targets of `blackbox_exporter`, as service discovery of Prometheus by files has them (JSON or YAML).
     Blackbox,
 }
 
 /// Why a file cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// It is not JSON.
+    /// It cannot be read.
+    #[error("cannot be read: {0}")]
+    Read(String),
+    /// It is neither JSON nor YAML.
     #[error("line {line}: is not JSON: {reason}")]
     Json {
         /// Counted from 1.
@@ -41,21 +58,63 @@ pub enum ImportError {
         /// Why.
         reason: String,
     },
+    /// It has modules of `blackbox_exporter`, which have no targets.
+    #[error(
+        "has modules of blackbox_exporter, which check nothing by themselves; write `probe_modules = \"blackbox.yml\"` in the configuration, or import the targets of Prometheus"
+    )]
+    Modules,
     /// It is JSON of something else.
     #[error(
-        "is not a known file: a backup of Uptime Kuma has `monitorList`, Statuspage has `components`, and targets of Prometheus are a list of objects with `targets`"
+        "is not a known file: a backup of Uptime Kuma has `monitorList` and its store is `kuma.db`, Statuspage has `components`, and targets of Prometheus are a list of objects with `targets`"
     )]
     Unknown,
 }
 
+/// Recognises a file of text or a store of Uptime Kuma, and makes a file of ours of it.
+pub fn import_file(path: &Path) -> Result<(Source, Imported), ImportError> {
+    /// The first bytes of every database of SQLite.
+    const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+
+    let unreadable = |error: std::io::Error| ImportError::Read(error.to_string());
+    let mut file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut first = Vec::new();
+    file.by_ref()
+        .take(SQLITE.len() as u64)
+        .read_to_end(&mut first)
+        .map_err(unreadable)?;
+    if first == SQLITE {
+        let backup = kuma_store::read(path).map_err(|error| {
+            ImportError::Read(format!("it is no store of Uptime Kuma: {error}"))
+        })?;
+        return Ok((Source::UptimeKuma, kuma::import(&backup)));
+    }
+    let text = std::fs::read(path).map_err(unreadable)?;
+    import(&String::from_utf8_lossy(&text))
+}
+
 /// Recognises a file and makes one of ours of it.
 pub fn import(text: &str) -> Result<(Source, Imported), ImportError> {
-    let json: Value = serde_json::from_str(text).map_err(|error| ImportError::Json {
-        line: error.line(),
-        reason: error.to_string(),
-    })?;
-    if let Some(monitors) = json.get("monitorList").and_then(Value::as_array) {
-        return Ok((Source::UptimeKuma, kuma::import(monitors)));
+    let json: Value = match serde_json::from_str(text) {
+        Ok(json) => json,
+        Err(error) => {
+            let wrong = || ImportError::Json {
+                line: error.line(),
+                reason: error.to_string(),
+            };
+            let is_json = text.trim_start().starts_with(['{', '[']);
+            if is_json {
+                return Err(wrong());
+            }
+            // Targets of Prometheus are written in YAML too.
+            let node = yaml::parse(text).map_err(|_| wrong())?;
+            node.to_json()
+        }
+    };
+    if json.get("modules").is_some_and(Value::is_object) {
+        return Err(ImportError::Modules);
+    }
+    if json.get("monitorList").is_some_and(Value::is_array) {
+        return Ok((Source::UptimeKuma, kuma::import(&json)));
     }
     if let Some(components) = json.get("components").and_then(Value::as_array) {
         return Ok((Source::Statuspage, statuspage::import(components)));
@@ -98,6 +157,14 @@ impl Imported {
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         writeln!(self.text, "{line}").expect("text can be written to memory");
+    }
+
+    /// A line of a comment for each of a text.
+    fn comment(&mut self, text: &str) {
+        for line in text.lines() {
+            let line: String = line.chars().filter(|c| !c.is_control()).collect();
+            self.line(format_args!("# {}", line.trim()));
+        }
     }
 
     fn remark(&mut self, name: &str, what: impl std::fmt::Display) {

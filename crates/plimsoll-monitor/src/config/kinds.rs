@@ -11,6 +11,7 @@ use plimsoll_client::check::Condition;
 use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_model::{Secret, parse_duration};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
+use regex::Regex;
 use url::Url;
 
 use crate::config::file::Context;
@@ -20,12 +21,13 @@ use crate::config::plan::{CompositePlan, EveryOrCron, HeartbeatPlan, What};
 use crate::config::token::of_url;
 use crate::probe::{
     DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol,
-    Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, SuppliedKind, TcpProbe, TcpTarget,
-    TlsProbe, UdpProbe, WebSocketProbe,
+    MqttProbe, MysqlProbe, PostgresProbe, Probe, Reach, ReachOptions, RedisProbe, SshProbe,
+    StartTlsProbe, SuppliedKind, TalkProbe, TalkStep, TcpProbe, TcpTarget, TlsProbe, UdpProbe,
+    WebSocketProbe,
 };
 
 /// Every kind, by its key.
-pub(super) const KINDS: [&str; 15] = [
+pub(super) const KINDS: [&str; 19] = [
     "http",
     "tcp",
     "tls",
@@ -36,6 +38,10 @@ pub(super) const KINDS: [&str; 15] = [
     "websocket",
     "grpc",
     "ssh",
+    "postgres",
+    "mysql",
+    "redis",
+    "mqtt",
     "domain",
     "heartbeat",
     "all_of",
@@ -61,6 +67,7 @@ pub(super) struct ReachKey {
     ca: Option<PathBuf>,
     insecure: bool,
     identity: Option<(PathBuf, Option<PathBuf>)>,
+    server_name: Option<String>,
     family: AddressFamily,
     name_servers: Vec<SocketAddr>,
     alpn: &'static str,
@@ -120,6 +127,10 @@ pub(super) fn compile<'i>(
         "websocket" => websocket(value, context, settings),
         "grpc" => grpc(value, context, settings),
         "ssh" => ssh(value, context, settings),
+        "postgres" => postgres(value, context, settings),
+        "mysql" => mysql(value, context, settings),
+        "redis" => redis(value, context, settings),
+        "mqtt" => mqtt(value, context, settings),
         "domain" => domain(value, context, settings),
         "heartbeat" => heartbeat(value),
         "manual" => manual(&value),
@@ -158,6 +169,7 @@ fn reach(
         ca: None,
         insecure: false,
         identity: None,
+        server_name: None,
         family: AddressFamily::Any,
         name_servers: Vec::new(),
         alpn,
@@ -172,6 +184,7 @@ fn reach(
         let certificate = file(table, context, "cert");
         let private = file(table, context, "key");
         key.identity = certificate.map(|certificate| (certificate, private));
+        key.server_name = table.text("server_name");
         if let Some(value) = table.take("family") {
             key.family = match as_text(&value)? {
                 "ipv4" => AddressFamily::Ipv4,
@@ -198,6 +211,7 @@ fn reach(
             .identity
             .clone()
             .map(|(certificate, key)| IdentityFiles { certificate, key }),
+        server_name: key.server_name.clone(),
         family: key.family,
         name_servers: key.name_servers.clone(),
         filter: context.filter.clone(),
@@ -337,15 +351,62 @@ fn tcp_target(place: &Value<'_>, is_tls: bool, default: Option<u16>) -> Option<T
 }
 
 fn tcp(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
-    let (target, send, reach) = port(value, false, None, context, settings)?;
-    Some(probe(
-        "tcp",
-        TcpProbe {
-            target,
-            send,
-            reach,
-        },
-    ))
+    let (place, mut table) = target(value, "to")?;
+    let reach = reach(table.as_mut(), context, settings, "", &place);
+    let (mut send, mut is_tls, mut talk) = (None, false, None);
+    if let Some(mut table) = table {
+        send = table.text("send").map(String::into_bytes);
+        is_tls = table.boolean("tls").unwrap_or(false);
+        talk = match table.take("talk") {
+            None => None,
+            Some(value) if send.is_some() => {
+                return value.wrong("has no place beside `send`; write that as a step");
+            }
+            Some(value) => Some(steps(value)?),
+        };
+        table.finish();
+    }
+    let (target, reach) = (tcp_target(&place, is_tls, None)?, reach?);
+    Some(match talk {
+        Some(steps) => probe(
+            "tcp",
+            TalkProbe {
+                target,
+                steps,
+                reach,
+            },
+        ),
+        None => probe(
+            "tcp",
+            TcpProbe {
+                target,
+                send,
+                reach,
+            },
+        ),
+    })
+}
+
+/// The steps of a conversation.
+fn steps(value: Value<'_>) -> Option<Vec<TalkStep>> {
+    let steps = value.elements().into_iter().map(|value| {
+        let mut table = value.table()?;
+        let expect = match table.take("expect") {
+            None => None,
+            Some(value) => Some(value.check(Regex::new(as_text(&value)?))?),
+        };
+        let step = TalkStep {
+            expect,
+            send: table.text("send"),
+            starttls: table.boolean("starttls").unwrap_or(false),
+        };
+        if step.expect.is_none() && step.send.is_none() && !step.starttls {
+            table.wrong("a step has `expect`, `send` or `starttls`", None);
+        }
+        table.finish();
+        Some(step)
+    });
+    steps.collect::<Vec<_>>().into_iter().collect()
 }
 
 fn udp(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
@@ -536,6 +597,69 @@ fn grpc(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<
         reach?,
     ))?;
     Some(probe("grpc", probed))
+}
+
+/// The URL of a database, the keys about reaching it, and a query.
+fn database<'i>(
+    value: Value<'i>,
+    context: &mut Context,
+    settings: &Defaults,
+) -> Option<(Value<'i>, Option<String>, Reach)> {
+    let (url, mut table) = target(value, "url")?;
+    let reach = reach(table.as_mut(), context, settings, "", &url);
+    let query = table.as_mut().and_then(|table| table.text("query"));
+    if let Some(table) = table {
+        table.finish();
+    }
+    Some((url, query, reach?))
+}
+
+fn postgres(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (url, query, reach) = database(value, context, settings)?;
+    let probed = url.check(PostgresProbe::new(as_text(&url)?, query, reach))?;
+    Some(probe("postgres", probed))
+}
+
+fn mysql(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (url, query, reach) = database(value, context, settings)?;
+    let probed = url.check(MysqlProbe::new(as_text(&url)?, query, reach))?;
+    Some(probe("mysql", probed))
+}
+
+fn redis(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (url, mut table) = target(value, "url")?;
+    let reach = reach(table.as_mut(), context, settings, "", &url);
+    let mut command = Vec::new();
+    if let Some(mut table) = table {
+        if let Some(value) = table.take("command") {
+            let words = value.elements();
+            // One text is split at its spaces.
+            command = match words.as_slice() {
+                [one] => as_text(one)?
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect(),
+                several => {
+                    let words = several.iter().map(|word| as_text(word).map(str::to_owned));
+                    words.collect::<Option<_>>()?
+                }
+            };
+        }
+        table.finish();
+    }
+    let probed = url.check(RedisProbe::new(as_text(&url)?, command, reach?))?;
+    Some(probe("redis", probed))
+}
+
+fn mqtt(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (url, mut table) = target(value, "url")?;
+    let reach = reach(table.as_mut(), context, settings, "", &url);
+    let topic = table.as_mut().and_then(|table| table.text("topic"));
+    if let Some(table) = table {
+        table.finish();
+    }
+    let probed = url.check(MqttProbe::new(as_text(&url)?, topic, reach?))?;
+    Some(probe("mqtt", probed))
 }
 
 fn heartbeat(value: Value<'_>) -> Option<Kind> {

@@ -287,6 +287,19 @@ fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
                         visit(name, is_secret_field(field) && !is_name, false, value);
                     }
                 }
+                // Such as the steps of a conversation.
+                Value::Array(items) => {
+                    for item in items.iter_mut() {
+                        match item {
+                            Value::Table(fields) => {
+                                for (field, value) in fields.iter_mut() {
+                                    visit(format!("{name}.{field}"), false, false, value);
+                                }
+                            }
+                            value => visit(name.clone(), false, false, value),
+                        }
+                    }
+                }
                 value => {
                     let key = key.as_str();
                     visit(

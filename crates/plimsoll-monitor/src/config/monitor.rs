@@ -199,12 +199,20 @@ pub(super) fn compile<'i>(
         .unwrap_or_default();
     let labels = labels(&mut table);
     let tags = tags(&mut table);
+    let is_upside_down = table.boolean("upside_down").unwrap_or(false);
+    if is_upside_down && warn_unless.as_ref().is_some_and(|all| !all.is_empty()) {
+        table.wrong("`warn_unless` has no effect beside `upside_down`", None);
+    }
     let kind = kinds::compile(&mut table, context, &settings, expect.as_deref());
     context.may_name_files = may_name_files;
     let has_probe = |kind: &kinds::Kind| matches!(kind.what, What::Probe(_));
     if names_regions && kind.as_ref().is_some_and(|(kind, _)| !has_probe(kind)) {
         let hint = "agents check what has a probe, such as `http`".to_owned();
         table.wrong("`from` has no effect on this kind", Some(hint));
+    }
+    if is_upside_down && kind.as_ref().is_some_and(|(kind, _)| !has_probe(kind)) {
+        let hint = "it turns the verdict of a probe, such as `http`".to_owned();
+        table.wrong("`upside_down` has no effect on this kind", Some(hint));
     }
     table.finish();
     let (kind, members) = kind?;
@@ -237,15 +245,20 @@ pub(super) fn compile<'i>(
         policy.silent_after = Duration::from_hours(24 * 365 * 100);
         (policy.confirm, policy.recover) = (1, 1);
     }
+    let expectation = Expectation::Conditions {
+        expect,
+        warn_unless: warn_unless?,
+    };
     let plan = MonitorPlan {
         key: key?,
         name: name?,
         group,
         kind: kind.name.to_owned(),
         what: kind.what,
-        expectation: Expectation::Conditions {
-            expect,
-            warn_unless: warn_unless?,
+        expectation: if is_upside_down {
+            Expectation::UpsideDown(Box::new(expectation))
+        } else {
+            expectation
         },
         secrets: Arc::new(secrets),
         timing,

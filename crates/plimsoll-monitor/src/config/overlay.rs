@@ -13,6 +13,7 @@ use plimsoll_model::document::{ConfigProblem, Document, Value, as_text};
 use plimsoll_server::TrustedProxies;
 
 use crate::config::agent::Regions;
+use crate::config::blackbox::Modules;
 use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::page::{self, PagePlan};
@@ -53,6 +54,8 @@ pub struct Grounds {
     pub(super) proxies: Option<TrustedProxies>,
     /// The windows of the file.
     pub(crate) windows: Vec<PlacedWindow>,
+    /// Modules of `/probe` that a file of `blackbox_exporter` defines.
+    pub(crate) modules: Modules,
     /// Ways to reach targets, which monitors share.
     pub(super) reaches: Mutex<HashMap<kinds::ReachKey, Reach>>,
 }
@@ -120,6 +123,24 @@ pub(crate) fn monitors<'o>(
     grounds: &Grounds,
     others: impl Iterator<Item = &'o MonitorPlan>,
 ) -> Vec<Result<MonitorPlan, Vec<ConfigProblem>>> {
+    compiled(texts, grounds, others, false)
+}
+
+/// Compiles a definition of the configuration, which may name files.
+pub(crate) fn of_configuration(
+    text: &str,
+    grounds: &Grounds,
+) -> Result<MonitorPlan, Vec<ConfigProblem>> {
+    let mut compiled = compiled(&[text], grounds, std::iter::empty(), true);
+    compiled.pop().unwrap_or_else(|| Err(Vec::new()))
+}
+
+fn compiled<'o>(
+    texts: &[&str],
+    grounds: &Grounds,
+    others: impl Iterator<Item = &'o MonitorPlan>,
+    may_name_files: bool,
+) -> Vec<Result<MonitorPlan, Vec<ConfigProblem>>> {
     let mut known = Others::default();
     let mut keys = HashSet::new();
     for other in others {
@@ -137,7 +158,7 @@ pub(crate) fn monitors<'o>(
         .clone();
     let mut context = Context {
         directory: grounds.directory.clone(),
-        may_name_files: false,
+        may_name_files,
         supplied: &[],
         filter: grounds.filter.clone(),
         reaches,

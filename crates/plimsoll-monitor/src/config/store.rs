@@ -26,11 +26,13 @@ pub(super) fn compile<'t>(
     }
     let text = as_text(&value)?;
     if is_postgres(text) {
-        let hint = "write `store = { postgres = \"postgres://…\", clickhouse = \"http://…\" }`";
-        return value.wrong_with(
-            "results need ClickHouse beside PostgreSQL",
-            Some(hint.to_owned()),
-        );
+        let urls = ServerUrls {
+            postgres: Secret::new(text),
+            clickhouse: None,
+            ca: None,
+            spill: Some(directory.join(SPILL)),
+        };
+        return Some(StorePlan::Servers(urls, ServerOptions::default()));
     }
     if text == "memory" {
         return Some(StorePlan::Memory);
@@ -94,12 +96,15 @@ fn servers<'t>(
         "`postgres://user:password@host/database`",
     );
     let is_web = |text: &str| text.starts_with("http://") || text.starts_with("https://");
-    let clickhouse = url(
-        &mut settings,
-        "clickhouse",
-        is_web,
-        "`http://user:password@host:8123/database`",
-    );
+    let has_clickhouse = settings.table.has("clickhouse");
+    let clickhouse = has_clickhouse.then(|| {
+        url(
+            &mut settings,
+            "clickhouse",
+            is_web,
+            "`http://user:password@host:8123/database`",
+        )
+    });
     let mut table = settings.table;
     let ca = table.text("ca").map(|path| directory.join(path));
     let spill = table.text("spill").unwrap_or_else(|| SPILL.to_owned());
@@ -107,7 +112,10 @@ fn servers<'t>(
     table.finish();
     let urls = ServerUrls {
         postgres: postgres?,
-        clickhouse: clickhouse?,
+        clickhouse: match clickhouse {
+            Some(found) => Some(found?),
+            None => None,
+        },
         ca,
         spill: Some(directory.join(spill)),
     };

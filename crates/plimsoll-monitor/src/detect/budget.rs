@@ -165,10 +165,7 @@ mod tests {
 
     /// Up for 40 days, down for so many minutes, and up again.
     fn outage(minutes: i64) -> (Vec<HealthAt>, Timestamp, Timestamp) {
-        let at = |at, health| HealthAt {
-            at: Timestamp(at),
-            health,
-        };
+        let at = |at, health| HealthAt::new(Timestamp(at), health);
         let begin = 40 * 24 * 60 * MINUTE;
         let end = begin + minutes * MINUTE;
         let changes = vec![
@@ -205,16 +202,10 @@ mod tests {
         let now = Timestamp(end.0);
         assert_eq!(slo().burning(&changes, &[], &[(begin, end)], now), None);
         // A new monitor that was down for its first seconds.
-        let new = [HealthAt {
-            at: Timestamp(begin.0 - 5_000),
-            health: Health::Down,
-        }];
+        let new = [HealthAt::new(Timestamp(begin.0 - 5_000), Health::Down)];
         assert_eq!(slo().burning(&new, &[], &[], begin), None);
         // Incidents that operators declare count.
-        let up = [HealthAt {
-            at: Timestamp(0),
-            health: Health::Up,
-        }];
+        let up = [HealthAt::new(Timestamp(0), Health::Up)];
         assert!(slo().burning(&up, &[(begin, end)], &[], now).is_some());
     }
 

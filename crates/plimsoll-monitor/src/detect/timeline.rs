@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span, united};
+use crate::store::IncidentId;
 use crate::store::timestamp::Timestamp;
 
 /// Health from a date until another, or until now.
@@ -20,6 +21,20 @@ pub struct HealthSpan {
     pub health: Health,
     /// Why it is not up.
     pub reason: Option<String>,
+    /// The incident that it belongs to.
+    pub incident: Option<IncidentId>,
+}
+
+impl HealthSpan {
+    /// The change to this health at a date.
+    fn change(&self, at: Timestamp) -> HealthChange {
+        let change = HealthAt {
+            at,
+            health: self.health,
+            incident: self.incident,
+        };
+        (change, self.reason.clone())
+    }
 }
 
 /// A change of health, and why it is not up.
@@ -29,24 +44,17 @@ pub type HealthChange = (HealthAt, Option<String>);
 ///
 /// - `spans`: by their dates, and in the order in which they were written where those are the same.
 /// - `gaps`: in any order.
-pub fn timeline(spans: Vec<HealthSpan>, gaps: Vec<Span>) -> Vec<HealthChange> {
+pub fn timeline(spans: &[HealthSpan], gaps: Vec<Span>) -> Vec<HealthChange> {
     let follow_each_other = spans
         .windows(2)
         .all(|pair| pair[0].until == Some(pair[1].at));
     let changes = if follow_each_other {
-        let change = |span: HealthSpan| {
-            let at = HealthAt {
-                at: span.at,
-                health: span.health,
-            };
-            (at, span.reason)
-        };
         let is_over = spans.last().and_then(|last| last.until);
-        let mut changes: Vec<_> = spans.into_iter().map(change).collect();
+        let mut changes: Vec<_> = spans.iter().map(|span| span.change(span.at)).collect();
         changes.extend(is_over.map(unknown));
         changes
     } else {
-        layered(&spans)
+        layered(spans)
     };
     with_gaps(changes, &united(gaps))
 }
@@ -64,8 +72,7 @@ pub(crate) fn window(
 
 /// Nothing is known from a date on.
 fn unknown(at: Timestamp) -> HealthChange {
-    let health = Health::NoData;
-    (HealthAt { at, health }, None)
+    (HealthAt::new(at, Health::NoData), None)
 }
 
 /// Of spans that overlap, the worst is seen; of the same, the last.
@@ -99,15 +106,14 @@ fn layered(spans: &[HealthSpan]) -> Vec<HealthChange> {
             continue;
         }
         let top = open.last().map(|(_, index)| *index);
-        let health =
-            |index: Option<usize>| index.map(|index| (spans[index].health, &spans[index].reason));
-        if changes.is_empty() || health(top) != health(shown) {
+        let content = |index: Option<usize>| {
+            let span = index.map(|index| &spans[index]);
+            span.map(|span| (span.health, &span.reason, span.incident))
+        };
+        if changes.is_empty() || content(top) != content(shown) {
             changes.push(match top {
                 None => unknown(*at),
-                Some(index) => {
-                    let health = spans[index].health;
-                    (HealthAt { at: *at, health }, spans[index].reason.clone())
-                }
+                Some(index) => spans[index].change(*at),
             });
         }
         shown = top;
@@ -146,8 +152,7 @@ fn with_gaps(changes: Vec<HealthChange>, gaps: &[Span]) -> Vec<HealthChange> {
                 if (is_shown || has_changed)
                     && let Some((change, reason)) = &health
                 {
-                    let health = change.health;
-                    all.push((HealthAt { at: to, health }, reason.clone()));
+                    all.push((HealthAt { at: to, ..*change }, reason.clone()));
                 }
             }
             _ => {
@@ -170,6 +175,7 @@ mod tests {
             until: until.map(Timestamp),
             health: *health,
             reason: None,
+            incident: None,
         };
         list.iter().map(span).collect()
     }
@@ -178,7 +184,7 @@ mod tests {
         let gaps = gaps
             .iter()
             .map(|(from, to)| (Timestamp(*from), Timestamp(*to)));
-        let found = timeline(spans(list), gaps.collect());
+        let found = timeline(&spans(list), gaps.collect());
         let found: Vec<_> = found.iter().map(|(it, _)| (it.at.0, it.health)).collect();
         assert_eq!(found, expected);
     }

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::detect::status::Health;
+use crate::store::IncidentId;
 use crate::store::timestamp::Timestamp;
 
 /// From a moment until before another.
@@ -20,6 +21,19 @@ pub struct HealthAt {
     pub at: Timestamp,
     /// Which.
     pub health: Health,
+    /// The incident that a monitor that is down belongs to; absent if it has none.
+    pub incident: Option<IncidentId>,
+}
+
+impl HealthAt {
+    /// Health that belongs to no incident.
+    pub const fn new(at: Timestamp, health: Health) -> Self {
+        Self {
+            at,
+            health,
+            incident: None,
+        }
+    }
 }
 
 /// How long a monitor was probed and down within a window.
@@ -29,7 +43,8 @@ pub struct Uptime {
     pub probed: Duration,
     /// Downtime, at most the time probed.
     pub down: Duration,
-    /// The number of outages that began in the window or reached into it. Time in which nothing was seen ends none.
+    /// The number of outages that have downtime in the window, one for each incident. Where there is no incident, time in which
+    /// nothing was seen ends none.
     pub outages: u32,
 }
 
@@ -52,20 +67,37 @@ impl Uptime {
     }
 }
 
-/// Tells outages apart in changes of health that come in order.
+/// Separates outages in changes of health that come in order.
 #[derive(Debug, Default)]
-pub(crate) struct Outage {
-    is_under_way: bool,
+pub(crate) struct OutageCounter {
+    is_down: bool,
+    /// The incident of the last outage.
+    incident: Option<IncidentId>,
+    begun: u32,
 }
 
-impl Outage {
-    /// Whether one begins with the next change. What was not seen ends none, as it ends no incident.
-    pub(crate) fn begins_with(&mut self, health: Health) -> bool {
-        if health == Health::NoData {
-            return false;
+impl OutageCounter {
+    /// The number of the outage that a change belongs to, from 1 on; absent if it is none.
+    ///
+    /// An incident is one outage, also where its monitor was up within `hold`. Time in which nothing was seen ends no outage.
+    pub(crate) fn outage_of(&mut self, change: &HealthAt) -> Option<u32> {
+        if change.health == Health::NoData {
+            return None;
         }
-        let was_under_way = std::mem::replace(&mut self.is_under_way, health == Health::Down);
-        self.is_under_way && !was_under_way
+        let was_down = std::mem::replace(&mut self.is_down, change.health == Health::Down);
+        if !self.is_down {
+            return None;
+        }
+        let is_same = match (self.incident, change.incident) {
+            (Some(last), Some(this)) => last == this,
+            _ => was_down,
+        };
+        if !is_same {
+            self.begun += 1;
+            self.incident = None;
+        }
+        self.incident = change.incident.or(self.incident);
+        Some(self.begun)
     }
 }
 
@@ -80,21 +112,25 @@ pub fn uptime(changes: &[HealthAt], declared: &[Span], excluded: &[Span], window
     let ends = ends.chain([to]);
     let mut probed = Vec::new();
     let mut down = Vec::new();
-    let (mut outages, mut outage) = (0, Outage::default());
+    let (mut of_outages, mut counter) = (Vec::new(), OutageCounter::default());
     for (change, end) in changes.iter().zip(ends) {
         let span = (change.at.max(from), end.min(to));
         if span.0 >= span.1 {
             continue;
         }
-        outages += u32::from(outage.begins_with(change.health));
         if change.health.is_probed() {
             probed.push(span);
         }
-        if change.health == Health::Down {
+        if let Some(outage) = counter.outage_of(change) {
             down.push(span);
+            of_outages.push((outage, span));
         }
     }
     let probed = without(&united(probed), &united(excluded.to_vec()));
+    // Numbers ascend.
+    of_outages.retain(|(_, span)| !within(&probed, *span).is_empty());
+    of_outages.dedup_by_key(|(outage, _)| *outage);
+    let outages = u32::try_from(of_outages.len()).unwrap_or(u32::MAX);
     down.extend(declared.iter().copied());
     let down = common(&united(down), &probed);
     Uptime {
@@ -197,10 +233,7 @@ mod tests {
     }
 
     fn changes(list: &[(i64, Health)]) -> Vec<HealthAt> {
-        let change = |(seconds, health): &(i64, Health)| HealthAt {
-            at: at(*seconds),
-            health: *health,
-        };
+        let change = |(seconds, health): &(i64, Health)| HealthAt::new(at(*seconds), *health);
         list.iter().map(change).collect()
     }
 
@@ -251,7 +284,7 @@ mod tests {
             let mut now = 0;
             let mut all = Vec::new();
             for (length, health) in lengths {
-                all.push(HealthAt { at: at(now), health: Health::ALL[health] });
+                all.push(HealthAt::new(at(now), Health::ALL[health]));
                 now += length;
             }
             let spans = |list: Vec<(i64, i64)>| -> Vec<Span> {

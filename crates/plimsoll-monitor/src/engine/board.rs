@@ -48,6 +48,8 @@ struct Content {
     /// Names of regions by their numbers in the store.
     regions: Arc<BTreeMap<u16, Arc<str>>>,
     subscriptions: Option<Arc<SubscriptionPlan>>,
+    /// When the process ended that ran the checks, until one runs them again.
+    ended: Option<Timestamp>,
     oidc: Option<Arc<OidcPlan>>,
     rotations: Arc<[Arc<OnCallPlan>]>,
 }
@@ -200,6 +202,18 @@ impl Board {
     /// By what means readers of pages may subscribe.
     pub fn subscriptions(&self) -> Option<Arc<SubscriptionPlan>> {
         self.read(|content| content.subscriptions.clone())
+    }
+
+    /// When the process ended that ran the checks; absent while one runs them.
+    pub fn ended(&self) -> Option<Timestamp> {
+        self.read(|content| content.ended)
+    }
+
+    pub(super) fn set_ended(&self, ended: Option<Timestamp>) {
+        if self.ended() != ended {
+            self.write(|content| content.ended = ended);
+            self.touch();
+        }
     }
 
     /// By which provider members may sign in.

@@ -53,14 +53,14 @@ const UPKEEP: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The longest wait at the end of the program.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The longest wait at the end of the program for receivers to which notices are being sent. Another process may
 /// wait for the store meanwhile.
 const LAST_SENT: Duration = Duration::from_secs(2);
 
 /// The number of this process's own region in the store.
-pub(super) const OWN: u16 = 0;
+pub(in crate::engine) const OWN: u16 = 0;
 
 /// One monitor.
 pub(super) struct Live {
@@ -301,11 +301,11 @@ impl Supervisor {
         self.checks.abort_all();
         drop(ticking);
         std::mem::take(&mut self.deliveries).end(LAST_SENT).await;
-        self.farewell(recording).await;
+        self.shut_down(recording).await;
     }
 
     /// Leaves nothing behind.
-    async fn farewell(mut self, recording: task::JoinHandle<()>) {
+    async fn shut_down(mut self, recording: task::JoinHandle<()>) {
         self.rows_since = Some(self.origin);
         self.hand_over(self.clock.now()).await;
         self.recorder.close();
@@ -318,7 +318,7 @@ impl Supervisor {
             self.store.flush().await?;
             Ok::<_, StoreError>(marked)
         };
-        match tokio::time::timeout(FAREWELL, rest).await {
+        match tokio::time::timeout(SHUT_DOWN_WITHIN, rest).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => (self.notice)(&format!(
                 "the store does not note that this process ends: {error}"

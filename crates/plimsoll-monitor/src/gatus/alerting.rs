@@ -7,8 +7,9 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 use crate::config::Source;
-use crate::gatus::block::Block;
+use crate::gatus::custom::{CustomProvider, EndpointFacts};
 use crate::notify::{NoticeKind, Notifier, NotifyPlan, notifier_of};
+use crate::yaml::block::Block;
 
 /// After how many results in a row an alert triggers and resolves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,11 @@ type Route = (String, bool, Option<Duration>);
 pub(super) struct Alerting {
     defaults: BTreeMap<String, AlertKeys>,
     notifiers: BTreeMap<String, Arc<dyn Notifier>>,
+    custom: Option<CustomProvider>,
+    /// Of alerts to `custom` without one of their own.
+    description: String,
+    /// Of the endpoints whose alerts go to `custom`, by their keys.
+    facts: BTreeMap<String, EndpointFacts>,
     /// The keys of endpoints.
     routes: BTreeMap<Route, HashSet<String>>,
 }
@@ -127,6 +133,9 @@ const PROVIDERS: [Provider; 16] = [
     ),
 ];
 
+/// The provider whose requests the file describes.
+const CUSTOM: &str = "custom";
+
 impl Alerting {
     pub(super) fn compile(block: Option<Block>) -> Self {
         let Some(block) = block else {
@@ -143,10 +152,28 @@ impl Alerting {
                 continue;
             };
             let default = provider.block("default-alert");
+            if name == CUSTOM {
+                let text = default.as_ref().and_then(|alert| alert.text("description"));
+                alerting.description = text.unwrap_or_default();
+            }
             let default = default.map(|alert| AlertKeys::of(&alert));
             alerting
                 .defaults
                 .insert(name.clone(), default.unwrap_or_default());
+            if name == CUSTOM {
+                match CustomProvider::compile(&provider) {
+                    Ok(custom) => alerting.custom = Some(custom),
+                    Err(problem) => {
+                        provider.warn("", format!("nothing is sent to this provider: {problem}"));
+                    }
+                }
+                for key in ["overrides", "client"] {
+                    if provider.node(key).is_some() {
+                        provider.warn(key, "have no effect");
+                    }
+                }
+                continue;
+            }
             let Some((_, channel, keys)) = PROVIDERS.iter().find(|(known, ..)| known == name)
             else {
                 provider.warn(
@@ -203,8 +230,24 @@ impl Alerting {
             let Some(kind) = alert.text("type") else {
                 continue;
             };
-            if !alert.boolean("enabled").unwrap_or(true) || !self.notifiers.contains_key(&kind) {
+            let is_sent = match kind.as_str() {
+                CUSTOM => self.custom.is_some(),
+                kind => self.notifiers.contains_key(kind),
+            };
+            if !alert.boolean("enabled").unwrap_or(true) || !is_sent {
                 continue;
+            }
+            if kind == CUSTOM {
+                let text = |block: &Block, key| block.text(key).unwrap_or_default();
+                let facts = EndpointFacts {
+                    name: text(endpoint, "name"),
+                    group: text(endpoint, "group"),
+                    url: text(endpoint, "url"),
+                    description: alert
+                        .text("description")
+                        .unwrap_or_else(|| self.description.clone()),
+                };
+                self.facts.insert(key.to_owned(), facts);
             }
             let keys = AlertKeys::of(&alert).or(self.default_of(Some(&kind)));
             let route = (kind, keys.sends_resolved.unwrap_or(false), keys.reminder);
@@ -232,7 +275,10 @@ impl Alerting {
                 filter: None,
                 name,
                 channel: kind.clone(),
-                notifier: Arc::clone(self.notifiers.get(kind)?),
+                notifier: match kind.as_str() {
+                    CUSTOM => self.custom.as_ref()?.notifier(self.facts.clone()),
+                    kind => Arc::clone(self.notifiers.get(kind)?),
+                },
                 rotations: Vec::new(),
                 kinds: kinds.into_iter().flatten().collect(),
                 monitors: Some(keys.clone()),

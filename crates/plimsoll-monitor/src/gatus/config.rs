@@ -21,12 +21,13 @@ use crate::config::{
 };
 use crate::detect::window::{Starts, Window};
 use crate::gatus::alerting::Alerting;
-use crate::gatus::block::{Block, Findings};
 use crate::gatus::endpoint::Endpoints;
-use crate::gatus::yaml::{self, Node};
 use crate::schedule::GateLimits;
 use crate::store::Retention;
 use crate::store::timestamp::Timestamp;
+use crate::yaml::block::Block;
+use crate::yaml::findings::Findings;
+use crate::yaml::{self, Node, UnsetVariable};
 
 /// Loads a file, or all files of a folder, which are merged.
 pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Plan, LoadError> {
@@ -50,12 +51,15 @@ pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result
     }
     let mut problems = Vec::new();
     let mut merged: Option<Node> = None;
+    let mut unset = Vec::new();
     for file in &files {
         let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
-        match (
-            yaml::parse(&yaml::substitute(&text, environment)),
-            &mut merged,
-        ) {
+        let (text, missing) = yaml::substitute(&text, environment);
+        // Lines of several files cannot be told apart.
+        if files.len() == 1 {
+            unset = missing;
+        }
+        match (yaml::parse(&text), &mut merged) {
             (Ok(node), None) => merged = Some(node),
             (Ok(node), Some(merged)) => merged.merge(node, "", &mut problems),
             (Err(problem), _) => problems.push(problem),
@@ -67,7 +71,7 @@ pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result
         path.parent().unwrap_or(Path::new(""))
     };
     let compiled = match merged {
-        Some(node) if problems.is_empty() => compile(&node, directory),
+        Some(node) if problems.is_empty() => compile(&node, directory, &unset),
         _ => Err(problems),
     };
     match compiled {
@@ -98,22 +102,20 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn compile(node: &Node, directory: &Path) -> Result<Plan, Vec<ConfigProblem>> {
+fn compile(
+    node: &Node,
+    directory: &Path,
+    unset: &[UnsetVariable],
+) -> Result<Plan, Vec<ConfigProblem>> {
     let findings = Rc::<RefCell<Findings>>::default();
     let plan = Block::of(node, "", &findings).map(|root| compile_root(&root, directory));
-    let Findings {
-        mut problems,
-        warnings,
-    } = findings.take();
+    let (problems, warnings) = findings.take().into_report(unset);
     match plan {
         Some(mut plan) if problems.is_empty() => {
             plan.warnings = warnings;
             Ok(plan)
         }
-        _ => {
-            problems.sort_by_key(|problem| (problem.line, problem.column));
-            Err(problems)
-        }
+        _ => Err(problems),
     }
 }
 
@@ -364,12 +366,16 @@ fn storage(root: &Block, directory: &Path) -> (StorePlan, usize, usize) {
             StorePlan::Memory
         }
         ("postgres", _) => {
-            block.wrong(
+            // Gatus's own database stays as it is.
+            let own = directory.join("gatus.plimsoll");
+            block.warn(
                 "type",
-                "`postgres` is not supported",
-                Some("write `type: sqlite` with a `path`"),
+                format!(
+                    "PostgreSQL is not used with a file of Gatus; results go to {}",
+                    own.display()
+                ),
             );
-            StorePlan::Memory
+            StorePlan::Sqlite(own)
         }
         (other, _) => {
             block.wrong(

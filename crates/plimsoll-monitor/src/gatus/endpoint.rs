@@ -14,7 +14,6 @@ use crate::config::{MonitorPlan, Retries, What, key_of};
 use crate::detect::window::Window;
 use crate::detect::{DetectPolicy, RegionRule};
 use crate::gatus::alerting::{Alerting, Thresholds};
-use crate::gatus::block::Block;
 use crate::gatus::condition::GatusCondition;
 use crate::gatus::config::window;
 use crate::probe::reading::{Expectation, GatusDisplay};
@@ -24,6 +23,7 @@ use crate::probe::{
     WebSocketProbe, WithDomain,
 };
 use crate::schedule::{CatchUp, Timing};
+use crate::yaml::block::Block;
 
 /// Gatus's default `User-Agent`.
 const AGENT: &str = "Gatus/1.0";
@@ -444,6 +444,7 @@ impl Endpoints {
                 certificate,
                 key: Some(key),
             }),
+            server_name: None,
             family: client.family,
             name_servers: client.name_servers.clone(),
             filter: None,

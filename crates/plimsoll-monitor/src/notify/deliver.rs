@@ -46,7 +46,7 @@ const MOST_QUIET: Duration = Duration::from_secs(10);
 
 /// Delivers the notices of one channel.
 #[derive(Clone)]
-pub(crate) struct Courier {
+pub(crate) struct Delivery {
     pub(crate) org: OrgId,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) board: Arc<Board>,
@@ -54,18 +54,18 @@ pub(crate) struct Courier {
 }
 
 /// Delivers the notices of one channel until it should end.
-pub(crate) async fn run(courier: Courier, plan: Arc<NotifyPlan>, mut stop: Stop) {
+pub(crate) async fn run(delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Stop) {
     let fetcher = match fetcher(&plan) {
         Ok(fetcher) => fetcher,
         Err(error) => {
-            (courier.report)(&format!("notices to {} are not sent: {error}", plan.name));
+            (delivery.report)(&format!("notices to {} are not sent: {error}", plan.name));
             return;
         }
     };
-    let mut changes = courier.board.subscribe();
+    let mut changes = delivery.board.subscribe();
     loop {
-        if let Err(error) = courier.deliver(&plan, &fetcher, &stop).await {
-            (courier.report)(&format!("cannot read notices to {}: {error}", plan.name));
+        if let Err(error) = delivery.deliver(&plan, &fetcher, &stop).await {
+            (delivery.report)(&format!("cannot read notices to {}: {error}", plan.name));
             if stop.comes_within(LOOK * 10).await {
                 return;
             }
@@ -188,7 +188,7 @@ enum Verdict {
     Wait,
 }
 
-impl Courier {
+impl Delivery {
     async fn deliver(
         &self,
         plan: &NotifyPlan,

@@ -56,9 +56,18 @@ pub(crate) struct Current {
     pub(crate) snapshot: Snapshot,
     plan: Arc<PagePlan>,
     version: u64,
-    /// Whether the store could not be read since.
-    pub(crate) is_stale: bool,
+    /// Why it is not the present state.
+    pub(crate) stale: Option<Stale>,
     rendered: Mutex<HashMap<(Language, String), Arc<Rendered>>>,
+}
+
+/// Why a page does not show the present state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stale {
+    /// The store could not be read since the snapshot was made.
+    StoreAway,
+    /// The process that ran the checks ended at that date, and no other one has taken over.
+    NoChecks(Timestamp),
 }
 
 /// A response body.
@@ -92,6 +101,14 @@ impl Rendered {
 }
 
 impl Current {
+    /// Why and when it was the present state, if it no longer is: a text with `{time}`, and the time.
+    pub(crate) fn stale_text(&self) -> Option<(&'static str, Timestamp)> {
+        self.stale.map(|stale| match stale {
+            Stale::StoreAway => ("stale", self.snapshot.built),
+            Stale::NoChecks(ended) => ("no_checks", ended),
+        })
+    }
+
     /// The rendered response for a path.
     pub(crate) fn known(&self, language: Language, path: &str) -> Option<Arc<Rendered>> {
         let rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +126,7 @@ impl Current {
     fn is_fresh(&self, plan: &Arc<PagePlan>, version: u64, now: Timestamp) -> bool {
         self.version == version
             && Arc::ptr_eq(&self.plan, plan)
-            && !self.is_stale
+            && self.stale != Some(Stale::StoreAway)
             && now.since(self.snapshot.built) < FRESH
             && now >= self.snapshot.built
     }
@@ -135,7 +152,11 @@ impl Pages {
         let last = match last {
             Some(last) if last.is_fresh(plan, version, now) => return Ok(last),
             // The board is always at hand: a page that shows an older one says so.
-            Some(last) if last.is_stale && kept.has_tried(now) && last.version == version => {
+            Some(last)
+                if last.stale == Some(Stale::StoreAway)
+                    && kept.has_tried(now)
+                    && last.version == version =>
+            {
                 return Ok(last);
             }
             last => last,
@@ -145,9 +166,13 @@ impl Pages {
         let snapshot = match (reading, last) {
             (Ok(Ok(rows)), _) => {
                 let snapshot = self.make(handle, plan, &rows, now);
-                Current::new(snapshot, plan, version, false)
+                let stale = handle.board.ended().map(Stale::NoChecks);
+                Current::new(snapshot, plan, version, stale)
             }
-            (_, Some(last)) => Current::new(last.snapshot.clone(), &last.plan, version, true),
+            (_, Some(last)) => {
+                let stale = Some(Stale::StoreAway);
+                Current::new(last.snapshot.clone(), &last.plan, version, stale)
+            }
             (Ok(Err(error)), None) => return Err(error),
             (Err(_), None) => return Err(StoreError::Busy),
         };
@@ -199,12 +224,12 @@ impl Kept {
 }
 
 impl Current {
-    fn new(snapshot: Snapshot, plan: &Arc<PagePlan>, version: u64, is_stale: bool) -> Self {
+    fn new(snapshot: Snapshot, plan: &Arc<PagePlan>, version: u64, stale: Option<Stale>) -> Self {
         Self {
             snapshot,
             plan: Arc::clone(plan),
             version,
-            is_stale,
+            stale,
             rendered: Mutex::default(),
         }
     }

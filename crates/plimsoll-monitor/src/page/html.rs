@@ -278,7 +278,13 @@ struct StatusPage<'a> {
 }
 
 /// The page itself.
-pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> String {
+///
+/// - `stale`: the text and the time of a state that is not the present one.
+pub(crate) fn status_page(
+    f: Frame<'_>,
+    snapshot: &Snapshot,
+    stale: Option<(&'static str, Timestamp)>,
+) -> String {
     let t = f.t;
     let since = snapshot.built.minus(Duration::from_hours(24 * PAST_DAYS));
     let (active, mut planned): (Vec<_>, Vec<_>) = snapshot
@@ -304,7 +310,7 @@ pub(crate) fn status_page(f: Frame<'_>, snapshot: &Snapshot, is_stale: bool) -> 
         overall_text: t.text(snapshot.overall.overall()),
         icon: icon(snapshot.overall),
         updated: t.with("updated", "time", &f.time(snapshot.built)),
-        stale: is_stale.then(|| t.with("stale", "time", &f.time(snapshot.built))),
+        stale: stale.map(|(text, time)| t.with(text, "time", &f.time(time))),
         active: snapshot.active().map(|one| f.card(one)).collect(),
         maintenance: active.into_iter().map(|one| f.maintenance(one)).collect(),
         planned: f.described_once(planned.into_iter()).collect(),

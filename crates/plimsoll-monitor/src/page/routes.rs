@@ -300,7 +300,7 @@ impl Visit<'_> {
         let page = |content| Some(Rendered::new(HTML, content));
         let segments: Vec<_> = self.path.trim_start_matches('/').split('/').collect();
         match segments.as_slice() {
-            [""] => page(html::status_page(f, snapshot, current.is_stale)),
+            [""] => page(html::status_page(f, snapshot, current.stale_text())),
             ["embed"] => page(html::embed(f, snapshot)),
             ["history"] => page(self.history(f, snapshot, None).await?),
             ["history", month] => page(self.history(f, snapshot, Some(month)).await?),

@@ -6,24 +6,24 @@
 
 mod record;
 
-mod desk;
+mod sign_up;
 
 mod publish;
 
-mod courier;
+mod delivery;
 
 use crate::engine::Beside;
 
 pub use crate::config::SubscriptionPlan;
 pub(crate) use crate::config::subscriptions::Means;
 pub(crate) use crate::notify::SUBSCRIBERS as CHANNEL;
-pub(crate) use crate::page::subscribe::desk::{
+pub(crate) use crate::page::subscribe::record::Subscriber;
+pub(crate) use crate::page::subscribe::sign_up::{
     OF_SITE, OF_SOURCE, SubscribeError, change, components, confirm, list, remove, stop, subscribe,
 };
-pub(crate) use crate::page::subscribe::record::Subscriber;
 
 /// What runs beside the checks of a monitor: updates are written for subscribers, and sent to them.
 pub(crate) const TASKS: [Beside; 2] = [
     |parts| Box::pin(publish::run(parts)),
-    |parts| Box::pin(courier::run(parts)),
+    |parts| Box::pin(delivery::run(parts)),
 ];

@@ -75,6 +75,8 @@ pub struct ReachOptions {
     pub trust: Trust,
     /// The certificate that is shown.
     pub identity: Option<IdentityFiles>,
+    /// The name by which certificates are requested and verified; absent for that of the target.
+    pub server_name: Option<String>,
     /// Which addresses are used.
     pub family: AddressFamily,
     /// The name servers; empty for the system's.
@@ -93,6 +95,7 @@ pub struct Reach {
     pub timeout: Duration,
     /// For handshakes on connections that are open already.
     pub(super) tls: Arc<ClientConfig>,
+    pub(super) server_name: Option<String>,
     filter: Option<AddressFilter>,
     family: AddressFamily,
     name_servers: Vec<SocketAddr>,
@@ -125,6 +128,7 @@ impl Reach {
             name_servers: options.name_servers.clone(),
             address_filter: options.filter.clone(),
             timeout: Some(options.timeout),
+            server_name: options.server_name.clone(),
             // The handshake is part of what is measured.
             full_handshakes: true,
             ..ConnectOptions::default()
@@ -133,6 +137,7 @@ impl Reach {
             plan: Arc::new(plan),
             timeout: options.timeout,
             tls,
+            server_name: options.server_name,
             filter: options.filter,
             family: options.family,
             name_servers: options.name_servers,

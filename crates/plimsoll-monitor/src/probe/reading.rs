@@ -125,6 +125,8 @@ pub enum Expectation {
         /// Display of failed conditions.
         shows: GatusDisplay,
     },
+    /// The opposite of another expectation: up is down.
+    UpsideDown(Box<Self>),
 }
 
 /// Display of conditions in Gatus's interface, by `ui` of an endpoint.
@@ -243,6 +245,17 @@ impl Expectation {
                 leaves_failures,
                 shows,
             } => by_gatus(conditions, *leaves_failures, *shows, reading, at, secrets),
+            Self::UpsideDown(other) => {
+                let result = other.judge(reading, at, secrets);
+                let (status, reason) = match result.status {
+                    Status::Up | Status::Degraded => {
+                        (Status::Down, Some("it is up, and should not be".to_owned()))
+                    }
+                    Status::Down => (Status::Up, None),
+                    Status::Error => (Status::Error, result.reason),
+                };
+                (status, reason, result.conditions)
+            }
         };
         let result = CheckResult {
             at,
@@ -270,6 +283,7 @@ impl Expectation {
                 .chain(warn_unless)
                 .any(Condition::needs_certificate),
             Self::Gatus { .. } => true,
+            Self::UpsideDown(other) => other.needs_certificate(),
         }
     }
 }
@@ -452,6 +466,33 @@ mod tests {
             assert_eq!(judged(Side::Ours), Status::Error);
             assert_eq!(judged(Side::Theirs), Status::Down);
         }
+    }
+
+    #[test]
+    fn upside_down_turns_the_verdict_of_the_target_alone() {
+        let expect = vec![Condition::parse("status == 200").unwrap()];
+        let expectation = Expectation::UpsideDown(Box::new(Expectation::Conditions {
+            expect,
+            warn_unless: Vec::new(),
+        }));
+        let judged = |reading: Reading| {
+            let result = expectation.judge(&reading, Timestamp(0), &KnownSecrets::default());
+            (result.status, result.reason)
+        };
+        let answered = |code| Reading {
+            connected: true,
+            code: Some(code),
+            ..Reading::default()
+        };
+        let (status, reason) = judged(answered(200));
+        assert_eq!(status, Status::Down);
+        assert_eq!(reason.as_deref(), Some("it is up, and should not be"));
+        assert_eq!(judged(answered(404)), (Status::Up, None));
+        let refused = Failure::new(Phase::Connect, FailureKind::Refused);
+        assert_eq!(judged(Reading::failed(refused.clone())), (Status::Up, None));
+        // What goes wrong here says nothing about the target.
+        let ours = Reading::failed(refused.on(Side::Ours));
+        assert_eq!(judged(ours).0, Status::Error);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::Stream;
+use plimsoll_client::{Endpoint, Stream};
 use plimsoll_model::{Clock, Failure, FailureKind, Phase};
 use plimsoll_wire::tls::{certificate, failure};
 use rustls::pki_types::ServerName;
@@ -73,29 +73,9 @@ impl StartTlsProbe {
         };
         let asked_at = context.clock.now();
         self.greet(&mut connection.stream).await?;
-        let begun = context.clock.now();
-        reading
-            .phases
-            .set(Phase::Wait, begun.saturating_duration_since(asked_at));
-        let host = endpoint.host().to_string();
-        let host = host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned();
-        let name = ServerName::try_from(host).map_err(|error| {
-            Failure::new(Phase::Tls, FailureKind::CertificateHostname).because(error.to_string())
-        })?;
-        let connector = TlsConnector::from(Arc::clone(&self.reach.tls));
-        let stream = connector
-            .connect(name, connection.stream)
-            .await
-            .map_err(|error| failure(Phase::Tls, &error))?;
-        let now = context.clock.now();
-        reading
-            .phases
-            .set(Phase::Tls, now.saturating_duration_since(begun));
-        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        reading.certificate = chain.first().and_then(|leaf| certificate(leaf));
+        let waited = context.clock.now().saturating_duration_since(asked_at);
+        reading.phases.set(Phase::Wait, waited);
+        upgraded(connection.stream, endpoint, &self.reach, context, reading).await?;
         let wall = Timestamp::of(context.clock.wall());
         judge_expiry(reading, (self.warn_within, self.critical_within), wall);
         Ok(())
@@ -125,6 +105,40 @@ impl StartTlsProbe {
             }
         }
     }
+}
+
+/// The stream after a TLS handshake, of which the phase and the certificate are in the reading.
+pub(super) async fn upgraded(
+    stream: Stream,
+    endpoint: &Endpoint,
+    reach: &Reach,
+    context: &ProbeContext,
+    reading: &mut Reading,
+) -> Result<Stream, Failure> {
+    let begun = context.clock.now();
+    let host = match &reach.server_name {
+        Some(name) => name.clone(),
+        None => endpoint.host().to_string(),
+    };
+    let host = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
+    let name = ServerName::try_from(host).map_err(|error| {
+        Failure::new(Phase::Tls, FailureKind::CertificateHostname).because(error.to_string())
+    })?;
+    let connector = TlsConnector::from(Arc::clone(&reach.tls));
+    let stream = connector
+        .connect(name, stream)
+        .await
+        .map_err(|error| failure(Phase::Tls, &error))?;
+    let now = context.clock.now();
+    reading
+        .phases
+        .set(Phase::Tls, now.saturating_duration_since(begun));
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    reading.certificate = chain.first().and_then(|leaf| certificate(leaf));
+    Ok(Stream::Tls(Box::new(stream)))
 }
 
 /// Sends a command and reads the reply, of which the last line has a space behind its code.

@@ -124,6 +124,14 @@ pub trait Definitions {
         kind: DefinitionKind,
     ) -> StoreFuture<'_, Vec<(Definition, Option<i64>)>>;
 
+    /// One of a kind.
+    fn definition(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        key: &str,
+    ) -> StoreFuture<'_, Option<Definition>>;
+
     /// Makes changes, durably; the results are in the order of `puts`, with the numbers of monitors.
     ///
     /// Fails with [`StoreError::Conflict`](crate::store::StoreError::Conflict) for another version than the present one

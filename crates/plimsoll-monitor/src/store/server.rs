@@ -29,6 +29,8 @@ mod spill;
 
 mod rollups;
 
+mod own_results;
+
 mod lease;
 
 use std::path::PathBuf;
@@ -64,8 +66,8 @@ use crate::store::{Damage, Store, StoreError, StoreFuture};
 pub struct ServerUrls {
     /// `postgres://user:password@host/database`, with the parameters of libpq that the driver knows, such as `sslmode`.
     pub postgres: Secret,
-    /// `http://user:password@host:8123/database`, or `https://…`.
-    pub clickhouse: Secret,
+    /// `http://user:password@host:8123/database`, or `https://…`; absent to keep results in PostgreSQL too.
+    pub clickhouse: Option<Secret>,
     /// A PEM file: PostgreSQL's certificate must end in one of it, instead of a public root.
     pub ca: Option<PathBuf>,
     /// The folder in which results wait while ClickHouse is away. A process without one writes no results.
@@ -159,6 +161,21 @@ impl Definitions for ServerStore {
                 definitions::list(scoped, kind).await
             });
             self.vault().opened(org, kind, read.await?)
+        })
+    }
+
+    fn definition(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        key: &str,
+    ) -> StoreFuture<'_, Option<Definition>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            let read = self.read(org, async move |scoped: &Scoped<'_>| {
+                definitions::one(scoped, kind, &key).await
+            });
+            self.vault().opened_one(org, kind, read.await?)
         })
     }
 

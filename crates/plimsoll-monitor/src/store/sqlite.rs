@@ -249,6 +249,19 @@ impl Definitions for SqliteStore {
         })
     }
 
+    fn definition(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        key: &str,
+    ) -> StoreFuture<'_, Option<Definition>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            let read = self.read(move |connection| definitions::one(connection, org, kind, &key));
+            self.vault().opened_one(org, kind, read.await?)
+        })
+    }
+
     fn change_definitions(
         &self,
         org: OrgId,

@@ -147,13 +147,36 @@ impl Vault {
         kind: DefinitionKind,
         mut all: Vec<(Definition, Option<i64>)>,
     ) -> Result<Vec<(Definition, Option<i64>)>, StoreError> {
-        if kind.is_secret() {
-            for (definition, _) in &mut all {
-                let text = std::mem::take(&mut definition.text);
-                definition.text = self.open_text(text, &place(org, kind))?;
-            }
+        for (definition, _) in &mut all {
+            self.open_definition(org, kind, definition)?;
         }
         Ok(all)
+    }
+
+    /// The same of one definition, if it is there.
+    pub(super) fn opened_one(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        mut one: Option<Definition>,
+    ) -> Result<Option<Definition>, StoreError> {
+        if let Some(definition) = &mut one {
+            self.open_definition(org, kind, definition)?;
+        }
+        Ok(one)
+    }
+
+    fn open_definition(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        definition: &mut Definition,
+    ) -> Result<(), StoreError> {
+        if kind.is_secret() {
+            let text = std::mem::take(&mut definition.text);
+            definition.text = self.open_text(text, &place(org, kind))?;
+        }
+        Ok(())
     }
 
     pub(super) fn sealed_edit(

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use http::{Method, StatusCode};
 use plimsoll_monitor::config::ApiToken;
-use plimsoll_testkit::{Origin, eventually, refused_address};
+use plimsoll_testkit::{Authority, Origin, Script, Step, eventually, refused_address};
 use tempfile::TempDir;
 
 use crate::client::Running;
+use crate::notices::WRITER;
 
 fn several(count: usize) -> (TempDir, Origin, Running) {
     let folder = TempDir::new().unwrap();
@@ -344,4 +345,86 @@ fn a_probe_answers_with_the_metrics_of_blackbox_exporter() {
         assert!(page.contains("\nprobe_success 0\n"), "{page}");
     }
     assert_eq!(origin.connections(), before);
+}
+
+#[test]
+fn modules_of_a_file_of_blackbox_exporter_are_probes() {
+    let folder = TempDir::new().unwrap();
+    let answer = b"HTTP/1.1 204 No Content\r\nserver: one\r\n\r\n";
+    let origin = Origin::scripted(Script::serve(&answer[..]));
+    let banner = Origin::scripted(
+        Script::new()
+            .then(Step::Write("* hello\r\n+OK ready\r\n".into()))
+            .then(Step::Swallow),
+    );
+    let modules = "modules:
+  deleted:
+    prober: http
+    timeout: 5s
+    http:
+      method: DELETE
+      valid_status_codes: [204]
+      fail_if_ssl: true
+      fail_if_header_not_matches: [{header: Server, regexp: '^o.e$'}]
+      tls_config: {ca_file: ca.pem}
+  other_server:
+    prober: http
+    http:
+      valid_status_codes: [204]
+      fail_if_header_matches: [{header: Server, regexp: one}]
+  pop3:
+    prober: tcp
+    tcp: {query_response: [{expect: '^.OK'}, {send: QUIT}]}
+  http_2xx:
+    prober: http
+    http: {valid_status_codes: [204]}
+";
+    std::fs::write(folder.path().join("blackbox.yml"), modules).unwrap();
+    let authority = Authority::new();
+    std::fs::write(folder.path().join("ca.pem"), authority.pem()).unwrap();
+    let text = "store = \"memory\"\nprobe_modules = \"blackbox.yml\"\n[[token]]\nname = \"prometheus\"\n\
+                sha256 = \"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\"\nscopes = [\"write\"]\n";
+    let running = Running::new(folder.path(), "monitor.toml", text);
+    let probe = |module: &str, target: &str| {
+        let path = format!("/probe?target={target}&module={module}");
+        running.call(Method::GET, &path, &[WRITER], "")
+    };
+    let succeeds = |module: &str, target: &str| {
+        let (status, text) = probe(module, target);
+        assert_eq!(status, StatusCode::OK, "{text}");
+        text.contains("probe_success 1\n")
+    };
+    let target = origin.address().to_string();
+    assert!(succeeds("deleted", &target));
+    assert!(origin.heads()[0].starts_with("DELETE / HTTP/1.1\r\n"));
+    assert!(!succeeds("other_server", &target));
+    // It replaces the one that is built in.
+    assert!(succeeds("http_2xx", &target));
+    assert!(succeeds("pop3", &banner.address().to_string()));
+    assert!(!succeeds("pop3", &refused_address().to_string()));
+    assert!(succeeds("tcp_connect", &target));
+    let (status, text) = probe("nothing", &target);
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(
+        text.contains("deleted, ") && text.contains("tls_connect"),
+        "{text}"
+    );
+    drop(running);
+    // Errors have their places.
+    for (modules, place) in [
+        (
+            "modules:\n  a:\n    prober: http\n    http: {proxy_url: 'http://p'}\n",
+            "blackbox.yml:4:",
+        ),
+        (
+            "modules:\n  a:\n    prober: http\n    http: {tls_config: {ca_file: none.pem}}\n",
+            "none.pem",
+        ),
+    ] {
+        std::fs::write(folder.path().join("blackbox.yml"), modules).unwrap();
+        let refused =
+            plimsoll_monitor::config::load(&folder.path().join("monitor.toml"), &|_| None);
+        let text = format!("{:?}", refused.unwrap_err());
+        assert!(text.contains(place), "{text}");
+    }
 }

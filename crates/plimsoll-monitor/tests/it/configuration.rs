@@ -77,14 +77,14 @@ regions = "most"
 fn configurations_of_gatus_are_refused_where_gatus_refuses_them_or_we_cannot_keep_them() {
     check(
         "config.yaml",
-        "endpoints:\n  - name: a\n    url: sctp://x:1\n    conditions:\n      - '[STATUS]==200'\n    interval: 1 minute\n  - name: b\n    conditions: ['[STATUS] == 200']\nsuites:\n  - name: s\nstorage:\n  type: postgres\n  path: x\n",
+        "endpoints:\n  - name: a\n    url: sctp://x:1\n    conditions:\n      - '[STATUS]==200'\n    interval: 1 minute\n  - name: b\n    conditions: ['[STATUS] == 200']\nsuites:\n  - name: s\nstorage:\n  type: mysql\n  path: x\n",
         &[
             "3:10 endpoints[0].url: `sctp://` is not supported (known are http, https, tcp, tls, udp, icmp, starttls, ssh, ws, wss, grpc, grpcs)",
             "5:9 endpoints[0].conditions[0]: `[STATUS]==200` is not a condition; write for example `[STATUS] == 200`, with spaces around the operator",
             "6:15 endpoints[0].interval: `1 minute` is not a duration (write hours, minutes or seconds, such as 1h30m, 30s or 250ms)",
             "7:5 endpoints[1].url: is missing (write what is checked, such as https://example.org)",
             "10:3 suites: are not supported (write their endpoints as endpoints, or keep Gatus for them)",
-            "12:9 storage.type: `postgres` is not supported (write `type: sqlite` with a `path`)",
+            "12:9 storage.type: `mysql` is not a store (write memory or sqlite)",
         ],
     );
     check(

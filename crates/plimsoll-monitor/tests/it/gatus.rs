@@ -1,10 +1,14 @@
 //! A configuration of Gatus, unchanged, and its API.
 
+use std::fmt::Write as _;
+
 use http::{Method, StatusCode};
+use plimsoll_monitor::config::{LoadError, load};
 use plimsoll_testkit::{NameServer, Origin, Script, eventually, refused_address};
 use tempfile::TempDir;
 
 use crate::client::Running;
+use crate::notices::Receiver;
 
 const JSON: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 33\r\n\r\n{\"status\":\"UP\",\"items\":[1,2,3,4]}";
@@ -270,4 +274,133 @@ fn basic_authentication_guards_the_statuses_only() {
             .1
             .contains(">up<")
     });
+}
+
+#[test]
+fn custom_alerts_are_the_requests_that_the_file_describes() {
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let target = refused_address();
+    let text = format!(
+        r#"
+alerting:
+  custom:
+    url: "http://{}/alerts/[ENDPOINT_NAME]?state=[ALERT_TRIGGERED_OR_RESOLVED]&group=[ENDPOINT_GROUP]"
+    method: PUT
+    headers:
+      Content-Type: application/json
+      X-Key: abc
+    body: |
+      {{"text": "[ALERT_DESCRIPTION]: [ENDPOINT_URL]", "errors": "[RESULT_ERRORS]", "state": "[ALERT_TRIGGERED_OR_RESOLVED]"}}
+    placeholders:
+      ALERT_TRIGGERED_OR_RESOLVED:
+        TRIGGERED: partial outage
+    default-alert:
+      description: by default
+      failure-threshold: 1
+      success-threshold: 1
+      send-on-resolved: true
+endpoints:
+  - name: web page
+    group: core
+    url: "http://{target}/"
+    interval: 100ms
+    conditions: ["[STATUS] == 200"]
+    alerts:
+      - type: custom
+"#,
+        receiver.address
+    );
+    let _running = Running::new(folder.path(), "config.yaml", &text);
+    let count = || receiver.requests.lock().unwrap().len();
+    eventually(|| count() == 1);
+    let _origin = Origin::builder().port(target.port()).start();
+    eventually(|| count() == 2);
+    let requests = receiver.requests.lock().unwrap().clone();
+    let lines: Vec<_> = requests
+        .iter()
+        .map(|(head, _)| head.lines().next().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "PUT /alerts/web%20page?state=partial%20outage&group=core HTTP/1.1",
+            "PUT /alerts/web%20page?state=RESOLVED&group=core HTTP/1.1",
+        ]
+    );
+    let (head, body) = &requests[0];
+    let head = head.to_lowercase();
+    assert!(
+        head.contains("x-key: abc\r\n") && head.contains("content-type: application/json\r\n"),
+        "{head}"
+    );
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["text"], format!("by default: http://{target}/"));
+    assert_eq!(body["state"], "partial outage");
+    assert!(!body["errors"].as_str().unwrap().is_empty());
+}
+
+/// The problems and warnings of a file.
+fn findings(text: &str) -> Vec<String> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("config.yaml");
+    std::fs::write(&path, text).unwrap();
+    match load(&path, &|name| (name == "SET").then(|| "x".to_owned())) {
+        Ok(plan) => {
+            let warnings = plan.warnings.into_iter();
+            warnings
+                .map(|it| format!("{}: {}", it.place, it.message))
+                .collect()
+        }
+        Err(LoadError::Problems { problems, .. }) => problems
+            .into_iter()
+            .map(|it| format!("{}:{}", it.line, it))
+            .collect(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn each_cause_is_reported_once_by_its_name() {
+    // A thousand endpoints with two variables that are not set.
+    let mut text = "endpoints:\n".to_owned();
+    for number in 0..1_000 {
+        write!(
+            text,
+            "  - name: e{number}\n    url: \"https://${{HOST}}/\"\n    group: ${{GROUP}}\n    conditions: [\"[STATUS] == 200\"]\n"
+        )
+        .unwrap();
+    }
+    let found = findings(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].starts_with("3:") && found[0].contains("`HOST` is not set"),
+        "{found:#?}"
+    );
+    assert!(found[0].contains("999 more"), "{found:#?}");
+    // One anchor with a mistake in a hundred endpoints.
+    let mut text = "x: &x\n  client:\n    timeout: soon\nendpoints:\n".to_owned();
+    for number in 0..100 {
+        write!(
+            text,
+            "  - name: e{number}\n    url: https://e{number}.example\n    conditions: [\"[STATUS] == 200\"]\n    <<: *x\n"
+        )
+        .unwrap();
+    }
+    let found = findings(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("99 more"), "{found:#?}");
+}
+
+#[test]
+fn a_file_with_the_storage_postgres_loads_and_says_where_results_go() {
+    let text = "storage:\n  type: postgres\n  path: \"postgres://u:p@${HOST}/gatus\"\n\
+                endpoints:\n  - name: a\n    url: https://${SET}.example\n    conditions: [\"[STATUS] == 200\"]\n";
+    let found = findings(text);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(
+        found[0].contains("gatus.plimsoll") && found[0].starts_with("storage.type"),
+        "{found:#?}"
+    );
+    assert!(found[1].contains("`HOST` is not set"), "{found:#?}");
 }

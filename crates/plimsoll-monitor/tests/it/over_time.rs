@@ -4,7 +4,7 @@ use std::path::Path;
 
 use http::{Method, StatusCode};
 use plimsoll_monitor::config::load;
-use plimsoll_testkit::{Origin, eventually, refused_address};
+use plimsoll_testkit::{MailReceiver, Origin, eventually, refused_address};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -118,6 +118,135 @@ fn an_incident_keeps_its_name_when_its_monitor_gets_another() {
     assert_eq!(found[1].0, "resolved");
     assert_eq!((&found[0].1, &found[0].2), (&found[1].1, &found[1].2));
     assert_eq!(receiver.titles()[1], "new is up again");
+}
+
+/// What the public sees of the only incident of the page `acme`: its ids, and its title.
+fn public_identity(running: &Running) -> (Vec<String>, String) {
+    const URL: &str = "http://status.acme.example/incidents/";
+
+    let below = |path: &str| {
+        let (status, text) = running.get(&format!("/status/acme/{path}"));
+        assert_eq!(status, StatusCode::OK, "{path}: {text}");
+        text
+    };
+    let element = |text: &str, name: &str| {
+        let (open, close) = (format!("<{name}"), format!("</{name}>"));
+        let (_, rest) = text.split_once(&open).unwrap();
+        let (_, rest) = rest.split_once('>').unwrap();
+        rest.split_once(&close).unwrap().0.to_owned()
+    };
+    let (atom, rss) = (below("feed.atom"), below("feed.rss"));
+    assert_eq!(atom.matches("<entry>").count(), 1, "{atom}");
+    let (_, entry) = atom.split_once("<entry>").unwrap();
+    let (_, item) = rss.split_once("<item>").unwrap();
+    let (atom_id, guid) = (element(entry, "id"), element(item, "guid"));
+    let page = atom_id.strip_prefix(URL).unwrap().to_owned();
+    assert_eq!(guid, atom_id);
+    let title = element(entry, "title");
+    assert!(below(&format!("incidents/{page}")).contains(&title));
+    let json: Value = serde_json::from_str(&below("api/v2/incidents.json")).unwrap();
+    let incident = &json["incidents"][0];
+    assert_eq!(incident["shortlink"], *atom_id);
+    let updates = incident["incident_updates"].as_array().unwrap();
+    let oldest = updates.last().unwrap();
+    let ids = [&incident["id"], &oldest["id"], &oldest["incident_id"]];
+    let mut ids: Vec<_> = ids
+        .iter()
+        .map(|id| id.as_str().unwrap().to_owned())
+        .collect();
+    ids.extend([page, element(entry, "published")]);
+    (ids, title)
+}
+
+#[test]
+fn an_incident_has_one_id_for_all_readers_over_restarts_and_names() {
+    let folder = TempDir::new().unwrap();
+    let (receiver, mailbox) = (Receiver::new(&[]), MailReceiver::start());
+    let address = refused_address();
+    let email = format!(
+        "email = {{ host = \"127.0.0.1\", port = {}, security = \"none\", from = \"status@acme.example\"",
+        mailbox.address.port()
+    );
+    let text = file("", &receiver)
+        + &format!("[[notify]]\nname = \"mail\"\n{email}, to = \"ann@example.org\" }}\n")
+        + &format!("[subscriptions]\nallow_private = true\n{email} }}\n")
+        + "[[page]]\nslug = \"acme\"\ntitle = \"Acme\"\nurl = \"http://status.acme.example\"\n";
+    let mut running = start(folder.path(), &text);
+    let call = |running: &Running, method: Method, path: &str, body: &Value| {
+        let fields = [WRITER, ("content-type", "application/json")];
+        let (status, text) = running.call(method, path, &fields, &body.to_string());
+        assert!(status.is_success(), "{status} {text}");
+    };
+    // A reader subscribes.
+    let form = [("origin", "http://a"), ("host", "a")];
+    let subscription = "means=email&address=bob@example.org";
+    running.call(Method::POST, "/status/acme/subscribe", &form, subscription);
+    eventually(|| mailbox.mails().len() == 1);
+    let link = mailbox.mails()[0].replace("=\n", "");
+    let (_, link) = link.split_once("/subscribe/confirm?link").unwrap();
+    let token: String = link
+        .trim_start_matches("=3D")
+        .trim_start_matches('=')
+        .chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || "._-".contains(*c))
+        .collect();
+    let path = format!("/status/acme/subscribe/confirm?link={token}");
+    let (status, text_of_page) = running.call(Method::POST, &path, &[], "");
+    assert_eq!(status, StatusCode::OK, "{text_of_page}");
+
+    let mut definition = json!({ "name": "old", "http": format!("http://{address}/"), "confirm": 1, "recover": 1, "hold": "0s" });
+    call(&running, Method::POST, "/api/v1/monitors", &definition);
+    eventually(|| received(&receiver).len() == 1 && mailbox.mails().len() == 3);
+    let first = public_identity(&running);
+    let feed = running.get("/status/acme/feed.atom");
+    drop(running);
+    running = start(folder.path(), &text);
+    wait_for(&running, "_old", "down");
+    assert_eq!(public_identity(&running), first);
+    assert_eq!(running.get("/status/acme/feed.atom"), feed);
+    definition["name"] = "new".into();
+    call(&running, Method::PUT, "/api/v1/monitors/_old", &definition);
+    drop(running);
+    running = start(folder.path(), &text);
+    wait_for(&running, "_new", "down");
+    let renamed = public_identity(&running);
+    assert_eq!(renamed.0, first.0);
+    assert_ne!(renamed.1, first.1);
+    let _origin = Origin::builder().port(address.port()).start();
+    eventually(|| received(&receiver).len() == 2 && mailbox.mails().len() == 5);
+    wait_for(&running, "_new", "up");
+    assert_eq!(public_identity(&running).0, first.0);
+    let found = received(&receiver);
+    assert_eq!((&found[0].1, &found[0].2), (&found[1].1, &found[1].2));
+    // The mails to each of them are a thread of their own.
+    let field = |mail: &str, name: &str| {
+        let mut fields = mail.lines();
+        let value = fields.find_map(|field| field.strip_prefix(&format!("{name}: ")));
+        value.map(str::to_owned)
+    };
+    let mut roots = Vec::new();
+    for to in ["ann@example.org", "bob@example.org"] {
+        let mails = mailbox.mails();
+        let mails = mails
+            .iter()
+            .filter(|mail| !mail.contains("/subscribe/confirm"));
+        let mails: Vec<_> = mails
+            .filter(|mail| field(mail, "To").as_deref() == Some(to))
+            .collect();
+        let [opened, resolved] = mails.as_slice() else {
+            panic!("{to}: {mails:#?}");
+        };
+        let root = field(opened, "Message-ID");
+        assert!(
+            root.is_some() && field(opened, "References").is_none(),
+            "{opened}"
+        );
+        assert_eq!(field(resolved, "References"), root, "{resolved}");
+        assert_eq!(field(resolved, "In-Reply-To"), root, "{resolved}");
+        assert_ne!(field(resolved, "Message-ID"), root);
+        roots.push(root);
+    }
+    assert_ne!(roots[0], roots[1]);
 }
 
 #[test]

@@ -8,9 +8,12 @@ use plimsoll_client::AddressFilter;
 use plimsoll_model::{FailureKind, GrpcStatus, Phase};
 use plimsoll_monitor::Reading;
 use plimsoll_monitor::probe::{
-    DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, MailProtocol, Probe,
-    ProbeContext, Reach, ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, TlsProbe,
-    UdpProbe, WebSocketProbe,
+    DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, MailProtocol, MqttProbe,
+    MysqlProbe, PostgresProbe, Probe, ProbeContext, Reach, ReachOptions, RedisProbe, SshProbe,
+    StartTlsProbe, TalkProbe, TalkStep, TcpProbe, TcpTarget, TlsProbe, UdpProbe, WebSocketProbe,
+};
+use plimsoll_testkit::services::{
+    MariaDbServer, MqttServer, PostgresServer, RedisServer, free_port,
 };
 use plimsoll_testkit::{
     Authority, Leaf, MaterialFiles, NameServer, Origin, Script, Step, WebSocketOrigin,
@@ -607,4 +610,282 @@ fn domains_are_looked_up_by_rdap_then_by_whois_and_the_last_answer_is_kept() {
     let over = says("Expiry Date: 2001-02-03\r\n");
     let (_, cause) = failure(&probe(unknown.url("/"), over.address().to_string()));
     assert!(cause.contains("the registration ends in 0 days"), "{cause}");
+}
+
+#[test]
+fn postgres_reads_rows_and_says_what_the_server_reports() {
+    let server = PostgresServer::start(Some(free_port().unwrap()));
+    let url = server.database();
+    let (_, name) = url.rsplit_once('/').unwrap();
+    let name = name.trim_end_matches("?sslmode=disable");
+    server.sql(
+        name,
+        "CREATE TABLE jobs (id INT, state TEXT); INSERT INTO jobs VALUES (1, 'done'), (2, NULL);
+         GRANT SELECT ON jobs TO plimsoll",
+    );
+    let probe = |url: &str, query: Option<&str>| {
+        PostgresProbe::new(url, query.map(str::to_owned), reach()).unwrap()
+    };
+    let reading = read(&probe(&url, Some("SELECT id, state FROM jobs ORDER BY id")));
+    assert_eq!((&reading.failure, &reading.unmet), (&None, &None));
+    let body = String::from_utf8(reading.body).unwrap();
+    assert_eq!(body, r#"[{"id":1,"state":"done"},{"id":2,"state":null}]"#);
+    assert!(reading.connected && reading.phases.get(Phase::Wait).is_some());
+    // Without TLS at the server, it is only used if it is there.
+    let preferred = url.replace("disable", "prefer");
+    assert_eq!(read(&probe(&preferred, None)).body, br#"[{"one":1}]"#);
+    let required = read(&probe(&url.replace("disable", "require"), None));
+    assert!(required.failure.is_some(), "{required:?}");
+    // A result of any size is read in parts.
+    let large = read(&probe(
+        &url,
+        Some("SELECT repeat('x', 1000) AS a FROM generate_series(1, 1000000)"),
+    ));
+    assert!(
+        large.body.len() < 70_000 && large.failure.is_none(),
+        "{:?}",
+        large.failure
+    );
+    for (url, query, expected) in [
+        (
+            url.clone(),
+            "SELECT * FROM missing",
+            "\"missing\" does not exist (42P01)",
+        ),
+        (
+            url.replace(name, "nothing"),
+            "SELECT 1",
+            "\"nothing\" does not exist (3D000)",
+        ),
+    ] {
+        let unmet = read(&probe(&url, Some(query))).unmet.unwrap();
+        assert!(unmet.contains(expected), "{unmet}");
+    }
+    // Another protocol.
+    let origin = Origin::hello();
+    let other = format!("postgres://a@{}/?sslmode=disable", origin.address());
+    assert!(read(&probe(&other, None)).failure.is_some());
+    for wrong in [
+        "mysql://a/",
+        "postgres://",
+        "postgres://a/?ssl=1",
+        "postgres://a/?sslmode=x",
+    ] {
+        PostgresProbe::new(wrong, None, reach()).unwrap_err();
+    }
+}
+
+#[test]
+fn mysql_reads_rows_and_says_what_the_server_reports() {
+    let server = MariaDbServer::start(
+        "CREATE DATABASE shop;
+CREATE TABLE shop.jobs (id INT, state TEXT);
+INSERT INTO shop.jobs VALUES (1, 'done'), (2, NULL);
+CREATE USER monitor IDENTIFIED BY 'secret word';
+GRANT SELECT ON shop.* TO monitor;
+CREATE USER nobody;
+",
+    );
+    let probe = |login: &str, query: Option<&str>| {
+        let url = format!("mysql://{login}@127.0.0.1:{}/shop", server.port);
+        MysqlProbe::new(&url, query.map(str::to_owned), reach()).unwrap()
+    };
+    let login = "monitor:secret%20word";
+    // The statements come before connections, but the port is open before they are executed.
+    plimsoll_testkit::eventually(|| read(&probe(login, None)).unmet.is_none());
+    assert_eq!(read(&probe(login, None)).body, br#"[{"one":1}]"#);
+    let reading = read(&probe(
+        login,
+        Some("SELECT id, state FROM jobs ORDER BY id"),
+    ));
+    assert_eq!((&reading.failure, &reading.unmet), (&None, &None));
+    let body = String::from_utf8(reading.body).unwrap();
+    assert_eq!(body, r#"[{"id":1,"state":"done"},{"id":2,"state":null}]"#);
+    assert!(reading.connected && reading.phases.get(Phase::Wait).is_some());
+    let none = read(&probe(login, Some("DO 1")));
+    assert_eq!((&none.body[..], &none.failure), (&b"[]"[..], &None));
+    let large = "SELECT repeat('x', 1000) AS a FROM seq_1_to_1000000";
+    let large = read(&probe(login, Some(large)));
+    assert!(
+        large.body.len() < 70_000 && large.failure.is_none(),
+        "{:?}",
+        large.failure
+    );
+    for (login, query, expected) in [
+        (login, "SELECT * FROM missing", "(1146)"),
+        (login, "INSERT INTO jobs VALUES (3, '')", "(1142)"),
+        ("monitor:wrong", "SELECT 1", "(1045)"),
+        ("nobody", "SELECT 1", "(1044)"),
+    ] {
+        let unmet = read(&probe(login, Some(query))).unmet.unwrap();
+        assert!(
+            unmet.starts_with("the server reports: ") && unmet.ends_with(expected),
+            "{unmet}"
+        );
+    }
+    let url = format!("mysql://{login}@127.0.0.1:{}/?sslmode=require", server.port);
+    let unmet = read(&MysqlProbe::new(&url, None, reach()).unwrap()).unmet;
+    assert_eq!(unmet.as_deref(), Some("the server offers no TLS"));
+    // Another protocol.
+    let origin = lines("220 mail.example\r\n", &[]);
+    let url = format!("mysql://a@{}/", origin.address());
+    assert!(
+        read(&MysqlProbe::new(&url, None, impatient()).unwrap())
+            .failure
+            .is_some()
+    );
+}
+
+#[test]
+fn mqtt_waits_for_a_message_and_says_what_the_broker_refuses() {
+    let server = MqttServer::start("ann", "secret word");
+    let probe = |login: &str, topic: Option<&str>, reach| {
+        let url = format!("mqtt://{login}127.0.0.1:{}", server.port);
+        read(&MqttProbe::new(&url, topic.map(str::to_owned), reach).unwrap())
+    };
+    let login = "ann:secret%20word@";
+    let reading = probe(login, None, reach());
+    assert_eq!((&reading.failure, &reading.unmet), (&None, &None));
+    assert!(reading.connected && reading.phases.get(Phase::Wait).is_some());
+    // What the broker says about itself is retained.
+    let reading = probe(login, Some("$SYS/broker/version"), reach());
+    assert!(
+        reading.body.starts_with(b"mosquitto version"),
+        "{reading:?}"
+    );
+    // A topic without a message.
+    let silent = probe(login, Some("nothing/here"), impatient());
+    assert_eq!(silent.failure.unwrap().kind, FailureKind::Timeout);
+    for login in ["", "ann:wrong@", "bob:secret%20word@"] {
+        let unmet = probe(login, None, reach()).unmet.unwrap();
+        assert!(unmet.starts_with("the broker refuses "), "{unmet}");
+    }
+    let origin = lines("220 mail.example\r\n", &[]);
+    let url = format!("mqtt://{}", origin.address());
+    assert!(
+        read(&MqttProbe::new(&url, None, impatient()).unwrap())
+            .failure
+            .is_some()
+    );
+    MqttProbe::new("http://a/", None, reach()).unwrap_err();
+}
+
+#[test]
+fn redis_sends_a_command_and_says_what_the_server_reports() {
+    let server = RedisServer::start("secret word");
+    let probe = |login: &str, command: &[&str]| {
+        let url = format!("redis://{login}127.0.0.1:{}/3", server.port);
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        read(&RedisProbe::new(&url, command, reach()).unwrap())
+    };
+    let text = |reading: &Reading| String::from_utf8(reading.body.clone()).unwrap();
+    let login = ":secret%20word@";
+    let reading = probe(login, &[]);
+    assert_eq!((&*text(&reading), &reading.failure), ("PONG", &None));
+    assert!(reading.phases.get(Phase::Wait).is_some());
+    assert_eq!(text(&probe("default:secret%20word@", &[])), "PONG");
+    for (command, expected) in [
+        (&["RPUSH", "jobs", "one two", "", "three"][..], "3"),
+        (&["LLEN", "jobs"], "3"),
+        (&["LRANGE", "jobs", "0", "-1"], "one two\n\nthree"),
+        (&["GET", "missing"], ""),
+        (&["SET", "large", &"x".repeat(60_000)], "OK"),
+    ] {
+        assert_eq!(text(&probe(login, command)), expected, "{command:?}");
+    }
+    assert_eq!(probe(login, &["GET", "large"]).size, 60_000);
+    let unmet = |login: &str, command: &[&str]| probe(login, command).unmet.unwrap();
+    assert!(unmet("", &[]).contains("NOAUTH"));
+    assert!(unmet(":wrong@", &[]).contains("WRONGPASS"));
+    assert!(unmet(login, &["LLEN", "large"]).contains("WRONGTYPE"));
+    assert!(unmet(login, &["NOTHING"]).contains("unknown command"));
+    // Another protocol, and a reply without an end.
+    for (answer, kind) in [
+        ("HTTP/1.1 400\r\n", FailureKind::Protocol),
+        ("$99999999\r\n", FailureKind::TooLarge),
+    ] {
+        let origin = lines(answer, &[]);
+        let url = format!("redis://{}/", origin.address());
+        assert_eq!(
+            failure(&RedisProbe::new(&url, Vec::new(), reach()).unwrap()).0,
+            kind
+        );
+    }
+    for wrong in ["http://a/", "redis://", "redis://a/x", "redis://a/?b"] {
+        RedisProbe::new(wrong, Vec::new(), reach()).unwrap_err();
+    }
+}
+
+#[test]
+fn a_conversation_goes_by_its_steps() {
+    let step = |expect: &str, send: &str| TalkStep {
+        expect: (!expect.is_empty()).then(|| regex::Regex::new(expect).unwrap()),
+        send: (!send.is_empty()).then(|| send.to_owned()),
+        starttls: false,
+    };
+    let probe = |origin: &Origin, steps: Vec<TalkStep>| TalkProbe {
+        target: target(origin.address()),
+        steps,
+        reach: reach(),
+    };
+    // Lines before the one that is waited for are passed over; groups of it may be sent back.
+    let irc = lines(":a NOTICE hello\r\nPING :42\r\n", &[":a 001 welcome\r\n"]);
+    let steps = vec![step("^PING :(\\d+)", "PONG :$1\r\n"), step(" 001 ", "")];
+    let reading = read(&probe(&irc, steps));
+    assert_eq!(reading.failure, None);
+    assert_eq!(
+        reading.body,
+        b":a NOTICE hello\r\nPING :42\r\n:a 001 welcome\r\n"
+    );
+    let other = Origin::scripted(Script::new().then(Step::Write("NO\r\n".into())));
+    let (kind, cause) = failure(&probe(&other, vec![step("^OK", "")]));
+    assert_eq!(kind, FailureKind::Closed, "{cause}");
+    assert!(
+        cause.contains("no line matches `^OK`; the last one was `NO`"),
+        "{cause}"
+    );
+    let silent = Origin::scripted(Script::new().then(Step::Swallow));
+    let waiting = TalkProbe {
+        reach: impatient(),
+        ..probe(&silent, vec![step("^OK", "")])
+    };
+    assert_eq!(failure(&waiting).0, FailureKind::Timeout);
+}
+
+#[test]
+fn a_conversation_may_begin_tls() {
+    let authority = Authority::new();
+    let files = MaterialFiles::new();
+    let ca = files.write("ca.pem", &authority.pem());
+    let leaf = authority.issue(&["mail.test"]);
+    let (address, serving) = starttls_server(
+        "220 mail.test\r\n",
+        &["250-mail.test\r\n250 STARTTLS\r\n", "220 go on\r\n"],
+        leaf.server_config(),
+    );
+    let step = |expect: &str, send: &str, starttls| TalkStep {
+        expect: (!expect.is_empty()).then(|| regex::Regex::new(expect).unwrap()),
+        send: (!send.is_empty()).then(|| send.to_owned()),
+        starttls,
+    };
+    let reach = Reach::new(ReachOptions {
+        trust: Trust::Only(ca),
+        server_name: Some("mail.test".to_owned()),
+        ..options()
+    });
+    let probe = TalkProbe {
+        target: target(address),
+        steps: vec![
+            step("^220 ", "EHLO a\r\n", false),
+            step("^250 STARTTLS", "STARTTLS\r\n", false),
+            step("^220 ", "", true),
+        ],
+        reach: reach.unwrap(),
+    };
+    let reading = read(&probe);
+    assert_eq!(reading.failure, None);
+    assert!(reading.certificate.is_some() && reading.phases.get(Phase::Tls).is_some());
+    let session = serving.join().unwrap();
+    assert_eq!(session.commands, ["EHLO a", "STARTTLS"]);
+    assert_eq!(session.server_name.as_deref(), Some("mail.test"));
 }

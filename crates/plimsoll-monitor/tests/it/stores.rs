@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::store::{
@@ -219,7 +220,7 @@ fn writes_until_it_is_killed() {
                     monitor: id,
                     at,
                     by: plimsoll_monitor::detect::Resolution::Recovery,
-                    lasted: std::time::Duration::ZERO,
+                    lasted: Duration::ZERO,
                     actor: None,
                 },
             ];
@@ -434,15 +435,23 @@ fn a_status_page_stays_while_postgresql_is_away() {
         *status == 200 && text.contains("web") && text.contains(STALE) == is_stale
     };
     eventually(|| shows_it(&get(&first, PAGE), false));
-    // One that never had the lease has no page, and names the reason.
+    // One that never had the lease shows what the other one has written.
     let second = seat();
-    eventually(|| get(&second, PAGE).1.contains("another process runs"));
+    eventually(|| shows_it(&get(&second, PAGE), false));
+    let (status, text) = get(&second, "/api/v1/monitors");
+    assert_eq!(status, 503);
+    assert!(text.contains("another process runs"), "{text}");
     postgres.stop();
     eventually(|| !first.leads());
     eventually(|| shows_it(&get(&first, PAGE), true));
+    eventually(|| shows_it(&get(&second, PAGE), true));
     // Nobody has read this one before.
     eventually(|| shows_it(&get(&first, "/status/unread/"), true));
-    eventually(|| get(&second, PAGE).1.contains("cannot be reached"));
+    eventually(|| {
+        get(&second, "/api/v1/monitors")
+            .1
+            .contains("cannot be reached")
+    });
     let (status, text) = get(&first, "/api/v1/monitors");
     assert_eq!(status, 503);
     assert!(text.contains("cannot be reached"), "{text}");
@@ -451,6 +460,66 @@ fn a_status_page_stays_while_postgresql_is_away() {
     eventually(|| first.leads());
     assert_eq!(get(&first, "/api/v1/monitors").0, 200);
     eventually(|| shows_it(&get(&first, PAGE), false));
+}
+
+#[test]
+fn status_pages_are_there_between_two_processes() {
+    const PAGE: &str = "/status/acme/";
+    const BETWEEN: &str = "Nothing is checked at the moment; another process takes over.";
+
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let config = folder.path().join("monitor.toml");
+    let text = format!(
+        "{}[[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n\
+         [[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
+        servers(),
+        origin.url("/"),
+    );
+    std::fs::write(&config, text).unwrap();
+    let seat = || {
+        let plan = load(&config, &|_| None).unwrap();
+        action::Seat::take(plan, Arc::new(|_: &str| {})).unwrap()
+    };
+    let shows_it = |(status, text): &(u16, String), is_between: bool| {
+        *status == 200 && text.contains("web") && text.contains(BETWEEN) == is_between
+    };
+    let first = seat();
+    eventually(|| shows_it(&get(&first, PAGE), false));
+    eventually(|| {
+        let monitors = get(&first, "/api/v1/monitors").1;
+        let monitors: serde_json::Value = serde_json::from_str(&monitors).unwrap();
+        monitors["monitors"][0]["health"] == "up"
+    });
+    drop(first);
+    // Another process has the lease, and does nothing.
+    let store = store_of(&config);
+    let lease = store.hold_lease("default", "other", Duration::from_mins(10));
+    assert!(block_on(lease).unwrap());
+    let second = seat();
+    eventually(|| shows_it(&get(&second, PAGE), true));
+    // From here on there is a page at any moment, and nothing else.
+    let (status, feed) = get(&second, "/status/acme/feed.atom");
+    assert!(status == 200 && feed.contains("<feed"), "{feed}");
+    for path in ["/api/v1/monitors", "/status/acme/subscribe", "/health"] {
+        assert_eq!(get(&second, path).0, 503, "{path}");
+    }
+    let shows = |is_between: bool| {
+        let found = get(&second, PAGE);
+        assert_eq!(found.0, 200, "{}", found.1);
+        shows_it(&found, is_between)
+    };
+    let org = block_on(store.org("default")).unwrap();
+    let mut date = 1_000;
+    eventually(|| {
+        // The other process begins to check.
+        date += 1;
+        block_on(store.mark_alive(org, Timestamp(date))).unwrap();
+        shows(false)
+    });
+    eventually(|| shows(true));
+    block_on(store.end_lease("default", "other")).unwrap();
+    eventually(|| second.leads() & shows(false));
 }
 
 #[test]

@@ -18,13 +18,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_model::Clock as _;
 use plimsoll_monitor::config::{self, ApiToken, Dialect, LoadError, Plan, StorePlan};
 use plimsoll_monitor::notify::send_test;
 use plimsoll_monitor::setup::{self, SetupError};
 use plimsoll_monitor::store::{self, Scope, StoreError};
-use plimsoll_monitor::{action, import};
+use plimsoll_monitor::{Timestamp, action, import};
 use plimsoll_server::MakeAction;
 use plimsoll_server::config::{ActionKind, Mounted, Value};
+use plimsoll_wire::SystemClock;
 
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
@@ -150,15 +152,19 @@ enum MonitorCommand {
 
     /// Print monitors of Uptime Kuma, Statuspage or Prometheus as a configuration
     ///
-    /// Takes a backup of Uptime Kuma, `components.json` of Statuspage, or targets of Prometheus; with --apply a TOML file
-    /// of plimsoll too.
+    /// Takes a backup of Uptime Kuma or its store `kuma.db`, `components.json` of Statuspage, or targets of Prometheus; with
+    /// --apply a TOML file of plimsoll too.
     Import {
-        /// File (JSON, or TOML)
+        /// File (JSON, YAML, SQLite, or TOML)
         file: PathBuf,
 
         /// Add the monitors to the store of a running monitor; those whose keys are there are replaced
-        #[arg(long)]
+        #[arg(long, conflicts_with = "history")]
         apply: bool,
+
+        /// Write the history of `kuma.db` into the store of this configuration, which was imported from it and does not run
+        #[arg(long, value_name = "CONFIG")]
+        history: Option<PathBuf>,
 
         #[command(flatten)]
         server: server::Server,
@@ -248,8 +254,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         }
         Some(MonitorCommand::Import {
             file,
+            history: Some(config),
+            ..
+        }) => return import_history(file, config),
+        Some(MonitorCommand::Import {
+            file,
             apply,
             server,
+            history: None,
         }) => return import(file, apply.then_some(server)),
         None => {}
     }
@@ -474,25 +486,49 @@ fn notify_test(config: &Path, channel: Option<&str>) -> Result<Exit, Failed> {
 }
 
 fn import(file: &Path, apply: Option<&server::Server>) -> Result<Exit, Failed> {
-    let text = Problems::read(file).map_err(|message| Problem::new(message).usage())?;
     let shown = file.display().to_string();
-    let text = String::from_utf8_lossy(&text);
     if let Some(server) = apply
         && file
             .extension()
             .is_some_and(|extension| extension == "toml")
     {
-        return kept::apply(&text, file, server);
+        let text = Problems::read(file).map_err(|message| Problem::new(message).usage())?;
+        return kept::apply(&String::from_utf8_lossy(&text), file, server);
     }
-    let imported = import::import(&text);
+    let imported = import::import_file(file);
     let (_, imported) =
         imported.map_err(|error| Problem::caused_by(&error).about(&shown).usage())?;
-    let remarks: Vec<_> = imported.remarks.iter().map(Problem::new).collect();
+    let mut remarks: Vec<_> = imported.remarks.iter().map(Problem::new).collect();
+    if apply.is_some() && imported.text.contains("[[notify]]") {
+        let left_out = "--apply adds monitors only; the file without it has [[notify]] too";
+        remarks.push(Problem::new(left_out));
+    }
     terminal::print_warnings(&remarks);
     match apply {
         Some(server) => kept::apply(&imported.text, file, server),
         None => done(imported.text.trim_end()),
     }
+}
+
+/// Writes what Uptime Kuma has seen into the store of a configuration.
+fn import_history(file: &Path, config: &Path) -> Result<Exit, Failed> {
+    let plan = load(config)?;
+    let could_not = |error: &dyn std::error::Error| Problem::caused_by(error).could_not_run();
+    let store = action::open_with_keys(&plan).map_err(|error| could_not(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| could_not(&error))?;
+    let now = Timestamp::of(SystemClock.wall());
+    let written = runtime.block_on(import::import_history(file, &plan, &*store, now));
+    let shown = file.display().to_string();
+    let written = written.map_err(|error| Problem::caused_by(&error).about(&shown).usage())?;
+    let remarks: Vec<_> = written.remarks.iter().map(Problem::new).collect();
+    terminal::print_warnings(&remarks);
+    done(&format!(
+        "{} monitors have a history: {} results, {} incidents",
+        written.monitors, written.results, written.incidents
+    ))
 }
 
 fn done(line: &str) -> Result<Exit, Failed> {

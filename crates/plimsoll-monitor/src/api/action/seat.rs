@@ -1,7 +1,7 @@
 //! The place from which a monitor runs: at once on a store that one process has for itself, and while it has the lease on
 //! a store that several processes share.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,10 @@ use tower_service::Service as _;
 use crate::api;
 use crate::api::action::open_with_keys;
 use crate::config::{Plan, StorePlan, mask};
+use crate::engine::standby::Standby;
 use crate::engine::{Board, Handle, LASTS, Leadership, Monitor, StartError};
 use crate::page::Pages;
+use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionKind, Store, StoreError};
 
 /// Receives what an operator should see.
@@ -69,9 +71,11 @@ struct State {
     /// How often another plan was given.
     reloads: u64,
     running: Option<Running>,
-    /// The routes of the monitor that ran here until its store went away. Its pages stay as they are, with their age, until
-    /// some process runs it again.
+    /// The routes of the monitor that ran here last. Its pages stay as they are, with their age, until some process runs it
+    /// again.
     last: Option<Router>,
+    /// The pages of a process that waits for the lease.
+    standing_by: Option<StandingBy>,
     /// Whether the store that holds the lease cannot be reached.
     is_away: bool,
     is_over: bool,
@@ -82,53 +86,101 @@ struct Running {
     router: Router,
     monitor: Monitor,
     /// Absent for a store that does not go away.
-    _preparing: Option<Preparing>,
+    _preparing: Option<Background>,
 }
 
-/// Prepares the pages of a monitor on a thread of its own, until it is dropped.
-struct Preparing(Option<oneshot::Sender<()>>, Option<JoinHandle<()>>);
+/// Work on a thread of its own, until this is dropped.
+struct Background(Option<oneshot::Sender<()>>, Option<JoinHandle<()>>);
 
-impl Preparing {
-    /// - `report`: receives why they are not.
-    fn new(handle: Handle, pages: Arc<Pages>, report: &Report) -> Self {
-        let (stop, mut stopped) = oneshot::channel();
-        let preparing = async move {
-            let mut changes = handle.board.subscribe();
-            loop {
-                let turn = async {
-                    pages.prepare(&handle).await;
-                    changes.changed().await.ok();
-                    tokio::time::sleep(REST).await;
-                };
-                tokio::select! {
-                    _ = &mut stopped => return,
-                    () = turn => {}
-                }
+impl Background {
+    /// - `failed`: receives why the system has no thread for it.
+    fn spawn(
+        name: &str,
+        work: impl Future<Output = ()> + Send + 'static,
+        failed: impl FnOnce(std::io::Error),
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let until_stopped = async move {
+            tokio::select! {
+                _ = stopped => {}
+                () = work => {}
             }
         };
-        let spawned = thread::Builder::new()
-            .name("monitor-pages".to_owned())
-            .spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_time()
-                    .build();
-                if let Ok(runtime) = runtime {
-                    runtime.block_on(preparing);
-                }
-            });
-        if let Err(error) = &spawned {
-            report(&format!("pages are only made when they are read: {error}"));
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build();
+            if let Ok(runtime) = runtime {
+                runtime.block_on(until_stopped);
+            }
+        });
+        match spawned {
+            Ok(thread) => Self(Some(stop), Some(thread)),
+            Err(error) => {
+                failed(error);
+                Self(None, None)
+            }
         }
-        Self(Some(stop), spawned.ok())
     }
 }
 
-impl Drop for Preparing {
+impl Drop for Background {
     fn drop(&mut self) {
         self.0 = None;
         if let Some(thread) = self.1.take() {
             thread.join().ok();
         }
+    }
+}
+
+/// Prepares the pages of a monitor.
+async fn prepare_pages(handle: Handle, pages: Arc<Pages>) {
+    let mut changes = handle.board.subscribe();
+    loop {
+        pages.prepare(&handle).await;
+        changes.changed().await.ok();
+        tokio::time::sleep(REST).await;
+    }
+}
+
+/// What a process serves while another one runs the checks.
+struct StandingBy {
+    /// Once the store was read.
+    serves: Option<Router>,
+    _reading: Background,
+}
+
+/// Reads what the other process writes, and publishes its pages.
+async fn stand_by(owner: Weak<Shared>, organisation: String, store: Arc<dyn Store>) {
+    let clock = SystemClock;
+    let origin = clock.now();
+    let mut standby: Option<Standby> = None;
+    let pages = Arc::<Pages>::default();
+    loop {
+        let Some((plan, number)) = owner.upgrade().map(|owner| {
+            let state = owner.state();
+            (state.plan.clone(), state.reloads)
+        }) else {
+            return;
+        };
+        let elapsed = clock.now().saturating_duration_since(origin);
+        let now = (Timestamp::of(clock.wall()), elapsed);
+        let refreshed = async {
+            let standby = match &mut standby {
+                Some(standby) => standby,
+                none => none.insert(Standby::new(&organisation, Arc::clone(&store)).await?),
+            };
+            standby.refresh(&plan, number, now).await?;
+            pages.prepare(standby.handle()).await;
+            Ok::<_, StoreError>(standby.handle().clone())
+        };
+        // While the store is away the pages stay as they are; the process that competes for the lease reports that.
+        if let Ok(handle) = refreshed.await
+            && let Some(owner) = owner.upgrade()
+        {
+            owner.publish_standby(&handle, &pages);
+        }
+        tokio::time::sleep(READ_EVERY).await;
     }
 }
 
@@ -156,6 +208,7 @@ impl Seat {
                 reloads: 0,
                 running: None,
                 last: None,
+                standing_by: None,
                 is_away: store.get().is_none(),
                 is_over: false,
             }),
@@ -176,7 +229,7 @@ impl Seat {
         Ok(Self { shared, thread })
     }
 
-    /// All routes of the monitor; 503 while another process runs it.
+    /// All routes of the monitor. While another process runs it: its status pages as the store has them, and 503 for the rest.
     pub fn router(&self) -> Router {
         if self.thread.is_none()
             && let Some(running) = &self.shared.state().running
@@ -201,7 +254,7 @@ impl Seat {
         }
     }
 
-    /// The host names of its status pages, none while another process runs the checks.
+    /// The host names of its status pages, none until they are known.
     pub(crate) fn host_names(&self) -> HostNames {
         self.shared.hosts.clone()
     }
@@ -231,8 +284,11 @@ impl Drop for Seat {
             thread.thread().unpark();
             thread.join().ok();
         }
-        let running = self.shared.state().running.take();
-        drop(running);
+        let (running, standing_by) = {
+            let mut state = self.shared.state();
+            (state.running.take(), state.standing_by.take())
+        };
+        drop((running, standing_by));
     }
 }
 
@@ -243,13 +299,15 @@ impl std::fmt::Debug for Seat {
 }
 
 async fn answer(shared: Arc<Shared>, request: Request) -> Response {
-    let (running, last, is_away) = {
+    let (running, pages, is_away) = {
         let state = shared.state();
         let running = state.running.as_ref().map(|it| it.router.clone());
-        (running, state.last.clone(), state.is_away)
+        let standing_by = state.standing_by.as_ref();
+        let standing_by = standing_by.and_then(|it| it.serves.clone());
+        (running, state.last.clone().or(standing_by), state.is_away)
     };
-    let last = last.filter(|_| is_for_readers(&request));
-    if let Some(mut router) = running.or(last) {
+    let pages = pages.filter(|_| is_for_readers(&request));
+    if let Some(mut router) = running.or(pages) {
         let Ok(response) = router.call(request).await;
         return response;
     }
@@ -279,7 +337,9 @@ fn is_for_readers(request: &Request) -> bool {
         let rest = path.strip_prefix(prefix);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     });
-    request.method().is_safe() && !is_other
+    // A link of a subscription changes it, which only the process that runs the checks does.
+    let is_change = path.split('/').any(|segment| segment == "subscribe");
+    request.method().is_safe() && !is_other && !is_change
 }
 
 impl Shared {
@@ -303,7 +363,12 @@ impl Shared {
         self.hosts.set(Some(Arc::clone(&monitor.handle().board)));
         let pages = Arc::<Pages>::default();
         let handle = monitor.handle().clone();
-        let preparing = is_shared.then(|| Preparing::new(handle, Arc::clone(&pages), &self.report));
+        let preparing = is_shared.then(|| {
+            let preparing = prepare_pages(handle, Arc::clone(&pages));
+            Background::spawn("monitor-pages", preparing, |error| {
+                (self.report)(&format!("pages are only made when they are read: {error}"));
+            })
+        });
         let mut state = self.state();
         if state.reloads != reloads
             && let Err(error) = monitor.handle().reload_soon(state.plan.clone())
@@ -347,7 +412,7 @@ impl Shared {
     }
 
     /// Runs the monitor while this process has the lease, until the seat is dropped.
-    fn compete(&self) {
+    fn compete(self: &Arc<Self>) {
         let Some(store) = self.reach() else { return };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -401,34 +466,60 @@ impl Shared {
     /// Starts or stops the monitor.
     ///
     /// - `is_away`: whether the store cannot be reached.
-    fn follow(&self, store: &Arc<dyn Store>, leads: bool, is_away: bool) {
+    fn follow(self: &Arc<Self>, store: &Arc<dyn Store>, leads: bool, is_away: bool) {
         let mut state = self.state();
         state.is_away = is_away;
-        if !is_away && state.last.take().is_some() && !leads {
-            // Another process has the lease: its pages are newer.
-            self.hosts.set(None);
-        }
         match (&state.running, leads) {
             (None, true) => {
                 drop(state);
                 match self.start(store) {
-                    Ok(()) => (self.report)("this process runs the checks"),
+                    Ok(()) => {
+                        // Dropped without the lock: its end waits for what it reads.
+                        let standing_by = self.state().standing_by.take();
+                        drop(standing_by);
+                        (self.report)("this process runs the checks");
+                    }
                     Err(error) => (self.report)(&format!("cannot start to monitor: {error}")),
                 }
             }
             (Some(_), false) => {
                 let running = state.running.take();
-                if is_away {
-                    state.last = running.as_ref().map(|running| running.router.clone());
-                } else {
-                    self.hosts.set(None);
-                }
+                // Its pages stay until those of a standby are there, or another process is.
+                state.last = running.as_ref().map(|running| running.router.clone());
                 drop(state);
                 (self.report)("this process does not run the checks any more");
                 drop(running);
             }
+            (None, false) if !is_away && state.standing_by.is_none() && !state.is_over => {
+                let owner = Arc::downgrade(self);
+                let reading = stand_by(owner, self.organisation.clone(), Arc::clone(store));
+                state.standing_by = Some(StandingBy {
+                    serves: None,
+                    _reading: Background::spawn("monitor-standby", reading, |error| {
+                        (self.report)(&format!("a standby shows no pages: {error}"));
+                    }),
+                });
+            }
             _ => {}
         }
+    }
+
+    /// Has requests for pages answered by what the store has, unless this process runs the checks.
+    fn publish_standby(&self, handle: &Handle, pages: &Arc<Pages>) {
+        let mut state = self.state();
+        if state.running.is_some() {
+            return;
+        }
+        let Some(standing_by) = &mut state.standing_by else {
+            return;
+        };
+        if standing_by.serves.is_none() {
+            let router = api::router_with(handle.clone(), Arc::clone(pages));
+            standing_by.serves = Some(router);
+            self.hosts.set(Some(Arc::clone(&handle.board)));
+        }
+        // What this process knew is older.
+        state.last = None;
     }
 }
 
@@ -464,6 +555,9 @@ fn credentials_in_clear(handle: &Handle) -> Option<String> {
 
 /// Between two attempts to reach the store.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How often a standby reads what the process that runs the checks has written.
+const READ_EVERY: Duration = Duration::from_secs(2);
 
 /// Between two looks for pages that have no snapshot, at least.
 const REST: Duration = Duration::from_secs(1);

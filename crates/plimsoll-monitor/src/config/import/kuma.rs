@@ -1,17 +1,26 @@
 //! The backup of Uptime Kuma: `monitorList`.
 
+use std::collections::HashMap;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
+use crate::config::import::kuma_notifications::channel;
 use crate::config::import::{Imported, quoted, table, text_of};
 
-pub(super) fn import(monitors: &[Value]) -> Imported {
+pub(super) fn import(backup: &Value) -> Imported {
     let mut imported = Imported::default();
     let mut taken = Vec::new();
+    let none = Vec::new();
+    let list = |key: &str| backup.get(key).and_then(Value::as_array).unwrap_or(&none);
+    let monitors = list("monitorList");
     let groups: Vec<_> = monitors
         .iter()
         .filter(|monitor| text_of(monitor, "type") == Some("group"))
         .filter_map(|monitor| Some((monitor.get("id")?, text_of(monitor, "name")?)))
         .collect();
+    // By the number of each notification.
+    let mut receivers: HashMap<String, Vec<String>> = HashMap::new();
     for monitor in monitors {
         let kind = text_of(monitor, "type").unwrap_or("http");
         if kind == "group" {
@@ -26,13 +35,87 @@ pub(super) fn import(monitors: &[Value]) -> Imported {
         let Some(target) = target(monitor, kind, name, &mut imported) else {
             continue;
         };
+        let begun = imported.text.len();
         let name = imported.begin(name, group, &mut taken);
         for (key, value) in target {
             imported.pair(key, &value);
         }
-        common(monitor, kind, &name, &mut imported);
+        common(monitor, kind, &mut imported);
+        if is(monitor, "active", Some(false)) {
+            // A file has no paused monitors.
+            let of_monitor = imported.text.split_off(begun);
+            for line in of_monitor.lines() {
+                let prefix = if line.is_empty() || line.starts_with('#') {
+                    ""
+                } else {
+                    "# "
+                };
+                imported.line(format_args!("{prefix}{line}"));
+            }
+            imported.remark(&name, "is paused, so its lines are comments");
+            continue;
+        }
+        let key = crate::config::key_of(group, &name);
+        let numbers = monitor.get("notificationIDList").and_then(Value::as_object);
+        for (number, _) in numbers.into_iter().flatten().filter(|(_, it)| **it == true) {
+            receivers
+                .entry(number.clone())
+                .or_default()
+                .push(key.clone());
+        }
+        let number = monitor.get("id").and_then(Value::as_i64);
+        imported.numbers.extend(number.map(|number| (number, key)));
+    }
+    for notification in list("notificationList") {
+        notify(notification, &receivers, &mut imported);
+    }
+    for (key, what) in [
+        ("maintenances", "maintenance windows"),
+        ("statusPages", "status pages"),
+    ] {
+        if let Some(count) = backup.get(key).and_then(Value::as_u64).filter(|it| *it > 0) {
+            imported.remark(what, format_args!("{count} are left out"));
+        }
     }
     imported
+}
+
+/// Writes a notification for the monitors that have it.
+fn notify(notification: &Value, receivers: &HashMap<String, Vec<String>>, imported: &mut Imported) {
+    let name = text_of(notification, "name").unwrap_or("notification");
+    let number = notification
+        .get("id")
+        .map(Value::to_string)
+        .unwrap_or_default();
+    let Some(monitors) = receivers.get(&number) else {
+        imported.remark(name, "is left out: no monitor has this notification");
+        return;
+    };
+    if is(notification, "active", Some(false)) {
+        imported.remark(name, "is left out: this notification is not active");
+        return;
+    }
+    match channel(notification) {
+        Ok((channel, settings)) => {
+            imported.line(format_args!("\n[[notify]]"));
+            // The number keeps two of one name apart.
+            imported.pair("name", &quoted(&format!("{name} {number}")));
+            imported.pair(channel, &settings);
+            imported.pair("on", "[\"opened\", \"resolved\"]");
+            let monitors: Vec<_> = monitors.iter().map(|key| quoted(key)).collect();
+            imported.pair("monitors", &format!("[{}]", monitors.join(", ")));
+        }
+        Err(why) => imported.remark(name, format_args!("is left out: {why}")),
+    }
+}
+
+/// Whether a key is set, as a boolean or as the number that SQLite has for it.
+///
+/// - `wanted`: another value than true.
+fn is(monitor: &Value, key: &str, wanted: Option<bool>) -> bool {
+    let wanted = wanted.unwrap_or(true);
+    let found = monitor.get(key);
+    found.is_some_and(|value| *value == wanted || *value == i64::from(wanted))
 }
 
 type Pairs = Vec<(&'static str, String)>;
@@ -41,18 +124,6 @@ type Pairs = Vec<(&'static str, String)>;
 fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> Option<Pairs> {
     let host = text_of(monitor, "hostname");
     let port = monitor.get("port").and_then(Value::as_u64);
-    let is = |key: &str| {
-        monitor
-            .get(key)
-            .is_some_and(|value| value == true || *value == 1)
-    };
-    if is("upsideDown") {
-        imported.remark(
-            name,
-            "is left out: it is up when its target is down, which is not supported",
-        );
-        return None;
-    }
     let missing = |imported: &mut Imported, what: &str| {
         imported.remark(name, format_args!("is left out: it has no {what}"));
         None
@@ -62,15 +133,20 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
             let Some(url) = text_of(monitor, "url") else {
                 return missing(imported, "url");
             };
+            let mut conditions = expect(monitor, kind == "keyword");
             if kind == "json-query" {
-                imported.remark(
-                    name,
-                    "its JSON query is left out; write it as `body.json(PATH)` in `expect`",
-                );
+                match json_query(monitor) {
+                    Some(condition) => conditions.push(condition),
+                    None => imported.remark(
+                        name,
+                        "its JSON query is left out; write it as `body.json(PATH)` in `expect`",
+                    ),
+                }
             }
+            let conditions: Vec<_> = conditions.iter().map(|it| quoted(it)).collect();
             Some(vec![
-                ("http", http(monitor, url)),
-                ("expect", expect(monitor, kind == "keyword")),
+                ("http", http(monitor, url, name, imported)),
+                ("expect", format!("[{}]", conditions.join(", "))),
             ])
         }
         "port" => match (host, port) {
@@ -119,11 +195,75 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
         "grpc-keyword" => match text_of(monitor, "grpcUrl") {
             Some(url) => {
                 imported.remark(name, "asks the health service instead of its own method");
-                let scheme = if is("grpcEnableTls") { "grpcs" } else { "grpc" };
+                let scheme = if is(monitor, "grpcEnableTls", None) {
+                    "grpcs"
+                } else {
+                    "grpc"
+                };
                 Some(vec![("grpc", quoted(&format!("{scheme}://{url}")))])
             }
             None => missing(imported, "grpcUrl"),
         },
+        "redis" | "postgres" | "mysql" => {
+            let Some(url) = text_of(monitor, "databaseConnectionString") else {
+                return missing(imported, "connection string");
+            };
+            if kind == "redis" {
+                return Some(vec![("redis", quoted(url))]);
+            }
+            let query = text_of(monitor, "databaseQuery");
+            let mut pairs = vec![("url", quoted(url))];
+            pairs.extend(query.map(|query| ("query", quoted(query))));
+            let ours = if kind == "mysql" { "mysql" } else { "postgres" };
+            Some(vec![(ours, table(&pairs))])
+        }
+        "mqtt" => {
+            let Some(host) = host else {
+                return missing(imported, "hostname");
+            };
+            let (scheme, host) = host.split_once("://").unwrap_or(("mqtt", host));
+            if !["mqtt", "mqtts"].contains(&scheme) {
+                let why = format_args!("is left out: MQTT over `{scheme}` is not supported");
+                imported.remark(name, why);
+                return None;
+            }
+            let encoded = |key: &str| {
+                let text = text_of(monitor, key)?;
+                Some(utf8_percent_encode(text, NON_ALPHANUMERIC).to_string())
+            };
+            let login = match (encoded("mqttUsername"), encoded("mqttPassword")) {
+                (Some(user), Some(password)) => format!("{user}:{password}@"),
+                (Some(user), None) => format!("{user}@"),
+                _ => String::new(),
+            };
+            let port = port.map_or(String::new(), |port| format!(":{port}"));
+            let mut pairs = vec![("url", quoted(&format!("{scheme}://{login}{host}{port}")))];
+            pairs.extend(text_of(monitor, "mqttTopic").map(|topic| ("topic", quoted(topic))));
+            let mut kind = vec![("mqtt", table(&pairs))];
+            if text_of(monitor, "mqttCheckType").unwrap_or("keyword") == "keyword" {
+                let wanted = text_of(monitor, "mqttSuccessMessage");
+                let contains = wanted.map(|text| contains(text, false));
+                kind.extend(contains.map(|it| ("expect", format!("[{}]", quoted(&it)))));
+            }
+            Some(kind)
+        }
+        "websocket-upgrade" => match text_of(monitor, "url") {
+            Some(url) => Some(vec![("websocket", quoted(url))]),
+            None => missing(imported, "url"),
+        },
+        "smtp" => match (host, port) {
+            (Some(host), Some(port)) => {
+                let expected = format!("[{}]", table(&[("expect", quoted("^220"))]));
+                let to = quoted(&format!("{host}:{port}"));
+                let mut pairs = vec![("to", to), ("talk", expected)];
+                if text_of(monitor, "smtpSecurity") == Some("secure") {
+                    pairs.push(("tls", "true".to_owned()));
+                }
+                Some(vec![("tcp", table(&pairs))])
+            }
+            _ => missing(imported, "hostname and port"),
+        },
+        "manual" => Some(vec![("manual", "true".to_owned())]),
         other => {
             imported.remark(
                 name,
@@ -134,23 +274,51 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
     }
 }
 
-fn http(monitor: &Value, url: &str) -> String {
+fn http(monitor: &Value, url: &str, name: &str, imported: &mut Imported) -> String {
     let mut pairs = vec![("url", quoted(url))];
     let method = text_of(monitor, "method").filter(|method| *method != "GET");
     pairs.extend(method.map(|method| ("method", quoted(method))));
-    pairs.extend(text_of(monitor, "body").map(|body| ("body", quoted(body))));
+    let body = text_of(monitor, "body");
+    pairs.extend(body.map(|body| ("body", quoted(body))));
     let headers = text_of(monitor, "headers").and_then(|text| serde_json::from_str(text).ok());
+    let mut fields: Vec<(String, String)> = Vec::new();
     if let Some(Value::Object(headers)) = headers {
-        let fields: Vec<_> = headers
+        fields.extend(headers.into_iter().map(|(name, value)| match value {
+            Value::String(text) => (name, text),
+            other => (name, other.to_string()),
+        }));
+    }
+    let has_type = fields
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    if body.is_some() && !has_type {
+        let media_type = match text_of(monitor, "httpBodyEncoding") {
+            Some("xml") => "text/xml; charset=utf-8",
+            Some("form") => "application/x-www-form-urlencoded",
+            _ => "application/json",
+        };
+        fields.push(("content-type".to_owned(), media_type.to_owned()));
+    }
+    if !fields.is_empty() {
+        let fields = fields
             .iter()
-            .map(|(name, value)| {
-                let value = value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_owned);
-                format!("{} = {}", quoted(name), quoted(&value))
-            })
-            .collect();
+            .map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
+        let fields: Vec<_> = fields.collect();
         pairs.push(("headers", format!("{{ {} }}", fields.join(", "))));
+    }
+    match text_of(monitor, "authMethod") {
+        None | Some("basic") => {}
+        Some("bearer") => {
+            let token = text_of(monitor, "bearerToken");
+            pairs.extend(token.map(|token| ("bearer", quoted(token))));
+        }
+        Some(other) => imported.remark(
+            name,
+            format_args!("signs in by `{other}` there, and not here"),
+        ),
+    }
+    if monitor.get("proxyId").is_some_and(|id| !id.is_null()) {
+        imported.remark(name, "uses a proxy there, and none here");
     }
     if let (Some(user), Some(password)) = (
         text_of(monitor, "basic_auth_user"),
@@ -178,7 +346,7 @@ fn http(monitor: &Value, url: &str) -> String {
 }
 
 /// Statuses such as `200-299`, and the keyword.
-fn expect(monitor: &Value, has_keyword: bool) -> String {
+fn expect(monitor: &Value, has_keyword: bool) -> Vec<String> {
     let codes = monitor
         .get("accepted_statuscodes")
         .and_then(Value::as_array);
@@ -216,29 +384,59 @@ fn expect(monitor: &Value, has_keyword: bool) -> String {
         let is_inverted = monitor
             .get("invertKeyword")
             .is_some_and(|value| *value == true || *value == 1);
-        let quote = if keyword.contains('\'') { '"' } else { '\'' };
-        let contains = format!("body contains {quote}{keyword}{quote}");
-        conditions.push(if is_inverted {
-            format!("not({contains})")
-        } else {
-            contains
-        });
+        conditions.push(contains(keyword, is_inverted));
     }
-    let conditions: Vec<_> = conditions
-        .iter()
-        .map(|condition| quoted(condition))
-        .collect();
-    format!("[{}]", conditions.join(", "))
+    conditions
 }
 
-fn common(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) {
+/// The condition that a body has a text, or has it not.
+fn contains(text: &str, is_inverted: bool) -> String {
+    let quote = if text.contains('\'') { '"' } else { '\'' };
+    let contains = format!("body contains {quote}{text}{quote}");
+    if is_inverted {
+        format!("not({contains})")
+    } else {
+        contains
+    }
+}
+
+/// A query that is a plain path, with its value; others are of a language of their own.
+fn json_query(monitor: &Value) -> Option<String> {
+    let path = text_of(monitor, "jsonPath")?;
+    let rest = path.strip_prefix('$').unwrap_or(path);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.[]".contains(c);
+    if rest.is_empty() || !rest.chars().all(is_plain) || rest.contains("..") {
+        return None;
+    }
+    let dot = if rest.starts_with(['.', '[']) {
+        ""
+    } else {
+        "."
+    };
+    let operator = text_of(monitor, "jsonPathOperator").unwrap_or("==");
+    if !["==", "!=", "<", "<=", ">", ">=", "contains"].contains(&operator) {
+        return None;
+    }
+    let value = text_of(monitor, "expectedValue").unwrap_or_default();
+    // Values are compared as texts there.
+    let is_bare = value.parse::<f64>().is_ok() || ["true", "false", "null"].contains(&value);
+    let subject = format!("body.json(${dot}{rest})");
+    Some(match (is_bare, operator) {
+        (true, "==") => format!("any({subject} == {value}, {subject} == '{value}')"),
+        (true, _) => format!("{subject} {operator} {value}"),
+        (false, _) if value.contains('\'') => format!("{subject} {operator} \"{value}\""),
+        (false, _) => format!("{subject} {operator} '{value}'"),
+    })
+}
+
+fn common(monitor: &Value, kind: &str, imported: &mut Imported) {
     let number = |key: &str| {
         monitor
             .get(key)
             .and_then(Value::as_f64)
             .filter(|number| *number > 0.0)
     };
-    if kind != "push" {
+    if kind != "push" && kind != "manual" {
         if let Some(interval) = number("interval") {
             imported.pair("interval", &quoted(&format!("{interval}s")));
         }
@@ -252,10 +450,38 @@ fn common(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) {
         imported.pair("confirm", &(retries.min(999) + 1).to_string());
         imported.pair("recover", "1");
     }
-    if monitor
-        .get("active")
-        .is_some_and(|value| *value == false || *value == 0)
-    {
-        imported.remark(name, "was paused, and runs here");
+    if is(monitor, "upsideDown", None) {
+        imported.pair("upside_down", "true");
     }
+    let expires = is(monitor, "expiryNotification", None)
+        && text_of(monitor, "url").is_some_and(|url| url.starts_with("https:"));
+    if expires && !is(monitor, "upsideDown", None) {
+        // The first of the days on which it is said there.
+        imported.pair("warn_unless", "[\"cert.days > 21\"]");
+    }
+    let tags = monitor.get("tags").and_then(Value::as_array);
+    let mut names: Vec<_> = tags.into_iter().flatten().filter_map(tag).collect();
+    names.sort();
+    names.dedup();
+    if !names.is_empty() {
+        let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+        imported.pair("tags", &format!("[{}]", names.join(", ")));
+    }
+    if let Some(description) = text_of(monitor, "description") {
+        imported.comment(description);
+    }
+}
+
+/// Name and value of a tag as one text without spaces and commas.
+fn tag(tag: &Value) -> Option<String> {
+    /// Characters of a tag.
+    const MOST: usize = 40;
+
+    let name = text_of(tag, "name")?;
+    let whole = match text_of(tag, "value") {
+        Some(value) => format!("{name}:{value}"),
+        None => name.to_owned(),
+    };
+    let separates = |c: char| c == ',' || c.is_whitespace() || c.is_control();
+    Some(whole.replace(separates, "-").chars().take(MOST).collect())
 }

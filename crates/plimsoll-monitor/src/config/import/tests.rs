@@ -23,7 +23,7 @@ fn a_backup_of_uptime_kuma_becomes_a_file() {
             {"id": 3, "name": "db", "type": "port", "hostname": "db.local", "port": 5432, "interval": 60, "active": false},
             {"id": 4, "name": "db", "type": "dns", "hostname": "example.org", "dns_resolve_type": "MX", "dns_resolve_server": "1.1.1.1", "port": 53},
             {"id": 5, "name": "job", "type": "push", "pushToken": "Ab12Cd34Ef", "interval": 300},
-            {"id": 6, "name": "queue", "type": "mqtt"}
+            {"id": 6, "name": "queue", "type": "kafka-producer"}
         ]}"#,
     );
     assert_eq!(
@@ -38,12 +38,12 @@ timeout = "9.6s"
 confirm = 3
 recover = 1
 
-[[monitor]]
-name = "db"
-tcp = "db.local:5432"
-interval = "60s"
-confirm = 1
-recover = 1
+# [[monitor]]
+# name = "db"
+# tcp = "db.local:5432"
+# interval = "60s"
+# confirm = 1
+# recover = 1
 
 [[monitor]]
 name = "db 2"
@@ -59,11 +59,146 @@ heartbeat = { every = "300s", token = "uptime-kuma-Ab12Cd34Ef" }
     assert_eq!(
         remarks,
         [
-            "db: was paused, and runs here",
+            "db: is paused, so its lines are comments",
             "job: its job has to call /ping/uptime-kuma-Ab12Cd34Ef from now on",
-            "queue: is left out: the type `mqtt` is not supported",
+            "queue: is left out: the type `kafka-producer` is not supported",
         ]
     );
+}
+
+/// What a backup has of one monitor beyond its target.
+const KUMA: &str = r#"{"version": "1.23.0",
+    "notificationList": [
+        {"id": 1, "name": "Ops", "active": true, "config": "{\"type\": \"telegram\", \"telegramBotToken\": \"1:a\", \"telegramChatID\": \"-5\"}"},
+        {"id": 2, "name": "Mail", "active": true, "config": "{\"type\": \"smtp\", \"smtpHost\": \"mx.example.org\", \"smtpPort\": 465, \"smtpSecure\": true, \"smtpFrom\": \"a@example.org\", \"smtpTo\": \"b@example.org, c@example.org\"}"},
+        {"id": 3, "name": "Pigeon", "active": true, "config": "{\"type\": \"pigeon\"}"},
+        {"id": 4, "name": "Nobody's", "active": true, "config": "{}"}
+    ],
+    "monitorList": [
+        {"id": 2, "name": "api", "type": "json-query", "url": "https://example.org/api", "method": "POST", "body": "{\"a\": 1}",
+         "httpBodyEncoding": "json", "jsonPath": "data[0].state", "expectedValue": "up", "expiryNotification": true,
+         "description": "The API.\nAsk Ann.", "tags": [{"name": "team", "value": "blue green"}, {"name": "eu", "value": ""}],
+         "notificationIDList": {"1": true, "2": true, "3": true}, "interval": 30, "maxretries": 1},
+        {"id": 3, "name": "closed", "type": "port", "hostname": "example.org", "port": 23, "upsideDown": true,
+         "notificationIDList": {"1": true, "2": false}}
+    ]}"#;
+
+const OF_KUMA: &str = r#"[[monitor]]
+name = "api"
+http = { url = "https://example.org/api", method = "POST", body = "{\"a\": 1}", headers = { "content-type" = "application/json" } }
+expect = ["status >= 200", "status <= 299", "body.json($.data[0].state) == 'up'"]
+interval = "30s"
+confirm = 2
+recover = 1
+warn_unless = ["cert.days > 21"]
+tags = ["eu", "team:blue-green"]
+# The API.
+# Ask Ann.
+
+[[monitor]]
+name = "closed"
+tcp = "example.org:23"
+confirm = 1
+recover = 1
+upside_down = true
+
+[[notify]]
+name = "Ops 1"
+telegram = { token = "1:a", chat = "-5" }
+on = ["opened", "resolved"]
+monitors = ["_api", "_closed"]
+
+[[notify]]
+name = "Mail 2"
+email = { host = "mx.example.org", from = "a@example.org", port = 465, security = "tls", to = ["b@example.org", "c@example.org"] }
+on = ["opened", "resolved"]
+monitors = ["_api"]
+"#;
+
+const REMARKS_OF_KUMA: [&str; 2] = [
+    "Pigeon: is left out: there is no channel like `pigeon`",
+    "Nobody's: is left out: no monitor has this notification",
+];
+
+#[test]
+fn a_backup_of_uptime_kuma_keeps_what_its_monitors_have() {
+    let (text, remarks) = imported(KUMA);
+    assert_eq!(text, OF_KUMA);
+    assert_eq!(remarks, REMARKS_OF_KUMA);
+}
+
+#[test]
+fn a_store_of_uptime_kuma_is_imported_as_its_backup_is() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("kuma.db");
+    let store = rusqlite::Connection::open(&path).unwrap();
+    store
+        .execute_batch(
+            r#"CREATE TABLE monitor (id INTEGER PRIMARY KEY, name VARCHAR(150), active BOOLEAN DEFAULT 1 NOT NULL, interval INTEGER,
+                   url TEXT, type VARCHAR(20), hostname VARCHAR(255), port INTEGER, maxretries INTEGER DEFAULT 0,
+                   upside_down BOOLEAN DEFAULT 0, accepted_statuscodes_json TEXT DEFAULT '["200-299"]', method TEXT DEFAULT 'GET',
+                   body TEXT, expiry_notification BOOLEAN DEFAULT 0, description TEXT, parent INTEGER, json_path TEXT,
+                   expected_value VARCHAR(255), http_body_encoding VARCHAR(25), json_path_operator VARCHAR(255));
+               CREATE TABLE tag (id INTEGER PRIMARY KEY, name VARCHAR(255), color VARCHAR(255));
+               CREATE TABLE monitor_tag (id INTEGER PRIMARY KEY, monitor_id INTEGER, tag_id INTEGER, value TEXT);
+               CREATE TABLE notification (id INTEGER PRIMARY KEY, name VARCHAR(255), config TEXT, active BOOLEAN DEFAULT 1);
+               CREATE TABLE monitor_notification (id INTEGER PRIMARY KEY, monitor_id INTEGER, notification_id INTEGER);
+               CREATE TABLE maintenance (id INTEGER PRIMARY KEY, title VARCHAR(150));
+               INSERT INTO monitor (id, name, type, url, method, body, http_body_encoding, json_path, expected_value, json_path_operator,
+                   expiry_notification, description, interval, maxretries)
+               VALUES (2, 'api', 'json-query', 'https://example.org/api', 'POST', '{"a": 1}', 'json', 'data[0].state', 'up', '==',
+                   1, 'The API.' || char(10) || 'Ask Ann.', 30, 1);
+               INSERT INTO monitor (id, name, type, hostname, port, upside_down) VALUES (3, 'closed', 'port', 'example.org', 23, 1);
+               INSERT INTO tag VALUES (1, 'team', '#fff'), (2, 'eu', '#fff');
+               INSERT INTO monitor_tag VALUES (1, 2, 1, 'blue green'), (2, 2, 2, '');
+               INSERT INTO notification (id, name, config) VALUES
+                   (1, 'Ops', '{"type": "telegram", "telegramBotToken": "1:a", "telegramChatID": "-5"}'),
+                   (2, 'Mail', '{"type": "smtp", "smtpHost": "mx.example.org", "smtpPort": 465, "smtpSecure": true, "smtpFrom": "a@example.org", "smtpTo": "b@example.org, c@example.org"}'),
+                   (3, 'Pigeon', '{"type": "pigeon"}'),
+                   (4, 'Nobody''s', '{}');
+               INSERT INTO monitor_notification VALUES (1, 2, 1), (2, 2, 2), (3, 2, 3), (4, 3, 1);
+               INSERT INTO maintenance VALUES (1, 'Patches');"#,
+        )
+        .unwrap();
+    drop(store);
+    let (source, found) = import_file(&path).unwrap();
+    assert_eq!(source, Source::UptimeKuma);
+    assert_eq!(found.text, OF_KUMA);
+    assert_eq!(found.remarks[..2], REMARKS_OF_KUMA);
+    assert_eq!(found.remarks[2], "maintenance windows: 1 are left out");
+    // Another database, and no file.
+    let other = folder.path().join("other.db");
+    let store = rusqlite::Connection::open(&other).unwrap();
+    store.execute_batch("CREATE TABLE a (b)").unwrap();
+    drop(store);
+    for path in [other, folder.path().join("missing")] {
+        assert!(matches!(import_file(&path), Err(ImportError::Read(_))));
+    }
+}
+
+#[test]
+fn queries_of_uptime_kuma_that_are_paths_are_conditions() {
+    let query = |path: &str, operator: &str, value: &str| {
+        let monitor = serde_json::json!({
+            "id": 1, "name": "a", "type": "json-query", "url": "https://example.org/",
+            "jsonPath": path, "jsonPathOperator": operator, "expectedValue": value,
+        });
+        let backup = serde_json::json!({ "monitorList": [monitor] });
+        let (text, remarks) = imported(&backup.to_string());
+        assert_eq!(text.contains("body.json("), remarks.is_empty(), "{text}");
+        let condition = text.split("\"status <= 299\", \"").nth(1)?;
+        Some(condition.split("\"]").next()?.to_owned())
+    };
+    let found = query("$.n", "==", "5").unwrap();
+    assert_eq!(found, "any(body.json($.n) == 5, body.json($.n) == '5')");
+    assert_eq!(query("n", ">=", "5").unwrap(), "body.json($.n) >= 5");
+    assert_eq!(
+        query("a.b", "!=", "it's").unwrap(),
+        "body.json($.a.b) != \\\"it's\\\""
+    );
+    // Languages of their own.
+    assert_eq!(query("$count(items)", "==", "5"), None);
+    assert_eq!(query("$", "==", "5"), None);
 }
 
 #[test]
@@ -115,6 +250,50 @@ tcp = "c.example:25"
         remarks,
         ["d.example: is left out: the module `my_own` is not supported"]
     );
+}
+
+#[test]
+fn targets_of_prometheus_may_be_yaml() {
+    let (text, remarks) = imported(
+        "# Sites.\n- targets:\n    - https://a.example\n    - b.example\n  labels: {job: web}\n- targets: [c.example:25]\n  labels:\n    module: tcp_connect\n",
+    );
+    assert_eq!(
+        text,
+        "[[monitor]]\nname = \"https://a.example\"\ngroup = \"web\"\nhttp = \"https://a.example\"\n\n\
+         [[monitor]]\nname = \"b.example\"\ngroup = \"web\"\nhttp = \"http://b.example\"\n\n\
+         [[monitor]]\nname = \"c.example:25\"\ntcp = \"c.example:25\"\n"
+    );
+    assert!(remarks.is_empty(), "{remarks:?}");
+    let modules = "modules:\n  http_2xx:\n    prober: http\n";
+    let refused = import(modules).unwrap_err();
+    assert_eq!(refused, ImportError::Modules);
+    assert!(refused.to_string().contains("probe_modules"));
+}
+
+#[test]
+fn databases_and_mail_servers_of_uptime_kuma_are_probes() {
+    let (text, remarks) = imported(
+        r#"{"monitorList": [
+            {"name": "r", "type": "redis", "databaseConnectionString": "redis://:p@cache.example:6379"},
+            {"name": "p", "type": "postgres", "databaseConnectionString": "postgres://u:p@db.example/x", "databaseQuery": "SELECT 1"},
+            {"name": "m", "type": "smtp", "hostname": "mx.example", "port": 465, "smtpSecurity": "secure"},
+            {"name": "w", "type": "websocket-upgrade", "url": "wss://a.example/"},
+            {"name": "h", "type": "manual", "interval": 60},
+            {"name": "q", "type": "mqtt", "hostname": "mqtts://broker.example", "port": 8883, "mqttUsername": "a", "mqttPassword": "b@",
+             "mqttTopic": "t/x", "mqttSuccessMessage": "on"}
+        ]}"#,
+    );
+    for line in [
+        "redis = \"redis://:p@cache.example:6379\"",
+        "postgres = { url = \"postgres://u:p@db.example/x\", query = \"SELECT 1\" }",
+        "tcp = { to = \"mx.example:465\", talk = [{ expect = \"^220\" }], tls = true }",
+        "websocket = \"wss://a.example/\"",
+        "manual = true\n",
+        "mqtt = { url = \"mqtts://a:b%40@broker.example:8883\", topic = \"t/x\" }\nexpect = [\"body contains 'on'\"]",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert!(remarks.is_empty(), "{remarks:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::detect::budget::{Rule, Slo};
 use crate::detect::excluded::{declared_downtime, excluded};
-use crate::detect::uptime::{HealthAt, Outage, Span};
+use crate::detect::uptime::{HealthAt, OutageCounter, Span};
 use crate::engine::{Board, Parts, View};
 use crate::notify::{Message, NoticeKind, full_name};
 use crate::store::timestamp::Timestamp;
@@ -56,11 +56,17 @@ impl History {
 
     /// When the last outage began.
     fn last_outage(&self) -> Option<Timestamp> {
-        let mut outage = Outage::default();
-        let changes = self.changes.iter();
-        let outages = changes.filter(|it| outage.begins_with(it.health));
+        let (mut counter, mut last) = (OutageCounter::default(), None);
+        for change in &self.changes {
+            let outage = counter.outage_of(change);
+            if let Some(outage) = outage
+                && last.is_none_or(|(known, _)| known != outage)
+            {
+                last = Some((outage, change.at));
+            }
+        }
         let declared = self.declared.iter().map(|span| span.0);
-        outages.map(|it| it.at).chain(declared).max()
+        declared.chain(last.map(|(_, at)| at)).max()
     }
 }
 
@@ -307,10 +313,9 @@ mod tests {
         use Health::{Down, NoData, Up};
 
         let last = |list: &[(i64, Health)]| {
-            let changes = list.iter().map(|(at, health)| HealthAt {
-                at: Timestamp(*at),
-                health: *health,
-            });
+            let changes = list
+                .iter()
+                .map(|(at, health)| HealthAt::new(Timestamp(*at), *health));
             let history = History {
                 changes: changes.collect(),
                 declared: Vec::new(),

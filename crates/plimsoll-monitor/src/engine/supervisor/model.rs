@@ -443,7 +443,11 @@ async fn health_of(store: &dyn Store, org: OrgId, id: MonitorId) -> (String, (u6
         u64::try_from(measured.probed.as_millis()).unwrap(),
         u64::try_from(measured.down.as_millis()).unwrap(),
     );
-    (format!("{text}probed {} down {}", times.0, times.1), times)
+    let text = format!(
+        "{text}probed {} down {} in {} outages",
+        times.0, times.1, measured.outages
+    );
+    (text, times)
 }
 
 /// Takes one step in both lives, with its fault in the first.

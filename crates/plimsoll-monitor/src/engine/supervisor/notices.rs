@@ -7,7 +7,7 @@ use crate::detect::{Notice, Resolution, budget};
 use crate::engine::memory::Silence;
 use crate::engine::supervisor::Supervisor;
 use crate::engine::{Beside, Parts};
-use crate::notify::{self, Courier, Facts, Message, NoticeKind, NotifyPlan, full_name};
+use crate::notify::{self, Delivery, Facts, Message, NoticeKind, NotifyPlan, full_name};
 use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{About, Change, MonitorId, NewNotice, Orphan, StoreError};
 
@@ -28,7 +28,7 @@ impl Supervisor {
         }
         self.deliveries.renew();
         for plan in &self.channels {
-            let courier = Courier {
+            let delivery = Delivery {
                 org: self.org,
                 store: Arc::clone(&self.store),
                 board: Arc::clone(&self.board),
@@ -37,7 +37,7 @@ impl Supervisor {
             let plan = Arc::clone(plan);
             let name = format!("channel {}", plan.name);
             self.deliveries
-                .start(&name, move |stop| notify::run(courier, plan, stop));
+                .start(&name, move |stop| notify::run(delivery, plan, stop));
         }
         let budgets: Beside = |parts| Box::pin(budget::run(parts));
         let tasks = self.beside.iter().copied().chain([budgets]).enumerate();

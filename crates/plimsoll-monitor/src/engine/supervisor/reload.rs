@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_model::document::ConfigProblem;
-
-use crate::config::overlay::{self, PlacedWindow};
-use crate::config::{MonitorPlan, PagePlan, Plan, Source, What};
+use crate::config::overlay;
+use crate::config::{MonitorPlan, Plan, Source, What};
 use crate::detect::status::Health;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Access, View};
+use crate::engine::composition::{StoredDefinitions, compose};
 use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
@@ -31,15 +30,6 @@ pub(super) struct Left {
     memory: Option<String>,
 }
 
-/// The file with what the store defines.
-struct Composed {
-    monitors: Vec<(Source, MonitorPlan)>,
-    windows: Vec<PlacedWindow>,
-    pages: Vec<Arc<PagePlan>>,
-    /// Those of the store, with their definitions.
-    channels: Vec<(String, Arc<NotifyPlan>)>,
-}
-
 impl Supervisor {
     /// Replaces the configuration of the file.
     pub(super) async fn load(&mut self, plan: Plan) -> Result<(), StoreError> {
@@ -57,7 +47,8 @@ impl Supervisor {
     pub(super) async fn rebuild(&mut self) -> Result<(), StoreError> {
         let now = self.moment();
         self.number_regions(now.wall).await?;
-        let composed = self.compose().await?;
+        let stored = StoredDefinitions::read(&*self.store, self.org).await?;
+        let composed = compose(&self.base, &stored, &*self.notice);
         let (of_file, of_store): (Vec<_>, Vec<_>) = composed
             .monitors
             .into_iter()
@@ -216,81 +207,6 @@ impl Supervisor {
             has_users: !users.is_empty(),
         });
         Ok(())
-    }
-
-    /// The file with what the store defines. Definitions that do not fit the file any more are reported and left out.
-    async fn compose(&self) -> Result<Composed, StoreError> {
-        let store = &self.store;
-        let report = |kind: &str, key: &str, problems: Vec<ConfigProblem>| {
-            for problem in problems {
-                (self.notice)(&format!(
-                    "the {kind} `{key}` of the store is left out: {problem}"
-                ));
-            }
-        };
-        let stored = store.definitions(self.org, DefinitionKind::Monitor).await?;
-        let texts: Vec<_> = stored.iter().map(|(one, _)| one.text.as_str()).collect();
-        let base = &self.base;
-        let compiled = overlay::monitors(&texts, &base.grounds, base.monitors.iter());
-        let mut added = Vec::with_capacity(compiled.len());
-        for ((definition, _), outcome) in stored.iter().zip(compiled) {
-            match outcome {
-                Ok(plan) => added.push(plan),
-                Err(problems) => report("monitor", &definition.key, problems),
-            }
-        }
-        let mut of_file = base.monitors.clone();
-        let all: Vec<_> = of_file.iter().chain(&added).cloned().collect();
-        let mut windows = base.grounds.windows.clone();
-        let mut own = Vec::new();
-        for (definition, _) in store
-            .definitions(self.org, DefinitionKind::Maintenance)
-            .await?
-        {
-            match overlay::window(&definition.text, &all) {
-                Ok(window) => own.push(window),
-                Err(problems) => report("maintenance window", &definition.key, problems),
-            }
-        }
-        overlay::attach(&mut of_file, &own);
-        windows.extend(own);
-        overlay::attach(&mut added, &windows);
-        let mut pages: Vec<_> = base
-            .pages
-            .iter()
-            .map(|page| page.showing(all.iter()))
-            .collect();
-        for (definition, _) in store.definitions(self.org, DefinitionKind::Page).await? {
-            match overlay::page(&definition.text, &all, &pages) {
-                Ok(page) => pages.push(page),
-                Err(problems) => report("page", &definition.key, problems),
-            }
-        }
-        let mut known = base.channels.clone();
-        let mut channels = Vec::new();
-        for (definition, _) in store.definitions(self.org, DefinitionKind::Channel).await? {
-            match overlay::channel(
-                &definition.text,
-                &base.grounds,
-                &all,
-                &base.rotations,
-                &known,
-            ) {
-                Ok(plan) => {
-                    known.push(Arc::clone(&plan));
-                    channels.push((definition.text, plan));
-                }
-                Err(problems) => report("channel", &definition.key, problems),
-            }
-        }
-        let of_file = of_file.into_iter().map(|plan| (Source::File, plan));
-        let of_store = added.into_iter().map(|plan| (Source::Store, plan));
-        Ok(Composed {
-            monitors: of_file.chain(of_store).collect(),
-            windows,
-            pages,
-            channels,
-        })
     }
 
     /// Adds and changes monitors of the store, and removes others.

@@ -171,27 +171,39 @@ impl Notifier for Email {
         // and neither is a test.
         let is_thread = !message.monitor.is_empty() && message.kind != NoticeKind::Test;
         if is_thread {
-            let root = name_of(&[&message.incident, &message.since.to_string()]);
-            if matches!(
+            let begins = matches!(
                 message.kind,
                 NoticeKind::Opened | NoticeKind::NoData | NoticeKind::BudgetBurning
-            ) {
-                // A mail that is sent again has the same name.
-                mail.id = root;
-            } else {
-                let date = match message.kind {
-                    NoticeKind::Reminder => now,
-                    _ => message.at,
-                };
-                mail.id = name_of(&[&root, message.kind.name(), &date.to_string()]);
-                mail.thread = Some(root);
-            }
+            );
+            let date = match message.kind {
+                NoticeKind::Reminder => now,
+                _ => message.at,
+            };
+            let date = date.to_string();
+            let later = (!begins).then_some([message.kind.name(), date.as_str()]);
+            mail = mail.in_thread(&[&message.incident, &message.since.to_string()], later);
         }
         Outgoing::Mail(Box::new(mail))
     }
 }
 
 impl Mail {
+    /// Makes it one of a thread. A mail that is sent again has the same name.
+    ///
+    /// - `thread`: texts that no other thread has.
+    /// - `later`: the kind and the date of a mail that does not begin the thread.
+    pub(crate) fn in_thread(mut self, thread: &[&str], later: Option<[&str; 2]>) -> Self {
+        let root = name_of(thread);
+        match later {
+            None => self.id = root,
+            Some([kind, date]) => {
+                self.id = name_of(&[&root, kind, date]);
+                self.thread = Some(root);
+            }
+        }
+        self
+    }
+
     /// The mail as it is sent (RFC 5322).
     pub(crate) fn formatted(&self) -> Result<lettre::Message, lettre::error::Error> {
         let domain = self.from.email.domain();

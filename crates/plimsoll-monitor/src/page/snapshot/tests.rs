@@ -69,10 +69,9 @@ fn page_with(more: &str) -> (PagePlan, BTreeMap<String, View>) {
 }
 
 fn health(list: &[(&str, Health)]) -> MonitorHistory {
-    let changes = list.iter().map(|(text, health)| HealthAt {
-        at: at(text),
-        health: *health,
-    });
+    let changes = list
+        .iter()
+        .map(|(text, health)| HealthAt::new(at(text), *health));
     MonitorHistory {
         health: changes.collect(),
         hours: Vec::new(),

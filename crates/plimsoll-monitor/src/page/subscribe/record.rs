@@ -49,7 +49,7 @@ impl Subscriber {
         toml::to_string(self).unwrap_or_default()
     }
 
-    fn of_text(text: &str) -> Option<Self> {
+    pub(super) fn of_text(text: &str) -> Option<Self> {
         toml::from_str(text).ok()
     }
 

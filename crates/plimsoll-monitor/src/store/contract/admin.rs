@@ -78,6 +78,15 @@ pub(super) async fn definitions_have_versions_and_keep_their_monitors(store: &im
         }
     }
     assert_eq!(store.definitions(org, MONITOR).await.unwrap().len(), 2);
+    let found = store.definition(org, MONITOR, "a").await.unwrap();
+    assert_eq!(found.as_ref(), Some(&made[0].0));
+    for (org, kind, key) in [
+        (other, MONITOR, "a"),
+        (org, DefinitionKind::Page, "a"),
+        (org, MONITOR, "c"),
+    ] {
+        assert_eq!(store.definition(org, kind, key).await.unwrap(), None);
+    }
     assert_eq!(store.monitors(org).await.unwrap().len(), 2);
     assert_eq!(store.audit(org, None, 10).await.unwrap().len(), 1);
 

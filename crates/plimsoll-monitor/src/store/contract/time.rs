@@ -204,6 +204,8 @@ struct Scenario {
     from: &'static str,
     health: Minutes,
     gaps: Spans,
+    /// From the minute at which an incident opened until it was resolved.
+    incidents: Spans,
     declared: Spans,
     maintenance: &'static str,
     window: (i64, i64),
@@ -217,6 +219,7 @@ const PLAIN: Scenario = Scenario {
     from: "2026-03-10T12:00:00Z",
     health: &[],
     gaps: &[],
+    incidents: &[],
     declared: &[],
     maintenance: "",
     window: (0, 60),
@@ -323,7 +326,34 @@ fn scenarios() -> Vec<Scenario> {
         scenario!("maintenance within an outage", hour,
             maintenance: ONCE_20_TO_30, probed: 50, down: 20, outages: 1),
         scenario!("an outage within maintenance", &[(0, Up), (12, Down), (17, Up)],
-            maintenance: ONCE_10_TO_20, probed: 50, outages: 1),
+            maintenance: ONCE_10_TO_20, probed: 50),
+        scenario!("an incident that opens again within hold",
+            &[(0, Up), (10, Down), (15, Up), (17, Down), (20, Up)],
+            incidents: &[(10, 20)], down: 8, outages: 1),
+        scenario!("an incident that is degraded within hold",
+            &[(0, Up), (10, Down), (15, Degraded), (17, Down), (20, Up)],
+            incidents: &[(10, 20)], down: 8, outages: 1),
+        scenario!("an incident behind another",
+            &[(0, Up), (10, Down), (15, Up), (17, Down), (20, Up)],
+            incidents: &[(10, 15), (17, 20)], down: 8, outages: 2),
+        scenario!("an incident that opens again and goes on over a gap",
+            &[(0, Up), (10, Down), (15, Up), (17, Down), (40, Up)],
+            incidents: &[(10, 40)], gaps: &[(20, 30)], probed: 50, down: 18, outages: 1),
+        scenario!("an incident that began before the window and opens again in it",
+            &[(-20, Up), (-10, Down), (-5, Up), (17, Down), (20, Up)],
+            incidents: &[(-10, 20)], down: 3, outages: 1),
+        scenario!("an incident that opens again within maintenance",
+            &[(0, Up), (5, Down), (8, Up), (12, Down), (17, Up)],
+            incidents: &[(5, 17)], maintenance: ONCE_10_TO_20, probed: 50, down: 3, outages: 1),
+        scenario!("an incident that opens within maintenance and again behind it",
+            &[(0, Up), (12, Down), (17, Up), (22, Down), (25, Up)],
+            incidents: &[(12, 25)], maintenance: ONCE_10_TO_20, probed: 50, down: 3, outages: 1),
+        scenario!("an incident within maintenance and another behind it",
+            &[(0, Up), (12, Down), (17, Up), (22, Down), (25, Up)],
+            incidents: &[(12, 17), (22, 25)], maintenance: ONCE_10_TO_20, probed: 50, down: 3, outages: 1),
+        scenario!("an incident that is resolved by hand while down",
+            &[(0, Up), (10, Down), (30, Up)],
+            incidents: &[(10, 15)], down: 20, outages: 1),
         scenario!("maintenance over an outage's end", &[(0, Up), (5, Down), (15, Up)],
             maintenance: ONCE_10_TO_20, probed: 50, down: 5, outages: 1),
         scenario!("maintenance over an outage's beginning", &[(0, Up), (15, Down), (25, Up)],
@@ -374,15 +404,34 @@ pub(super) async fn uptime_is_that_computed_by_hand(store: &impl Store) {
         let from = Timestamp::parse(scenario.from).unwrap();
         let minute = |minutes: i64| Timestamp(from.0 + minutes * 60_000);
         let span = |(from, to): &(i64, i64)| (minute(*from), minute(*to));
-        let mut changes: Vec<Change> = Vec::new();
+        // Health changes before the incident of its minute does, as the engine writes them.
+        let mut dated: Vec<(i64, Change)> = Vec::new();
         for (at, health) in scenario.health {
-            changes.push(Change::Health {
+            let change = Change::Health {
                 monitor,
                 at: minute(*at),
                 health: *health,
                 reason: None,
-            });
+            };
+            dated.push((*at, change));
         }
+        for (opens, ends) in scenario.incidents {
+            let opened = Change::Opened {
+                monitor,
+                at: minute(*opens),
+                reason: None,
+            };
+            let resolved = Change::Resolved {
+                monitor,
+                at: minute(*ends),
+                by: detect::Resolution::Recovery,
+                lasted: Duration::ZERO,
+                actor: None,
+            };
+            dated.extend([(*opens, opened), (*ends, resolved)]);
+        }
+        dated.sort_by_key(|(at, _)| *at);
+        let mut changes: Vec<Change> = dated.into_iter().map(|(_, change)| change).collect();
         for (from, to) in scenario.gaps.iter().map(span) {
             changes.push(Change::Gap { from, to });
         }

@@ -46,7 +46,7 @@ fn read(row: &Row) -> Result<Definition, StoreError> {
     })
 }
 
-async fn one(
+pub(super) async fn one(
     scoped: &Scoped<'_>,
     kind: DefinitionKind,
     key: &str,

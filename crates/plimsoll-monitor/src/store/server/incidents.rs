@@ -71,6 +71,9 @@ async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
             let code = i16::from(health.code());
             end_health(scoped, *monitor, *at).await?;
             begin_health(scoped, *monitor, *at, code, reason.as_deref()).await?;
+            if *health == Health::Down {
+                link_outage(scoped, *monitor).await?;
+            }
         }
         Change::Opened {
             monitor,
@@ -91,6 +94,7 @@ async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
                 scoped.execute(name, &[&org, &monitor.0]).await?;
                 let text = reason.as_deref();
                 event(scoped, *monitor, *at, EventKind::Opened, None, text).await?;
+                link_outage(scoped, *monitor).await?;
             }
         }
         Change::Event {
@@ -153,6 +157,7 @@ async fn apply(scoped: &Scoped<'_>, change: &Change) -> Result<(), StoreError> {
                 let (code, reason): (i16, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
                 end_health(scoped, *monitor, *from).await?;
                 begin_health(scoped, *monitor, *to, code, reason.as_deref()).await?;
+                link_outage(scoped, *monitor).await?;
             }
         }
         Change::Memory {
@@ -206,6 +211,19 @@ async fn begin_health(
                FROM health WHERE org_id = $1 AND monitor = $2 AND at = $3";
     scoped
         .execute(sql, &[&scoped.org(), &monitor.0, &at.0, &code, &reason])
+        .await?;
+    Ok(())
+}
+
+/// Notes that the present downtime of a monitor belongs to its open incident, if both are there.
+async fn link_outage(scoped: &Scoped<'_>, monitor: MonitorId) -> Result<(), StoreError> {
+    let sql = "UPDATE health SET incident =
+                   (SELECT i.id FROM incidents i
+                    WHERE i.org_id = $1 AND i.monitor = $2 AND i.resolved IS NULL)
+               WHERE org_id = $1 AND monitor = $2 AND until IS NULL AND health = $3";
+    let down = i16::from(Health::Down.code());
+    scoped
+        .execute(sql, &[&scoped.org(), &monitor.0, &down])
         .await?;
     Ok(())
 }
@@ -290,7 +308,7 @@ pub(super) async fn health(
     let ids: Vec<i64> = monitors.iter().map(|monitor| monitor.0).collect();
     let rows = scoped
         .query(
-            "SELECT monitor, at, health, reason, until FROM health
+            "SELECT monitor, at, health, reason, until, incident FROM health
              WHERE org_id = $1 AND monitor = ANY($2) AND at < $4 AND (until IS NULL OR until >= $3)
              ORDER BY monitor, at, sequence",
             &[&scoped.org(), &ids, &from.0, &to.0],
@@ -303,13 +321,14 @@ pub(super) async fn health(
             until: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
             health: read_health(row.try_get(2)?),
             reason: row.try_get(3)?,
+            incident: row.try_get::<_, Option<i64>>(5)?.map(IncidentId),
         };
         let monitor = MonitorId(row.try_get(0)?);
         all.entry(monitor).or_default().push(span);
     }
     let gaps = gaps(scoped, from, to).await?;
     let changes = all.into_iter().map(|(monitor, spans)| {
-        let changes = timeline(spans, gaps.clone());
+        let changes = timeline(&spans, gaps.clone());
         (monitor, window(changes, from, to))
     });
     Ok(changes.collect())

@@ -25,7 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A statement's values.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// The connections.
+/// The connections; clones are the same.
+#[derive(Clone)]
 pub(super) struct Postgres {
     pool: Pool,
 }

@@ -1,6 +1,6 @@
-//! Results on their way to ClickHouse, and back from it.
+//! Results on their way to ClickHouse, or to PostgreSQL where there is none, and back from it.
 //!
-//! They wait in memory for a flush, then are inserted as one batch. While ClickHouse cannot take them they wait on the disk,
+//! They wait in memory for a flush, then are inserted as one batch. While the database cannot take them they wait on the disk,
 //! in the order in which they came.
 
 use std::cell::RefCell;
@@ -15,6 +15,7 @@ use crate::detect::status::Status;
 use crate::probe::reading::Judged;
 use crate::store::server::clickhouse::ClickHouse;
 use crate::store::server::monitors;
+use crate::store::server::own_results::OwnResults;
 use crate::store::server::postgres::{Postgres, Scoped};
 use crate::store::server::spill::Spill;
 use crate::store::sketch::Sketch;
@@ -61,9 +62,15 @@ impl Counts {
     }
 }
 
+/// Where results are.
+pub(super) enum ResultBase {
+    ClickHouse(ClickHouse),
+    Postgres(OwnResults),
+}
+
 /// The results of all organisations.
 pub(super) struct Results {
-    clickhouse: ClickHouse,
+    base: ResultBase,
     is_prepared: std::cell::Cell<bool>,
     buffer: RefCell<Vec<(OrgId, ResultRow)>>,
     /// Absent in a process that only changes configuration.
@@ -78,11 +85,12 @@ pub(super) struct Results {
 }
 
 /// A result as it is inserted.
-struct Line {
-    monitor: i64,
-    at: i64,
+pub(super) struct Line {
+    pub(super) monitor: i64,
+    pub(super) at: i64,
     region: u16,
-    text: String,
+    /// A list of JSON.
+    pub(super) text: String,
 }
 
 impl Line {
@@ -136,7 +144,7 @@ impl Line {
 impl Results {
     /// - `folder`: where results wait while ClickHouse is away, `most` bytes of them.
     pub(super) fn new(
-        clickhouse: ClickHouse,
+        base: ResultBase,
         folder: Option<&Path>,
         most: u64,
         counts: Arc<Counts>,
@@ -154,7 +162,7 @@ impl Results {
             }
         };
         Ok(Self {
-            clickhouse,
+            base,
             is_prepared: std::cell::Cell::new(false),
             buffer: RefCell::default(),
             spill,
@@ -165,13 +173,15 @@ impl Results {
         })
     }
 
-    /// ClickHouse with its tables.
-    pub(super) async fn prepared(&self) -> Result<&ClickHouse, StoreError> {
-        if !self.is_prepared.get() {
-            self.counts.note(self.clickhouse.migrate().await)?;
+    /// The database with its tables.
+    pub(super) async fn prepared(&self) -> Result<&ResultBase, StoreError> {
+        if let ResultBase::ClickHouse(clickhouse) = &self.base
+            && !self.is_prepared.get()
+        {
+            self.counts.note(clickhouse.migrate().await)?;
             self.is_prepared.set(true);
         }
-        Ok(&self.clickhouse)
+        Ok(&self.base)
     }
 
     /// Takes results, and returns how many wait.
@@ -291,9 +301,13 @@ impl Results {
 
     /// Inserts lines that are not there yet.
     async fn insert(&self, lines: &mut Vec<Line>) -> Result<(), StoreError> {
-        let clickhouse = self.prepared().await?;
+        let base = self.prepared().await?;
         let mut keys = HashSet::new();
         lines.retain(|line| keys.insert(line.key()));
+        let clickhouse = match base {
+            ResultBase::ClickHouse(clickhouse) => clickhouse,
+            ResultBase::Postgres(own) => return own.insert(lines).await,
+        };
         let known = self.repetitions(clickhouse, lines).await?;
         let fresh: Vec<&Line> = lines
             .iter()
@@ -401,7 +415,10 @@ impl Results {
         );
         type Phase = Option<u64>;
 
-        let clickhouse = self.prepared().await?;
+        let clickhouse = match self.prepared().await? {
+            ResultBase::ClickHouse(clickhouse) => clickhouse,
+            ResultBase::Postgres(own) => return own.before(org, monitor, before, limit).await,
+        };
         let rows: Vec<Row> = clickhouse
             .query(&format!(
                 "SELECT (at, region, status, took), (dns, connect, tls, wait, receive),
@@ -455,7 +472,7 @@ fn conditions_text(conditions: &[Judged]) -> String {
     Value::Array(pairs.collect()).to_string()
 }
 
-fn conditions_of(text: &str) -> Vec<Judged> {
+pub(super) fn conditions_of(text: &str) -> Vec<Judged> {
     let pairs: Vec<(String, bool)> = serde_json::from_str(text).unwrap_or_default();
     let judged = |(condition, met)| Judged { condition, met };
     pairs.into_iter().map(judged).collect()

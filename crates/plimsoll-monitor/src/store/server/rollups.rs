@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::store::StoreError;
 use crate::store::server::clickhouse::ClickHouse;
 use crate::store::server::postgres::{Postgres, Scoped};
-use crate::store::server::results::Results;
+use crate::store::server::results::{ResultBase, Results};
 use crate::store::sketch::Sketch;
 use crate::store::timestamp::Timestamp;
 use crate::store::types::{MonitorId, OrgId, Resolution, Retention, Rollup, Upkeep};
@@ -45,7 +45,10 @@ pub(super) async fn range(
     if monitors.is_empty() {
         return Ok(HashMap::new());
     }
-    let clickhouse = results.prepared().await?;
+    let clickhouse = match results.prepared().await? {
+        ResultBase::ClickHouse(clickhouse) => clickhouse,
+        ResultBase::Postgres(own) => return own.range(org, monitors, resolution, from, to).await,
+    };
     let ids: Vec<String> = monitors.iter().map(|id| id.0.to_string()).collect();
     let rows: Vec<Row> = clickhouse
         .query(&format!(
@@ -89,7 +92,10 @@ pub(super) async fn by_region(
         (u64, u64, u64, u64, u64),
     );
 
-    let clickhouse = results.prepared().await?;
+    let clickhouse = match results.prepared().await? {
+        ResultBase::ClickHouse(clickhouse) => clickhouse,
+        ResultBase::Postgres(own) => return own.by_region(org, monitor, from, to).await,
+    };
     let rows: Vec<Row> = clickhouse
         .query(&format!(
             "SELECT region, (countIf(status = 0), countIf(status = 1), countIf(status = 2), countIf(status = 3)),
@@ -139,7 +145,16 @@ impl UpkeepState {
             deleted: prune(postgres, now, &retention).await?,
             rolled: 0,
         };
-        let clickhouse = results.prepared().await?;
+        let clickhouse = match results.prepared().await? {
+            ResultBase::ClickHouse(clickhouse) => clickhouse,
+            ResultBase::Postgres(own) => {
+                let more = own.upkeep(now, &retention).await?;
+                return Ok(Upkeep {
+                    rolled: more.rolled,
+                    deleted: done.deleted + more.deleted,
+                });
+            }
+        };
         let since = self.complete_until.get().unwrap_or(i64::MIN);
         for resolution in Resolution::ALL {
             let millis = resolution.millis();

@@ -10,7 +10,7 @@ use crate::store::contract::contract;
 fn urls(folder: &TempDir) -> ServerUrls {
     ServerUrls {
         postgres: Secret::new(PostgresServer::shared().database()),
-        clickhouse: Secret::new(clickhouse_database()),
+        clickhouse: Some(Secret::new(clickhouse_database())),
         ca: None,
         spill: Some(folder.path().join("spill")),
     }
@@ -66,6 +66,75 @@ async fn counted(store: &ServerStore, org: OrgId, monitor: MonitorId) -> (usize,
         .await
         .unwrap();
     (raw.len(), days.iter().map(Rollup::total).sum())
+}
+
+/// PostgreSQL alone.
+fn without_clickhouse(folder: &TempDir) -> ServerUrls {
+    ServerUrls {
+        clickhouse: None,
+        ..urls(folder)
+    }
+}
+
+#[test]
+fn postgresql_alone_keeps_the_contract() {
+    let folder = TempDir::new().unwrap();
+    contract(|| open(&without_clickhouse(&folder)));
+}
+
+#[test]
+fn results_in_postgresql_are_partitioned_by_day() {
+    const DAY: i64 = 86_400_000;
+
+    let folder = TempDir::new().unwrap();
+    let urls = without_clickhouse(&folder);
+    let database = database_of(&urls.postgres);
+    let partitions = || {
+        let sql = "SELECT COUNT(*) FROM pg_inherits WHERE inhparent = 'results'::REGCLASS";
+        PostgresServer::shared().sql(&database, sql)
+    };
+    let store = open(&urls);
+    block_on(async {
+        let (org, monitor) = monitor_in(&store, "one").await;
+        let first = 1_772_366_400_000;
+        let row = |day: i64, second: i64| {
+            let at = Timestamp(first + day * DAY + second * 1_000);
+            let took = Duration::from_millis(3);
+            let result =
+                CheckResult::plain(at, Status::Down, took, Some("it's \"down\"\n".to_owned()));
+            ResultRow::of(monitor, 3, &result)
+        };
+        let rows: Vec<_> = (0..10)
+            .flat_map(|day| [row(day, 0), row(day, 1), row(day, 0)])
+            .collect();
+        store.append(org, rows.clone()).await.unwrap();
+        store.flush().await.unwrap();
+        assert_eq!(partitions(), "10");
+        let found = store
+            .results(org, monitor, Timestamp(i64::MAX), 100)
+            .await
+            .unwrap();
+        assert_eq!(found.len(), 20, "a result that comes again is one");
+        assert_eq!(found[0], rows[28]);
+        // Seven days are kept; older ones are dropped as a whole, and stay in the rollups.
+        let now = Timestamp(first + 10 * DAY);
+        let upkeep = store.upkeep(now, Retention::default()).await.unwrap();
+        assert_eq!(partitions(), "7");
+        assert!(upkeep.deleted >= 6, "{upkeep:?}");
+        let days = store
+            .rollups(org, monitor, Resolution::Day, Timestamp(first), now)
+            .await
+            .unwrap();
+        let total: u64 = days.iter().map(Rollup::total).sum();
+        assert_eq!((days.len(), total), (10, 20));
+        // Of another organisation nothing is seen.
+        let other = store.org("other").await.unwrap();
+        let none = store
+            .results(other, monitor, Timestamp(i64::MAX), 100)
+            .await
+            .unwrap();
+        assert!(none.is_empty());
+    });
 }
 
 #[test]
@@ -132,7 +201,8 @@ fn a_store_opens_again_with_its_data_and_refuses_that_of_a_newer_version() {
         "{error}"
     );
     sql("DELETE FROM plimsoll_schema WHERE version = 99");
-    let clickhouse = clickhouse::ClickHouse::new(urls.clickhouse.expose()).unwrap();
+    let clickhouse =
+        clickhouse::ClickHouse::new(urls.clickhouse.as_ref().unwrap().expose()).unwrap();
     let statement = format!(
         "INSERT INTO {}.plimsoll_schema VALUES (99)",
         clickhouse.database()
@@ -165,7 +235,7 @@ fn urls_that_cannot_be_used_are_reported_without_their_passwords() {
     ] {
         let urls = ServerUrls {
             postgres: Secret::new(postgres),
-            clickhouse: Secret::new(clickhouse),
+            clickhouse: Some(Secret::new(clickhouse)),
             ..urls(&folder)
         };
         let error = ServerStore::open(urls, ServerOptions::default()).unwrap_err();
@@ -180,7 +250,7 @@ fn results_wait_on_the_disk_while_clickhouse_is_away_and_none_is_lost_or_counted
     let folder = TempDir::new().unwrap();
     let mut clickhouse = ClickHouseServer::own();
     let urls = ServerUrls {
-        clickhouse: Secret::new(clickhouse.database()),
+        clickhouse: Some(Secret::new(clickhouse.database())),
         ..urls(&folder)
     };
     let store = open(&urls);
@@ -227,7 +297,7 @@ fn an_outage_at_full_rate_is_spilled_and_drained_beside_new_results() {
     let folder = TempDir::new().unwrap();
     let mut clickhouse = ClickHouseServer::own();
     let urls = ServerUrls {
-        clickhouse: Secret::new(clickhouse.database()),
+        clickhouse: Some(Secret::new(clickhouse.database())),
         ..urls(&folder)
     };
     let store = open(&urls);
@@ -276,7 +346,7 @@ fn an_outage_at_full_rate_is_spilled_and_drained_beside_new_results() {
         }
         until(|| store.waiting() == (0, 0, 0)).await;
     });
-    let server = clickhouse::ClickHouse::new(urls.clickhouse.expose()).unwrap();
+    let server = clickhouse::ClickHouse::new(urls.clickhouse.as_ref().unwrap().expose()).unwrap();
     let name = server.database();
     let statement = format!(
         "SELECT count(), uniqExact(monitor, at), (SELECT sum(up + degraded + down + error) FROM {name}.rollups_day)
@@ -469,7 +539,7 @@ fn only_the_file_with_a_damaged_line_is_set_aside() {
     let away = urls(&folder);
     let store = ServerStore::open(
         ServerUrls {
-            clickhouse: Secret::new("http://127.0.0.1:9/"),
+            clickhouse: Some(Secret::new("http://127.0.0.1:9/")),
             ..away.clone()
         },
         ServerOptions::default(),

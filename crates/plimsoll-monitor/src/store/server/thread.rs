@@ -14,8 +14,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
+use crate::store::server::own_results::OwnResults;
 use crate::store::server::postgres::Postgres;
-use crate::store::server::results::{Counts, Results};
+use crate::store::server::results::{Counts, ResultBase, Results};
 use crate::store::server::rollups::UpkeepState;
 use crate::store::server::{ServerOptions, ServerUrls, clickhouse, schema};
 use crate::store::types::{OrgId, ResultRow};
@@ -156,13 +157,11 @@ impl Core {
         counts: Arc<Counts>,
     ) -> Result<Self, StoreError> {
         let postgres = Postgres::new(urls.postgres.expose(), urls.ca.clone())?;
-        let clickhouse = clickhouse::ClickHouse::new(urls.clickhouse.expose())?;
-        let results = Results::new(
-            clickhouse,
-            urls.spill.as_deref(),
-            options.most_spilled,
-            counts,
-        )?;
+        let base = match &urls.clickhouse {
+            Some(url) => ResultBase::ClickHouse(clickhouse::ClickHouse::new(url.expose())?),
+            None => ResultBase::Postgres(OwnResults::new(postgres.clone())),
+        };
+        let results = Results::new(base, urls.spill.as_deref(), options.most_spilled, counts)?;
         schema::migrate(&postgres, urls.postgres.expose())
             .await
             .map_err(|error| match error {

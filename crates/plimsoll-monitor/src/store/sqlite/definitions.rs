@@ -43,7 +43,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Definition> {
     })
 }
 
-fn one(
+pub(super) fn one(
     connection: &Connection,
     org: OrgId,
     kind: DefinitionKind,

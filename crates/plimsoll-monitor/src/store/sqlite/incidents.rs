@@ -65,6 +65,9 @@ fn apply(transaction: &Transaction<'_>, org: OrgId, change: &Change) -> rusqlite
         } => {
             end_health(transaction, *monitor, *at)?;
             begin_health(transaction, *monitor, *at, health.code(), reason.as_deref())?;
+            if *health == Health::Down {
+                link_outage(transaction, *monitor)?;
+            }
         }
         Change::Opened {
             monitor,
@@ -93,6 +96,7 @@ fn apply(transaction: &Transaction<'_>, org: OrgId, change: &Change) -> rusqlite
                     None,
                     reason.as_deref(),
                 )?;
+                link_outage(transaction, *monitor)?;
             }
         }
         Change::Event {
@@ -160,6 +164,7 @@ fn apply(transaction: &Transaction<'_>, org: OrgId, change: &Change) -> rusqlite
             if let Some((health, reason)) = open {
                 end_health(transaction, *monitor, *from)?;
                 begin_health(transaction, *monitor, *to, health, reason.as_deref())?;
+                link_outage(transaction, *monitor)?;
             }
         }
         Change::Memory {
@@ -224,6 +229,18 @@ fn begin_health(
     Ok(())
 }
 
+/// Notes that the present downtime of a monitor belongs to its open incident, if both are there.
+fn link_outage(transaction: &Transaction<'_>, monitor: MonitorId) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "UPDATE health SET incident =
+                 (SELECT i.id FROM incidents i WHERE i.monitor = ?1 AND i.resolved IS NULL)
+             WHERE monitor = ?1 AND until IS NULL AND health = ?2",
+        )?
+        .execute(params![monitor.0, Health::Down.code()])?;
+    Ok(())
+}
+
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -283,10 +300,8 @@ pub(super) fn restored(connection: &Connection, org: OrgId) -> rusqlite::Result<
 }
 
 fn read_health(row: &Row<'_>) -> rusqlite::Result<HealthAt> {
-    Ok(HealthAt {
-        at: Timestamp(row.get(0)?),
-        health: Health::of_code(row.get(1)?).unwrap_or(Health::Pending),
-    })
+    let health = Health::of_code(row.get(1)?).unwrap_or(Health::Pending);
+    Ok(HealthAt::new(Timestamp(row.get(0)?), health))
 }
 
 pub(super) fn health(
@@ -314,10 +329,10 @@ pub(super) fn health_of_owned(
     to: Timestamp,
 ) -> rusqlite::Result<Vec<HealthChange>> {
     let mut statement = connection.prepare_cached(
-        "SELECT at, health, reason, until, sequence FROM health
+        "SELECT at, health, reason, until, incident, sequence FROM health
          WHERE monitor = ?1 AND until >= ?2 AND at < ?3
          UNION ALL
-         SELECT at, health, reason, until, sequence FROM health
+         SELECT at, health, reason, until, incident, sequence FROM health
          WHERE monitor = ?1 AND until IS NULL AND at < ?3
          ORDER BY at, sequence",
     )?;
@@ -328,10 +343,11 @@ pub(super) fn health_of_owned(
             until: row.get::<_, Option<i64>>(3)?.map(Timestamp),
             health: begun.health,
             reason: row.get(2)?,
+            incident: row.get::<_, Option<i64>>(4)?.map(IncidentId),
         })
     })?;
     let spans: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
-    let changes = timeline(spans, gaps.to_vec());
+    let changes = timeline(&spans, gaps.to_vec());
     Ok(window(changes, from, to))
 }
 

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::config::ApiToken;
 use crate::engine::{Board, Parts, Stop};
-use crate::notify::{HttpRequest, LIMITS, Outgoing, SendFailure, backoff, send};
+use crate::notify::{HttpRequest, LIMITS, Mail, Outgoing, SendFailure, backoff, send};
 use crate::page::subscribe::record::Subscriber;
 use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
 use crate::page::{Language, PagePlan, PublicIncident, Rows, Words, incidents_of};
@@ -48,13 +48,13 @@ pub(crate) async fn run(parts: Parts) {
     let mut changes = board.subscribe();
     loop {
         if let Some(plan) = board.subscriptions() {
-            let desk = Desk {
+            let delivery = UpdateDelivery {
                 org,
                 store: &*store,
                 board: &board,
                 plan: &plan,
             };
-            if let Err(error) = desk.deliver(stop.clone()).await {
+            if let Err(error) = delivery.deliver(stop.clone()).await {
                 report(&format!("cannot send messages to subscribers: {error}"));
                 if stop.comes_within(LOOK * 10).await {
                     return;
@@ -67,7 +67,7 @@ pub(crate) async fn run(parts: Parts) {
     }
 }
 
-struct Desk<'a> {
+struct UpdateDelivery<'a> {
     org: OrgId,
     store: &'a dyn Store,
     board: &'a Board,
@@ -80,7 +80,7 @@ enum Prepared {
     Drop(&'static str),
 }
 
-impl Desk<'_> {
+impl UpdateDelivery<'_> {
     async fn deliver(&self, mut stop: Stop) -> Result<(), StoreError> {
         let now = Timestamp::of(SystemClock.wall());
         let due = self
@@ -133,7 +133,7 @@ impl Desk<'_> {
         let Some((page, url)) = page.and_then(|page| Some((page, page.url.as_deref()?))) else {
             return Ok(Prepared::Drop("the page is gone, or has no `url`"));
         };
-        let letter = Letter {
+        let outgoing = SubscriberMessage {
             subscriber,
             page,
             url,
@@ -145,13 +145,13 @@ impl Desk<'_> {
             if subscriber.confirmed.is_some() {
                 return Ok(Prepared::Drop("the subscription has begun"));
             }
-            return Ok(letter.confirm(self.plan));
+            return Ok(outgoing.confirm(self.plan));
         }
         let Some(incident) = self.incident(page, &message, now).await? else {
             return Ok(Prepared::Drop("the incident is gone"));
         };
         let at = message["at"].as_i64().unwrap_or_default();
-        Ok(letter.update(self.plan, &incident, Timestamp(at)))
+        Ok(outgoing.update(self.plan, &incident, Timestamp(at)))
     }
 
     async fn incident(
@@ -180,7 +180,7 @@ impl Desk<'_> {
 }
 
 /// A message to one subscriber.
-struct Letter<'a> {
+struct SubscriberMessage<'a> {
     subscriber: &'a Subscriber,
     page: &'a PagePlan,
     url: &'a str,
@@ -190,7 +190,7 @@ struct Letter<'a> {
     now: Timestamp,
 }
 
-impl Letter<'_> {
+impl SubscriberMessage<'_> {
     fn below(&self, action: &str) -> String {
         format!("{}/subscribe/{action}?link={}", self.url, self.link)
     }
@@ -203,7 +203,7 @@ impl Letter<'_> {
             .with("mail_confirm", "title", title)
             .replace("{link}", &link);
         match self.subscriber.means {
-            Means::Email => self.mail(plan, &subject, text),
+            Means::Email => self.mail(plan, &subject, text, |mail| mail),
             Means::Slack => self.post(&json!({ "text": format!("{subject}\n{text}") })),
             Means::Webhook => self.post(&json!({
                 "meta": { "confirm": link, "unsubscribe": self.below("stop") },
@@ -234,7 +234,11 @@ impl Letter<'_> {
                 let end = t.with("mail_stop", "link", &stop);
                 let when = words.time(at);
                 let text = format!("{title}\n{phase} · {when}\n\n{body}\n\n{link}\n\n--\n{end}\n");
-                self.mail(plan, &subject, text)
+                let begins = incident.updates.last().is_some_and(|first| first.at == at);
+                let date = at.to_string();
+                let later = (!begins).then_some(["update", date.as_str()]);
+                let thread = [self.url, &self.subscriber.address, &incident.id];
+                self.mail(plan, &subject, text, |mail| mail.in_thread(&thread, later))
             }
             Means::Slack => {
                 let color = if incident.is_over() {
@@ -265,13 +269,19 @@ impl Letter<'_> {
         }
     }
 
-    fn mail(&self, plan: &SubscriptionPlan, subject: &str, text: String) -> Prepared {
+    fn mail(
+        &self,
+        plan: &SubscriptionPlan,
+        subject: &str,
+        text: String,
+        placed: impl FnOnce(Mail) -> Mail,
+    ) -> Prepared {
         let Some(mailer) = &plan.mailer else {
             return Prepared::Drop("there are no subscriptions by mail");
         };
         let stop = self.below("stop");
         match mailer.mail(&self.subscriber.address, subject, text, Some(stop)) {
-            Some(mail) => Prepared::Send(Box::new(Outgoing::Mail(Box::new(mail)))),
+            Some(mail) => Prepared::Send(Box::new(Outgoing::Mail(Box::new(placed(mail))))),
             None => Prepared::Drop("the address is not understood"),
         }
     }

@@ -1,4 +1,4 @@
-//! A map of a configuration of Gatus whose keys are read by type.
+//! A map of YAML whose keys are read by type.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,34 +8,30 @@ use plimsoll_model::document::ConfigProblem;
 
 use crate::config::Warning;
 use crate::gatus::duration;
-use crate::gatus::yaml::{Content, Node};
+use crate::yaml::findings::Findings;
+use crate::yaml::{Content, Node};
 
-/// Errors and doubts so far.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub(super) problems: Vec<ConfigProblem>,
-    pub(super) warnings: Vec<Warning>,
-}
-
-/// A map; keys that are not known are passed over, as Gatus does, with a warning where one looks like a known one.
+/// A map; keys that are not known are passed over, with a warning where one looks like a known one.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
+pub(crate) struct Block {
     entries: Vec<(String, Node)>,
-    pub(super) line: usize,
-    pub(super) column: usize,
+    line: usize,
+    column: usize,
+    written: (usize, usize),
     /// Without a dot at its end.
-    pub(super) path: String,
+    pub(crate) path: String,
     findings: Rc<RefCell<Findings>>,
     known: RefCell<Vec<&'static str>>,
 }
 
 impl Block {
     /// The map of a node; anything else is a problem.
-    pub(super) fn of(node: &Node, path: &str, findings: &Rc<RefCell<Findings>>) -> Option<Self> {
+    pub(crate) fn of(node: &Node, path: &str, findings: &Rc<RefCell<Findings>>) -> Option<Self> {
         let block = |entries| Self {
             entries,
             line: node.line,
             column: node.column,
+            written: node.written,
             path: path.to_owned(),
             findings: Rc::clone(findings),
             known: RefCell::default(),
@@ -50,7 +46,7 @@ impl Block {
         }
     }
 
-    pub(super) fn node(&self, key: &'static str) -> Option<&Node> {
+    pub(crate) fn node(&self, key: &'static str) -> Option<&Node> {
         self.known.borrow_mut().push(key);
         let found = self.entries.iter().find(|(name, _)| name == key);
         found
@@ -58,11 +54,11 @@ impl Block {
             .filter(|node| !matches!(node.content, Content::Null))
     }
 
-    pub(super) fn entries(&self) -> &[(String, Node)] {
+    pub(crate) fn entries(&self) -> &[(String, Node)] {
         &self.entries
     }
 
-    pub(super) fn text(&self, key: &'static str) -> Option<String> {
+    pub(crate) fn text(&self, key: &'static str) -> Option<String> {
         let node = self.node(key)?;
         match &node.content {
             Content::Text(text) | Content::Number(text) => Some(text.clone()),
@@ -74,7 +70,7 @@ impl Block {
         }
     }
 
-    pub(super) fn boolean(&self, key: &'static str) -> Option<bool> {
+    pub(crate) fn boolean(&self, key: &'static str) -> Option<bool> {
         let node = self.node(key)?;
         match &node.content {
             Content::Bool(boolean) => Some(*boolean),
@@ -91,7 +87,7 @@ impl Block {
         }
     }
 
-    pub(super) fn number(&self, key: &'static str) -> Option<i64> {
+    pub(crate) fn number(&self, key: &'static str) -> Option<i64> {
         let node = self.node(key)?;
         let number = match &node.content {
             Content::Number(number) => number.parse().ok(),
@@ -104,7 +100,7 @@ impl Block {
     }
 
     /// A duration of Go above zero.
-    pub(super) fn duration(&self, key: &'static str) -> Option<Duration> {
+    pub(crate) fn duration(&self, key: &'static str) -> Option<Duration> {
         let node = self.node(key)?;
         let text = self.text(key)?;
         let found = duration::positive(&text);
@@ -120,12 +116,23 @@ impl Block {
         found
     }
 
-    pub(super) fn block(&self, key: &'static str) -> Option<Self> {
+    pub(crate) fn block(&self, key: &'static str) -> Option<Self> {
         let node = self.node(key)?;
         Self::of(node, &self.path_of(key), &self.findings)
     }
 
-    pub(super) fn list(&self, key: &'static str) -> Vec<Node> {
+    /// The same; an empty one at this place if it is not there.
+    pub(crate) fn block_or_empty(&self, key: &'static str) -> Self {
+        let empty = || Self {
+            entries: Vec::new(),
+            path: self.path_of(key),
+            known: RefCell::default(),
+            ..self.clone()
+        };
+        self.block(key).unwrap_or_else(empty)
+    }
+
+    pub(crate) fn list(&self, key: &'static str) -> Vec<Node> {
         let Some(node) = self.node(key) else {
             return Vec::new();
         };
@@ -137,7 +144,7 @@ impl Block {
         }
     }
 
-    pub(super) fn blocks(&self, key: &'static str) -> Vec<Self> {
+    pub(crate) fn blocks(&self, key: &'static str) -> Vec<Self> {
         let nodes = self.list(key);
         let blocks = nodes.iter().enumerate().filter_map(|(number, node)| {
             let path = format!("{}[{number}]", self.path_of(key));
@@ -147,7 +154,7 @@ impl Block {
     }
 
     /// The values of all keys as blocks; absent for what is no map.
-    pub(super) fn children(&self) -> Vec<Option<Self>> {
+    pub(crate) fn children(&self) -> Vec<Option<Self>> {
         let children = self.entries.iter().map(|(name, node)| {
             let is_map = matches!(node.content, Content::Map(_));
             let block = || Self::of(node, &self.path_of(name), &self.findings);
@@ -157,7 +164,7 @@ impl Block {
     }
 
     /// The pairs of a map of texts.
-    pub(super) fn texts(&self, key: &'static str) -> Vec<(String, String)> {
+    pub(crate) fn texts(&self, key: &'static str) -> Vec<(String, String)> {
         let Some(block) = self.block(key) else {
             return Vec::new();
         };
@@ -175,7 +182,7 @@ impl Block {
         pairs.collect()
     }
 
-    pub(super) fn path_of(&self, key: &str) -> String {
+    pub(crate) fn path_of(&self, key: &str) -> String {
         match (self.path.is_empty(), key.is_empty()) {
             (true, _) => key.to_owned(),
             (false, true) => self.path.clone(),
@@ -184,54 +191,85 @@ impl Block {
     }
 
     /// Notes a problem at the value of a key, or at the block if it has none.
-    pub(super) fn wrong(&self, key: &str, message: &str, hint: Option<&str>) {
+    pub(crate) fn wrong(&self, key: &str, message: &str, hint: Option<&str>) {
         let found = self.entries.iter().find(|(name, _)| name == key);
         match found {
             Some((_, node)) => self.wrong_at(&node.clone(), key, message, hint),
-            None => self.add(self.line, self.column, key, message, hint),
+            None => self.add((self.line, self.column), self.written, key, message, hint),
         }
     }
 
-    pub(super) fn wrong_at(&self, node: &Node, key: &str, message: &str, hint: Option<&str>) {
-        self.add(node.line, node.column, key, message, hint);
+    pub(crate) fn wrong_at(&self, node: &Node, key: &str, message: &str, hint: Option<&str>) {
+        self.add((node.line, node.column), node.written, key, message, hint);
     }
 
-    fn add(&self, line: usize, column: usize, key: &str, message: &str, hint: Option<&str>) {
-        self.findings.borrow_mut().problems.push(ConfigProblem {
+    fn add(
+        &self,
+        (line, column): (usize, usize),
+        written: (usize, usize),
+        key: &str,
+        message: &str,
+        hint: Option<&str>,
+    ) {
+        let problem = ConfigProblem {
             line: line.max(1),
             column: column.max(1),
             key: self.path_of(key),
             message: message.to_owned(),
             hint: hint.map(str::to_owned),
-        });
+        };
+        self.findings.borrow_mut().add_problem(problem, written);
     }
 
     /// Notes something doubtful.
-    pub(super) fn warn(&self, key: &str, message: impl Into<String>) {
-        self.findings.borrow_mut().warnings.push(Warning {
+    pub(crate) fn warn(&self, key: &str, message: impl Into<String>) {
+        let found = self.entries.iter().find(|(name, _)| name == key);
+        let line = found.map_or(self.written.0, |(_, node)| node.written.0);
+        let warning = Warning {
             place: self.path_of(key),
             message: message.into(),
-        });
+        };
+        self.findings.borrow_mut().add_warning(warning, line);
     }
 
     /// Warns of keys that look like a known one.
-    pub(super) fn finish(&self) {
-        let known = self.known.borrow();
-        for (name, _) in &self.entries {
-            if known.contains(&name.as_str()) {
-                continue;
-            }
-            let near = known
-                .iter()
-                .map(|known| (strsim::jaro_winkler(name, known), *known))
-                .filter(|(likeness, _)| *likeness > 0.9)
-                .max_by(|one, other| one.0.total_cmp(&other.0));
-            if let Some((_, near)) = near {
+    pub(crate) fn finish(&self) {
+        for (name, _, near) in self.unknown() {
+            if let Some(near) = near {
                 self.warn(
                     name,
                     format!("is not a known key and has no effect; did you mean `{near}`?"),
                 );
             }
         }
+    }
+
+    /// Notes each key that is not known as a problem.
+    pub(crate) fn refuse_unknown(&self) {
+        for (name, node, near) in self.unknown() {
+            let hint = near.map_or_else(
+                || "remove it".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            self.wrong_at(node, name, "is not a known key", Some(&hint));
+        }
+    }
+
+    /// Keys that were not read, with the known one that they look like.
+    fn unknown(&self) -> Vec<(&str, &Node, Option<&'static str>)> {
+        let known = self.known.borrow();
+        let unknown = self
+            .entries
+            .iter()
+            .filter(|(name, _)| !known.contains(&name.as_str()));
+        let with_near = unknown.map(|(name, node)| {
+            let near = known
+                .iter()
+                .map(|known| (strsim::jaro_winkler(name, known), *known))
+                .filter(|(likeness, _)| *likeness > 0.9)
+                .max_by(|one, other| one.0.total_cmp(&other.0));
+            (name.as_str(), node, near.map(|(_, near)| near))
+        });
+        with_near.collect()
     }
 }

@@ -162,7 +162,7 @@ pub(crate) async fn confirm(
     now: Timestamp,
 ) -> Result<(), SubscribeError> {
     let _changing = handle.changing.lock().await;
-    let (id, mut subscriber) = of_link(handle, page, link).await?;
+    let (id, mut subscriber) = subscriber_of_link(handle, page, link).await?;
     if subscriber.confirmed.is_some() {
         return Ok(());
     }
@@ -183,7 +183,7 @@ pub(crate) async fn change(
     now: Timestamp,
 ) -> Result<(), SubscribeError> {
     let _changing = handle.changing.lock().await;
-    let (id, mut subscriber) = of_link(handle, page, link).await?;
+    let (id, mut subscriber) = subscriber_of_link(handle, page, link).await?;
     subscriber.components = chosen(page, components);
     write(handle, &id, Some(id.clone()), &subscriber, now).await?;
     Ok(())
@@ -195,7 +195,7 @@ pub(crate) async fn components(
     page: &PagePlan,
     link: &str,
 ) -> Result<Vec<String>, SubscribeError> {
-    let (_, subscriber) = of_link(handle, page, link).await?;
+    let (_, subscriber) = subscriber_of_link(handle, page, link).await?;
     Ok(subscriber.components)
 }
 
@@ -207,7 +207,7 @@ pub(crate) async fn stop(
     now: Timestamp,
 ) -> Result<(), SubscribeError> {
     let _changing = handle.changing.lock().await;
-    let (id, _) = of_link(handle, page, link).await?;
+    let (id, _) = subscriber_of_link(handle, page, link).await?;
     remove(handle, &id, None, now).await?;
     Ok(())
 }
@@ -232,16 +232,17 @@ pub(crate) async fn remove(
 }
 
 /// The subscriber of a link: its key and its token, joined by a dot.
-async fn of_link(
+async fn subscriber_of_link(
     handle: &Handle,
     page: &PagePlan,
     link: &str,
 ) -> Result<(String, Subscriber), SubscribeError> {
     let (id, token) = link.split_once('.').ok_or(SubscribeError::Link)?;
-    let all = list(handle).await?;
-    let found = all.into_iter().find(|(key, _)| key == id);
-    let found = found.filter(|(_, it)| it.page == page.slug && it.has_token(token));
-    found.ok_or(SubscribeError::Link)
+    let stored = handle.store.definition(handle.org, KIND, id).await?;
+    let found = stored.and_then(|definition| Subscriber::of_text(&definition.text));
+    let found = found.filter(|it| it.page == page.slug && it.has_token(token));
+    let subscriber = found.ok_or(SubscribeError::Link)?;
+    Ok((id.to_owned(), subscriber))
 }
 
 async fn write(

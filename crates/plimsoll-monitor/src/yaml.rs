@@ -1,5 +1,9 @@
 //! YAML with the place of each value, and the substitution of variables before it.
 
+pub(crate) mod block;
+
+pub(crate) mod findings;
+
 use std::fmt;
 
 use plimsoll_model::document::ConfigProblem;
@@ -9,15 +13,17 @@ use serde_saphyr::Spanned;
 
 /// A value with its place.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) content: Content,
+pub(crate) struct Node {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    /// Where it was written: elsewhere if it came by an anchor.
+    pub(crate) written: (usize, usize),
+    pub(crate) content: Content,
 }
 
 /// The content of a node.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Null,
     Bool(bool),
     /// As text.
@@ -34,6 +40,10 @@ impl<'de> Deserialize<'de> for Node {
         Ok(Self {
             line: number(spanned.referenced.line()),
             column: number(spanned.referenced.column()),
+            written: (
+                number(spanned.defined.line()),
+                number(spanned.defined.column()),
+            ),
             content: spanned.value,
         })
     }
@@ -105,7 +115,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
 
 impl Node {
     /// As JSON, without places.
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
             Content::Bool(boolean) => Value::Bool(*boolean),
@@ -122,7 +132,7 @@ impl Node {
     }
 
     /// Merges another file: maps are merged, lists appended, and a scalar that both have is a problem.
-    pub(super) fn merge(&mut self, other: Self, path: &str, problems: &mut Vec<ConfigProblem>) {
+    pub(crate) fn merge(&mut self, other: Self, path: &str, problems: &mut Vec<ConfigProblem>) {
         match (&mut self.content, other.content) {
             (Content::Map(entries), Content::Map(more)) => {
                 for (key, node) in more {
@@ -152,7 +162,7 @@ impl Node {
 const MOST_EXPANDED: usize = 100_000;
 
 /// Parses a document; an empty one is an empty map.
-pub(super) fn parse(text: &str) -> Result<Node, ConfigProblem> {
+pub(crate) fn parse(text: &str) -> Result<Node, ConfigProblem> {
     // `y` and `on` may be texts; keys that want a boolean take them as one.
     let options = serde_saphyr::options! {
         strict_booleans: true,
@@ -171,6 +181,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ConfigProblem> {
         Ok(None) => Ok(Node {
             line: 1,
             column: 1,
+            written: (1, 1),
             content: Content::Map(Vec::new()),
         }),
         Err(error) => {
@@ -187,10 +198,35 @@ pub(super) fn parse(text: &str) -> Result<Node, ConfigProblem> {
     }
 }
 
-/// Replaces `$NAME` and `${NAME}` by their values, or by nothing, and `$$` by a dollar, comments included.
+/// A variable that stands for nothing, since it is not set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnsetVariable {
+    pub(crate) name: String,
+    /// Counted from 1.
+    pub(crate) line: usize,
+}
+
+/// Replaces `$NAME` and `${NAME}` by their values, or by nothing, and `$$` by a dollar, comments included. Those that are not
+/// set are listed too, but for comments.
 ///
 /// Source: `os.Expand` of Go, with the escape of Gatus.
-pub(super) fn substitute(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> String {
+pub(crate) fn substitute(
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> (String, Vec<UnsetVariable>) {
+    let mut unset = Vec::new();
+    let mut value = |name: &str, before: &str| {
+        if let Some(value) = environment(name) {
+            return value;
+        }
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        if !line.trim_start().starts_with('#') {
+            let line = before.matches('\n').count() + 1;
+            let name = name.to_owned();
+            unset.push(UnsetVariable { name, line });
+        }
+        String::new()
+    };
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(position) = rest.find('$') {
@@ -202,7 +238,8 @@ pub(super) fn substitute(text: &str, environment: &dyn Fn(&str) -> Option<String
             rest = tail;
         } else if let Some((name, tail)) = after.strip_prefix('{').and_then(|it| it.split_once('}'))
         {
-            out.push_str(&environment(name).unwrap_or_default());
+            let value = value(name, &out);
+            out.push_str(&value);
             rest = tail;
         } else {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -216,13 +253,14 @@ pub(super) fn substitute(text: &str, environment: &dyn Fn(&str) -> Option<String
             if name.is_empty() {
                 out.push('$');
             } else {
-                out.push_str(&environment(name).unwrap_or_default());
+                let value = value(name, &out);
+                out.push_str(&value);
             }
             rest = tail;
         }
     }
     out.push_str(rest);
-    out
+    (out, unset)
 }
 
 #[cfg(test)]
@@ -241,8 +279,11 @@ mod tests {
             ("a: $1b", "a: b"),
             ("a: $", "a: $"),
         ] {
-            assert_eq!(substitute(text, &environment), expected);
+            assert_eq!(substitute(text, &environment).0, expected);
         }
+        let (_, unset) = substitute("a: $TOKEN\nb: $X-${Y}\n# $Z\nc: $$W\n", &environment);
+        let unset: Vec<_> = unset.iter().map(|it| (it.name.as_str(), it.line)).collect();
+        assert_eq!(unset, [("X", 2), ("Y", 2)]);
     }
 
     #[test]

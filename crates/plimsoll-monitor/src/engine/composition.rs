@@ -1,0 +1,117 @@
+//! The configuration in force: that of the file with the definitions of the store.
+
+use std::sync::Arc;
+
+use plimsoll_model::document::ConfigProblem;
+
+use crate::config::overlay::{self, PlacedWindow};
+use crate::config::{MonitorPlan, PagePlan, Plan, Source};
+use crate::notify::NotifyPlan;
+use crate::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
+
+/// The definitions of a store that a configuration is made of.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct StoredDefinitions {
+    monitors: Vec<Definition>,
+    maintenance: Vec<Definition>,
+    pages: Vec<Definition>,
+    channels: Vec<Definition>,
+}
+
+impl StoredDefinitions {
+    pub(super) async fn read(store: &dyn Store, org: OrgId) -> Result<Self, StoreError> {
+        let of_kind = async |kind| {
+            let found = store.definitions(org, kind).await?;
+            let found = found.into_iter().map(|(definition, _)| definition);
+            Ok::<Vec<_>, StoreError>(found.collect())
+        };
+        Ok(Self {
+            monitors: of_kind(DefinitionKind::Monitor).await?,
+            maintenance: of_kind(DefinitionKind::Maintenance).await?,
+            pages: of_kind(DefinitionKind::Page).await?,
+            channels: of_kind(DefinitionKind::Channel).await?,
+        })
+    }
+}
+
+/// The file with the definitions of the store.
+pub(super) struct Composed {
+    pub(super) monitors: Vec<(Source, MonitorPlan)>,
+    pub(super) windows: Vec<PlacedWindow>,
+    pub(super) pages: Vec<Arc<PagePlan>>,
+    /// Those of the store, with their definitions.
+    pub(super) channels: Vec<(String, Arc<NotifyPlan>)>,
+}
+
+/// Adds definitions to the configuration of the file. Those that do not fit the file any more are reported and left out.
+pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&str)) -> Composed {
+    let left_out = |kind: &str, key: &str, problems: Vec<ConfigProblem>| {
+        for problem in problems {
+            report(&format!(
+                "the {kind} `{key}` of the store is left out: {problem}"
+            ));
+        }
+    };
+    let texts: Vec<_> = stored
+        .monitors
+        .iter()
+        .map(|one| one.text.as_str())
+        .collect();
+    let compiled = overlay::monitors(&texts, &base.grounds, base.monitors.iter());
+    let mut added = Vec::with_capacity(compiled.len());
+    for (definition, outcome) in stored.monitors.iter().zip(compiled) {
+        match outcome {
+            Ok(plan) => added.push(plan),
+            Err(problems) => left_out("monitor", &definition.key, problems),
+        }
+    }
+    let mut of_file = base.monitors.clone();
+    let all: Vec<_> = of_file.iter().chain(&added).cloned().collect();
+    let mut windows = base.grounds.windows.clone();
+    let mut own = Vec::new();
+    for definition in &stored.maintenance {
+        match overlay::window(&definition.text, &all) {
+            Ok(window) => own.push(window),
+            Err(problems) => left_out("maintenance window", &definition.key, problems),
+        }
+    }
+    overlay::attach(&mut of_file, &own);
+    windows.extend(own);
+    overlay::attach(&mut added, &windows);
+    let mut pages: Vec<_> = base
+        .pages
+        .iter()
+        .map(|page| page.showing(all.iter()))
+        .collect();
+    for definition in &stored.pages {
+        match overlay::page(&definition.text, &all, &pages) {
+            Ok(page) => pages.push(page),
+            Err(problems) => left_out("page", &definition.key, problems),
+        }
+    }
+    let mut known = base.channels.clone();
+    let mut channels = Vec::new();
+    for definition in &stored.channels {
+        match overlay::channel(
+            &definition.text,
+            &base.grounds,
+            &all,
+            &base.rotations,
+            &known,
+        ) {
+            Ok(plan) => {
+                known.push(Arc::clone(&plan));
+                channels.push((definition.text.clone(), plan));
+            }
+            Err(problems) => left_out("channel", &definition.key, problems),
+        }
+    }
+    let of_file = of_file.into_iter().map(|plan| (Source::File, plan));
+    let of_store = added.into_iter().map(|plan| (Source::Store, plan));
+    Composed {
+        monitors: of_file.chain(of_store).collect(),
+        windows,
+        pages,
+        channels,
+    }
+}
