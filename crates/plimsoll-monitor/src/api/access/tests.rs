@@ -34,6 +34,7 @@ const TABLE: &[(Audience, &[&str])] = &[
             "POST /admin/sign-in",
             "GET /admin/oidc/start",
             "GET /admin/oidc/callback",
+            "GET /admin/",
             "GET /admin/assets/{name}",
             "GET /admin/{*rest}",
         ],
