@@ -97,13 +97,11 @@ impl Store {
         change: impl FnOnce(Option<&str>) -> Option<String>,
     ) -> Result<(), StoreError> {
         let mut kept = self.lock();
-        match change(kept.values.get(key).map(String::as_str)) {
-            Some(value) => kept.put(key, value),
-            None => {
-                kept.remove(key);
-                Ok(())
-            }
+        if let Some(value) = change(kept.values.get(key).map(String::as_str)) {
+            return kept.put(key, value);
         }
+        kept.remove(key);
+        Ok(())
     }
 
     /// Forgets a key; whether it was there.

@@ -165,8 +165,7 @@ fn requests(environment: &Value, results: &mut Results) -> Vec<Described> {
                 results.skip("a WebSocket");
                 continue;
             }
-            (Some("crud"), _) => "get",
-            (_, Some("all") | None) => "get",
+            (Some("crud"), _) | (_, Some("all") | None) => "get",
             (_, Some(method)) => method,
         };
         let method = method.to_ascii_uppercase();

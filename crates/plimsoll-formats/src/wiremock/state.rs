@@ -89,8 +89,8 @@ pub(super) fn changes(
         actions.extend(state.map(StateAction::Record));
         let first = list.remove("addFirst").map(properties);
         actions.extend(first.map(StateAction::AddFirst));
-        let last = list.remove("addLast").map(properties);
-        actions.extend(last.map(StateAction::AddLast));
+        let at_end = list.remove("addLast").map(properties);
+        actions.extend(at_end.map(StateAction::AddLast));
     } else if list.is_empty() {
         actions.push(StateAction::Delete);
     } else {
@@ -112,14 +112,14 @@ pub(super) fn changes(
 fn deleted(list: &mut Map<String, Value>) -> Option<StateAction> {
     let is_set = |value: Option<Value>| value.is_some_and(|value| value == Value::Bool(true));
     let first = is_set(list.remove("deleteFirst")).then_some(StateAction::DeleteFirst);
-    let last = is_set(list.remove("deleteLast")).then_some(StateAction::DeleteLast);
+    let at_end = is_set(list.remove("deleteLast")).then_some(StateAction::DeleteLast);
     let index = list.remove("deleteIndex").map(shown);
     let found = list.remove("deleteWhere").and_then(|mut found| {
         let mut part = |key: &str| found.get_mut(key).map(|value| shown(value.take()));
         Some(StateAction::DeleteWhere(part("property")?, part("value")?))
     });
     first
-        .or(last)
+        .or(at_end)
         .or(index.map(StateAction::DeleteIndex))
         .or(found)
 }

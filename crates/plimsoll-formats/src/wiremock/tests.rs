@@ -143,12 +143,12 @@ fn changes_and_tests_of_states_are_taken_apart() {
     let parsed = parse_mappings(text).unwrap();
     assert_eq!(parsed.left_out, []);
     let mapping = &parsed.mappings[0].1;
-    let test = mapping.state_match.as_ref().unwrap();
+    let matcher = mapping.state_match.as_ref().unwrap();
     assert_eq!(
-        (test.context.as_str(), test.is_absent),
+        (matcher.context.as_str(), matcher.is_absent),
         ("{{request.path}}", false)
     );
-    let count = &test.counts[0];
+    let count = &matcher.counts[0];
     assert_eq!(
         (count.property, count.order, count.number.as_str()),
         ("listSize", "lt", "3")
@@ -169,7 +169,7 @@ fn changes_and_tests_of_states_are_taken_apart() {
         ]
     );
     for (parameters, expected) in [
-        (r#"{}"#, "parameters.context: is missing"),
+        ("{}", "parameters.context: is missing"),
         (
             r#"{"context":"a","stat":{}}"#,
             "parameters.stat: is not known",

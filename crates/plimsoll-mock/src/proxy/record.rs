@@ -154,7 +154,7 @@ impl Recorder {
             // Responses that could not be written are tried again, in their place.
             store
                 .add(&exchange)
-                .map_err(|error| (Some(exchange), error))
+                .map_err(|error| (Some(Box::new(exchange)), error))
         });
         let written = added.and_then(|()| store.write(is_last).map_err(|error| (None, error)));
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +162,12 @@ impl Recorder {
             Ok(()) => kept.is_stuck = false,
             Err((failed, error)) => {
                 let newer = std::mem::take(&mut kept.exchanges);
-                kept.exchanges = failed.into_iter().chain(left).chain(newer).collect();
+                kept.exchanges = failed
+                    .map(|it| *it)
+                    .into_iter()
+                    .chain(left)
+                    .chain(newer)
+                    .collect();
                 if !std::mem::replace(&mut kept.is_stuck, true) {
                     self.report(format!("the recording cannot be written: {error}"));
                 }

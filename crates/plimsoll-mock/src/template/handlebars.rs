@@ -30,15 +30,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use handlebars::{Context, Handlebars, RenderContext, Renderable, Template};
+use serde_json::{Value, json};
 
 use self::output::BoundedOutput;
 use crate::request::RequestView;
 use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
-/// The secret by which the tokens of templates are signed; absent in a build without them.
-pub(crate) fn token_secret() -> Option<&'static str> {
-    Some(jwt::secret())
+/// What templates add to WireMock's settings: the secret by which their tokens are signed.
+pub(crate) fn settings() -> Value {
+    json!({ "jwt": { "hs256Secret": jwt::secret() } })
 }
 
 /// A template, ready to be filled.

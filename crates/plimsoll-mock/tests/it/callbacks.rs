@@ -87,7 +87,7 @@ fn webhooks_of_wiremock_and_callbacks_of_mockoon_are_sent() {
     );
 }
 
-const SHOP: &str = r##"
+const SHOP: &str = "
 openapi: 3.1.0
 paths:
   /orders/{id}:
@@ -113,7 +113,7 @@ components:
             content:
               application/json:
                 schema: {type: object, required: [id], properties: {id: {type: string, example: o1}}}
-"##;
+";
 
 fn shop(receiver: &Served, callbacks: &str) -> (Administered, String) {
     let route = format!(

@@ -243,7 +243,7 @@ impl AdminOfMock {
                 "extractBodyCriteria" => {
                     let [text, other] = ["textSizeThreshold", "binarySizeThreshold"].map(|key| {
                         threshold(&value[key])
-                            .map_err(|_| wrong_type(key, "a size, such as 2048 or \"10 kB\""))
+                            .map_err(|()| wrong_type(key, "a size, such as 2048 or \"10 kB\""))
                     });
                     options.longest = Some([text?, other?]);
                 }

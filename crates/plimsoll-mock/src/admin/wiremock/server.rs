@@ -15,7 +15,7 @@ use crate::admin::call::{AdminResponse, Call};
 use crate::admin::scenarios::known;
 use crate::fault::delay::{CommonDelays, Delay};
 use crate::store::states::{STARTED, Session};
-use crate::template::handlebars::token_secret;
+use crate::template::handlebars;
 
 /// The version that clients are given.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -163,14 +163,10 @@ impl AdminOfMock {
                 shown
             }
         });
-        let extended = match token_secret() {
-            Some(secret) => json!({ "jwt": { "hs256Secret": secret } }),
-            None => json!({}),
-        };
         let document = json!({ "settings": {
             "fixedDelay": delays.fixed.map(milliseconds),
             "delayDistribution": distribution,
-            "extended": extended,
+            "extended": handlebars::settings(),
             "proxyPassThrough": true,
         } });
         AdminResponse::json(StatusCode::OK, document)

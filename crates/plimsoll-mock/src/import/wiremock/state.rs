@@ -12,13 +12,13 @@ use crate::import::when::When;
 const CONTENT: &str = "responseBody";
 
 /// The condition on what was kept before.
-pub(super) fn condition(test: &StateMatch) -> When {
-    let mut text = assigned("context", &test.context);
+pub(super) fn condition(matcher: &StateMatch) -> When {
+    let mut text = assigned("context", &matcher.context);
     let mut tests = vec!["(hasState context)".to_owned()];
-    if test.is_absent {
+    if matcher.is_absent {
         tests = vec!["(not (hasState context))".to_owned()];
     }
-    for (number, count) in test.counts.iter().enumerate() {
+    for (number, count) in matcher.counts.iter().enumerate() {
         let (name, property, order) = (format!("count{number}"), count.property, count.order);
         text.push_str(&assigned(&name, &count.number));
         tests.push(format!(

@@ -116,7 +116,7 @@ mod tests {
         let newer = proxied.since(first);
         assert_eq!((newer.exchanges.len(), newer.dropped), (2, 0));
         proxied.clear();
-        let none = proxied.since(0);
-        assert_eq!((none.exchanges.len(), none.dropped), (0, 0));
+        let left = proxied.since(0);
+        assert_eq!((left.exchanges.len(), left.dropped), (0, 0));
     }
 }

@@ -4,13 +4,15 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::request::RequestView;
 use crate::template::data::DataBuckets;
 use crate::template::{Chance, Dialect};
 
-/// There are no tokens either.
-pub(crate) fn token_secret() -> Option<&'static str> {
-    None
+/// Nothing is added to the settings either.
+pub(crate) fn settings() -> Value {
+    json!({})
 }
 
 /// Uninhabited: Handlebars is compiled out.

@@ -360,7 +360,7 @@ fn tokens_have_their_claims_and_a_signature() {
     )
     .unwrap();
     let parts: Vec<&str> = token.split('.').collect();
-    let json = |part: &str| -> serde_json::Value {
+    let json = |part: &str| -> Value {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
     };
     assert_eq!(
