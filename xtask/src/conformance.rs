@@ -16,6 +16,7 @@ mod run;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -66,6 +67,18 @@ enum Program {
         /// Run scripts of public repositories instead, whose clones are in this folder, and report causes of differences
         #[arg(long, value_name = "DIR", conflicts_with = "examples")]
         corpus: Option<PathBuf>,
+
+        /// Run at most so many scripts of each repository, from all of its folders
+        #[arg(long, value_name = "N", requires = "corpus", default_value_t = usize::MAX)]
+        most: usize,
+
+        /// Run so many repositories at the same time
+        #[arg(long, value_name = "N", requires = "corpus", default_value = "1")]
+        jobs: NonZeroUsize,
+
+        /// Bundle scripts that k6 does not run as they are by this program
+        #[arg(long, value_name = "FILE", requires = "corpus")]
+        esbuild: Option<PathBuf>,
     },
 }
 
@@ -92,6 +105,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         program,
         examples,
         corpus,
+        most,
+        jobs,
+        esbuild,
     } = &arguments.program;
     let target = target_directory(root)?;
     let k6 = if let Some(k6) = k6 {
@@ -129,7 +145,10 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
                 names,
                 k6: &k6,
                 program: &program,
+                esbuild: esbuild.clone().map(absolute).transpose()?.as_deref(),
                 target: &absolute(work)?,
+                most: *most,
+                jobs: *jobs,
             },
         );
     }

@@ -11,7 +11,7 @@ mod proto;
 
 mod reflection;
 
-pub use self::descriptors::{Descriptors, DescriptorsError, UnknownMethod};
+pub use self::descriptors::{DescribedMethod, Descriptors, DescriptorsError, UnknownMethod};
 pub use self::method::{AnswerError, MessageError, Method, MethodName, MethodNameError};
 pub use self::proto::ProtoError;
 pub use self::reflection::{Reflection, ReflectionError};

@@ -180,8 +180,8 @@ pub(crate) fn install(ctx: &Ctx<'_>, natives: &Natives) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Throws an error as k6's native functions throw theirs: scripts see its name.
-pub(crate) fn throw_native(ctx: &Ctx<'_>, message: &str) -> js::Error {
+/// Throws an error of a native function: scripts see the name that k6 gives to all of them.
+pub(crate) fn throw_error(ctx: &Ctx<'_>, message: &str) -> js::Error {
     let made = Exception::from_message(ctx.clone(), message).and_then(|error| {
         let name = Property::from("GoError").writable().configurable();
         error.as_object().prop("name", name)?;
@@ -227,7 +227,7 @@ fn open<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Re
         .shared
         .files
         .open(&path_of_module(it, ctx, arguments.text(0)?));
-    let bytes = bytes.map_err(|message| Exception::throw_message(ctx, &message))?;
+    let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
     if arguments.optional_text(1)?.as_deref() == Some("b") {
         it.loader.need_buffers(ctx);
         return ArrayBuffer::new_copy(ctx.clone(), bytes.as_slice()).map(ArrayBuffer::into_value);
@@ -255,7 +255,7 @@ pub(crate) fn require_init(user: &UserState, ctx: &Ctx<'_>, what: &str) -> js::R
         return Ok(());
     }
     let message = format!("{what} can only be used in the init context, outside of functions");
-    Err(Exception::throw_message(ctx, &message))
+    Err(throw_error(ctx, &message))
 }
 
 pub(crate) fn forbid_init(user: &UserState, ctx: &Ctx<'_>, what: &str) -> js::Result<()> {
@@ -263,7 +263,7 @@ pub(crate) fn forbid_init(user: &UserState, ctx: &Ctx<'_>, what: &str) -> js::Re
         return Ok(());
     }
     let message = format!("{what} cannot be used in the init context: call it within a function");
-    Err(Exception::throw_message(ctx, &message))
+    Err(throw_error(ctx, &message))
 }
 
 /// The level that `console` writes with.

@@ -6,11 +6,15 @@ mod consolidated;
 
 mod inspected;
 
+mod keys;
+
 pub(crate) mod encrypted_key;
 
 mod network;
 
 mod scenario;
+
+mod spelling;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +28,7 @@ pub(crate) use self::inspected::as_inspected;
 pub use self::inspected::go_duration;
 pub(crate) use self::network::{HttpDebug, NetworkOptions};
 pub(crate) use self::scenario::{ScenarioOptions, scenarios};
+use self::spelling::as_read;
 
 /// Options that are checked and complete.
 #[derive(Debug, Clone)]
@@ -100,7 +105,6 @@ pub enum SummaryMode {
 
 /// Options of the command line, which take precedence over the script's.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Overrides {
     /// `--vus`
     pub vus: Option<u32>,
@@ -112,16 +116,8 @@ pub struct Overrides {
     pub stages: Vec<(Duration, u32)>,
     /// `--tag`
     pub tags: Vec<(String, String)>,
-    /// `--no-setup`
-    pub no_setup: bool,
-    /// `--no-teardown`
-    pub no_teardown: bool,
     /// `--no-thresholds`
     pub no_thresholds: bool,
-    /// `--insecure-skip-tls-verify`
-    pub is_insecure: bool,
-    /// `--throw`
-    pub throws: bool,
     /// `--user-agent`
     pub user_agent: Option<String>,
     /// `--summary-trend-stats`
@@ -259,8 +255,8 @@ impl Options {
             setup_timeout: reader.duration("setupTimeout", minute),
             teardown_timeout: reader.duration("teardownTimeout", minute),
             summary_timeout: reader.duration("handleSummaryTimeout", minute * 2),
-            has_setup: !reader.flag("noSetup") && !overrides.no_setup,
-            has_teardown: !reader.flag("noTeardown") && !overrides.no_teardown,
+            has_setup: !reader.flag("noSetup"),
+            has_teardown: !reader.flag("noTeardown"),
             max_redirects: reader.count("maxRedirects", 10),
             user_agent: {
                 let given = reader.text("userAgent");
@@ -269,11 +265,11 @@ impl Options {
             },
             batch: reader.count("batch", 20) as usize,
             batch_per_host: reader.count("batchPerHost", 6) as usize,
-            is_insecure: reader.flag("insecureSkipTLSVerify") || overrides.is_insecure,
+            is_insecure: reader.flag("insecureSkipTLSVerify"),
             reuses_connections: !reader.flag("noConnectionReuse"),
             reuses_connections_of_user: !reader.flag("noVUConnectionReuse"),
             min_iteration: reader.duration("minIterationDuration", Duration::ZERO),
-            throws: reader.flag("throw") || overrides.throws,
+            throws: reader.flag("throw"),
             is_paused: reader.flag("paused"),
             discards_bodies: reader.flag("discardResponseBodies"),
             resets_cookies: !reader.flag("noCookiesReset"),
@@ -293,13 +289,14 @@ impl Options {
 
 /// The options of a script over those of `--config`, and below those of flags and variables.
 pub(crate) fn laid_over(json: &Value, overrides: &Overrides) -> Map<String, Value> {
-    let mut laid_over = overrides.defaults.clone();
+    let mut laid_over = as_read(&overrides.defaults);
     if let Value::Object(script) = json {
+        let script = as_read(script);
         let is_set = |name: &str| script.get(name).is_some_and(|value| !value.is_null());
         if WHEN.iter().any(|name| is_set(name)) {
             laid_over.retain(|name, _| !WHEN.contains(&name.as_str()));
         }
-        for (name, value) in script {
+        for (name, value) in &script {
             if !value.is_null() || !laid_over.contains_key(name) {
                 laid_over.insert(name.clone(), value.clone());
             }

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_load::scenario::{Iteration, IterationEnd, LocalFuture, UserId, Workload};
 use plimsoll_model::Clock as _;
+use plimsoll_script::js::function::Rest;
 use plimsoll_script::js::{self, Ctx, Function, Value};
 use plimsoll_script::{
     ErrorKind, Exports, Level, Limits, Program, ProgramLoader, ScriptError, Stacks, Stop, Vm,
@@ -15,6 +16,7 @@ use plimsoll_script::{
 use plimsoll_wire::SystemClock;
 
 use crate::modules::{Natives, install};
+use crate::run::line_source::LineSource;
 use crate::source::ScriptSources;
 use crate::source::archive::UnpackedArchive;
 use crate::source::commonjs::EXPORTS;
@@ -150,8 +152,8 @@ pub(crate) struct User {
     exports: Exports,
     /// When the iteration under way is interrupted.
     deadline: Rc<Cell<Option<Instant>>>,
-    /// The result of `setup()` as JSON, until the first iteration has parsed it.
-    data: Option<Arc<str>>,
+    /// Before its first iteration.
+    is_new: bool,
 }
 
 impl User {
@@ -162,7 +164,6 @@ impl User {
         shared: &Arc<RunState>,
         worker: &WorkerShare,
         (id, role): (Option<UserId>, Stage),
-        data: Option<Arc<str>>,
     ) -> Result<Self, ScriptError> {
         let vm = Vm::lean(LIMITS, Rc::new(SystemClock), stacks)?;
         let state = UserState::new(shared, worker, id, role);
@@ -192,7 +193,7 @@ impl User {
             loader,
             exports,
             deadline,
-            data,
+            is_new: true,
         })
     }
 
@@ -235,25 +236,23 @@ impl User {
     /// Calls an exported function and waits for everything that it has begun.
     ///
     /// - `arguments`: JSON.
-    /// - `take`: makes something of the result.
+    /// - `take`: makes something of the result and of the arguments, which the function may have changed.
     pub(crate) async fn call<T: 'static>(
         &self,
         name: &str,
         arguments: Vec<String>,
-        take: impl for<'js> FnOnce(&Ctx<'js>, Value<'js>) -> js::Result<T> + 'static,
+        take: impl for<'js> FnOnce(&Ctx<'js>, Value<'js>, &[Value<'js>]) -> js::Result<T> + 'static,
     ) -> Result<T, ScriptError> {
         let (loader, exports, name) = (self.loader.clone(), self.exports, name.to_owned());
         let waiter = self.vm.waiter().clone();
         let fiber = self.vm.spawn(None, move |ctx| {
             let function: Function<'_> = Self::exported(&loader, ctx, exports, &name)?.get()?;
-            let mut given = js::function::Args::new(ctx.clone(), arguments.len());
-            for argument in arguments {
-                given.push_arg(ctx.json_parse(argument)?)?;
-            }
-            let value: Value<'_> = function.call_arg(given)?;
+            let arguments = arguments.into_iter().map(|json| ctx.json_parse(json));
+            let arguments: Vec<Value<'_>> = arguments.collect::<js::Result<_>>()?;
+            let value: Value<'_> = function.call((Rest(arguments.clone()),))?;
             let value = waiter.settle(ctx, value)?;
             let value = value.ok_or(Stop::Kind(ErrorKind::Pending))?;
-            Ok(take(ctx, value)?)
+            Ok(take(ctx, value, &arguments)?)
         })?;
         drive(&self.vm, &self.state, fiber).await
     }
@@ -270,18 +269,19 @@ impl User {
         let began = SystemClock.now();
         let late = began.saturating_duration_since(iteration.intended);
         state.lateness.set(late);
+        let under_way = UnderWay(Some(Rc::clone(&state)));
         let result = self.run_once(iteration.of_user).await;
         self.deadline.set(None);
         let mut end = IterationEnd::Complete;
         if let Err(error) = result {
             if error.kind == ErrorKind::Cancelled {
                 let took = SystemClock.now().saturating_duration_since(began);
-                state.end_iteration(state.has_aborted.get().then_some(took));
+                under_way.end(state.has_aborted.get().then_some(took));
                 return IterationEnd::Broken;
             }
             if let ErrorKind::Stack(_) = error.kind {
                 // It did not start. Otherwise every user would retry immediately and count an iteration each time.
-                state.end_iteration(None);
+                under_way.end(None);
                 end_exhausted(&state.shared, &error);
                 return IterationEnd::Broken;
             }
@@ -291,7 +291,7 @@ impl User {
             }
         }
         let took = SystemClock.now().saturating_duration_since(began);
-        state.end_iteration(Some(took));
+        under_way.end(Some(took));
         if let Some(rest) = state.shared.options.min_iteration.checked_sub(took)
             && !rest.is_zero()
         {
@@ -305,7 +305,10 @@ impl User {
         let name = self.state.shared.options.scenarios[scenario].exec.clone();
         let (loader, exports) = (self.loader.clone(), self.exports);
         let waiter = self.vm.waiter().clone();
-        let data = self.data.take();
+        // What `setup()` returned is parsed once. A virtual user is made before it, or later.
+        let data = std::mem::take(&mut self.is_new)
+            .then(|| self.state.shared.setup_data.get().cloned())
+            .flatten();
         let fiber = self.vm.spawn(None, move |ctx| {
             let globals = ctx.globals();
             globals.set("__ITER", number as f64)?;
@@ -319,6 +322,25 @@ impl User {
             Ok(())
         })?;
         drive(&self.vm, &self.state, fiber).await
+    }
+}
+
+/// An iteration that has begun. One that is interrupted counts what it has sent and received.
+struct UnderWay(Option<Rc<UserState>>);
+
+impl UnderWay {
+    fn end(mut self, took: Option<Duration>) {
+        if let Some(state) = self.0.take() {
+            state.end_iteration(took);
+        }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(state) = self.0.take() {
+            state.end_iteration(None);
+        }
     }
 }
 
@@ -350,5 +372,5 @@ pub(crate) fn log_error(shared: &RunState, error: &ScriptError) {
         text.push_str("\n\t");
         text.push_str(line);
     }
-    (shared.log)(Level::Error, &text, "stacktrace");
+    (shared.log)(Level::Error, &text, LineSource::StackTrace);
 }

@@ -36,7 +36,9 @@ pub use self::metric::{
     SeriesId, Sink, Sinks, SubMetric, Tag,
 };
 pub use self::progress::{ScenarioProgress, TestProgress};
-pub use self::run::{Abort, Scenario, ScenarioRun, ScenarioTick, record_scenarios, run_scenarios};
+pub use self::run::{
+    Abort, Scenario, ScenarioHooks, ScenarioRun, ScenarioTick, record_scenarios, run_scenarios,
+};
 pub use self::segment::{Segment, SegmentError};
 pub use self::workload::{
     Iteration, IterationEnd, LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,

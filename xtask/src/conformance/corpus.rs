@@ -18,9 +18,13 @@ mod session;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
+use self::checkout::Repository;
 use self::differ::Difference;
 use self::report::Report;
 use self::session::{Programs, Session};
@@ -39,8 +43,14 @@ pub(super) struct Corpus<'a> {
     pub(super) names: &'a [String],
     pub(super) k6: &'a Path,
     pub(super) program: &'a Path,
+    /// Bundles scripts that k6 does not run as they are.
+    pub(super) esbuild: Option<&'a Path>,
     /// Where scripts are checked out and the report is written.
     pub(super) target: &'a Path,
+    /// Scripts of each repository that are run.
+    pub(super) most: usize,
+    /// Repositories that are run at the same time.
+    pub(super) jobs: NonZeroUsize,
 }
 
 /// Compares all scripts, and prints the causes of what differs.
@@ -51,41 +61,90 @@ pub(super) fn run(root: &Path, corpus: &Corpus<'_>) -> Outcome {
     let repositories = checkout::repositories(&list)?;
     let (_server, address) = serve(corpus.program, &folder.join("rules.toml"))?;
     let programs = Programs::prepare(corpus, &address)?;
-    let mut report = Report::default();
-    for repository in repositories.iter().filter(|it| it.is_named(corpus.names)) {
-        let Some(git) = repository.clone_in(corpus.clones) else {
-            report.is_missing(repository);
-            continue;
-        };
-        let session = Session::check_out(&programs, repository, &git)?;
-        let scripts = session.scripts()?;
-        let wanted = scripts.iter().filter(|script| {
-            let name = format!("{}/{script}", repository.name);
-            corpus.names.is_empty() || corpus.names.iter().any(|it| name.contains(it.as_str()))
-        });
-        for script in wanted {
-            let Some(theirs) = session.inspect_by_k6(script)? else {
-                report.is_not_run();
-                continue;
+    let report = Mutex::new(Report::default());
+    let waiting = repositories.iter().filter(|it| it.is_named(corpus.names));
+    let waiting = Mutex::new(waiting);
+    let work = || -> Result<(), String> {
+        loop {
+            let next = lock(&waiting).next();
+            let Some(repository) = next else {
+                return Ok(());
             };
-            let found = compare(&session, script, &theirs)?;
-            let word = if found.is_empty() {
-                "same   "
-            } else {
-                "differs"
-            };
-            println!("{word} {}/{script}", repository.name);
-            for difference in &found {
-                println!("        {difference}");
-            }
-            report.add(repository, script, found);
+            compare_all(corpus, &programs, repository, &report)
+                .map_err(|error| format!("{}: {}", repository.name, error.0))?;
         }
-        session.clear();
-        // A run of all takes long: what there is can be read meanwhile.
-        report.write(&corpus.target.join("report.md"))?;
-    }
-    report.print();
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..corpus.jobs.get()).map(|_| scope.spawn(work)).collect();
+        let ends = threads.into_iter().map(|thread| match thread.join() {
+            Ok(end) => end,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        // All of them are waited for.
+        ends.collect::<Vec<_>>()
+            .into_iter()
+            .collect::<Result<(), _>>()
+    })?;
+    lock(&report).print();
     Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Compares the scripts of a repository.
+fn compare_all(
+    corpus: &Corpus<'_>,
+    programs: &Programs<'_>,
+    repository: &Repository,
+    report: &Mutex<Report>,
+) -> Outcome {
+    let Some(git) = repository.clone_in(corpus.clones) else {
+        lock(report).is_missing(repository);
+        return Ok(());
+    };
+    let session = Session::check_out(programs, repository, &git)?;
+    let mut scripts = session.scripts()?;
+    scripts.retain(|script| {
+        let name = format!("{}/{script}", repository.name);
+        corpus.names.is_empty() || corpus.names.iter().any(|it| name.contains(it.as_str()))
+    });
+    // Those that are run are of all folders, and the same in every run.
+    scripts.sort_by_key(|script| checkout::mixed(script));
+    let mut count = 0;
+    for script in scripts {
+        if count == corpus.most {
+            break;
+        }
+        let (script, theirs) = match session.inspect_by_k6(&script)? {
+            Ok(theirs) => (script, theirs),
+            Err(error) => {
+                let Some(bundled) = session.bundle(&script)? else {
+                    lock(report).is_not_run(repository, &script, &error);
+                    continue;
+                };
+                bundled
+            }
+        };
+        count += 1;
+        let found = compare(&session, &script, &theirs)?;
+        let word = if found.is_empty() {
+            "same   "
+        } else {
+            "differs"
+        };
+        let mut lines = format!("{word} {}/{script}", repository.name);
+        for difference in &found {
+            lines.push_str("\n        ");
+            lines.push_str(&difference.to_string());
+        }
+        println!("{lines}");
+        lock(report).add(repository, &script, found);
+    }
+    session.clear();
+    // A run of all takes long: what there is can be read meanwhile.
+    lock(report).write(&corpus.target.join("report.md"))
 }
 
 /// Differences that every attempt has.

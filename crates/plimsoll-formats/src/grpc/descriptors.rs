@@ -6,6 +6,7 @@ use prost::Message as _;
 use prost_reflect::DescriptorPool;
 
 use super::method::{Method, MethodName};
+use super::proto::with_dots;
 use super::reflection::Set;
 
 /// The maximum depth of imports.
@@ -15,6 +16,23 @@ const MOST_IMPORTS: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Descriptors {
     pool: DescriptorPool,
+}
+
+/// A method as its file describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedMethod {
+    /// The package of its service; empty if there is none.
+    pub package: String,
+    /// Its service, without the package.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// The path of its calls: `/package.Service/Method`.
+    pub path: String,
+    /// Whether the client sends any number of messages.
+    pub is_client_streaming: bool,
+    /// Whether the server does.
+    pub is_server_streaming: bool,
 }
 
 /// Why bytes are no descriptor set that can be used.
@@ -103,7 +121,26 @@ impl Descriptors {
 
     /// Names of the files that they were compiled from, as imports write them.
     pub fn file_names(&self) -> impl Iterator<Item = String> {
-        self.pool.files().map(|file| file.name().to_owned())
+        self.pool.files().map(|file| with_dots(file.name()))
+    }
+
+    /// Every method, in the order of files, services and methods.
+    pub fn methods(&self) -> impl Iterator<Item = DescribedMethod> {
+        let methods = self.pool.services().flat_map(|service| {
+            let methods: Vec<_> = service.methods().collect();
+            methods
+        });
+        methods.map(|method| {
+            let service = method.parent_service();
+            DescribedMethod {
+                package: service.package_name().to_owned(),
+                service: service.name().to_owned(),
+                name: method.name().to_owned(),
+                path: format!("/{}/{}", service.full_name(), method.name()),
+                is_client_streaming: method.is_client_streaming(),
+                is_server_streaming: method.is_server_streaming(),
+            }
+        })
     }
 
     /// The method called `name`.

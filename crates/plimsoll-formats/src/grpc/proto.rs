@@ -1,5 +1,6 @@
 //! Descriptors from `.proto` files, compiled without `protoc`.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use protox::Compiler;
@@ -78,21 +79,62 @@ impl Descriptors {
 struct NamedFiles<F>(F);
 
 impl<F: Fn(&str) -> Vec<PathBuf>> FileResolver for NamedFiles<F> {
-    /// The name is what was given, as for imports.
+    /// The name is what was given, as for imports, and not a path below a folder.
     fn resolve_path(&self, path: &Path) -> Option<String> {
-        path.to_str().map(str::to_owned)
+        path.to_str().map(name_without_dots)
     }
 
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
-        let places = (self.0)(name);
+        let written = with_dots(name);
+        let places = (self.0)(&written);
         let found = places.iter().find(|place| place.is_file());
-        let found = found.ok_or_else(|| protox::Error::file_not_found(name))?;
+        let found = found.ok_or_else(|| protox::Error::file_not_found(&written))?;
         let text = std::fs::read_to_string(found);
         let text =
-            text.map_err(|error| protox::Error::new(format!("cannot read {name}: {error}")))?;
+            text.map_err(|error| protox::Error::new(format!("cannot read {written}: {error}")))?;
         // Without its path, which would have to be below the folder of its name.
-        File::from_source(name, &text)
+        File::from_source(name, &without_dots(&text))
     }
+}
+
+/// Take the place of `.` and `..` in imports, which the parser refuses as `protoc` does.
+const DOTS: [(&str, &str); 2] = [("..", "(parent)"), (".", "(here)")];
+
+/// The name as an import writes it.
+pub(super) fn with_dots(name: &str) -> String {
+    let parts = name.split('/').map(|part| {
+        let dots = DOTS.iter().find(|(_, instead)| *instead == part);
+        dots.map_or(part, |(dots, _)| *dots)
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The name that a file has within the compiler.
+fn name_without_dots(name: &str) -> String {
+    let parts = name.split('/').map(|part| {
+        let instead = DOTS.iter().find(|(dots, _)| *dots == part);
+        instead.map_or(part, |(_, instead)| *instead)
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// A text whose imports have no such parts.
+fn without_dots(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let changed = import_without_dots(line);
+        changed.map_or(Cow::Borrowed(line), Cow::Owned)
+    });
+    lines.collect()
+}
+
+/// The line, if it begins with an import that has such parts.
+fn import_without_dots(line: &str) -> Option<String> {
+    line.trim_start().strip_prefix("import")?;
+    let (head, rest) = line.split_at(line.find(['"', '\''])? + 1);
+    let quote = head.chars().next_back()?;
+    let (name, tail) = rest.split_at(rest.find(quote)?);
+    let changed = name_without_dots(name);
+    (changed != name).then(|| format!("{head}{changed}{tail}"))
 }
 
 /// Resolves one file, which is in memory.
@@ -150,6 +192,22 @@ mod tests {
         };
         let compiled = compile("../../other/whole.proto").unwrap();
         assert!(compiled.method(&"p.S/Get".parse().unwrap()).is_ok());
+        // Imports may, too: the folder that they are relative to is the same.
+        let outer = "syntax = 'proto3'; package o;
+            import \"./sub/part.proto\";
+            message Outer { p.Part part = 1; }";
+        std::fs::write(other.join("outer.proto"), outer).unwrap();
+        let whole = "syntax = 'proto3'; package w;
+              import public '../../other/outer.proto'; // not ../other
+              service S { rpc Get(o.Outer) returns (o.Outer); }";
+        std::fs::write(inner.join("up.proto"), whole).unwrap();
+        let compiled = compile("up.proto").unwrap();
+        assert!(compiled.method(&"w.S/Get".parse().unwrap()).is_ok());
+        let names: Vec<_> = compiled.file_names().collect();
+        assert!(
+            names.contains(&"../../other/outer.proto".to_owned()),
+            "{names:?}"
+        );
         let missing = compile("../part.proto").unwrap_err().to_string();
         assert!(missing.contains("../part.proto"), "{missing}");
     }

@@ -8,11 +8,11 @@ const LETTERS = /^.$/su;
 // What the native side takes: delimiter, lines to begin and end with, and whether rows are objects.
 const checked = (options = {}) => {
   const { delimiter = ",", skipFirstLine = false, fromLine, toLine, asObjects = false } = options;
-  if (!LETTERS.test(delimiter)) throw new TypeError("the delimiter of a CSV is one character");
-  if (fromLine !== undefined && !(fromLine >= 0)) throw new TypeError("fromLine must not be negative");
-  if (toLine !== undefined && !(toLine >= (fromLine ?? 0))) throw new TypeError("toLine must not be less than fromLine");
-  if (asObjects && skipFirstLine) throw new TypeError("asObjects needs the first line, which skipFirstLine leaves out");
-  if (asObjects && fromLine > 0) throw new TypeError("asObjects needs the first line, which fromLine leaves out");
+  if (!LETTERS.test(delimiter)) native.fail("the delimiter of a CSV is one character");
+  if (fromLine !== undefined && !(fromLine >= 0)) native.fail("fromLine must not be negative");
+  if (toLine !== undefined && !(toLine >= (fromLine ?? 0))) native.fail("toLine must not be less than fromLine");
+  if (asObjects && skipFirstLine) native.fail("asObjects needs the first line, which skipFirstLine leaves out");
+  if (asObjects && fromLine > 0) native.fail("asObjects needs the first line, which fromLine leaves out");
   return { delimiter, asObjects, from: Math.max(fromLine ?? 0, skipFirstLine ? 1 : 0), to: toLine ?? Infinity };
 };
 

@@ -37,12 +37,12 @@ export const SharedArray = native.callable(
   class SharedArray {
     constructor(name, make) {
       native.requireInit("SharedArray");
-      if (typeof name !== "string" || name === "") throw new TypeError("SharedArray needs a name");
-      if (typeof make !== "function") throw new TypeError("SharedArray needs a function that returns an array");
+      if (typeof name !== "string" || name === "") native.fail("SharedArray needs a name");
+      if (typeof make !== "function") native.fail("SharedArray needs a function that returns an array");
       let id = native.findShared(name);
       if (id < 0) {
         const made = make();
-        if (!Array.isArray(made)) throw new TypeError("the function of a SharedArray must return an array");
+        if (!Array.isArray(made)) native.fail("the function of a SharedArray must return an array");
         id = native.share(name, made.map((element) => JSON.stringify(element) ?? "null"));
       }
       return new Proxy([], handler(id, native.sharedLength(id)));

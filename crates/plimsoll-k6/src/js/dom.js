@@ -73,7 +73,7 @@ const compiled = new Map();
 const matcher = (selector) => {
   let made = compiled.get(selector);
   if (!made) {
-    if (typeof selector !== "string") throw new TypeError(`a selector must be a string, not ${typeof selector}`);
+    if (typeof selector !== "string") native.fail(`a selector must be a string, not ${typeof selector}`);
     made = new Parser(selector).all();
     compiled.set(selector, made);
   }
@@ -330,7 +330,7 @@ export class Selection {
     if (given instanceof Selection) return (node) => given.#nodes.includes(node);
     if (given instanceof Element) return (node) => Element.nodeOf(given) === node;
     if (typeof given === "function") return (node, index) => Boolean(given(index, this.#made([node])));
-    throw new TypeError(`the argument of ${method}() must be a selector, a selection, an element or a function`);
+    native.fail(`the argument of ${method}() must be a selector, a selection, an element or a function`);
   }
   #related(rule, selector, method) {
     const found = unique(this.#nodes.flatMap(rule));
@@ -354,7 +354,7 @@ export class Selection {
   add(given) {
     if (typeof given !== "string") {
       const more = given instanceof Selection ? given.#nodes : given instanceof Element ? [Element.nodeOf(given)] : undefined;
-      if (!more) throw new TypeError("the argument of add() must be a selector, a selection or an element");
+      if (!more) native.fail("the argument of add() must be a selector, a selection or an element");
       return this.#made([...this.#nodes, ...more]);
     }
     const root = this.#root();
@@ -384,7 +384,7 @@ export class Selection {
     return Object.fromEntries(all.map(([key, value]) => [camel(key.slice(5)), dataOf(value)]));
   }
   each(callback) {
-    if (typeof callback !== "function") throw new TypeError("the argument of each() must be a function");
+    if (typeof callback !== "function") native.fail("the argument of each() must be a function");
     this.#nodes.forEach((node, index) => callback(index, new Element(node, this)));
     return this;
   }
@@ -436,7 +436,7 @@ export class Selection {
     return this.#nodes.some(this.#condition(given, "is"));
   }
   map(callback) {
-    if (typeof callback !== "function") throw new TypeError("the argument of map() must be a function");
+    if (typeof callback !== "function") native.fail("the argument of map() must be a function");
     return this.#nodes.map((node, index) => callback(index, this.#made([node])));
   }
   next(selector) {

@@ -50,36 +50,36 @@ const encoded = (data) => {
 const metadataOf = (given, what) => {
   const list = [];
   if (given === undefined || given === null) return list;
-  if (typeof given !== "object") throw new TypeError(`${what} must be an object with key-value pairs`);
+  if (typeof given !== "object") native.fail(`${what} must be an object with key-value pairs`);
   for (const [name, value] of Object.entries(given)) {
     const isBinary = value instanceof ArrayBuffer || ArrayBuffer.isView(value);
-    if (isBinary && !name.toLowerCase().endsWith("-bin")) throw new TypeError(`${what}: "${name}" is binary, so its name must end with -bin`);
-    if (!isBinary && typeof value !== "string") throw new TypeError(`${what}: the value of "${name}" must be a string or, with -bin, an ArrayBuffer`);
+    if (isBinary && !name.toLowerCase().endsWith("-bin")) native.fail(`${what}: "${name}" is binary, so its name must end with -bin`);
+    if (!isBinary && typeof value !== "string") native.fail(`${what}: the value of "${name}" must be a string or, with -bin, an ArrayBuffer`);
     list.push([name, isBinary ? encoded(value) : value]);
   }
   return list;
 };
 
 const known = (params, names, what) => {
-  for (const name of Object.keys(params)) if (!names.includes(name)) throw new TypeError(`${what}: unknown param "${name}"; known are ${names.join(", ")}`);
+  for (const name of Object.keys(params)) if (!names.includes(name)) native.fail(`${what}: unknown param "${name}"; known are ${names.join(", ")}`);
 };
 
 // Roots as one text, certificate, key and its password.
 const tlsOf = (given) => {
-  if (typeof given !== "object") throw new TypeError("connect params: tls must be an object with cacerts, cert and key");
+  if (typeof given !== "object") native.fail("connect params: tls must be an object with cacerts, cert and key");
   known(given, ["cacerts", "cert", "key", "password"], "connect params: tls");
   const roots = [given.cacerts ?? []].flat();
-  if (!roots.every((it) => typeof it === "string")) throw new TypeError("connect params: tls.cacerts must be a text in PEM, or a list of them");
+  if (!roots.every((it) => typeof it === "string")) native.fail("connect params: tls.cacerts must be a text in PEM, or a list of them");
   for (const name of ["cert", "key", "password"]) {
     const isText = given[name] === undefined || typeof given[name] === "string";
-    if (!isText) throw new TypeError(`connect params: tls.${name} must be a text${name === "password" ? "" : " in PEM"}`);
+    if (!isText) native.fail(`connect params: tls.${name} must be a text${name === "password" ? "" : " in PEM"}`);
   }
-  if ((given.cert === undefined) !== (given.key === undefined)) throw new TypeError("connect params: tls needs cert and key together");
+  if ((given.cert === undefined) !== (given.key === undefined)) native.fail("connect params: tls needs cert and key together");
   return [roots.join("\n"), given.cert, given.key, given.password];
 };
 
 const callOf = (method, message, params, timeout) => {
-  if (typeof method !== "string" || method === "") throw new TypeError("the method must be a text such as \"package.Service/Method\"");
+  if (typeof method !== "string" || method === "") native.fail("the method must be a text such as \"package.Service/Method\"");
   const given = params ?? {};
   known(given, ["metadata", "tags", "timeout", "discardResponseMessage"], "params");
   return [method, JSON.stringify(message), metadataOf(given.metadata, "metadata"), given.tags, given.timeout ?? timeout, given.discardResponseMessage === true];
@@ -97,7 +97,7 @@ const numbers = new WeakMap();
 
 const numberOf = (client) => {
   const number = numbers.get(client);
-  if (number === undefined) throw new TypeError("the first argument of a Stream must be a grpc.Client");
+  if (number === undefined) native.fail("the first argument of a Stream must be a grpc.Client");
   return number;
 };
 
@@ -107,11 +107,11 @@ export const Client = native.callable(
       numbers.set(this, native.newClient());
     }
     load(importPaths, ...files) {
-      if (files.length === 0) throw new TypeError("load() needs the name of a .proto file");
-      native.load(numberOf(this), importPaths ?? [], files);
+      if (files.length === 0) native.fail("load() needs the name of a .proto file");
+      return native.load(numberOf(this), importPaths ?? [], files);
     }
     loadProtoset(path) {
-      native.loadSet(numberOf(this), String(path));
+      return native.loadSet(numberOf(this), String(path));
     }
     connect(address, params) {
       const given = params ?? {};
@@ -163,8 +163,8 @@ export const Stream = native.callable(
       for (const handler of this.#handlers[name]) handler(...values);
     }
     on(name, handler) {
-      if (!EVENTS.includes(name)) throw new TypeError(`a Stream has no event ${name}; known are ${EVENTS.join(", ")}`);
-      if (typeof handler !== "function") throw new TypeError("the listener must be a function");
+      if (!EVENTS.includes(name)) native.fail(`a Stream has no event ${name}; known are ${EVENTS.join(", ")}`);
+      if (typeof handler !== "function") native.fail("the listener must be a function");
       this.#handlers[name].push(handler);
     }
     write(message) {

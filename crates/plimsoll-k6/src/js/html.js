@@ -1,5 +1,13 @@
 const native = globalThis[Symbol.for("plimsoll.native")];
 
-export const parseHTML = (source) => native.use("dom").parse(source);
+export let parseHTML = (source) => native.use("dom").parse(source);
 
-export default { parseHTML };
+// As in k6/http.
+export default {
+  get parseHTML() {
+    return parseHTML;
+  },
+  set parseHTML(it) {
+    parseHTML = it;
+  },
+};

@@ -58,14 +58,14 @@ class Response {
     return selector === undefined ? this.#page : this.#page.find(selector);
   }
   submitForm(given) {
-    return native.use("pages").submitForm(this, given ?? {}, request);
+    return native.use("pages").submitForm(this, given ?? {}, send);
   }
   clickLink(given) {
-    return native.use("pages").clickLink(this, given ?? {}, request);
+    return native.use("pages").clickLink(this, given ?? {}, send);
   }
 }
 
-export const file = (data, filename, contentType) => native.use("bodies").file(data, filename, contentType);
+export let file = (data, filename, contentType) => native.use("bodies").file(data, filename, contentType);
 
 // A body, with the content type that it brings.
 const encoded = (body) => {
@@ -83,14 +83,14 @@ class ExpectedStatuses {
   }
 }
 
-export const expectedStatuses = (...statuses) => {
+export let expectedStatuses = (...statuses) => {
   const ranges = [];
   for (const status of statuses) {
     if (Number.isInteger(status)) ranges.push(status, status);
     else if (Number.isInteger(status?.min) && Number.isInteger(status?.max)) ranges.push(status.min, status.max);
-    else throw new TypeError("expectedStatuses() takes numbers and objects with min and max");
+    else native.fail("expectedStatuses() takes numbers and objects with min and max");
   }
-  if (ranges.length === 0) throw new TypeError("expectedStatuses() needs at least one status");
+  if (ranges.length === 0) native.fail("expectedStatuses() needs at least one status");
   return new ExpectedStatuses(ranges);
 };
 
@@ -103,9 +103,9 @@ const callbackOf = (callback) => {
 
 let defaultCallback = [200, 399];
 
-export const setResponseCallback = (callback) => {
+export let setResponseCallback = (callback) => {
   const found = callbackOf(callback ?? null);
-  if (typeof found === "string") throw new TypeError("a response callback must be http.expectedStatuses() or null");
+  if (typeof found === "string") native.fail("a response callback must be http.expectedStatuses() or null");
   defaultCallback = found;
 };
 
@@ -119,7 +119,7 @@ class HTTPURL {
   }
 }
 
-export const url = (texts, ...values) => {
+export let url = (texts, ...values) => {
   let address = texts[0];
   let name = texts[0];
   values.forEach((value, index) => {
@@ -129,7 +129,7 @@ export const url = (texts, ...values) => {
   return new HTTPURL(address, name);
 };
 
-export const CookieJar = native.callable(
+const Jar = native.callable(
   class CookieJar {
     #id;
     constructor(id) {
@@ -139,7 +139,7 @@ export const CookieJar = native.callable(
       } else this.#id = id;
     }
     static idOf(jar) {
-      if (!(jar instanceof CookieJar)) throw new TypeError("params.jar must be a http.CookieJar");
+      if (!(jar instanceof Jar)) native.fail("params.jar must be a http.CookieJar");
       return jar.#id;
     }
     set(address, name, value, options) {
@@ -161,12 +161,14 @@ export const CookieJar = native.callable(
   },
 );
 
-// For other modules that take a jar.
-native.idOfJar = CookieJar.idOf;
+export let CookieJar = Jar;
 
-export const cookieJar = () => {
+// For other modules that take a jar.
+native.idOfJar = Jar.idOf;
+
+export let cookieJar = () => {
   native.forbidInit("http.cookieJar()");
-  return new CookieJar(0);
+  return new Jar(0);
 };
 
 // What the native side takes: method, url, name, body, content type, params, callback, jar.
@@ -174,17 +176,19 @@ const prepared = (method, target, body, params) => {
   const [content, kind] = encoded(body);
   const given = params ?? {};
   const callback = "responseCallback" in given ? callbackOf(given.responseCallback) : defaultCallback;
-  const jar = given.jar instanceof CookieJar ? CookieJar.idOf(given.jar) : 0;
+  const jar = given.jar instanceof Jar ? Jar.idOf(given.jar) : 0;
   const name = target instanceof HTTPURL && target.name !== target.url ? target.name : undefined;
   const address = target instanceof HTTPURL ? target.url : target;
   return [String(method), address, name, content, kind, given, callback, jar];
 };
 
-export function request(method, target, body, params) {
+const send = (method, target, body, params) => {
   return new Response(native.request(...prepared(method, target, body, params)));
-}
+};
 
-export const asyncRequest = (method, target, body, params) => {
+export let request = send;
+
+export let asyncRequest = (method, target, body, params) => {
   let parts;
   try {
     parts = native.requestAsync(...prepared(method, target, body, params));
@@ -194,16 +198,16 @@ export const asyncRequest = (method, target, body, params) => {
   return Promise.resolve(parts).then((it) => new Response(it));
 };
 
-export const get = (target, params) => request("GET", target, undefined, params);
-export const head = (target, params) => request("HEAD", target, undefined, params);
-export const post = (target, body, params) => request("POST", target, body, params);
-export const put = (target, body, params) => request("PUT", target, body, params);
-export const patch = (target, body, params) => request("PATCH", target, body, params);
-export const del = (target, body, params) => request("DELETE", target, body, params);
-export const options = (target, body, params) => request("OPTIONS", target, body, params);
+export let get = (target, params) => send("GET", target, undefined, params);
+export let head = (target, params) => send("HEAD", target, undefined, params);
+export let post = (target, body, params) => send("POST", target, body, params);
+export let put = (target, body, params) => send("PUT", target, body, params);
+export let patch = (target, body, params) => send("PATCH", target, body, params);
+export let del = (target, body, params) => send("DELETE", target, body, params);
+export let options = (target, body, params) => send("OPTIONS", target, body, params);
 
-export function batch(requests) {
-  if (typeof requests !== "object" || requests === null) throw new TypeError("batch() needs an array or an object");
+export let batch = (requests) => {
+  if (typeof requests !== "object" || requests === null) native.fail("batch() needs an array or an object");
   const keys = Object.keys(requests);
   const all = keys.map((key) => {
     const one = requests[key];
@@ -217,7 +221,7 @@ export function batch(requests) {
   const made = Array.isArray(requests) ? [] : {};
   keys.forEach((key, index) => (made[key] = responses[index] === undefined ? null : new Response(responses[index])));
   return made;
-}
+};
 
 const constants = {
   TLS_1_0: "tls1.0",
@@ -261,22 +265,103 @@ export const {
   OCSP_REASON_AA_COMPROMISE,
 } = constants;
 
+// Names that scripts import are properties of this object in k6: what a script assigns to one, its imports see.
 export default {
   ...constants,
-  get,
-  head,
-  post,
-  put,
-  patch,
-  del,
-  options,
-  request,
-  asyncRequest,
-  batch,
-  url,
-  file,
-  cookieJar,
-  CookieJar,
-  expectedStatuses,
-  setResponseCallback,
+  get get() {
+    return get;
+  },
+  set get(it) {
+    get = it;
+  },
+  get head() {
+    return head;
+  },
+  set head(it) {
+    head = it;
+  },
+  get post() {
+    return post;
+  },
+  set post(it) {
+    post = it;
+  },
+  get put() {
+    return put;
+  },
+  set put(it) {
+    put = it;
+  },
+  get patch() {
+    return patch;
+  },
+  set patch(it) {
+    patch = it;
+  },
+  get del() {
+    return del;
+  },
+  set del(it) {
+    del = it;
+  },
+  get options() {
+    return options;
+  },
+  set options(it) {
+    options = it;
+  },
+  get request() {
+    return request;
+  },
+  set request(it) {
+    request = it;
+  },
+  get asyncRequest() {
+    return asyncRequest;
+  },
+  set asyncRequest(it) {
+    asyncRequest = it;
+  },
+  get batch() {
+    return batch;
+  },
+  set batch(it) {
+    batch = it;
+  },
+  get url() {
+    return url;
+  },
+  set url(it) {
+    url = it;
+  },
+  get file() {
+    return file;
+  },
+  set file(it) {
+    file = it;
+  },
+  get cookieJar() {
+    return cookieJar;
+  },
+  set cookieJar(it) {
+    cookieJar = it;
+  },
+  get CookieJar() {
+    return CookieJar;
+  },
+  set CookieJar(it) {
+    CookieJar = it;
+  },
+  get expectedStatuses() {
+    return expectedStatuses;
+  },
+  set expectedStatuses(it) {
+    expectedStatuses = it;
+  },
+  get setResponseCallback() {
+    return setResponseCallback;
+  },
+  set setResponseCallback(it) {
+    setResponseCallback = it;
+  },
 };

@@ -8,8 +8,8 @@ export function check(value, checks, tags) {
   const named = checks ?? {};
   for (const name of Object.keys(named)) {
     const test = named[name];
-    if (name.includes("::")) throw new Error(`the name of a check must not contain '::': ${name}`);
-    if (isAsync(test)) throw new Error("check() does not take async functions");
+    if (name.includes("::")) native.fail(`the name of a check must not contain '::': ${name}`);
+    if (isAsync(test)) native.fail("check() does not take async functions");
     let result;
     try {
       result = typeof test === "function" ? test(value) : test;
@@ -25,8 +25,8 @@ export function check(value, checks, tags) {
 
 export function group(name, body) {
   native.forbidInit("group()");
-  if (typeof body !== "function") throw new TypeError("group() needs a name and a function");
-  if (isAsync(body)) throw new Error("group() does not take async functions");
+  if (typeof body !== "function") native.fail("group() needs a name and a function");
+  if (isAsync(body)) native.fail("group() does not take async functions");
   native.enterGroup(String(name));
   try {
     return body();
@@ -36,7 +36,7 @@ export function group(name, body) {
 }
 
 export function fail(message) {
-  throw new Error(message === undefined ? "" : String(message));
+  native.fail(message === undefined ? "" : String(message));
 }
 
 export function sleep(seconds) {

@@ -28,7 +28,7 @@ const commonjs = (name, body) => {
 };
 
 const require = (specifier) => {
-  if (specifier === undefined || specifier === "") throw new Error("require() needs the name or the path of a module");
+  if (specifier === undefined || specifier === "") native.fail("require() needs the name or the path of a module");
   const name = native.resolveRequired(String(specifier));
   // One that requires itself over another one gets what it has exported until then.
   if (name in modules) return modules[name].exports;

@@ -47,7 +47,7 @@ class Client {
 
 export function open(url, params, callback) {
   const handler = typeof params === "function" ? params : callback;
-  if (typeof handler !== "function") throw new TypeError("open() needs a function that gets the client");
+  if (typeof handler !== "function") native.fail("open() needs a function that gets the client");
   const given = (typeof params === "object" && params) || {};
   const headers = { Accept: "text/event-stream", "Cache-Control": "no-cache", ...given.headers };
   const jar = given.jar ? natives.of("http").idOfJar(given.jar) : 0;
@@ -65,7 +65,7 @@ export function open(url, params, callback) {
     }
     return response;
   }
-  if (opened.status === 0 && (given.throw ?? native.throws())) throw new Error(opened.error);
+  if (opened.status === 0 && (given.throw ?? native.throws())) native.fail(opened.error);
   handler(client);
   Client.emit(client, "error", failure(opened.error));
   return response;

@@ -68,7 +68,7 @@ export const WebSocket = native.callable(
     #binaryType = "blob";
     constructor(url, protocols, params) {
       const address = String(url);
-      if (url === undefined || url === null) throw new TypeError("WebSocket requires a url");
+      if (url === undefined || url === null) native.fail("WebSocket requires a url");
       const scheme = /^([a-z][\w+.-]*):/i.exec(address)?.[1].toLowerCase() ?? "";
       if (scheme !== "ws" && scheme !== "wss") throw new SyntaxError(`WebSocket requires url with scheme ws or wss, but got "${scheme}"`);
       const [, fragment] = /#(.+)/.exec(address) ?? [];
@@ -128,7 +128,7 @@ export const WebSocket = native.callable(
       }
     }
     addEventListener(name, handler) {
-      if (!EVENTS.includes(name)) throw new TypeError(`a WebSocket has no event ${name}; known are ${EVENTS.join(", ")}`);
+      if (!EVENTS.includes(name)) native.fail(`a WebSocket has no event ${name}; known are ${EVENTS.join(", ")}`);
       this.#handlers[name].push(handler);
     }
     get readyState() {
@@ -141,22 +141,22 @@ export const WebSocket = native.callable(
       return this.#binaryType;
     }
     set binaryType(type) {
-      if (type !== "blob" && type !== "arraybuffer") throw new TypeError(`binaryType must be "blob" or "arraybuffer", not ${type}`);
+      if (type !== "blob" && type !== "arraybuffer") native.fail(`binaryType must be "blob" or "arraybuffer", not ${type}`);
       this.#binaryType = type;
     }
     send(data) {
-      if (this.#state === CONNECTING) throw new Error("InvalidStateError: the WebSocket is not open yet");
+      if (this.#state === CONNECTING) native.fail("InvalidStateError: the WebSocket is not open yet");
       if (this.#state !== OPEN) return;
       if (data instanceof Blob) native.sendFrame(this.#id, "binary", Blob.bytesOf(data));
       else if (data instanceof ArrayBuffer || ArrayBuffer.isView(data)) native.sendFrame(this.#id, "binary", data);
       else native.sendFrame(this.#id, "text", String(data));
     }
     ping() {
-      if (this.#state !== OPEN) throw new Error("InvalidStateError: the WebSocket is not open");
+      if (this.#state !== OPEN) native.fail("InvalidStateError: the WebSocket is not open");
       native.sendFrame(this.#id, "ping", "", true);
     }
     close(code = 1000, reason = "") {
-      if (code !== 1000 && !(code >= 3000 && code <= 4999)) throw new RangeError(`a script may close with 1000 or 3000 to 4999, not ${code}`);
+      if (code !== 1000 && !(code >= 3000 && code <= 4999)) native.fail(`a script may close with 1000 or 3000 to 4999, not ${code}`);
       if (this.#state === CONNECTING) {
         this.#early = [code, reason];
         return;

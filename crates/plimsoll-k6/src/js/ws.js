@@ -41,7 +41,7 @@ class Socket {
     this.#send("text", String(text));
   }
   sendBinary(data) {
-    if (!(data instanceof ArrayBuffer)) throw new TypeError("sendBinary() takes an ArrayBuffer");
+    if (!(data instanceof ArrayBuffer)) native.fail("sendBinary() takes an ArrayBuffer");
     this.#send("binary", data);
   }
   ping() {
@@ -69,7 +69,7 @@ class Socket {
     this.#timer(handler, 1, true);
   }
   #timer(handler, delay, repeats) {
-    if (!(delay > 0)) throw new TypeError("the delay of a timer must be above 0");
+    if (!(delay > 0)) native.fail("the delay of a timer must be above 0");
     this.#timers.push({ handler, delay, repeats, at: Date.now() + delay });
   }
   #emit(name, ...values) {
@@ -104,16 +104,16 @@ class Socket {
   }
 }
 
-export function connect(url, params, callback) {
+export let connect = (url, params, callback) => {
   const handler = typeof params === "function" ? params : callback;
-  if (typeof handler !== "function") throw new TypeError("connect() needs a function that gets the socket");
+  if (typeof handler !== "function") native.fail("connect() needs a function that gets the socket");
   // The other parameters are those of requests, whose `compression` is another one.
   const { compression, ...given } = (typeof params === "object" && params) || {};
   const address = String(url);
   const jar = given.jar ? native.of("http").idOfJar(given.jar) : 0;
   const opened = native.openSocket("GET", address, undefined, undefined, undefined, given, null, jar, undefined, compression);
   if (opened.error !== "") {
-    if (native.throws()) throw new Error(opened.error);
+    if (native.throws()) native.fail(opened.error);
     // A response that refuses is a response, without an error.
     return { url: "", status: opened.status, headers: opened.headers, body: opened.body, error: [0, 101].includes(opened.status) ? opened.error : "" };
   }
@@ -122,6 +122,14 @@ export function connect(url, params, callback) {
   handler(socket);
   Socket.run(socket);
   return response;
-}
+};
 
-export default { connect };
+// As in k6/http.
+export default {
+  get connect() {
+    return connect;
+  },
+  set connect(it) {
+    connect = it;
+  },
+};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The separator of group names in a path.
 pub(crate) const SEPARATOR: &str = "::";
@@ -10,7 +10,15 @@ pub(crate) const SEPARATOR: &str = "::";
 /// The groups and checks of a run, counted by all virtual users. Locked only when one occurs for the first time on a
 /// worker.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Checks(Arc<Mutex<Group>>);
+pub(crate) struct Checks(Arc<Mutex<Found>>);
+
+/// What has occurred so far.
+#[derive(Debug, Default)]
+struct Found {
+    root: Group,
+    /// Names of checks of all groups, in the order in which they first occurred.
+    names: Vec<String>,
+}
 
 /// A group with what is in it, in the order in which it first occurred.
 #[derive(Debug, Default, Clone)]
@@ -50,14 +58,21 @@ impl Check {
 impl Checks {
     /// Everything until now.
     pub(crate) fn root(&self) -> Group {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.found().root.clone()
+    }
+
+    /// Names of checks of all groups, in the order in which they first occurred.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.found().names.clone()
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self, group: &str, name: &str) -> Arc<Check> {
-        let mut root = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found();
+        let Found { root, names } = &mut *found;
         let group = root.at(group);
         if let Some(check) = group.checks.iter().find(|check| check.name == name) {
             return Arc::clone(check);
@@ -69,12 +84,14 @@ impl Checks {
             fails: AtomicU64::new(0),
         });
         group.checks.push(Arc::clone(&check));
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
         check
     }
 
     fn group(&self, path: &str) {
-        let mut root = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        root.at(path);
+        self.found().root.at(path);
     }
 }
 
@@ -160,5 +177,9 @@ mod tests {
         assert_eq!(a.groups[0].checks[0].path, "::a::b::ok");
         assert_eq!(a.groups[0].checks[0].passes(), 2);
         assert_eq!(root.checks.len(), 1);
+        other.count("", "later", true);
+        one.count("::a", "between", true);
+        other.count("", "last", true);
+        assert_eq!(checks.names(), ["ok", "later", "between", "last"]);
     }
 }

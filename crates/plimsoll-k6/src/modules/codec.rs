@@ -15,7 +15,7 @@ use ripemd::Ripemd160;
 use sha2::{Digest, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 
 use super::http::bytes;
-use super::{Adder, throw_native};
+use super::{Adder, throw_error};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("b64encode", |_, ctx, arguments| {
@@ -26,7 +26,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let encoding = Encoding::new(&arguments.text(1)?);
         let decoded = encoding
             .decode(&arguments.text(0)?)
-            .map_err(|at| throw_native(ctx, &format!("illegal base64 data at input byte {at}")))?;
+            .map_err(|at| throw_error(ctx, &format!("illegal base64 data at input byte {at}")))?;
         if arguments.value(2).as_bool().unwrap_or(false) {
             return (&*String::from_utf8_lossy(&decoded)).into_js(ctx);
         }
@@ -46,7 +46,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let count = arguments.number(0);
         if !(1.0..=65_536.0).contains(&count) {
             let message = "randomBytes() takes a number from 1 to 65536";
-            return Err(Exception::throw_range(ctx, message));
+            return Err(throw_error(ctx, message));
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -75,7 +75,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let digest = digest.ok_or_else(|| {
             let known =
                 "md4, md5, sha1, sha256, sha384, sha512, sha512_224, sha512_256 and ripemd160";
-            Exception::throw_message(ctx, &format!("no hash `{name}`; known are {known}"))
+            throw_error(ctx, &format!("no hash `{name}`; known are {known}"))
         })?;
         match arguments.text(3)?.as_str() {
             "hex" => hex(&digest).into_js(ctx),
@@ -83,7 +83,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             "base64url" => URL_SAFE.encode(digest).into_js(ctx),
             "base64rawurl" => URL_SAFE_NO_PAD.encode(digest).into_js(ctx),
             "binary" => buffer(ctx, digest),
-            other => Err(Exception::throw_message(
+            other => Err(throw_error(
                 ctx,
                 &format!(
                     "no output `{other}`; known are hex, base64, base64url, base64rawurl and binary"

@@ -3,17 +3,25 @@
 use std::time::Duration;
 
 use plimsoll_load::scenario::{Contains, MetricId, MetricKind};
-use plimsoll_script::js::{self, Exception, Value};
+use plimsoll_script::js::{self, Value};
 
-use super::{Adder, forbid_init, level, require_init};
+use super::{Adder, forbid_init, level, require_init, throw_error};
 use crate::metrics::checks::SEPARATOR;
-use crate::user::Call;
+use crate::run::line_source::LineSource;
+use crate::user::{Call, Stage};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("log", |it, _, arguments| {
         let (level, text) = (level(&arguments.text(0)?), arguments.text(1)?);
-        (it.user.shared.log)(level, &text, "console");
+        let source = match it.user.stage.get() {
+            Stage::Init => LineSource::ConsoleAtInit,
+            _ => LineSource::Console,
+        };
+        (it.user.shared.log)(level, &text, source);
         Ok(())
+    })?;
+    adder.add("fail", |_, ctx, arguments| {
+        Err::<(), _>(throw_error(ctx, &arguments.text(0)?))
     })?;
     adder.add("forbidInit", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, &arguments.text(0)?)
@@ -30,7 +38,7 @@ pub(super) fn add_k6(adder: &Adder<'_, '_>) -> js::Result<()> {
         let seconds = arguments.number(0);
         let Ok(duration) = Duration::try_from_secs_f64(seconds) else {
             let message = format!("sleep() takes a number of seconds, not {seconds}");
-            return Err(Exception::throw_type(ctx, &message));
+            return Err(throw_error(ctx, &message));
         };
         forbid_init(&it.user, ctx, "sleep()")?;
         it.waiter.wait(ctx, Call::Sleep(duration)).map(drop)
@@ -54,7 +62,7 @@ fn groups(adder: &Adder<'_, '_>) -> js::Result<()> {
         let name = arguments.text(0)?;
         if name.contains(SEPARATOR) || name.is_empty() {
             let message = "the name of a group must not be empty or contain '::'";
-            return Err(Exception::throw_message(ctx, message));
+            return Err(throw_error(ctx, message));
         }
         it.user.enter_group(&name);
         Ok(())
@@ -84,7 +92,7 @@ pub(super) fn add_metrics(adder: &Adder<'_, '_>) -> js::Result<()> {
             .shared
             .registry
             .register(&arguments.text(1)?, kind, contains);
-        let id = id.map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
+        let id = id.map_err(|error| throw_error(ctx, &error.to_string()))?;
         Ok(f64::from(id.number()))
     })?;
     adder.add("addSample", |it, ctx, arguments| {
@@ -93,7 +101,7 @@ pub(super) fn add_metrics(adder: &Adder<'_, '_>) -> js::Result<()> {
         if !value.is_finite() {
             let message = "a metric takes a number or a boolean";
             if it.user.shared.options.throws {
-                return Err(Exception::throw_type(ctx, message));
+                return Err(throw_error(ctx, message));
             }
             it.user.warn(message);
             return Ok(false);

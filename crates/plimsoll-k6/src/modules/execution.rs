@@ -1,10 +1,10 @@
 //! k6/execution, and the summary for scripts.
 
 use plimsoll_model::Clock as _;
-use plimsoll_script::js::{self, Ctx, Exception, IntoJs as _, Value};
+use plimsoll_script::js::{self, Ctx, IntoJs as _, Value};
 use plimsoll_wire::SystemClock;
 
-use super::{Adder, Natives, forbid_init};
+use super::{Adder, Natives, forbid_init, throw_error};
 use crate::options::duration::millis;
 use crate::summary::{self, LegacyLook};
 
@@ -60,9 +60,9 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
 pub(super) fn add_summary(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("textSummary", |_, ctx, arguments| {
         let data: serde_json::Value = serde_json::from_str(&arguments.text(0)?)
-            .map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
+            .map_err(|error| throw_error(ctx, &error.to_string()))?;
         let options: serde_json::Value = serde_json::from_str(&arguments.text(1)?)
-            .map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
+            .map_err(|error| throw_error(ctx, &error.to_string()))?;
         let stats = options["summaryTrendStats"].as_array();
         let stats = stats.into_iter().flatten();
         let look = LegacyLook {
@@ -94,7 +94,7 @@ fn property<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'
     let scenario = || {
         user.id.ok_or_else(|| {
             let message = format!("{name} is known in iterations only");
-            Exception::throw_message(ctx, &message)
+            throw_error(ctx, &message)
         })
     };
     let (in_scenario, own) = user.iteration.get();
@@ -103,7 +103,9 @@ fn property<'js>(it: &Natives, ctx: &Ctx<'js>, name: &str) -> js::Result<Value<'
         "instance.iterationsCompleted" => progress.completed().into_js(ctx),
         "instance.vusActive" => progress.active().into_js(ctx),
         "instance.vusInitialized" => progress.initialised().into_js(ctx),
-        "instance.currentTestRunDuration" => millis(user.at()).into_js(ctx),
+        "instance.currentTestRunDuration" => {
+            millis(user.shared.duration(SystemClock.now())).into_js(ctx)
+        }
         "vu.idInInstance" => user.number.into_js(ctx),
         "vu.idInTest" => match (&user.shared.options.segment, user.number.checked_sub(1)) {
             (Some(segment), Some(number)) => (segment.of_run(number) + 1).into_js(ctx),

@@ -1,14 +1,14 @@
 //! k6/experimental/fs and k6/experimental/csv: files that `open()` reads, too.
 
-use plimsoll_script::js::{self, Array, ArrayBuffer, Exception};
+use plimsoll_script::js::{self, Array, ArrayBuffer};
 
-use super::Adder;
+use super::{Adder, throw_error};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("openFile", |it, ctx, arguments| {
         let path = arguments.text(0)?;
         let bytes = it.user.shared.files.open(&path);
-        let bytes = bytes.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
         let made = Array::new(ctx.clone())?;
         made.set(0, path)?;
         made.set(1, bytes.len() as f64)?;
@@ -17,7 +17,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("readFile", |it, ctx, arguments| {
         // It was opened before, so it is kept.
         let bytes = it.user.shared.files.open(&arguments.text(0)?);
-        let bytes = bytes.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
         let start = arguments.index(1)?.min(bytes.len());
         let end = start.saturating_add(arguments.index(2)?).min(bytes.len());
         ArrayBuffer::new_copy(ctx.clone(), &bytes[start..end]).map(ArrayBuffer::into_value)
@@ -25,11 +25,11 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("parseCsv", |it, ctx, arguments| {
         let path = arguments.text(0)?;
         let bytes = it.user.shared.files.open(&path);
-        let bytes = bytes.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
         let delimiter = arguments.text(1)?;
         let &[delimiter] = delimiter.as_bytes() else {
             let message = "the delimiter of a CSV is one character of ASCII";
-            return Err(Exception::throw_type(ctx, message));
+            return Err(throw_error(ctx, message));
         };
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
@@ -38,9 +38,8 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             .from_reader(bytes.as_slice());
         let made = Array::new(ctx.clone())?;
         for (index, record) in reader.records().enumerate() {
-            let record = record.map_err(|error| {
-                Exception::throw_message(ctx, &format!("cannot parse {path}: {error}"))
-            })?;
+            let record = record
+                .map_err(|error| throw_error(ctx, &format!("cannot parse {path}: {error}")))?;
             let row = Array::new(ctx.clone())?;
             for (column, field) in record.iter().enumerate() {
                 row.set(column, field)?;

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::Secret;
 use plimsoll_script::js::{self, Array, Ctx, Exception, FromJs as _, IntoJs as _, Object, Value};
 
-use super::{Adder, Arguments, Natives, forbid_init, require_init};
+use super::{Adder, Arguments, Natives, forbid_init, require_init, throw_error};
 use crate::options::duration;
 use crate::options::encrypted_key::decrypted;
 use crate::protocol::grpc::{
@@ -30,13 +31,13 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
         let files = Vec::<String>::from_js(ctx, arguments.value(2))?;
         let client = client(it, ctx, &arguments)?;
         let loaded = client.described.load(&it.user, &imports, &files);
-        loaded.map_err(|message| Exception::throw_message(ctx, &message))
+        methods(ctx, loaded)
     })?;
     adder.add("loadSet", |it, ctx, arguments| {
         require_init(&it.user, ctx, "loadProtoset()")?;
         let client = client(it, ctx, &arguments)?;
         let loaded = client.described.load_set(&it.user, &arguments.text(1)?);
-        loaded.map_err(|message| Exception::throw_message(ctx, &message))
+        methods(ctx, loaded)
     })?;
     // Arguments: client, address, plaintext, timeout, metadata for reflection, authority, bytes received, bytes sent, and
     // of TLS: roots, certificate, key, password.
@@ -55,7 +56,7 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
                             let password = arguments.optional_text(11)?;
                             let key = decrypted(key, password.as_deref()).map_err(|error| {
                                 let message = format!("connect params: tls.key {error}");
-                                Exception::throw_message(ctx, &message)
+                                throw_error(ctx, &message)
                             })?;
                             Some((certificate, Secret::new(key)))
                         }
@@ -79,7 +80,7 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
             .wait(ctx, Call::GrpcConnect(client, Box::new(target)))?
         {
             Reply::GrpcConnected(connected) => {
-                connected.map_err(|message| Exception::throw_message(ctx, &message))
+                connected.map_err(|message| throw_error(ctx, &message))
             }
             _ => Err(unexpected(ctx)),
         }
@@ -88,6 +89,23 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
         client(it, ctx, &arguments)?.close();
         Ok(())
     })
+}
+
+/// The methods that were loaded, as scripts see them.
+fn methods<'js>(ctx: &Ctx<'js>, loaded: Result<Descriptors, String>) -> js::Result<Array<'js>> {
+    let loaded = loaded.map_err(|message| throw_error(ctx, &message))?;
+    let list = Array::new(ctx.clone())?;
+    for (index, method) in loaded.methods().enumerate() {
+        let made = Object::new(ctx.clone())?;
+        made.set("package", method.package)?;
+        made.set("service", method.service)?;
+        made.set("full_method", method.path)?;
+        made.set("name", method.name)?;
+        made.set("is_client_stream", method.is_client_streaming)?;
+        made.set("is_server_stream", method.is_server_streaming)?;
+        list.set(index, made)?;
+    }
+    Ok(list)
 }
 
 fn calls(adder: &Adder<'_, '_>) -> js::Result<()> {
@@ -107,7 +125,7 @@ fn streams(adder: &Adder<'_, '_>) -> js::Result<()> {
         let client = client(it, ctx, &arguments)?;
         let request = request(it, ctx, &arguments)?;
         let stream = GrpcStream::new(client, request);
-        let stream = stream.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let stream = stream.map_err(|message| throw_error(ctx, &message))?;
         Ok(it.user.grpc.add_stream(stream))
     })?;
     adder.add("nextLater", |it, ctx, arguments| {
@@ -116,10 +134,10 @@ fn streams(adder: &Adder<'_, '_>) -> js::Result<()> {
     })?;
     adder.add("write", |it, ctx, arguments| {
         let Some(stream) = it.user.grpc.stream(number(&arguments)?) else {
-            return Err(Exception::throw_message(ctx, "the stream has ended"));
+            return Err(throw_error(ctx, "the stream has ended"));
         };
         let written = stream.write(&it.user, &arguments.text(1)?);
-        written.map_err(|message| Exception::throw_message(ctx, &message))
+        written.map_err(|message| throw_error(ctx, &message))
     })?;
     adder.add("end", |it, _, arguments| {
         if let Some(stream) = it.user.grpc.stream(number(&arguments)?) {
@@ -158,7 +176,7 @@ fn request<'js>(
     let method = arguments.text(1)?;
     let method = method
         .parse()
-        .map_err(|error| Exception::throw_message(ctx, &format!("the method {error}")))?;
+        .map_err(|error| throw_error(ctx, &format!("the method {error}")))?;
     let mut tags = it.user.tags();
     for (name, value) in texts(&arguments.value(4)).unwrap_or_default() {
         tags.retain(|(other, _)| *other != name);
@@ -191,7 +209,7 @@ fn time<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> js::Result<Duration> {
         _ => serde_json::Value::Null,
     };
     let parsed = duration::from_json(&value);
-    parsed.map_err(|message| Exception::throw_type(ctx, &format!("timeout: {message}")))
+    parsed.map_err(|message| throw_error(ctx, &format!("timeout: {message}")))
 }
 
 /// A number of bytes.
@@ -202,9 +220,8 @@ fn size<'js>(ctx: &Ctx<'js>, name: &str, value: &Value<'js>) -> js::Result<Optio
     let bytes = value
         .as_number()
         .filter(|it| *it >= 0.0 && it.fract() == 0.0);
-    let bytes = bytes.ok_or_else(|| {
-        Exception::throw_type(ctx, &format!("{name} must be a positive number of bytes"))
-    })?;
+    let bytes = bytes
+        .ok_or_else(|| throw_error(ctx, &format!("{name} must be a positive number of bytes")))?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -222,7 +239,7 @@ fn response<'js>(ctx: &Ctx<'js>, reply: Reply) -> js::Result<Value<'js>> {
     let Reply::GrpcResponse(response) = reply else {
         return Err(unexpected(ctx));
     };
-    let response = *response.map_err(|message| Exception::throw_message(ctx, &message))?;
+    let response = *response.map_err(|message| throw_error(ctx, &message))?;
     let GrpcResponse {
         status,
         message,

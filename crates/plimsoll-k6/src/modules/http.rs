@@ -7,7 +7,7 @@ use plimsoll_wire::SystemClock;
 
 use ::url::Url;
 
-use super::{Adder, Natives, forbid_init, throw_native};
+use super::{Adder, Natives, forbid_init, throw_error};
 use crate::protocol::http::{
     BodyForm, CookieOptions, HttpResponse, RefusedRequest, bytes_of, parse, refused_parts, to_parts,
 };
@@ -61,9 +61,6 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         }
         Ok(made)
     })?;
-    adder.add("fail", |_, ctx, arguments| {
-        Err::<(), _>(throw_native(ctx, &arguments.text(0)?))
-    })?;
     bodies(adder)?;
     cookies(adder)
 }
@@ -107,7 +104,7 @@ fn finished<'js>(it: &Natives, ctx: &Ctx<'js>, response: &HttpResponse) -> js::R
             "{} {:?}: {}",
             response.request.method, response.masked_url, response.error
         );
-        return Err(Exception::throw_message(ctx, &message));
+        return Err(throw_error(ctx, &message));
     }
     if response.request.body_form == BodyForm::Binary {
         it.loader.need_buffers(ctx);
@@ -205,14 +202,14 @@ fn jar<'js>(ctx: &Ctx<'js>, arguments: &super::Arguments<'js>) -> js::Result<(u3
     let id = u32::try_from(arguments.index(0)?).unwrap_or_default();
     let address = arguments.text(1)?;
     let url = Url::parse(&address)
-        .map_err(|error| Exception::throw_type(ctx, &format!("{address} is not a URL: {error}")))?;
+        .map_err(|error| throw_error(ctx, &format!("{address} is not a URL: {error}")))?;
     Ok((id, url))
 }
 
 /// The bytes of an argument.
 pub(super) fn bytes<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> js::Result<Bytes> {
     bytes_of(value).ok_or_else(|| {
-        Exception::throw_type(
+        throw_error(
             ctx,
             "expected a string, an array of bytes or an ArrayBuffer",
         )

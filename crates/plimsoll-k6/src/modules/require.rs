@@ -1,9 +1,9 @@
 //! `require()`.
 
 use plimsoll_script::Stop;
-use plimsoll_script::js::{self, Ctx, Exception};
+use plimsoll_script::js::{self, Ctx};
 
-use super::{Adder, Natives, require_init};
+use super::{Adder, Natives, require_init, throw_error};
 use crate::source::OWN;
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
@@ -15,17 +15,17 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             .shared
             .required
             .resolve(&caller(it, ctx), &specifier);
-        found.map_err(|message| Exception::throw_message(ctx, &message))
+        found.map_err(|message| throw_error(ctx, &message))
     })?;
     adder.add("importRequired", |it, ctx, arguments| {
         let name = arguments.text(0)?;
         let program = it.user.shared.required.program(&name);
-        let program = program.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let program = program.map_err(|message| throw_error(ctx, &message))?;
         it.loader
             .import_at_once(ctx, &program)
             .map_err(|stop| match stop {
                 Stop::Failed(error) | Stop::Rejected(error) => error,
-                Stop::Kind(kind) => Exception::throw_message(ctx, &format!("{name}: {kind}")),
+                Stop::Kind(kind) => throw_error(ctx, &format!("{name}: {kind}")),
             })
     })
 }

@@ -1,8 +1,8 @@
 //! k6/secrets.
 
-use plimsoll_script::js::{self, Exception};
+use plimsoll_script::js;
 
-use super::Adder;
+use super::{Adder, throw_error};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("secret", |it, ctx, arguments| {
@@ -10,6 +10,6 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let key = arguments.text(1)?;
         let found = it.user.shared.secrets.get(source.as_deref(), &key);
         let found = found.map(str::to_owned);
-        found.map_err(|message| Exception::throw_message(ctx, &message))
+        found.map_err(|message| throw_error(ctx, &message))
     })
 }

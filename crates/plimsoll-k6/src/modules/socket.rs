@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, Exception, IntoJs as _, Object, Value};
 use plimsoll_wire::ws::{MessageKind, Opcode};
 
-use super::{Adder, Arguments, Natives, forbid_init};
+use super::{Adder, Arguments, Natives, forbid_init, throw_error};
 use crate::protocol::http::{RefusedRequest, bytes_of, parse};
 use crate::protocol::socket::{Opened, SocketEvent, SocketModule, SocketRequest};
 use crate::user::{Call, Reply};
@@ -38,7 +38,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("sendFrame", |it, ctx, arguments| {
         let id = u32::try_from(arguments.index(0)?).unwrap_or_default();
         let socket = it.user.sockets.get(id);
-        let socket = socket.ok_or_else(|| Exception::throw_message(ctx, "the socket is closed"))?;
+        let socket = socket.ok_or_else(|| throw_error(ctx, "the socket is closed"))?;
         let opcode = match arguments.text(1)?.as_str() {
             "text" => Opcode::Text,
             "binary" => Opcode::Binary,
@@ -48,7 +48,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let content = bytes_of(&arguments.value(2)).unwrap_or_default();
         socket
             .send(opcode, &content)
-            .map_err(|message| Exception::throw_message(ctx, message))?;
+            .map_err(|message| throw_error(ctx, message))?;
         // k6/websockets counts all of its frames.
         let counts_all = arguments.value(3).as_bool().unwrap_or(false);
         if counts_all || matches!(opcode, Opcode::Text | Opcode::Binary) {
@@ -83,7 +83,7 @@ fn open_call<'js>(
         Some(other) => {
             let message =
                 format!("params.compression of a WebSocket must be \"deflate\", not \"{other}\"");
-            return Err(Exception::throw_type(ctx, &message).into());
+            return Err(throw_error(ctx, &message).into());
         }
     };
     Ok(Call::OpenSocket(Box::new(SocketRequest {

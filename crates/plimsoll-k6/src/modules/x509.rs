@@ -1,6 +1,6 @@
 //! k6/crypto/x509: what certificates say, for `js/x509.js`.
 
-use plimsoll_script::js::{self, Exception};
+use plimsoll_script::js;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use serde_json::{Value, json};
 use x509_parser::extensions::GeneralName;
@@ -9,14 +9,14 @@ use x509_parser::prelude::{X509Certificate, X509Name};
 use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
 
-use super::{Adder, hex};
+use super::{Adder, hex, throw_error};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     // Numbers of keys are hexadecimal texts.
     adder.add("certificate", |_, ctx, arguments| {
         let text = arguments.text(0)?;
         let read = described(text.as_bytes());
-        let read = read.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let read = read.map_err(|message| throw_error(ctx, &message))?;
         Ok(read.to_string())
     })
 }

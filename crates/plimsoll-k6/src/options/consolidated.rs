@@ -4,52 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::keys::test_keys;
 use super::{Options, Overrides};
-
-/// In the order of k6.
-const KEYS: [&str; 36] = [
-    "paused",
-    "scenarios",
-    "executionSegment",
-    "executionSegmentSequence",
-    "noSetup",
-    "setupTimeout",
-    "noTeardown",
-    "teardownTimeout",
-    "rps",
-    "dns",
-    "maxRedirects",
-    "userAgent",
-    "batch",
-    "batchPerHost",
-    "httpDebug",
-    "insecureSkipTLSVerify",
-    "tlsCipherSuites",
-    "tlsVersion",
-    "tlsAuth",
-    "throw",
-    "thresholds",
-    "blacklistIPs",
-    "blockHostnames",
-    "hosts",
-    "noConnectionReuse",
-    "noVUConnectionReuse",
-    "minIterationDuration",
-    "ext",
-    "summaryTrendStats",
-    "summaryTimeUnit",
-    "systemTags",
-    "tags",
-    "metricSamplesBufferSize",
-    "noCookiesReset",
-    "discardResponseBodies",
-    "consoleOutput",
-];
 
 /// - `script`: the exported options.
 pub(super) fn consolidated(options: &Options, script: &Value, overrides: &Overrides) -> Value {
     let mut all = Map::new();
-    for key in KEYS {
+    for key in test_keys() {
         let value = match key {
             "scenarios" => scenarios(options, script, overrides),
             "dns" => script
@@ -70,8 +31,6 @@ pub(super) fn consolidated(options: &Options, script: &Value, overrides: &Overri
                     .collect(),
             ),
             "userAgent" if overrides.user_agent.is_some() => json!(overrides.user_agent),
-            "insecureSkipTLSVerify" if overrides.is_insecure => json!(true),
-            "throw" if overrides.throws => json!(true),
             "thresholds" if overrides.no_thresholds => Value::Null,
             _ => script.get(key).cloned().unwrap_or_default(),
         };

@@ -6,50 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::duration;
-
-/// In the order of k6.
-const KEYS: [&str; 40] = [
-    "paused",
-    "vus",
-    "duration",
-    "iterations",
-    "stages",
-    "scenarios",
-    "executionSegment",
-    "executionSegmentSequence",
-    "noSetup",
-    "setupTimeout",
-    "noTeardown",
-    "teardownTimeout",
-    "handleSummaryTimeout",
-    "rps",
-    "dns",
-    "maxRedirects",
-    "userAgent",
-    "batch",
-    "batchPerHost",
-    "httpDebug",
-    "insecureSkipTLSVerify",
-    "tlsCipherSuites",
-    "tlsVersion",
-    "tlsAuth",
-    "throw",
-    "thresholds",
-    "blacklistIPs",
-    "blockHostnames",
-    "hosts",
-    "noConnectionReuse",
-    "noVUConnectionReuse",
-    "minIterationDuration",
-    "ext",
-    "summaryTrendStats",
-    "summaryTimeUnit",
-    "systemTags",
-    "tags",
-    "metricSamplesBufferSize",
-    "noCookiesReset",
-    "discardResponseBodies",
-];
+use super::keys::inspected_keys;
 
 /// Keys at any depth whose values are durations.
 const DURATIONS: [&str; 12] = [
@@ -70,7 +27,7 @@ const DURATIONS: [&str; 12] = [
 /// Every key that k6 has, null where nothing is set, with durations in the notation of Go.
 pub(crate) fn as_inspected(options: &Map<String, Value>) -> Value {
     let mut all = Map::new();
-    for key in KEYS {
+    for key in inspected_keys() {
         let value = options.get(key).cloned().unwrap_or_default();
         let value = match (key, value) {
             ("dns", Value::Null) => json!({ "ttl": null, "select": null, "policy": null }),
@@ -87,8 +44,6 @@ pub(crate) fn as_inspected(options: &Map<String, Value>) -> Value {
             all.insert("cloud".to_owned(), cloud.clone());
         }
     }
-    let features = options.get("features").cloned().unwrap_or_default();
-    all.insert("features".to_owned(), features);
     Value::Object(all)
 }
 
@@ -201,7 +156,7 @@ mod tests {
         assert_eq!(shown["scenarios"]["a"]["tags"]["duration"], "long");
         assert_eq!(shown["thresholds"]["checks"], json!(["rate>0", "rate>1"]));
         let keys: Vec<_> = shown.as_object().unwrap().keys().collect();
-        assert_eq!(keys.len(), KEYS.len() + 1);
+        assert_eq!(keys.len(), inspected_keys().count());
         assert!(shown["paused"].is_null());
     }
 }

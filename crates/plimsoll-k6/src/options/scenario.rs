@@ -37,12 +37,12 @@ const MOST_VUS: u64 = 1_000_000;
 /// The scenarios of a run. Each of `duration`, `iterations`, `stages` and `scenarios` on the command line takes the
 /// place of all four in the script.
 pub(crate) fn scenarios(reader: &mut Reader<'_>, overrides: &Overrides) -> Vec<ScenarioOptions> {
+    let written_stages = reader.take("stages");
     let of_script = Shortcuts {
         vus: reader.optional_count("vus"),
         duration: reader.optional_duration("duration"),
         iterations: reader.optional_count("iterations"),
-        stages: reader
-            .take("stages")
+        stages: written_stages
             .filter(|stages| stages.as_array().is_none_or(|list| !list.is_empty()))
             .map(|stages| stages_of(reader, "stages", stages, Untimed::Ignored)),
     };
@@ -74,6 +74,12 @@ pub(crate) fn scenarios(reader: &mut Reader<'_>, overrides: &Overrides) -> Vec<S
             "scenarios",
             "cannot be combined with duration, iterations or stages",
         );
+    }
+    if let (Some(vus), None, false) = (of_script.vus, written_stages, of_script.says_when()) {
+        reader.warn(&format!(
+            "options.vus: {vus} takes the place of options.scenarios, as in k6"
+        ));
+        return vec![of_script.scenario(reader)];
     }
     let Some(map) = scenarios.as_object().filter(|map| !map.is_empty()) else {
         reader.error("scenarios", "must be an object with at least one scenario");

@@ -8,7 +8,13 @@ mod ntlm;
 
 mod authentication;
 
+mod batch;
+
+mod connections;
+
 mod execute;
+
+mod header;
 
 mod jar;
 
@@ -18,9 +24,10 @@ mod request;
 
 mod response;
 
-pub(crate) use self::execute::{
-    Connections, endpoint_of, fields_of, perform, perform_batch, placed, protocol_name,
-};
+pub(crate) use self::batch::perform_batch;
+pub(crate) use self::connections::{Connections, endpoint_of, placed};
+pub(crate) use self::execute::{perform, protocol_name};
+pub(crate) use self::header::fields_of;
 pub(crate) use self::jar::{CookieOptions, Jars};
 pub(crate) use self::request::{
     BodyForm, HttpRequest, RefusedRequest, Target, bytes_of, name_of, parse, texts,

@@ -7,6 +7,7 @@ use plimsoll_script::Level;
 
 use crate::output::samples::SampleWriter;
 use crate::output::series::SeriesWriter;
+use crate::run::line_source::LineSource;
 use crate::summary::Breakdown;
 use crate::user::Log;
 
@@ -49,7 +50,7 @@ impl Consumers<'_> {
 
     /// Completes the outputs; returns the breakdown, and whether an output failed.
     pub(super) fn finish(self, log: &Log) -> (Option<Breakdown>, bool) {
-        let warn = |text: String| log(Level::Warning, &text, "");
+        let warn = |text: String| log(Level::Warning, &text, LineSource::Run);
         if self.dropped > 0 {
             let dropped = self.dropped;
             warn(format!(
@@ -65,7 +66,7 @@ impl Consumers<'_> {
         let mut has_failed = false;
         for writer in self.writers {
             if let Err(message) = writer.finish() {
-                log(Level::Error, &message, "");
+                log(Level::Error, &message, LineSource::Run);
                 has_failed = true;
             }
         }

@@ -6,10 +6,10 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use tokio::task::LocalSet;
 
-use super::Preparation;
 use super::exit_code::ExitCode;
 use super::invocation::{Invocation, Outcome};
 use super::plan::RunNeeds;
+use super::preparation::Preparation;
 use crate::options::{as_inspected, laid_over};
 use crate::script::Script;
 use crate::source::archive::{Archive, anonymous};
@@ -38,7 +38,7 @@ pub fn inspect(invocation: &Invocation<'_>) -> Result<InspectedScript, Box<Outco
         runtime.map_err(|error| Box::new(Outcome::failed(ExitCode::Other, error.to_string())))?;
     let local = LocalSet::new();
     let preparation = Preparation::new(invocation, &runtime, &local)?;
-    let shared = &preparation.shared;
+    let shared = &preparation.calls.shared;
     let mut written = laid_over(&preparation.written, &invocation.overrides);
     written.extend(of_command(invocation));
     let options = as_inspected(&written);
@@ -96,13 +96,6 @@ fn of_command(invocation: &Invocation<'_>) -> Map<String, Value> {
         (
             "summaryTimeUnit",
             overrides.time_unit.as_ref().map(|it| json!(it)),
-        ),
-        ("noSetup", overrides.no_setup.then(|| json!(true))),
-        ("noTeardown", overrides.no_teardown.then(|| json!(true))),
-        ("throw", overrides.throws.then(|| json!(true))),
-        (
-            "insecureSkipTLSVerify",
-            overrides.is_insecure.then(|| json!(true)),
         ),
     ];
     pairs

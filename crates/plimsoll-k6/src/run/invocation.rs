@@ -60,8 +60,8 @@ pub struct Invocation<'a> {
     pub series: Option<RefCell<SeriesOutput>>,
     /// The record for result files; none if absent.
     pub recording: Option<ExchangeRecording<'a>>,
-    /// Gets what the run needs at most, before `setup()`.
-    pub on_plan: Option<&'a dyn Fn(&RunNeeds)>,
+    /// Gets what the run needs at most, once its options are known and before its virtual users are made. An error ends the run.
+    pub on_plan: Option<&'a OnPlan<'a>>,
     /// Gets how far the run is, once a second.
     pub on_progress: Option<&'a dyn Fn(&RunProgress)>,
     /// Answers requests of the REST API; without it no run can be paused.
@@ -69,6 +69,9 @@ pub struct Invocation<'a> {
     /// True if a signal has come that ends the run.
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
+
+/// Gets what a run needs at most; an error is for people.
+pub type OnPlan<'a> = dyn Fn(&RunNeeds) -> Result<(), String> + 'a;
 
 impl<'a> Invocation<'a> {
     /// A run on one worker thread by the options of the script alone, with the compact summary and no other output.

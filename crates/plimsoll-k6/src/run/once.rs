@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::options::{Overrides, SummaryMode};
 use crate::run::exit_code::ExitCode;
 use crate::run::invocation::Invocation;
+use crate::run::line_source::LineSource;
 use crate::run::run;
 use crate::script::Script;
 
@@ -55,10 +56,10 @@ pub fn run_once(
     let is_over = move || SystemClock.now().saturating_duration_since(began) >= timeout;
     let log: Arc<Mutex<(Vec<String>, Vec<String>)>> = Arc::default();
     let kept = Arc::clone(&log);
-    let lines = Arc::new(move |level, text: &str, source: &str| {
+    let lines = Arc::new(move |level, text: &str, source: LineSource| {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Exceptions of an iteration change no exit code.
-        if level == Level::Error && source == "stacktrace" {
+        if level == Level::Error && source == LineSource::StackTrace {
             let line = text.lines().next().unwrap_or_default();
             kept.1.push(line.to_owned());
         }

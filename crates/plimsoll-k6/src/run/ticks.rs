@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_load::scenario::{ScenarioTick, Sinks};
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
 
 use super::consumers::Consumers;
-use super::{THRESHOLDS, started};
+use super::iterations::{THRESHOLDS, started};
 use crate::metrics::thresholds::Thresholds;
 use crate::run::control::RunControl;
 use crate::run::progress::RunProgress;
@@ -61,6 +63,7 @@ impl Ticks<'_, '_> {
             self.consumers.take(&own, start);
             self.consumers.tick(at);
         }
+        let took = self.shared.duration(SystemClock.now());
         let is_judging = at >= self.judge_at && !self.thresholds.judged.is_empty();
         if !is_judging && self.control.is_none() {
             return;
@@ -70,12 +73,12 @@ impl Ticks<'_, '_> {
         all.merge(&sinks);
         if is_judging {
             self.judge_at = at + JUDGING;
-            if self.thresholds.judge(&all, at) {
+            if self.thresholds.judge(&all, took) {
                 self.shared.abort.abort(THRESHOLDS);
             }
         }
         if let Some(control) = self.control {
-            control.observe(&all, self.thresholds, at);
+            control.observe(&all, self.thresholds, took);
         }
     }
 }

@@ -17,8 +17,6 @@ pub(super) struct Users {
     pub(super) program: Program,
     pub(super) shared: Arc<RunState>,
     pub(super) plans: Plans,
-    /// The result of `setup()` as JSON.
-    pub(super) data: Option<Arc<str>>,
 }
 
 impl Workloads for Users {
@@ -30,7 +28,6 @@ impl Workloads for Users {
                 .plans
                 .shares(&self.shared, &worker.sinks, worker.exchanges.as_ref()),
             stacks: Stacks::new(LIMITS),
-            data: self.data.clone(),
         }))
     }
 }
@@ -41,7 +38,6 @@ struct UsersOfWorker {
     /// For each local address.
     shares: Vec<WorkerShare>,
     stacks: Stacks,
-    data: Option<Arc<str>>,
 }
 
 impl VirtualUsers for UsersOfWorker {
@@ -55,7 +51,6 @@ impl VirtualUsers for UsersOfWorker {
                 &self.shared,
                 share,
                 (Some(id), Stage::Iteration),
-                self.data.clone(),
             );
             let user = Box::pin(user).await.map_err(|error| {
                 // The script may have ended the run, which is its reason.

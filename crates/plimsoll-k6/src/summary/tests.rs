@@ -63,7 +63,7 @@ fn the_text_has_the_layout_of_k6() {
 
     NETWORK
     data_sent......................: 1.5 kB 750 B/s";
-    assert_eq!(text_of(&sample(), &json!({}), false, "  "), expected);
+    assert_eq!(text_of(&sample(), &json!({}), &[], false, "  "), expected);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_full_text_has_every_metric_and_each_part() {
     };
     let inner = part("inner", json!([]));
     let parts = json!({ "groups": [], "scenarios": [part("s", json!([inner]))] });
-    let text = full_text_of(&sample(), &json!({}), &parts, false, "  ");
+    let text = full_text_of(&sample(), &json!({}), &parts, &[], false, "  ");
     let (totals, rest) = text.split_once("  █ SCENARIO: s\n").unwrap();
     assert!(
         totals.contains("    http_req_blocked...............: avg=1ms     p(95)=1ms\n"),

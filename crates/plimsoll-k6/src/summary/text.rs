@@ -57,8 +57,14 @@ const ELSEWHERE: [&str; 2] = ["checks", "group_duration"];
 ///
 /// - `judged`: of [`super::judged`].
 /// - `indent`: before each line.
-pub(crate) fn text_of(data: &Value, judged: &Value, has_colors: bool, indent: &str) -> String {
-    let text = Text::new(data, has_colors, false);
+pub(crate) fn text_of(
+    data: &Value,
+    judged: &Value,
+    check_names: &[String],
+    has_colors: bool,
+    indent: &str,
+) -> String {
+    let text = Text::new(data, check_names, has_colors, false);
     let mut lines = text.thresholds(judged);
     lines.extend(text.totals("TOTAL RESULTS"));
     indented(&lines, indent)
@@ -72,10 +78,11 @@ pub(crate) fn full_text_of(
     data: &Value,
     judged: &Value,
     parts: &Value,
+    check_names: &[String],
     has_colors: bool,
     indent: &str,
 ) -> String {
-    let text = Text::new(data, has_colors, true);
+    let text = Text::new(data, check_names, has_colors, true);
     let mut lines = text.thresholds(judged);
     lines.extend(text.totals("TOTAL RESULTS"));
     for (kind, parts) in [
@@ -84,14 +91,19 @@ pub(crate) fn full_text_of(
     ] {
         for part in parts.as_array().into_iter().flatten() {
             lines.push(String::new());
-            lines.extend(part_lines(data, part, kind, has_colors));
+            lines.extend(part_lines(data, part, kind, (check_names, has_colors)));
         }
     }
     indented(&lines, indent)
 }
 
 /// A group or a scenario in the layout of the totals, with the groups in it.
-fn part_lines(whole: &Value, part: &Value, kind: &str, has_colors: bool) -> Vec<String> {
+fn part_lines(
+    whole: &Value,
+    part: &Value,
+    kind: &str,
+    (check_names, has_colors): (&[String], bool),
+) -> Vec<String> {
     let data = json!({
         "metrics": part["metrics"],
         "options": whole["options"],
@@ -99,9 +111,9 @@ fn part_lines(whole: &Value, part: &Value, kind: &str, has_colors: bool) -> Vec<
         "root_group": { "checks": part["checks"] },
     });
     let title = format!("{kind}: {}", part["name"].as_str().unwrap_or_default());
-    let mut lines = Text::new(&data, has_colors, true).totals(&title);
+    let mut lines = Text::new(&data, check_names, has_colors, true).totals(&title);
     for group in part["groups"].as_array().into_iter().flatten() {
-        let inner = part_lines(whole, group, "GROUP", has_colors);
+        let inner = part_lines(whole, group, "GROUP", (check_names, has_colors));
         lines.extend(inner.iter().map(|line| match line.strip_prefix('█') {
             Some(title) => format!("  ↳{title}"),
             None if line.is_empty() => String::new(),
@@ -128,6 +140,8 @@ pub(super) fn indented(lines: &[String], indent: &str) -> String {
 
 pub(super) struct Text<'a> {
     data: &'a Value,
+    /// Names of checks in their order.
+    check_names: &'a [String],
     has_colors: bool,
     unit: &'a str,
     /// Every metric is shown.
@@ -135,10 +149,16 @@ pub(super) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn new(data: &'a Value, has_colors: bool, is_full: bool) -> Self {
+    pub(super) fn new(
+        data: &'a Value,
+        check_names: &'a [String],
+        has_colors: bool,
+        is_full: bool,
+    ) -> Self {
         let unit = data["options"]["summaryTimeUnit"].as_str();
         Self {
             data,
+            check_names,
             has_colors,
             unit: unit.unwrap_or_default(),
             is_full,
@@ -306,6 +326,7 @@ impl<'a> Text<'a> {
         lines.push(String::new());
         let mut checks = Vec::new();
         gather(&self.data["root_group"], &mut checks);
+        checks.sort_by_key(|(name, ..)| self.check_names.iter().position(|known| known == name));
         for (name, passes, fails) in checks {
             lines.push(format!("  {} {name}", self.mark(fails == 0)));
             if fails > 0 {

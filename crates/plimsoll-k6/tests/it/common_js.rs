@@ -121,3 +121,19 @@ fn files_are_relative_to_the_module_that_is_loaded() {
         &["within within true 25 within true"],
     );
 }
+
+#[test]
+fn imports_see_what_a_script_assigns_to_its_module() {
+    check(
+        "import http, { get, request } from 'k6/http'; import ws, { connect } from 'k6/ws'; import html, { parseHTML } from 'k6/html';
+         import { sleep } from 'k6'; import k6 from 'k6';
+         const before = { ...http };
+         http.get = (url) => `mine ${url}`; http.request = () => 'never'; ws.connect = () => 'connected'; html.parseHTML = () => 'parsed';
+         k6.sleep = () => 'slept';",
+        "console.log(get('x'), http.get === get, request(), connect(), parseHTML());
+         console.log(before.get === get, before.post === http.post, typeof before.get, Object.keys(http).length === Object.keys(before).length);
+         console.log(http.expectedStatuses === before.expectedStatuses, k6.sleep(), typeof sleep(0));",
+        "",
+        &["mine x true never connected parsed", "false true function true", "true slept undefined"],
+    );
+}

@@ -26,7 +26,7 @@ fn controlled(text: &str, client: impl FnOnce(&RunControl)) -> (Outcome, Vec<Str
             ..Invocation::new(
                 script,
                 Arc::new(move |_, text, source| {
-                    if source == "console" {
+                    if source.is_console() {
                         kept.lock().unwrap().push(text.to_owned());
                     }
                 }),

@@ -154,7 +154,7 @@ pub(crate) fn run_over(
         ..Invocation::new(
             script,
             Arc::new(move |level, text, source| {
-                let line = (format!("{level:?}: {text}"), source == "console");
+                let line = (format!("{level:?}: {text}"), source.is_console());
                 lines.lock().unwrap().push(line);
             }),
             is_interrupted,

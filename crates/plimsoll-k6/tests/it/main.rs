@@ -37,3 +37,5 @@ mod compressed_sockets;
 mod sockets;
 
 mod thresholds;
+
+mod web_crypto;

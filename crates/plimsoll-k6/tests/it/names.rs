@@ -284,3 +284,9 @@ fn redirects_drop_the_cookie_field_and_keep_cookies_of_parameters() {
     assert_eq!(requests[4].method, "GET");
     assert!(!has(4, "Content-Type"), "{}", requests[4].head);
 }
+
+#[test]
+fn a_request_without_an_address_has_both_tags() {
+    let text = "import http from 'k6/http'; export default () => { http.get(''); }";
+    assert_eq!(tagged(text, "http_reqs"), both(&[""]));
+}

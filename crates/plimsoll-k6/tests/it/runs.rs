@@ -505,3 +505,88 @@ fn module_code_runs_once_for_each_virtual_user_of_k6() {
         assert_eq!(lines, users, "{body}");
     }
 }
+
+#[test]
+fn virtual_users_exist_before_setup() {
+    let text = "import exec from 'k6/execution';
+        console.log('init', __VU);
+        export const options = { vus: 3, iterations: 3 };
+        export function setup() { console.log('setup', exec.instance.vusInitialized); return { token: 't' }; }
+        export default function (data) { if (data.token !== 't') throw new Error('no data'); }";
+    let ran = run_script(text, "");
+    let lines: Vec<_> = ran.log.iter().map(String::as_str).collect();
+    let at = |line: &str| lines.iter().position(|it| *it == line);
+    let setup = at("Info: setup 3").unwrap_or_else(|| panic!("{ran:#?}"));
+    for user in 1..=3 {
+        let init = at(&format!("Info: init {user}")).unwrap();
+        assert!(init < setup, "{ran:#?}");
+    }
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    // Without its virtual users a run has neither `setup()` nor `teardown()`.
+    let text = "if (__VU === 2) throw new Error('second');
+        export const options = { vus: 2, iterations: 2 };
+        export function setup() { console.log('setup'); }
+        export default function () { console.log('iteration'); }
+        export function teardown() { console.log('teardown'); }";
+    let ran = run_script(text, "");
+    assert_eq!(ran.code, 107, "{ran:#?}");
+    assert!(ran.console.is_empty(), "{ran:#?}");
+}
+
+#[test]
+fn the_time_of_a_run_includes_setup_and_teardown() {
+    let text = "import { sleep } from 'k6'; import exec from 'k6/execution';
+        export const options = { thresholds: { iterations: ['rate<0.9'] } };
+        export function setup() { sleep(1.2); }
+        export default function () { console.log(exec.instance.currentTestRunDuration >= 1200); }
+        export function teardown() { sleep(0.2); }
+        export const handleSummary = (data) => ({ stdout: String(data.state.testRunDurationMs >= 1400 && data.metrics.vus.values.value === 0) });";
+    let ran = run_script(text, "");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (0, "true"),
+        "one iteration takes more than a second: {ran:#?}"
+    );
+    assert_eq!(ran.console, ["Info: true"]);
+}
+
+#[test]
+fn checks_are_listed_in_the_order_in_which_they_occur() {
+    let ran = run_script(
+        "import { check, group } from 'k6';
+         export function setup() { check(1, { 'in setup': () => true }); }
+         export default function () {
+           group('outer', () => { check(1, { again: () => true }); group('inner', () => check(1, { nested: () => true })); });
+           check(1, { root: () => true, again: () => true });
+         }",
+        "",
+    );
+    let lines = ran.stdout.lines().filter_map(|line| line.split_once("✓ "));
+    let names: Vec<_> = lines.map(|(_, name)| name).collect();
+    assert_eq!(names, ["in setup", "again", "nested", "root"], "{ran:#?}");
+}
+
+#[test]
+fn the_exported_summary_has_what_the_script_has_changed() {
+    let ran = run_script(
+        "export default function () {}
+         export function handleSummary(data) { delete data.metrics.iterations; data.metrics.data_sent.values.count = 77; return {}; }",
+        "",
+    );
+    assert!(!ran.has_metric("iterations"), "{ran:#?}");
+    assert_eq!(ran.metric("data_sent", "count"), 77.0);
+}
+
+#[test]
+fn an_interrupted_iteration_counts_what_it_has_sent() {
+    let server = Server::start();
+    let ran = run_script(
+        "import http from 'k6/http'; import { sleep } from 'k6';
+         export const options = { scenarios: { a: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '1s', gracefulStop: '0s' } } };
+         export default function () { http.get('URL/'); sleep(60); }",
+        &server.url(),
+    );
+    assert!(!ran.has_metric("iterations"), "{ran:#?}");
+    assert!(ran.metric("data_sent", "count") > 10.0, "{ran:#?}");
+    assert!(ran.metric("data_received", "count") > 10.0, "{ran:#?}");
+}

@@ -123,7 +123,7 @@ fn servers_close_ping_and_refuse() {
     );
     let log = lines(&throwing, &origin).0;
     assert!(
-        log[0].starts_with(&format!("Error: Error: {refused}")),
+        log[0].starts_with(&format!("Error: GoError: {refused}")),
         "{log:?}"
     );
 }

@@ -1,6 +1,7 @@
 //! A run of scenarios: workers, their start, ticks, the end.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -116,19 +117,32 @@ impl Abort {
     }
 }
 
+/// What a run calls while it is under way, on the thread of its caller.
+pub struct ScenarioHooks<'a> {
+    /// Called once, when the virtual users of the start exist. The run starts when it returns true, and ends without an iteration
+    /// if it returns false.
+    pub before_start: &'a mut dyn FnMut() -> bool,
+    /// Called about once a second and once at the end.
+    pub on_tick: &'a mut dyn FnMut(&ScenarioTick<'_>),
+    /// Called 20 times a second, to abort the run.
+    pub look: &'a mut dyn FnMut(),
+}
+
+impl fmt::Debug for ScenarioHooks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScenarioHooks").finish_non_exhaustive()
+    }
+}
+
 /// Runs scenarios to their end and returns the aggregates of all samples.
-///
-/// - `on_tick`: called about once a second and once at the end.
-/// - `look`: called 20 times a second, to abort the run.
 ///
 /// Fails if a thread cannot be started, or with the message of a virtual user that could not be made before the start.
 pub fn run_scenarios(
     run: &ScenarioRun,
     workloads: &Arc<dyn Workloads>,
-    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
-    look: &mut dyn FnMut(),
+    hooks: ScenarioHooks<'_>,
 ) -> Result<Sinks, String> {
-    run_with(run, workloads, on_tick, look, &mut None)
+    run_with(run, workloads, hooks, &mut None)
 }
 
 /// The same with a record of the exchanges.
@@ -137,14 +151,13 @@ pub fn run_scenarios(
 pub fn record_scenarios(
     run: &ScenarioRun,
     workloads: &Arc<dyn Workloads>,
-    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
-    look: &mut dyn FnMut(),
+    hooks: ScenarioHooks<'_>,
     recording: RecordingPlan<'_>,
 ) -> Result<(Sinks, Option<RecordedRun>), String> {
     let mut scenarios = run.scenarios.iter();
     let is_open = scenarios.any(|scenario| scenario.claims.executor().is_open());
     let mut recorder = Some(Recorder::new(recording, run.workers, is_open));
-    let sinks = run_with(run, workloads, on_tick, look, &mut recorder)?;
+    let sinks = run_with(run, workloads, hooks, &mut recorder)?;
     let length = run.progress.elapsed(SystemClock.now());
     let is_interrupted = run.abort.is_aborted();
     let figures =
@@ -155,8 +168,7 @@ pub fn record_scenarios(
 fn run_with(
     run: &ScenarioRun,
     workloads: &Arc<dyn Workloads>,
-    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
-    look: &mut dyn FnMut(),
+    hooks: ScenarioHooks<'_>,
     recorder: &mut Option<Recorder<'_>>,
 ) -> Result<Sinks, String> {
     let (reports, received) = sync_channel(REPORTS);
@@ -192,7 +204,7 @@ fn run_with(
     }
     drop((senders, reports));
     let mut total = Sinks::new(run.registry.clone());
-    let result = follow(run, &received, &start, &mut total, on_tick, look, recorder);
+    let result = follow(run, &received, &start, &mut total, hooks, recorder);
     // Workers that wait for the start end when there will be none.
     drop(start);
     for thread in threads {
@@ -209,10 +221,14 @@ fn follow(
     received: &Receiver<Report>,
     start: &watch::Sender<Option<Instant>>,
     total: &mut Sinks,
-    on_tick: &mut dyn FnMut(&ScenarioTick<'_>),
-    look: &mut dyn FnMut(),
+    hooks: ScenarioHooks<'_>,
     recorder: &mut Option<Recorder<'_>>,
 ) -> Result<(), String> {
+    let ScenarioHooks {
+        before_start,
+        on_tick,
+        look,
+    } = hooks;
     let mut ready = 0;
     let mut error = None;
     let mut next_tick = Duration::from_secs(1);
@@ -223,6 +239,10 @@ fn follow(
             Ok(Report::Ready) => {
                 ready += 1;
                 if ready == run.workers {
+                    if !before_start() {
+                        look();
+                        return Ok(());
+                    }
                     let now = SystemClock.now();
                     run.progress.begin(now);
                     if let Some(recorder) = recorder

@@ -13,8 +13,8 @@ use plimsoll_load::scenario::executor::{
 };
 use plimsoll_load::scenario::{
     Abort, Claims, Contains, Executor, Iteration, IterationEnd, LocalFuture, MetricId, MetricKind,
-    Registry, Scenario, ScenarioRun, Sink, Sinks, TestProgress, UserId, VirtualUsers, WorkerState,
-    Workload, Workloads, run_scenarios,
+    Registry, Scenario, ScenarioHooks, ScenarioRun, Sink, Sinks, TestProgress, UserId,
+    VirtualUsers, WorkerState, Workload, Workloads, run_scenarios,
 };
 
 /// The kinds of iterations.
@@ -106,6 +106,16 @@ struct Outcome {
 }
 
 fn run(executor: Executor, graceful_stop: Duration, job: Job) -> Outcome {
+    run_prepared(executor, graceful_stop, job, &mut |_| true)
+}
+
+/// - `before_start`: gets how far the run is.
+fn run_prepared(
+    executor: Executor,
+    graceful_stop: Duration,
+    job: Job,
+    before_start: &mut dyn FnMut(&TestProgress) -> bool,
+) -> Outcome {
     let registry = Registry::default();
     let iterations = registry
         .register("iterations", MetricKind::Counter, Contains::Default)
@@ -132,14 +142,19 @@ fn run(executor: Executor, graceful_stop: Duration, job: Job) -> Outcome {
         Some(Sink::Counter(count)) => *count,
         _ => 0.0,
     };
-    let result = run_scenarios(
-        &run,
-        &workloads,
-        &mut |tick| last_tick = count(tick.total),
-        &mut || {},
-    );
+    let progress = Arc::clone(&run.progress);
+    let mut has_started = false;
+    let hooks = ScenarioHooks {
+        before_start: &mut || {
+            has_started = before_start(&progress);
+            has_started
+        },
+        on_tick: &mut |tick| last_tick = count(tick.total),
+        look: &mut || {},
+    };
+    let result = run_scenarios(&run, &workloads, hooks);
     let total = result.as_ref().map_or(0.0, count);
-    if result.is_ok() {
+    if has_started && result.is_ok() {
         assert_eq!(last_tick, total, "the last tick has everything");
     }
     Outcome {
@@ -170,6 +185,38 @@ fn all_shared_iterations_are_made_once_by_users_of_both_workers() {
         (outcome.progress.active(), outcome.progress.interrupted()),
         (0, 0)
     );
+}
+
+#[test]
+fn the_run_starts_once_its_caller_is_prepared() {
+    let executor = Executor::SharedIterations(SharedIterations {
+        vus: 3,
+        iterations: 9,
+        max_duration: Duration::from_mins(1),
+    });
+    for (is_prepared, expected) in [(true, 9.0), (false, 0.0)] {
+        let mut seen = Vec::new();
+        let outcome = run_prepared(
+            executor.clone(),
+            Duration::ZERO,
+            Job::Count,
+            &mut |progress| {
+                let is_started = progress.start().is_some();
+                seen.push((progress.initialised(), progress.completed(), is_started));
+                is_prepared
+            },
+        );
+        // All virtual users exist, and none has begun.
+        assert_eq!(seen, [(3, 0, false)]);
+        assert_eq!(outcome.count, expected);
+        assert_eq!(outcome.progress.start().is_some(), is_prepared);
+        assert!(outcome.result.is_ok());
+    }
+    // Without its virtual users there is nothing to be prepared for.
+    let outcome = run_prepared(executor, Duration::ZERO, Job::Refuse, &mut |_| {
+        panic!("not called")
+    });
+    assert_eq!(outcome.result.unwrap_err(), "no third one");
 }
 
 #[test]

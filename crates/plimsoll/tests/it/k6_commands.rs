@@ -389,3 +389,35 @@ fn options_of_requests_reach_the_server() {
     let summary: Value = serde_json::from_slice(&summary).unwrap();
     assert_eq!(summary["metrics"]["http_reqs"]["count"], 3);
 }
+
+#[test]
+fn the_file_of_the_console_has_what_functions_print() {
+    let folder = Folder::new(&[
+        (
+            "ok.js",
+            "console.log('init', __VU); export default function () { console.log('iteration'); }",
+        ),
+        (
+            "broken.js",
+            "console.log('init'); throw new Error('broken');",
+        ),
+    ]);
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(folder.path().join(name)).ok()?;
+        let messages = text.lines().filter_map(|line| line.split_once("msg="));
+        let mut messages: Vec<_> = messages.map(|(_, text)| text.to_owned()).collect();
+        messages.sort();
+        Some(messages)
+    };
+    let output = folder.k6(&["run", "--console-output=ok.log", "ok.js"]);
+    let output = output.exits(0);
+    // Module code prints to the log.
+    assert_eq!(lines("ok.log").unwrap(), ["iteration"], "{output}");
+    assert!(output.stderr.contains("init 1"), "{output}");
+    let output = folder.k6(&["run", "--console-output=broken.log", "broken.js"]);
+    output.exits(107);
+    assert_eq!(lines("broken.log"), None);
+    let output = folder.k6(&["run", "--console-output=none/ok.log", "ok.js"]);
+    let output = output.exits(255);
+    assert!(output.stderr.contains("--console-output"), "{output}");
+}

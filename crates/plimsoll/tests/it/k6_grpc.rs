@@ -47,6 +47,8 @@ fn calls_have_status_message_fields_and_samples() {
              'grpc_req_duration{service:plimsoll.test.Echo,method:Say,status:0}': ['min>0'],
              'grpc_req_duration{method:Fail,status:5}': ['min>0'],
              'grpc_req_duration{own:tag}': ['min>0'],
+             'grpc_req_duration{name:/plimsoll.test.Echo/Say}': ['min>0'],
+             'grpc_req_duration{url:ADDRESS/plimsoll.test.Echo/Say}': ['min>0'],
            },
          };
          export default () => {
@@ -70,6 +72,28 @@ fn calls_have_status_message_fields_and_samples() {
     assert!(output.stdout.contains("    GRPC\n"), "{output}");
     let received = summary["metrics"]["data_received"]["count"].as_f64();
     assert!(received.unwrap() > 100.0, "{summary}");
+}
+
+#[test]
+fn loading_lists_the_methods() {
+    let server = TonicServer::start(Reflection::Nothing);
+    let (output, _) = run(
+        &server,
+        "import grpc from 'k6/net/grpc';
+         const client = new grpc.Client();
+         const files = client.load(['DATA'], 'echo.proto'), set = new grpc.Client().loadProtoset('DATA/echo.binpb');
+         export default () => {
+           console.log(files.map((it) => it.full_method).join());
+           const { package: name, service, full_method } = set.find((it) => it.full_method.endsWith('/Chat'));
+           console.log(files.length === set.length, name, service, full_method);
+         };",
+        0,
+    );
+    let expected = [
+        "/plimsoll.test.Echo/Say,/plimsoll.test.Echo/Repeat,/plimsoll.test.Echo/Gather,/plimsoll.test.Echo/Chat,/plimsoll.test.Echo/Fail",
+        "true plimsoll.test Echo /plimsoll.test.Echo/Chat",
+    ];
+    assert_eq!(logged(&output), expected, "{output}");
 }
 
 #[test]

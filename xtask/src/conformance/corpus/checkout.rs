@@ -124,6 +124,13 @@ pub(super) fn files(folder: &Path) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
+/// A key by which scripts of one folder are not beside each other (FNV-1a).
+pub(super) fn mixed(script: &str) -> u64 {
+    script.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// Those of the files that are scripts by themselves: they import k6 or one of its libraries, and export something that is run.
 pub(super) fn scripts(folder: &Path) -> Result<Scripts, Failure> {
     let files = files(folder)?.into_iter();

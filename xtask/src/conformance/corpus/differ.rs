@@ -33,8 +33,11 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Metrics that depend on bytes that the programs send differently, and on when they look.
-const MEASURED: [&str; 4] = ["data_sent", "data_received", "vus", "vus_max"];
+/// Metrics that depend on bytes that the programs send differently.
+const MEASURED: [&str; 2] = ["data_sent", "data_received"];
+
+/// Gauges that both programs sample once a second: short runs may end before, on a busy machine by one program alone.
+pub(super) const SAMPLED: [&str; 2] = ["vus", "vus_max"];
 
 /// What both say of a script without a run.
 ///
@@ -54,7 +57,7 @@ pub(super) fn inspected(theirs: &Value, ours: &Result<Value, String>) -> Vec<Dif
     let differing = keys.into_iter().filter_map(|key| {
         let (one, other) = (theirs.get(key), ours.get(key));
         let is_same = match (one, other) {
-            (Some(one), Some(other)) => sorted(one) == sorted(other),
+            (Some(one), Some(other)) => undated(one) == undated(other),
             _ => one == other,
         };
         let shown =
@@ -204,7 +207,11 @@ fn summary(theirs: &Value, ours: &Value, found: &mut Vec<Difference>) {
         found.push(Difference::new("check by plimsoll alone", name.clone()));
     }
     let empty = Map::new();
-    let metrics = |value: &Value| value["metrics"].as_object().unwrap_or(&empty).clone();
+    let metrics = |value: &Value| {
+        let mut metrics = value["metrics"].as_object().unwrap_or(&empty).clone();
+        metrics.retain(|name, _| !SAMPLED.contains(&name.as_str()));
+        metrics
+    };
     let (left, right) = (metrics(theirs), metrics(ours));
     for (name, one) in &left {
         let base = name.split('{').next().unwrap_or(name);
@@ -289,6 +296,14 @@ fn samples(theirs: &RunResult, ours: &RunResult, found: &mut Vec<Difference>) {
     }
 }
 
+/// Options with their keys in order, without the time at which the script was run.
+fn undated(value: &Value) -> String {
+    static TIME: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT[\d:.]+Z").expect("the pattern is fixed"));
+    TIME.replace_all(&sorted(value).to_string(), "T")
+        .into_owned()
+}
+
 /// Lines without figures and without what fills them up.
 fn layout(stdout: &str) -> Vec<String> {
     static FIGURE: LazyLock<Regex> = LazyLock::new(|| {
@@ -296,13 +311,27 @@ fn layout(stdout: &str) -> Vec<String> {
             r"-?\d[\d.,]*(e[+-]?\d+)?(\s?(ns|µs|ms|kB|MB|GB|s|m|h|B|%))?(\d[\d.]*(s|ms|m))*(/s)?";
         Regex::new(pattern).expect("the pattern is fixed")
     });
+    static COLOUR: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new("\u{1b}\\[[0-9;]*m").expect("the pattern is fixed"));
     static FILLED: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\.{3,}|\s+").expect("the pattern is fixed"));
     let lines = stdout.lines().map(|line| {
-        let line = FIGURE.replace_all(line, "N");
+        let line = COLOUR.replace_all(line, "");
+        let line = FIGURE.replace_all(&line, "N");
         FILLED.replace_all(&line, " ").trim_end().to_owned()
     });
-    lines.filter(|line| !line.trim().is_empty()).collect()
+    let is_sampled = |line: &str| {
+        let name = line
+            .trim_start()
+            .split([':', ' '])
+            .next()
+            .unwrap_or_default();
+        // The heading is there with the first of its lines.
+        SAMPLED.contains(&name) || name == "EXECUTION"
+    };
+    lines
+        .filter(|line| !line.trim().is_empty() && !is_sampled(line))
+        .collect()
 }
 
 /// A line without what depends on time and chance.
@@ -311,11 +340,23 @@ fn timeless(line: &str) -> String {
         let pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}|\d{4}-\d\d-\d\d[T ][\d:.]+Z?|[A-Z][a-z]{2},? [A-Z][a-z]{2} \d\d[^)]*\)|\d+(\.\d+)?";
         Regex::new(pattern).expect("the pattern is fixed")
     });
-    CHANGING.replace_all(line, "N").into_owned()
+    CHANGING
+        .replace_all(&with_sorted_keys(line), "N")
+        .into_owned()
+}
+
+/// A line that ends with JSON, with its keys in order: k6 has those of `Response.json()` in any order.
+fn with_sorted_keys(line: &str) -> String {
+    let json = line.find(['{', '[']).and_then(|at| {
+        let (head, json) = line.split_at(at);
+        let value: Value = serde_json::from_str(json).ok()?;
+        Some(format!("{head}{}", sorted(&value)))
+    });
+    json.unwrap_or_else(|| line.to_owned())
 }
 
 /// A message without paths, names and numbers of one script.
-fn normal(text: &str) -> String {
+pub(super) fn normal(text: &str) -> String {
     static OWN: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = r#"(file://)?/[^\s:'"`)]+|\d+|https?://[^\s'"`)]+"#;
         Regex::new(pattern).expect("the pattern is fixed")
@@ -374,10 +415,17 @@ mod tests {
         }));
         let mut ours = result(theirs.export.clone());
         ours.export["metrics"]["http_req_duration"]["avg"] = json!(2.0);
-        theirs.stdout = "http_reqs....: 2  1.5/s\n avg=1.25ms".to_owned();
+        theirs.export["metrics"]["vus"] = json!({ "value": 1, "min": 1, "max": 1 });
+        theirs.stdout = "http_reqs....: 2  1.5/s\n avg=1.25ms\n  vus.....: 1 min=1".to_owned();
         ours.stdout = "http_reqs......: 2 1.75/s\n avg=980µs".to_owned();
-        theirs.console = vec!["info took 12 ms".to_owned()];
-        ours.console = vec!["info took 9 ms".to_owned()];
+        theirs.console = vec![
+            "info took 12 ms".to_owned(),
+            r#"info user {"b":2,"a":[1]}"#.to_owned(),
+        ];
+        ours.console = vec![
+            "info took 9 ms".to_owned(),
+            r#"info user {"a":[1],"b":2}"#.to_owned(),
+        ];
         assert_eq!(runs(&theirs, &ours), []);
     }
 

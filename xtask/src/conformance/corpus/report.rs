@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::checkout::Repository;
-use super::differ::Difference;
+use super::differ::{self, Difference};
 use crate::Outcome;
 
 /// Counts and causes.
@@ -14,7 +14,8 @@ use crate::Outcome;
 pub(super) struct Report {
     /// Scripts that k6 runs, and those that are the same, by repository.
     repositories: BTreeMap<String, (usize, usize)>,
-    not_run: usize,
+    /// By the reason for which k6 does not initialise them: the scripts.
+    not_run: BTreeMap<String, Vec<String>>,
     missing: Vec<String>,
     /// By cause: the scripts with what differs.
     causes: BTreeMap<String, Vec<(String, String)>>,
@@ -32,8 +33,9 @@ impl Report {
     }
 
     /// A script that k6 does not initialise.
-    pub(super) fn is_not_run(&mut self) {
-        self.not_run += 1;
+    pub(super) fn is_not_run(&mut self, repository: &Repository, script: &str, error: &str) {
+        let scripts = self.not_run.entry(differ::normal(error)).or_default();
+        scripts.push(format!("{}/{script}", repository.name));
     }
 
     pub(super) fn add(&mut self, repository: &Repository, script: &str, found: Vec<Difference>) {
@@ -61,7 +63,7 @@ impl Report {
             self.repositories.len(),
             scripts - same,
             self.causes.len(),
-            self.not_run
+            self.not_run.values().map(Vec::len).sum::<usize>()
         )
     }
 
@@ -92,6 +94,15 @@ impl Report {
             for (script, detail) in scripts.iter().take(EXAMPLES) {
                 writeln!(text, "- {script}: {detail}").expect(IN_MEMORY);
             }
+        }
+        let mut not_run: Vec<_> = self.not_run.iter().collect();
+        not_run.sort_by_key(|(reason, scripts)| (std::cmp::Reverse(scripts.len()), *reason));
+        text.push_str(
+            "\n| scripts | reason for which k6 does not initialise them | one |\n|---|---|---|\n",
+        );
+        for (reason, scripts) in not_run {
+            let (count, reason) = (scripts.len(), reason.replace('|', "\\|"));
+            writeln!(text, "| {count} | {reason} | {} |", scripts[0]).expect(IN_MEMORY);
         }
         text.push_str("\n| repository | scripts | the same |\n|---|---|---|\n");
         for (name, (scripts, same)) in &self.repositories {

@@ -95,9 +95,11 @@ pub(super) fn main(text: &str, address: &str) -> String {
     made
 }
 
-/// Whatever the script's own names are, these are in a block of their own.
+/// Whatever the script's own names are, these are in a block of their own. Chance is the same in every run.
 const SHORTENED: &str = r#"
 ;{
+  let seed = 1;
+  Math.random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
   const all = typeof options !== "undefined" && options ? options : EXPORTED;
   const small = (one) => {
     for (const key of ["vus", "iterations", "duration", "maxDuration", "stages", "rate", "startRate", "timeUnit",

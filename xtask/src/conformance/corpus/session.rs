@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use regex::{Captures, Regex};
 use serde_json::Value;
 
 use super::checkout::{self, Repository, Scripts};
+use super::differ::SAMPLED;
 use super::{Corpus, emptied, rewrite};
 use crate::Failure;
 
@@ -43,6 +44,8 @@ pub(super) struct Programs<'a> {
     /// Checkouts of clones with libraries.
     libraries: PathBuf,
     work: PathBuf,
+    /// Files of clones are written by one thread at a time.
+    writing: Mutex<()>,
 }
 
 impl<'a> Programs<'a> {
@@ -62,6 +65,7 @@ impl<'a> Programs<'a> {
             address: address.to_owned(),
             libraries,
             work: emptied(&corpus.target.join("work"))?,
+            writing: Mutex::default(),
         })
     }
 
@@ -97,17 +101,22 @@ impl<'a> Programs<'a> {
             commit: "HEAD".to_owned(),
         };
         let git = repository.clone_in(self.corpus.clones)?;
+        let file = self.libraries.join(owner).join(name).join(inner);
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_file() {
+            return Some(file);
+        }
         let shown = Command::new("git")
             .arg("--git-dir")
             .arg(git)
             .arg("show")
             .arg(format!("HEAD:{inner}"))
             .output()
-            .ok()?;
-        let file = self.libraries.join(owner).join(name).join(inner);
+            .ok()
+            .filter(|shown| shown.status.success())?;
         fs::create_dir_all(file.parent()?).ok()?;
         fs::write(&file, shown.stdout).ok()?;
-        shown.status.success().then_some(file)
+        Some(file)
     }
 }
 
@@ -197,22 +206,47 @@ impl<'a> Session<'a> {
         fs::remove_dir_all(&self.folder).ok();
     }
 
-    /// The options of the script; `None` if k6 does not initialise it.
-    pub(super) fn inspect_by_k6(&self, script: &str) -> Result<Option<Value>, Failure> {
-        let output = self.inspect(Tool::K6, script)?;
-        if !output.status.success() {
-            return Ok(None);
-        }
-        let json = serde_json::from_slice(&output.stdout);
-        Ok(Some(json.map_err(|error| format!("{script}: {error}"))?))
+    /// The options of the script by k6, or the error.
+    pub(super) fn inspect_by_k6(&self, script: &str) -> Result<Result<Value, String>, Failure> {
+        self.inspected(Tool::K6, script)
     }
 
-    /// The same by plimsoll, or the error.
+    /// The same by plimsoll.
     pub(super) fn inspect_by_plimsoll(
         &self,
         script: &str,
     ) -> Result<Result<Value, String>, Failure> {
-        let output = self.inspect(Tool::Plimsoll, script)?;
+        self.inspected(Tool::Plimsoll, script)
+    }
+
+    /// Bundles a script with the modules that it imports, for both programs; `None` if that is not possible or k6 does not initialise the
+    /// bundle either.
+    pub(super) fn bundle(&self, script: &str) -> Result<Option<(String, Value)>, Failure> {
+        let Some(esbuild) = self.programs.corpus.esbuild else {
+            return Ok(None);
+        };
+        let bundle = format!("{script}.bundle.js");
+        for tool in [Tool::K6, Tool::Plimsoll] {
+            let own = self.folder.join(tool.name());
+            let output = Command::new(esbuild)
+                .args(["--bundle", "--format=esm", "--platform=neutral"])
+                .args(["--main-fields=module,main", "--log-level=error"])
+                .args(["--external:k6", "--external:k6/*", "--external:https://*"])
+                .arg(format!("--outfile={}", own.join(&bundle).display()))
+                .arg(own.join(script))
+                .stdin(Stdio::null())
+                .output()
+                .map_err(|error| format!("esbuild: {error}"))?;
+            if !output.status.success() {
+                return Ok(None);
+            }
+        }
+        let theirs = self.inspect_by_k6(&bundle)?;
+        Ok(theirs.ok().map(|theirs| (bundle, theirs)))
+    }
+
+    fn inspected(&self, tool: Tool, script: &str) -> Result<Result<Value, String>, Failure> {
+        let output = self.inspect(tool, script)?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             return Ok(Err(first_error(&text)));
@@ -380,8 +414,9 @@ fn tags(lines: &str) -> BTreeMap<String, BTreeSet<String>> {
 fn shape_of(value: &Value) -> String {
     match value {
         Value::Object(members) => {
+            let members = members.iter();
             let mut members: Vec<_> = members
-                .iter()
+                .filter(|(key, _)| !SAMPLED.contains(&key.as_str()))
                 .map(|(key, value)| format!("{key}:{}", shape_of(value)))
                 .collect();
             members.sort();

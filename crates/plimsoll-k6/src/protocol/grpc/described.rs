@@ -37,26 +37,26 @@ impl Described {
         user: &UserState,
         imports: &[String],
         files: &[String],
-    ) -> Result<(), String> {
+    ) -> Result<Descriptors, String> {
         let known = Arc::clone(&user.shared.files);
         let folders = imports.to_vec();
         let found = user.shared.files.described(imports, files, || {
             let places = move |name: &str| known.proto_places(&folders, name);
             Descriptors::compile_named(files, places).map_err(|error| error.to_string())
         })?;
-        self.0.borrow_mut().push(found);
-        Ok(())
+        self.0.borrow_mut().push(found.clone());
+        Ok(found)
     }
 
     /// Reads a descriptor set, as `protoc --descriptor_set_out` writes it.
-    pub(crate) fn load_set(&self, user: &UserState, path: &str) -> Result<(), String> {
+    pub(crate) fn load_set(&self, user: &UserState, path: &str) -> Result<Descriptors, String> {
         let key = [path.to_owned()];
         let found = user.shared.files.described(&[], &key, || {
             let bytes = user.shared.files.open(path)?;
             Descriptors::decode(&bytes).map_err(|error| format!("{path} {error}"))
         })?;
-        self.0.borrow_mut().push(found);
-        Ok(())
+        self.0.borrow_mut().push(found.clone());
+        Ok(found)
     }
 
     fn find(&self, name: &MethodName) -> Option<Method> {

@@ -1,114 +1,32 @@
 //! Makes the requests of scripts over the connections of their virtual user.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http_body_util::Full;
-use plimsoll_client::forward::{Destination, Head, Lease, Pool, Speaks, may_retry};
-use plimsoll_client::{DecodeLimits, Decoder, Endpoint, basic_authorization, is_idempotent};
+use plimsoll_client::forward::{Head, Lease, may_retry};
+use plimsoll_client::{DecodeLimits, Decoder, Endpoint, is_idempotent};
 use plimsoll_load::scenario::{ExchangeUnderWay, RecordedRequest};
 use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
-use tokio::sync::Semaphore;
 use tokio::time::sleep_until;
-use url::Url;
 
 use super::address::Address;
 use super::authentication::Authentication;
+use super::connections::endpoint_of;
 use super::error_code;
+use super::header::{Header, fields, shown_fields};
 use super::redirect::{Redirects, referer};
-use super::request::{BodyForm, HttpRequest, Login, Target};
+use super::request::{BodyForm, HttpRequest, Target};
 use super::response::{HttpResponse, Timings, canonical};
 use crate::options::HttpDebug;
+use crate::run::line_source::LineSource;
 use crate::user::{Hop, UserState};
 
 /// Bytes of a decoded response: k6 has no limit, but a compressed bomb must not end the generator.
 const MOST_BYTES: u64 = 256 << 20;
-
-/// The connections of a virtual user.
-#[derive(Debug)]
-pub(crate) struct Connections {
-    pool: RefCell<Pool>,
-    speaks: Speaks,
-}
-
-impl Connections {
-    /// - `pool`: that of the worker, whose connector, buffer and clock it uses.
-    /// - `speaks`: the version of HTTP of its connections.
-    pub(crate) fn new(pool: &Pool, speaks: Speaks) -> Self {
-        Self {
-            pool: RefCell::new(pool.sibling()),
-            speaks,
-        }
-    }
-
-    /// The destination of requests to an endpoint; fails if the version of HTTP needs TLS and the endpoint has none.
-    pub(crate) fn destination(
-        &self,
-        endpoint: &Endpoint,
-    ) -> Result<Rc<Destination>, (u16, String)> {
-        if self.speaks == Speaks::Http3 && !endpoint.is_tls() {
-            let message = format!("HTTP/3 (--http3) needs an https:// URL, not {endpoint}");
-            return Err((1000, message));
-        }
-        Ok(self.pool.borrow().destination(endpoint))
-    }
-
-    /// Closes all of them.
-    pub(crate) fn close(&self) {
-        let fresh = self.pool.borrow().sibling();
-        self.pool.replace(fresh);
-    }
-}
-
-/// Several requests at a time: at most `batch` of them, and `batch_per_host` to one host.
-pub(crate) async fn perform_batch(
-    user: &Rc<UserState>,
-    requests: Vec<HttpRequest>,
-) -> Vec<HttpResponse> {
-    let options = &user.shared.options;
-    let limit = |number: usize| match number {
-        0 => Semaphore::MAX_PERMITS,
-        number => number,
-    };
-    let all = Semaphore::new(limit(options.batch));
-    let mut hosts: HashMap<String, Semaphore> = HashMap::new();
-    for request in &requests {
-        let host = host_of(request);
-        hosts
-            .entry(host)
-            .or_insert_with(|| Semaphore::new(limit(options.batch_per_host)));
-    }
-    let (all, hosts) = (&all, &hosts);
-    let mut running: FuturesUnordered<_> = requests
-        .into_iter()
-        .enumerate()
-        .map(|(position, request)| async move {
-            // Semaphores that are never closed always give a permit.
-            let _host = hosts[&host_of(&request)].acquire().await;
-            let _all = all.acquire().await;
-            (position, perform(user, request).await)
-        })
-        .collect();
-    let mut responses = Vec::new();
-    while let Some(response) = running.next().await {
-        responses.push(response);
-    }
-    responses.sort_by_key(|(position, _)| *position);
-    responses
-        .into_iter()
-        .map(|(_, response)| response)
-        .collect()
-}
-
-fn host_of(request: &HttpRequest) -> String {
-    request.address.host_name().to_ascii_lowercase()
-}
 
 /// Makes a request and follows its redirects. Every exchange is measured.
 pub(crate) async fn perform(user: &Rc<UserState>, request: HttpRequest) -> HttpResponse {
@@ -454,7 +372,7 @@ impl Performing<'_> {
             text.push_str(&String::from_utf8_lossy(content));
             text.push('\n');
         }
-        (self.user.shared.log)(Level::Info, &text, "");
+        (self.user.shared.log)(Level::Info, &text, LineSource::Run);
     }
 
     fn leased(&mut self, lease: &Lease, blocked: Duration) {
@@ -617,160 +535,5 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
         Protocol::Http1 | Protocol::WebSocket => "HTTP/1.1",
         Protocol::Http2 => "HTTP/2.0",
         Protocol::Http3 => "HTTP/3.0",
-    }
-}
-
-/// The endpoint of a target, with the address that the options give its host.
-///
-/// - `authority`: for the field `Host`; set where it is not the one of the endpoint.
-pub(crate) fn endpoint_of(
-    user: &UserState,
-    target: &Target,
-    authority: &mut Option<String>,
-) -> Result<Endpoint, (u16, String)> {
-    let endpoint = Endpoint::try_from(&target.url)
-        .map_err(|error| error_code::invalid_url(target.url.as_str(), &error))?;
-    if authority.is_none() {
-        *authority = target
-            .authority()
-            .filter(|written| written != endpoint.authority());
-    }
-    placed(user, &target.url, endpoint, authority)
-}
-
-/// The endpoint with the address that the options give its host.
-pub(crate) fn placed(
-    user: &UserState,
-    url: &Url,
-    endpoint: Endpoint,
-    authority: &mut Option<String>,
-) -> Result<Endpoint, (u16, String)> {
-    let network = &user.shared.options.network;
-    let host = url.host_str().unwrap_or_default();
-    if network.blocking(host).is_some() {
-        return Err((1111, "hostname is blocked".to_owned()));
-    }
-    let port = url.port_or_known_default().unwrap_or_default();
-    let Some(entry) = network.host(host, port) else {
-        return Ok(endpoint);
-    };
-    let Some(to_port) = entry.to_port else {
-        return Ok(endpoint.at(entry.address));
-    };
-    // The request names the port of its URL all the same.
-    authority.get_or_insert_with(|| endpoint.authority().to_owned());
-    let mut moved = url.clone();
-    // A URL with a host can have a port.
-    moved.set_port(Some(to_port)).ok();
-    let moved = Endpoint::try_from(&moved)
-        .map_err(|error| error_code::invalid_url(url.as_str(), &error))?;
-    Ok(moved.at(entry.address))
-}
-
-/// The header of a request.
-struct Header {
-    fields: Vec<(String, String)>,
-    /// Only if the script sets it.
-    authority: Option<String>,
-    cookies: Vec<(String, String)>,
-}
-
-/// The fields of a request that is sent once, and its authority where the script sets it.
-pub(crate) fn fields_of(
-    user: &UserState,
-    request: &HttpRequest,
-    target: &Target,
-) -> (Vec<(String, String)>, Option<String>) {
-    let made = fields(user, request, target, &request.fields, true);
-    (made.fields, made.authority)
-}
-
-/// The fields of a request as scripts see them: without those that are made of its URL when it is sent, with the host that it sets.
-fn shown_fields(
-    fields: &[(String, String)],
-    request: &HttpRequest,
-    host: Option<&str>,
-) -> Vec<(String, String)> {
-    let is_given = |name: &str| {
-        let mut given = request.fields.iter();
-        given.any(|(other, _)| other.eq_ignore_ascii_case(name))
-    };
-    let mut shown = fields.to_vec();
-    shown.retain(|(name, _)| name != "Authorization" || is_given("authorization"));
-    shown.extend(host.map(|host| ("Host".to_owned(), host.to_owned())));
-    shown
-}
-
-/// The header of a request.
-fn fields(
-    user: &UserState,
-    request: &HttpRequest,
-    target: &Target,
-    given: &[(String, String)],
-    keeps_cookies: bool,
-) -> Header {
-    let url = &target.url;
-    let mut fields = Vec::with_capacity(given.len() + 2);
-    let mut authority = None;
-    let mut cookie = None;
-    for (name, value) in given {
-        if name.eq_ignore_ascii_case("host") {
-            authority = Some(value.clone());
-        } else if name.eq_ignore_ascii_case("cookie") {
-            cookie = Some(value.clone());
-        } else {
-            fields.push((canonical(name), value.clone()));
-        }
-    }
-    let has =
-        |fields: &[(String, String)], wanted: &str| fields.iter().any(|(name, _)| name == wanted);
-    if !has(&fields, "User-Agent") {
-        let agent = user.shared.options.user_agent.clone();
-        fields.push(("User-Agent".to_owned(), agent));
-    }
-    let is_basic = !url.username().is_empty() && request.login == Login::Basic;
-    if is_basic && !has(&fields, "Authorization") {
-        let endpoint = Endpoint::try_from(url).ok();
-        let credentials = endpoint.as_ref().and_then(Endpoint::credentials);
-        if let Some((name, password)) = credentials {
-            let value = basic_authorization(name, password).expose().to_owned();
-            fields.push(("Authorization".to_owned(), value));
-        }
-    }
-    // Those of the script come first, then those of the jar that it does not replace.
-    let mut line = cookie.unwrap_or_default();
-    let mut push = |name: &str, value: &str| {
-        if !line.is_empty() {
-            line.push_str("; ");
-        }
-        line.push_str(name);
-        line.push('=');
-        line.push_str(value);
-    };
-    let own = request.cookies.iter().filter(|_| keeps_cookies);
-    for (name, value, _) in own.clone() {
-        push(name, value);
-    }
-    let is_replaced = |name: &str| {
-        own.clone()
-            .any(|(other, _, replaces)| *replaces && other == name)
-    };
-    let now = SystemClock.wall();
-    for (name, value) in user.jars.borrow().cookies(request.jar, url, now) {
-        if !is_replaced(&name) {
-            push(&name, &value);
-        }
-    }
-    let cookies = line.split("; ").filter_map(|pair| pair.split_once('='));
-    let cookies = cookies
-        .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
-        .collect();
-    if !line.is_empty() {
-        fields.push(("Cookie".to_owned(), line));
-    }
-    Header {
-        fields,
-        authority,
-        cookies,
     }
 }

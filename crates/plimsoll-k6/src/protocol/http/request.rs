@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plimsoll_script::js::{self, Array, Coerced, Ctx, Exception, FromJs as _, Object, Value};
+use plimsoll_script::js::{self, Array, Coerced, Ctx, FromJs as _, Object, Value};
 use url::Url;
 
 use super::address::Address;
+use crate::modules::throw_error;
 use crate::options::duration;
 use crate::user::UserState;
 
@@ -102,7 +103,7 @@ impl RefusedRequest {
     pub(crate) fn throw(self, ctx: &Ctx<'_>) -> js::Error {
         match self {
             Self::Exception(error) => error,
-            Self::Invalid(_, text) => Exception::throw_message(ctx, &text),
+            Self::Invalid(_, text) => throw_error(ctx, &text),
         }
     }
 }

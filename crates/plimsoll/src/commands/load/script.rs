@@ -33,13 +33,13 @@ use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum as _;
 use plimsoll_client::forward::Speaks;
 use plimsoll_k6::{
-    ExchangeRecording, ExitCode as K6ExitCode, Invocation, Output, Overrides, RunNeeds,
+    ExchangeRecording, ExitCode as K6ExitCode, Invocation, LineSource, Output, Overrides, RunNeeds,
     RunProgress, SummaryMode, parse_script_duration, run,
 };
 use plimsoll_model::Clock as _;
@@ -245,8 +245,8 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let (series, push) = outputs.push().map_err(config)?.unzip();
     let console = flags.overrides.console_output.clone();
     let console = console.or_else(|| variable("K6_CONSOLE_OUTPUT").map(PathBuf::from));
-    let console = console.as_deref().map(ConsoleFile::create);
-    let console = console.transpose().map_err(config)?;
+    let console_file = Arc::new(OnceLock::new());
+    let file_of_lines = Arc::clone(&console_file);
     let log = log_of(&flags.global, began).map_err(config)?;
     let live = Arc::new(Live::default());
     let above = Arc::clone(&live);
@@ -255,7 +255,11 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let page = page.map(|page| RunDashboard::start(page, &flags.source.script));
     let page = page.transpose().map_err(other)?;
     if let Some(url) = page.as_ref().and_then(RunDashboard::url) {
-        log.write(Level::Info, &format!("the dashboard is at {url}"), "");
+        log.write(
+            Level::Info,
+            &format!("the dashboard is at {url}"),
+            LineSource::Run,
+        );
     }
     let show = |progress: &RunProgress| {
         if has_view {
@@ -284,14 +288,23 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let api = api.map_err(|problem| (problem, K6ExitCode::ApiFailed))?;
     if let Some(api) = &api {
         let text = format!("the REST API listens on http://{}", api.address());
-        log.write(Level::Info, &text, "");
+        log.write(Level::Info, &text, LineSource::Run);
     }
     let has_colors = has_colors(&flags.global)
         && terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi;
-    let describe = |plan: &RunNeeds| {
-        let text = describe::text(&flags.source.script, &named, plan);
-        // Without standard output there is no summary either.
-        terminal::print(&text).ok();
+    let on_plan = |plan: &RunNeeds| {
+        // None is made for a script that fails before. What module code prints is in the log, as by k6.
+        if let Some(path) = &console {
+            let file = ConsoleFile::create(path)?;
+            // It is made once.
+            console_file.set(file).ok();
+        }
+        if request.is_described && !is_quiet {
+            let text = describe::text(&flags.source.script, &named, plan);
+            // Without standard output there is no summary either.
+            terminal::print(&text).ok();
+        }
+        Ok(())
     };
     let invocation = Invocation {
         overrides: overrides(&flags.overrides, &flags.source, &flags.global).map_err(config)?,
@@ -303,15 +316,16 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         workers: request.threads.unwrap_or(cores),
         speaks: speaks(flags),
         recording,
-        on_plan: (request.is_described && !is_quiet).then_some(&describe),
+        on_plan: Some(&on_plan),
         on_progress: (has_view || page.is_some()).then_some(&show),
         samples: std::mem::take(&mut outputs.files),
         series: series.map(RefCell::new),
         control: api.as_ref().map(api::Api::control),
         ..loaded.invocation(
-            Arc::new(move |level, text, source| match &console {
+            Arc::new(move |level, text, source| match file_of_lines.get() {
                 // A disk that is full must not end the run.
-                Some(console) if source == "console" && console.write(level, text).is_ok() => {}
+                Some(console)
+                    if source == LineSource::Console && console.write(level, text).is_ok() => {}
                 _ => above.above(|| log.write(level, text, source)),
             }),
             &is_interrupted,
@@ -505,7 +519,6 @@ pub(crate) fn overrides(
         user_agent: flags.user_agent.clone(),
         trend_stats: flags.summary_trend_stats.clone(),
         time_unit: flags.summary_time_unit.clone(),
-        ..Overrides::default()
     })
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use plimsoll_client::ProxyRules;
 use plimsoll_k6::{
-    Archive, ExitCode as K6ExitCode, Fetch, Invocation, LoadError, RemoteModules, Script,
-    ScriptText, Secrets, UnpackedArchive,
+    Archive, ExitCode as K6ExitCode, Fetch, Invocation, LineSource, LoadError, RemoteModules,
+    Script, ScriptText, Secrets, UnpackedArchive,
 };
 use plimsoll_script::Level;
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ const LONGEST: u64 = 16 << 20;
 const HEAD: usize = 512;
 
 /// Writes a line of a log: its level, its text, and where it comes from.
-type WriteLine = Arc<dyn Fn(Level, &str, &str) + Send + Sync>;
+type WriteLine = Arc<dyn Fn(Level, &str, LineSource) + Send + Sync>;
 
 /// A compiled script with its surroundings.
 #[derive(Debug)]

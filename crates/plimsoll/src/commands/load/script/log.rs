@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use clap::ValueEnum;
+use plimsoll_k6::LineSource;
 use plimsoll_model::Clock as _;
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -92,7 +93,7 @@ impl Log {
     }
 
     /// Writes a line. One that cannot be written is lost: a disk that is full must not end the run.
-    pub(crate) fn write(&self, level: Level, text: &str, source: &str) {
+    pub(crate) fn write(&self, level: Level, text: &str, source: LineSource) {
         if !self.verbosity.prints(level) {
             return;
         }
@@ -111,14 +112,14 @@ impl Log {
         }
     }
 
-    fn line(&self, level: Level, text: &str, source: &str) -> String {
+    fn line(&self, level: Level, text: &str, source: LineSource) -> String {
         match self.format {
             LogFormat::Raw => text.to_owned(),
             LogFormat::Json => {
                 let time = humantime::format_rfc3339_seconds(SystemClock.wall()).to_string();
                 let mut line = json!({ "level": name(level), "msg": text, "time": time });
-                if !source.is_empty() {
-                    line["source"] = json!(source);
+                if !source.name().is_empty() {
+                    line["source"] = json!(source.name());
                 }
                 line.to_string()
             }
@@ -130,10 +131,9 @@ impl Log {
                     Level::Error => "ERRO",
                 };
                 let passed = SystemClock.now().saturating_duration_since(self.began);
-                let source = if source.is_empty() {
-                    String::new()
-                } else {
-                    format!("  source={source}")
+                let source = match source.name() {
+                    "" => String::new(),
+                    name => format!("  source={name}"),
                 };
                 format!("{short}[{:04}] {text}{source}", passed.as_secs())
             }
@@ -157,11 +157,11 @@ pub(super) struct ConsoleFile(Mutex<fs::File>);
 
 impl ConsoleFile {
     /// Lines are appended to those that are there.
-    pub(super) fn create(path: &Path) -> Result<Self, Problem> {
+    pub(super) fn create(path: &Path) -> Result<Self, String> {
         let file = fs::OpenOptions::new().create(true).append(true).open(path);
         let file = file.map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Problem::with("--console-output", message)
+            let path = path.display();
+            format!("--console-output: cannot write {path}: {error}")
         })?;
         Ok(Self(Mutex::new(file)))
     }
@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn lines_have_the_form_that_was_chosen() {
-        let line = |format| log(format, "none").line(Level::Warning, "two words", "console");
+        let line =
+            |format| log(format, "none").line(Level::Warning, "two words", LineSource::Console);
         assert_eq!(line(LogFormat::Raw), "two words");
         assert_eq!(
             line(LogFormat::Text),
@@ -216,9 +217,9 @@ mod tests {
         let path = directory.path().join("run.log");
         let output = format!("file={}", path.display());
         for text in ["one", "two"] {
-            log(LogFormat::Raw, &output).write(Level::Info, text, "");
+            log(LogFormat::Raw, &output).write(Level::Info, text, LineSource::Run);
         }
-        log(LogFormat::Raw, &output).write(Level::Debug, "three", "");
+        log(LogFormat::Raw, &output).write(Level::Debug, "three", LineSource::Run);
         assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     }
 

@@ -1,0 +1,177 @@
+//! The iterations of a run: their virtual users, `setup()` before the first of them, and what is done meanwhile.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_load::scenario::{
+    Executor, RecordedRun, RecordingPlan, Scenario, ScenarioHooks, ScenarioRun, Sinks, Workloads,
+    record_scenarios, run_scenarios,
+};
+use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
+use plimsoll_wire::SystemClock;
+
+use super::consumers::Consumers;
+use super::preparation::Preparation;
+use super::ticks::{JUDGING, Ticks};
+use super::users::Users;
+use crate::options::Options;
+use crate::run::exit_code::ExitCode;
+use crate::user::RunState;
+
+/// The interval between samples of processes, as by `plimsoll load URL`.
+const SAMPLE: Duration = Duration::from_millis(100);
+
+/// Why a run is aborted.
+pub(super) const SIGNAL: &str = "signal";
+pub(super) const THRESHOLDS: &str = "thresholds";
+
+/// What the iterations came to.
+pub(super) struct Iterated {
+    /// The samples.
+    pub(super) total: Sinks,
+    /// Why virtual users could not be made.
+    pub(super) error: Option<String>,
+    /// The outcome of `setup()`; `None` if the run ended before it.
+    pub(super) setup: Option<Result<(), ExitCode>>,
+    pub(super) recorded: Option<Box<RecordedRun>>,
+}
+
+impl Preparation<'_> {
+    /// Makes the virtual users, calls `setup()` and runs all iterations.
+    pub(super) fn iterations(&mut self, consumers: &mut Consumers<'_>) -> Iterated {
+        let calls = &self.calls;
+        let shared = Arc::clone(&calls.shared);
+        let options = &shared.options;
+        let scenarios = options.scenarios.iter().zip(&shared.claims);
+        let scenarios: Vec<_> = scenarios
+            .map(|(scenario, claims)| Scenario {
+                name: scenario.name.clone(),
+                claims: Arc::clone(claims),
+                start_time: scenario.start_time,
+                graceful_stop: scenario.graceful_stop,
+            })
+            .collect();
+        let users = shared
+            .claims
+            .iter()
+            .map(|claims| claims.executor().most_vus() as usize);
+        let users: usize = users.sum();
+        let workers = calls.invocation.workers.min(users).max(1);
+        let run = ScenarioRun {
+            scenarios,
+            workers,
+            registry: shared.registry.clone(),
+            progress: Arc::clone(&shared.progress),
+            abort: Arc::clone(&shared.abort),
+            keeps_points: !consumers.is_empty(),
+            keeps_recent: calls.invocation.on_progress.is_some(),
+        };
+        let workloads: Arc<dyn Workloads> = Arc::new(Users {
+            program: calls.invocation.script.program.clone(),
+            shared: Arc::clone(&shared),
+            plans: self.plans.clone(),
+        });
+        let mut ticks = Ticks {
+            shared: &shared,
+            sinks: Rc::clone(&calls.worker.sinks),
+            thresholds: &mut self.thresholds,
+            dropped: vec![0; options.scenarios.len()],
+            judge_at: JUDGING,
+            consumers,
+            on_progress: calls.invocation.on_progress,
+            control: calls.invocation.control.as_ref(),
+        };
+        let is_interrupted = calls.invocation.is_interrupted;
+        let abort = Arc::clone(&shared.abort);
+        let mut look = || {
+            if is_interrupted() && !abort.is_aborted() {
+                abort.abort(SIGNAL);
+            }
+        };
+        let mut setup = None;
+        let hooks = ScenarioHooks {
+            before_start: &mut || {
+                setup = calls.prepare();
+                setup == Some(Ok(()))
+            },
+            on_tick: &mut |tick| ticks.tick(tick),
+            look: &mut look,
+        };
+        let mut recorded = None;
+        let result = match &calls.invocation.recording {
+            None => run_scenarios(&run, &workloads, hooks),
+            Some(recording) => {
+                let recording = RecordingPlan {
+                    load: load_shape(options, users, workers),
+                    target: recording.target,
+                    facts: recording.facts.clone(),
+                    sample_every: SAMPLE,
+                };
+                let made = record_scenarios(&run, &workloads, hooks, recording);
+                made.map(|(sinks, made)| {
+                    recorded = made.map(|made| Box::new(with_model(made)));
+                    sinks
+                })
+            }
+        };
+        let (total, error) = match result {
+            Ok(total) => (total, None),
+            Err(message) => (Sinks::new(shared.registry.clone()), Some(message)),
+        };
+        Iterated {
+            total,
+            error,
+            setup,
+            recorded,
+        }
+    }
+}
+
+/// The load as result files describe it.
+fn load_shape(options: &Options, users: usize, workers: usize) -> LoadShape {
+    let scenarios = options.scenarios.iter();
+    // The others end with their iterations, long before their limit.
+    let ends = scenarios.map(|scenario| match scenario.executor {
+        Executor::SharedIterations(_) | Executor::PerVuIterations(_) => None,
+        _ => Some(scenario.start_time + scenario.executor.end()),
+    });
+    let ends = ends.collect::<Option<Vec<_>>>();
+    LoadShape {
+        url: String::new(),
+        urls: 0,
+        method: String::new(),
+        expectations: Vec::new(),
+        fail_status: Some("not expected by the script".to_owned()),
+        model: LoadModel::Closed,
+        protocol: Protocol::Http1,
+        connections: users,
+        exchanges: ExchangeKind::Request,
+        streams: 1,
+        udp_payload: None,
+        workers,
+        duration: ends.and_then(|ends| ends.into_iter().max()),
+        requests: None,
+        warm_up: Duration::ZERO,
+    }
+}
+
+/// Adds the arrival rate of requests if iterations have a schedule: the rate at which they began or were dropped. The
+/// script decides how many an iteration makes; one that was dropped counts as one request.
+fn with_model(mut recorded: RecordedRun) -> RecordedRun {
+    let summary = &mut recorded.summary;
+    if summary.latency.from_intended.is_some() && !summary.window.is_zero() {
+        let per_second = summary.counts.intended() as f64 / summary.window.as_secs_f64();
+        if let Some(rate) = Rate::new(per_second) {
+            summary.load.model = LoadModel::Open { rate };
+        }
+    }
+    recorded
+}
+
+/// When the run started, on the clock of the wall.
+pub(super) fn started(shared: &RunState) -> std::time::SystemTime {
+    let passed = shared.progress.elapsed(SystemClock.now());
+    let now = SystemClock.wall();
+    now.checked_sub(passed).unwrap_or(now)
+}
