@@ -123,7 +123,7 @@ struct Bench {
     ports: [u16; 3],
     keep: Option<PathBuf>,
     /// Stopped with the value.
-    _background: Vec<Server>,
+    background: Vec<Server>,
 }
 
 impl Bench {
@@ -138,7 +138,7 @@ impl Bench {
             directory: target.join(format!("instructions-{}", std::process::id())),
             ports: free_ports()?,
             keep: keep.map(Path::to_owned),
-            _background: Vec::new(),
+            background: Vec::new(),
         };
         fs::create_dir_all(&bench.directory).map_err(|error| error.to_string())?;
         if let Some(keep) = keep {
@@ -154,7 +154,7 @@ impl Bench {
         for words in &case.background {
             let mut command = bench.command(words, 0)?;
             command.stdout(Stdio::null());
-            bench._background.push(Server::start(&mut command)?);
+            bench.background.push(Server::start(&mut command)?);
             wait_for(bench.ports[1], None)?;
         }
         Ok(bench)

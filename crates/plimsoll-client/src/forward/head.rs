@@ -49,7 +49,7 @@ impl FieldSource for HeaderMap {
 
 impl FieldSource for FieldList {
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        for (name, value) in self.iter() {
+        for (name, value) in self {
             visit(name, value);
         }
     }
@@ -415,7 +415,7 @@ impl Fields {
     /// `content-length`, which the sender of the forwarded message writes. Allocates nothing.
     pub fn into_forwarded(mut self) -> FieldList {
         let mut nominated = Nominated::default();
-        for (name, value) in self.0.iter() {
+        for (name, value) in &self.0 {
             nominated.note(name, value);
         }
         self.0.retain(|name, _| is_forwarded(name, &nominated));
@@ -447,7 +447,7 @@ fn is_forwarded(name: &[u8], nominated: &Nominated) -> bool {
 /// Fields whose `Trailer` announces no trailers that belong to the connection.
 fn without_announced(fields: &FieldList, nominated: &Nominated) -> FieldList {
     let mut list = FieldList::new();
-    for (name, value) in fields.iter() {
+    for (name, value) in fields {
         if !is_trailer(name) {
             list.push(name, value);
             continue;

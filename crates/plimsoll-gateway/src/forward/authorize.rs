@@ -185,7 +185,7 @@ pub(super) fn subrequest_fields(seen: &FieldList, request: &OwnedRequest) -> Fie
         b"content-encoding",
     ];
     let mut list = FieldList::new();
-    for (name, value) in seen.iter() {
+    for (name, value) in seen {
         let is = |other: &&[u8]| name.eq_ignore_ascii_case(other);
         if !LEFT_OUT.iter().any(is) && !OWN.iter().any(is) {
             list.push(name, value);

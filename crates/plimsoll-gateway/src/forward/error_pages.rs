@@ -66,7 +66,7 @@ impl ErrorPages {
             return None;
         }
         let mut page = self.page(status)?;
-        for (name, value) in fields.iter() {
+        for (name, value) in fields {
             let kept = KEPT
                 .into_iter()
                 .find(|kept| name.eq_ignore_ascii_case(kept.as_str().as_bytes()));

@@ -500,7 +500,7 @@ pub(crate) fn write_built_fields(
 }
 
 fn write_list(head: &mut ResponseWriter<'_>, fields: &FieldList) {
-    for (name, value) in fields.iter() {
+    for (name, value) in fields {
         head.field(name, value).ok();
     }
 }

@@ -317,7 +317,7 @@ pub(crate) fn is_name(name: &[u8]) -> bool {
 /// Looks at every byte, so that the compiler looks at many of them at a time.
 #[inline]
 pub(crate) fn has_control(value: &[u8]) -> bool {
-    let is_control = |byte: u8| ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f);
+    let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
     value
         .iter()
         .fold(false, |found, byte| found | is_control(*byte))
