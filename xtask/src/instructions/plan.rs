@@ -82,7 +82,7 @@ mod tests {
     fn the_cases_of_this_repository_can_be_read() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/instructions/cases.toml");
         let mut plan = Plan::read(&path).unwrap();
-        assert!(plan.cases.len() > 5);
+        assert!(plan.cases.len() >= 5);
         plan.select(&["gateway".to_owned()]).unwrap();
         assert!(plan.cases.iter().all(|case| case.subject.driver.is_some()));
         assert!(plan.select(&["no such".to_owned()]).is_err());
