@@ -119,13 +119,13 @@ fn tokens_and_imports_are_printed() {
     );
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("backup.json");
-    fs::write(&file, r#"{"monitorList": [{"name": "db", "type": "port", "hostname": "db", "port": 5432}, {"name": "q", "type": "mqtt"}]}"#).unwrap();
+    fs::write(&file, r#"{"monitorList": [{"name": "db", "type": "port", "hostname": "db", "port": 5432}, {"name": "q", "type": "gamedig"}]}"#).unwrap();
     let shown = plimsoll(&["monitor", "import", file.to_str().unwrap()]).exits(0);
     assert!(shown.stdout.contains("tcp = \"db:5432\""), "{shown}");
     assert!(
         shown
             .stderr
-            .contains("q: is left out: the type `mqtt` is not supported"),
+            .contains("q: is left out: the type `gamedig` is not supported"),
         "{shown}"
     );
 }
