@@ -224,9 +224,9 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one that wants a password, and waits until it takes connections.
+    /// Starts one that needs a password, and waits until it accepts connections.
     pub fn start(password: &str) -> Self {
-        /// In Debian every program of Redis is this one, which does what its name says.
+        /// In Debian every program of Redis is this one, under several names.
         const PROGRAM: &str = "/usr/bin/redis-check-rdb";
 
         assert!(

@@ -138,7 +138,7 @@ pub(super) fn compare(wanted: &Answer, seen: &Answer, is_template: bool) -> Resu
     ))
 }
 
-/// JSON with its keys in order, which says nothing.
+/// JSON with its keys in order, since their order has no meaning.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Array(all) => all.into_iter().map(sorted).collect(),

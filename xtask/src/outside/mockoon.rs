@@ -290,7 +290,7 @@ fn made(environment: &Value, response: &Value) -> Made {
 
 fn judge(wanted: &Answer, seen: &Answer, made: Made) -> Result<(), String> {
     if wanted.status == 404 && seen.status == 404 && kind(wanted) == "text/html" {
-        // What is said of a request that nothing answers is each server's own.
+        // The text of a 404 is each server's own.
         return Ok(());
     }
     match made {

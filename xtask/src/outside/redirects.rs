@@ -152,7 +152,7 @@ struct ParsedRule {
 }
 
 impl ParsedRule {
-    /// Whether it answers each request of its path, as far as this runner can tell.
+    /// Whether it answers each request of its path, as far as this runner sees.
     fn is_plain(&self) -> bool {
         self.conditions.is_empty() && self.query.is_empty() && self.from.starts_with('/')
     }

@@ -90,7 +90,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The type that a line defines, whoever sees it.
+/// The type that a line defines, of any visibility.
 fn defined_type(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let rest = match line.strip_prefix("pub") {

@@ -481,7 +481,7 @@ impl Lookup {
     }
 }
 
-/// An answer that the cache has no part in says so too.
+/// A response that the cache passes on, with the reason.
 fn passed(answer: Answer, detail: &'static str) -> Answer {
     answer.map(move |response| response.with_field_set(CACHE_STATUS, cache_status(detail, false)))
 }

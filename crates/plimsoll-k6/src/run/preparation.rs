@@ -101,7 +101,7 @@ impl<'a> Preparation<'a> {
                 options,
             })
         };
-        // The first run of the script says what its options are.
+        // The options are known once the script has run for the first time.
         let first = state(none.clone());
         let plans = Plans::new(&none, invocation).map_err(invalid)?;
         let stacks = Stacks::new(LIMITS);

@@ -160,7 +160,7 @@ impl StageCalls<'_> {
         }
     }
 
-    /// Returns once a signal asks for the end.
+    /// Returns once a signal is to end it.
     async fn interrupted(&self) {
         let mut looks = tokio::time::interval(LOOK);
         while !(self.invocation.is_interrupted)() && !self.is_stopped() {

@@ -27,7 +27,7 @@ impl RequestRate {
         }
     }
 
-    /// When a request that wants to start now may; `None` for at once. Its turn is taken.
+    /// When a request that is to start now may; `None` for at once. Its turn is taken.
     pub(crate) fn turn(&self, now: Instant) -> Option<Instant> {
         if self.interval.is_zero() {
             return None;

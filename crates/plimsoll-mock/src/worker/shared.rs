@@ -77,7 +77,7 @@ impl SharedMock {
 
     /// The same with the states of one that was there before.
     ///
-    /// - `settings`: of OpenAPI documents, whatever the file says.
+    /// - `settings`: of OpenAPI documents, in place of those of the file.
     pub(crate) fn of_file_with(
         file: &Path,
         notices: &Notices,

@@ -55,7 +55,7 @@ pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result
     for file in &files {
         let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
         let (text, missing) = yaml::substitute(&text, environment);
-        // Lines of several files cannot be told apart.
+        // It is not known which of several files a line is in.
         if files.len() == 1 {
             unset = missing;
         }

@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(judged(answered(404)), (Status::Up, None));
         let refused = Failure::new(Phase::Connect, FailureKind::Refused);
         assert_eq!(judged(Reading::failed(refused.clone())), (Status::Up, None));
-        // What goes wrong here says nothing about the target.
+        // An error here is none of the target.
         let ours = Reading::failed(refused.on(Side::Ours));
         assert_eq!(judged(ours).0, Status::Error);
     }

@@ -1,4 +1,4 @@
-//! Redis and what speaks its protocol (RESP2): a command and its reply.
+//! Redis and servers with its protocol (RESP2): a command and its reply.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;

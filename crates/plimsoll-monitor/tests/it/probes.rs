@@ -747,7 +747,7 @@ fn mqtt_waits_for_a_message_and_says_what_the_broker_refuses() {
     let reading = probe(login, None, reach());
     assert_eq!((&reading.failure, &reading.unmet), (&None, &None));
     assert!(reading.connected && reading.phases.get(Phase::Wait).is_some());
-    // What the broker says about itself is retained.
+    // The broker's messages about itself are retained.
     let reading = probe(login, Some("$SYS/broker/version"), reach());
     assert!(
         reading.body.starts_with(b"mosquitto version"),

@@ -25,7 +25,7 @@ pub(crate) struct KeptFields {
     layered: Vec<usize>,
 }
 
-/// The name of a field. Kept ones are not checked to be text again until somebody wants text.
+/// The name of a field. Kept ones are checked to be text again only where text is needed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Name<'a> {
     Text(&'a str),

@@ -43,7 +43,7 @@ pub(super) struct OwnResults {
     deleted_at: Cell<Option<i64>>,
 }
 
-/// From when on buckets are wanted, by monitor.
+/// From when on buckets are read, by monitor.
 type Begins = BTreeMap<MonitorId, Timestamp>;
 
 /// Buckets by monitor, ascending.
