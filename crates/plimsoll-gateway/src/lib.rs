@@ -12,7 +12,7 @@
 //!    (`forward/authorize.rs`) and begins a copy (`forward/mirror.rs`) where the route has those. It keeps the head,
 //!    and the content as an `Upload` that several attempts can share until something of it is read
 //!    (`forward/body.rs`).
-//! 2. `Upstream::choose` (`upstream.rs`) asks the balancer (`balance/`), which sees the servers with their weights:
+//! 2. `Upstream::choose` (`upstream.rs`) calls the balancer (`balance/`), which sees the servers with their weights:
 //!    0 while a server is unhealthy, ejected or drained (`upstream/status.rs`, shared by all workers).
 //! 3. The server's `Destination` gives a connection and the exchange begins, with the path of `forward/target.rs`
 //!    and the fields of `forward/fields.rs`; then as below.

@@ -31,7 +31,7 @@
 //!
 //! 1. `plimsoll-server/src/engine/run.rs`, `accept`: the connection is admitted (`engine/admission.rs`) and gets its
 //!    `Place` (`worker.rs`); behind a proxy, its header names both ends (`engine/proxied.rs`).
-//! 2. `layer4/stream.rs`, `take`: asks `StreamHandler::inspect`, first without any bytes and again each time more
+//! 2. `layer4/stream.rs`, `take`: calls `StreamHandler::inspect`, first without any bytes and again each time more
 //!    has come, until it decides, 64 KiB are read, `header_timeout` is over, or the client ends.
 //! 3. The handler reads name and protocols by `wire::tls::ClientHello::parse` (`wire/src/tls/client_hello.rs`), which returns
 //!    nothing until the message is whole.

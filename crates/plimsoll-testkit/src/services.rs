@@ -1,4 +1,4 @@
-//! PostgreSQL, `MariaDB`, Redis, and a server that speaks ClickHouse's HTTP interface, for tests and `cargo xtask services`.
+//! PostgreSQL, `MariaDB`, Redis, and a server with ClickHouse's HTTP interface, for tests and `cargo xtask services`.
 //!
 //! PostgreSQL, `MariaDB` and Redis are Debian's. ClickHouse is the engine of the Python package `chdb-core`, which `cargo xtask services install`
 //! puts into a virtual environment under the target directory. Each server runs below a shell that ends it as soon as the

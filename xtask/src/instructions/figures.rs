@@ -1,4 +1,4 @@
-//! bench/instructions/figures.toml: what the repository knows, by profile and case.
+//! bench/instructions/figures.toml: the recorded counts, by profile and case.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -26,7 +26,7 @@ struct CallbackHost {
 impl CallbackHosts {
     /// - `names`: each a host, with a port or without, or `*`.
     ///
-    /// Fails with the first one that is none of these.
+    /// Fails with the first one of another form.
     pub(crate) fn new(names: &[String]) -> Result<Self, String> {
         let hosts = names.iter().map(|text| {
             if text == "*" {

@@ -116,6 +116,9 @@ async fn reply(stream: &mut Stream, words: &[&str]) -> Result<Result<String, Str
     while left > 0 {
         left -= 1;
         values += 1;
+        if values > MOST_VALUES {
+            return Err(too_large());
+        }
         let head = line(stream).await?;
         let head = head.trim_end_matches(['\r', '\n']);
         let (kind, rest) = head.split_at_checked(1).unwrap_or_default();
@@ -141,7 +144,7 @@ async fn reply(stream: &mut Stream, words: &[&str]) -> Result<Result<String, Str
             }
             _ => return Err(unknown(head)),
         }
-        if text.len() > MOST_READ || values > MOST_VALUES {
+        if text.len() > MOST_READ {
             return Err(too_large());
         }
         if left > 0 {

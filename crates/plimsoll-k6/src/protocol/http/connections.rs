@@ -20,7 +20,7 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// - `pool`: that of the worker, whose connector, buffer and clock it uses.
-    /// - `speaks`: the version of HTTP of its connections.
+    /// - `speaks`: the version of HTTP on its connections.
     pub(crate) fn new(pool: &Pool, speaks: Speaks) -> Self {
         Self {
             pool: RefCell::new(pool.sibling()),

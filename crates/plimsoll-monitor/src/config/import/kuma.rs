@@ -456,7 +456,7 @@ fn common(monitor: &Value, kind: &str, imported: &mut Imported) {
     let expires = is(monitor, "expiryNotification", None)
         && text_of(monitor, "url").is_some_and(|url| url.starts_with("https:"));
     if expires && !is(monitor, "upsideDown", None) {
-        // The first of the days on which it is said there.
+        // The first of the days in that list.
         imported.pair("warn_unless", "[\"cert.days > 21\"]");
     }
     let tags = monitor.get("tags").and_then(Value::as_array);

@@ -1,7 +1,7 @@
 //! The heartbeats of Uptime Kuma as results, health and incidents of monitors that were imported from it.
 //!
 //! Version 2 keeps all heartbeats of a day, and of the time before only those at which the status changed. Both give the same
-//! changes of health, so that uptime and incidents are those of the whole history; response times are those that are there.
+//! changes of health, so that uptime and incidents are those of the whole history; response times are as far back as the file has them.
 
 use std::path::Path;
 use std::time::Duration;
