@@ -799,10 +799,12 @@ fn redis_sends_a_command_and_says_what_the_server_reports() {
     assert!(unmet(":wrong@", &[]).contains("WRONGPASS"));
     assert!(unmet(login, &["LLEN", "large"]).contains("WRONGTYPE"));
     assert!(unmet(login, &["NOTHING"]).contains("unknown command"));
-    // Another protocol, and a reply without an end.
+    // Another protocol, a reply without an end, and lists within lists.
+    let lists = "*1\r\n".repeat(10_001);
     for (answer, kind) in [
         ("HTTP/1.1 400\r\n", FailureKind::Protocol),
         ("$99999999\r\n", FailureKind::TooLarge),
+        (&lists, FailureKind::TooLarge),
     ] {
         let origin = lines(answer, &[]);
         let url = format!("redis://{}/", origin.address());
