@@ -2,6 +2,7 @@
 
 mod report;
 
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -63,6 +64,9 @@ impl Default for Arguments {
     }
 }
 
+/// How many tests of a program run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// Programs that tests run against.
 const NEEDED: [Package; 12] = [
     packages::NGINX,
@@ -79,13 +83,18 @@ const NEEDED: [Package; 12] = [
     packages::ZSTD,
 ];
 
+/// Installs what is missing of all that tests run against.
+pub(crate) fn install(root: &Path) -> Outcome {
+    packages::install(root, &NEEDED)?;
+    services::install(root)
+}
+
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
-    packages::install(root, &NEEDED)?;
+    install(root)?;
     if arguments.at.is_some() {
         packages::install(root, &[packages::FAKETIME])?;
     }
-    services::install(root)?;
     let chaos = bench::target_directory(root)?.join("tmp/chaos");
     chaos_table::clear(&chaos);
     let _busy = arguments.busy.then(BusyCore::new);
@@ -144,6 +153,11 @@ fn tests(arguments: &Arguments) -> Result<Command, Failure> {
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
             .env("FAKETIME_FMT", "%Y-%m-%dT%H:%M:%S")
             .env("TZ", "UTC");
+    }
+    if std::env::var_os(THREADS).is_none() {
+        // Tests wait more than they compute.
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        command.env(THREADS, (2 * cores).to_string());
     }
     if arguments.report {
         Report::prepare(&mut command)?;

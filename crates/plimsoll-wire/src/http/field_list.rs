@@ -39,11 +39,18 @@ impl FieldList {
 
     /// The value of the first field of that name, whatever its case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter()
-            .find(|(known, _)| {
-                known.len() == name.len() && known.eq_ignore_ascii_case(name.as_bytes())
-            })
-            .map(|(_, value)| value)
+        let mut start = 0;
+        for &(name_end, end) in &self.ends {
+            let (name_end, end) = (name_end as usize, end as usize);
+            // Lengths first: most names differ in them, and then the text is not looked at.
+            if name_end - start == name.len()
+                && self.text[start..name_end].eq_ignore_ascii_case(name.as_bytes())
+            {
+                return Some(&self.text[name_end..end]);
+            }
+            start = end;
+        }
+        None
     }
 
     /// Every field in its order.
