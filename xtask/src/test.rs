@@ -86,7 +86,7 @@ const NEEDED: [Package; 12] = [
 /// Installs what is missing of all that tests run against.
 pub(crate) fn install(root: &Path) -> Outcome {
     packages::install(root, &NEEDED)?;
-    services::install(root)
+    services::install(root).map(drop)
 }
 
 /// Runs the task.

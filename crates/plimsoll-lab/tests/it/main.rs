@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod compare;
-mod line;
 #[cfg(target_os = "linux")]
 mod profile;
 mod schema;

@@ -1,6 +1,10 @@
 //! The search on real servers over loopback, and its document against its schema.
+//!
+//! A program of its own: what a server holds is measured, and other tests at the same time would change it.
 
-use std::sync::Arc;
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
@@ -86,7 +90,14 @@ fn plan(url: &str, objectives: &[&str]) -> LinePlan {
     }
 }
 
+/// Held while a rate is measured, so that one test does so at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn found(plan: &LinePlan) -> Line {
+    let _alone = alone();
     line(plan, None, &Arc::new(Interrupt::default()), &mut |_| {}).unwrap()
 }
 
