@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy.
+//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy, package.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -27,6 +27,7 @@ mod h2spec;
 mod idle;
 mod instructions;
 mod outside;
+mod package;
 mod packages;
 mod planted;
 mod python;
@@ -110,6 +111,8 @@ enum Task {
     Gauntlet(gauntlet::Arguments),
     /// Unit files, chart, dashboards and alerts of packaging/, held against the programs that read them
     Deploy(deploy::Arguments),
+    /// An archive, a Debian package and an image of a static program, with sums and a bill of materials
+    Package(package::Arguments),
     /// Whether `compare` finds a planted difference, and none where there is none
     Planted(planted::Arguments),
 }
@@ -147,6 +150,7 @@ fn main() -> ExitCode {
         Task::H2spec => h2spec::run(&root),
         Task::Cost => cost::run(&root),
         Task::Outside(arguments) => outside::run(&root, &arguments),
+        Task::Package(arguments) => package::run(&root, &arguments),
         Task::Conformance(arguments) => conformance::run(&root, &arguments),
         Task::Idle(arguments) => idle::run(&root, &arguments),
         Task::Instructions(arguments) => instructions::run(&root, &arguments),

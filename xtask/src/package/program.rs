@@ -1,0 +1,164 @@
+//! The programs: static, without symbols, and without paths of the machine that built them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Release, cannot, length, megabytes};
+use crate::step::{self, cargo};
+use crate::{Failure, Outcome};
+
+/// What is packaged where nothing else is said.
+pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The most that the program may take, in bytes.
+const MOST_BYTES: u64 = 45_000_000;
+
+/// The programs of a release. They run in an empty root.
+#[derive(Debug)]
+pub(super) struct Programs {
+    pub(super) plimsoll: PathBuf,
+    /// What `pack` packs sites into.
+    pub(super) packed: PathBuf,
+}
+
+impl Programs {
+    /// - `folder`: has both, static already.
+    pub(super) fn existing(folder: &Path) -> Result<Self, Failure> {
+        let find = |name: &str| {
+            let file = folder.join(name);
+            let found = file.canonicalize();
+            found.map_err(|error| cannot("find", &file, &error))
+        };
+        Ok(Self {
+            plimsoll: find("plimsoll")?,
+            packed: find("plimsoll-packed")?,
+        })
+    }
+
+    /// Builds them with the C library inside.
+    pub(super) fn build(root: &Path, target: &Path, release: &Release) -> Result<Self, Failure> {
+        let mut library = Command::new("rustc");
+        library.args(["--print", "target-libdir", "--target", &release.target]);
+        let library = step::output(root, &mut library)?;
+        if !Path::new(library.trim()).is_dir() {
+            let target = &release.target;
+            return Err(format!("the standard library for `{target}` is not installed: `rustup target add {target}`, and a C compiler for it").into());
+        }
+        let cold = cold_crates(root)?;
+        let small = cold
+            .iter()
+            .map(|name| format!("profile.dist.package.\"{name}\".opt-level=\"s\""));
+        let flags = Flags::new(root)?;
+        let built = |profile: &str, package: &str, more: Vec<String>| {
+            let mut command = cargo(&["build", "--locked", "--profile", profile]);
+            command.args([
+                "--package",
+                package,
+                "--bin",
+                package,
+                "--target",
+                &release.target,
+            ]);
+            let plain = [
+                format!("target.{}.rustflags={:?}", release.target, flags.rust),
+                format!("profile.{profile}.strip=\"symbols\""),
+                format!("profile.{profile}.debug=false"),
+            ];
+            for config in plain.into_iter().chain(more) {
+                command.args(["--config", &config]);
+            }
+            command.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
+            step::run(root, command.env("CFLAGS", &flags.c))?;
+            let file = target.join(&release.target).join(profile).join(package);
+            Ok::<_, Failure>(file)
+        };
+        Ok(Self {
+            plimsoll: built("dist", "plimsoll", small.collect())?,
+            packed: built("packed", "plimsoll-packed", Vec::new())?,
+        })
+    }
+
+    /// Fails if it is larger than packages may be.
+    pub(super) fn check_size(&self) -> Outcome {
+        let bytes = length(&self.plimsoll)?;
+        if bytes <= MOST_BYTES {
+            return Ok(());
+        }
+        let (bytes, most) = (megabytes(bytes), megabytes(MOST_BYTES));
+        Err(
+            format!("the program takes {bytes:.1} MB, and at most {most:.0} MB are packaged")
+                .into(),
+        )
+    }
+}
+
+/// The crates that `dist` optimises little or not at all, since no request runs through them and they shall compile quickly.
+/// Here they are small instead.
+fn cold_crates(root: &Path) -> Result<Vec<String>, Failure> {
+    let file = root.join("Cargo.toml");
+    let text = fs::read_to_string(&file).map_err(|error| cannot("read", &file, &error))?;
+    let manifest: toml::Table = toml::from_str(&text).map_err(|error| error.to_string())?;
+    let mut levels = BTreeMap::new();
+    // Later ones replace earlier ones: `dist` inherits from `release`.
+    for profile in ["release", "dist"] {
+        let packages = manifest["profile"][profile].get("package");
+        for (name, settings) in packages
+            .and_then(toml::Value::as_table)
+            .into_iter()
+            .flatten()
+        {
+            levels.insert(name.clone(), settings.get("opt-level").cloned());
+        }
+    }
+    let is_low = |level: &Option<toml::Value>| {
+        let level = level.as_ref().and_then(toml::Value::as_integer);
+        level.is_some_and(|level| level < 2)
+    };
+    let cold = levels.into_iter().filter(|(_, level)| is_low(level));
+    Ok(cold.map(|(name, _)| name).collect())
+}
+
+/// How compilers are called.
+struct Flags {
+    rust: Vec<String>,
+    c: String,
+}
+
+impl Flags {
+    /// Those of `.cargo/config.toml`, which they replace, with the C library linked in, and names in place of this machine's
+    /// folders.
+    fn new(root: &Path) -> Result<Self, Failure> {
+        let file = root.join(".cargo/config.toml");
+        let text = fs::read_to_string(&file).map_err(|error| cannot("read", &file, &error))?;
+        let config: toml::Table = toml::from_str(&text).map_err(|error| error.to_string())?;
+        let usual = config.get("build").and_then(|build| build.get("rustflags"));
+        let usual = usual.and_then(toml::Value::as_array).into_iter().flatten();
+        let usual = usual.filter_map(toml::Value::as_str).map(str::to_owned);
+        let fixed = [
+            "-C",
+            "target-feature=+crt-static",
+            // Functions of the same instructions are there once: generic code has many.
+            "-C",
+            "link-arg=-Wl,--icf=all",
+        ];
+        let fixed = fixed.map(str::to_owned);
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home
+            .or_else(|| Some(std::env::home_dir()?.join(".cargo")))
+            .ok_or("neither CARGO_HOME nor HOME is set")?;
+        let replaced = [
+            format!("{}=/cargo", home.display()),
+            format!("{}=/plimsoll", root.display()),
+        ];
+        let in_rust = replaced
+            .iter()
+            .map(|it| format!("--remap-path-prefix={it}"));
+        let in_c = replaced.iter().map(|it| format!("-ffile-prefix-map={it}"));
+        Ok(Self {
+            rust: usual.chain(fixed).chain(in_rust).collect(),
+            c: in_c.collect::<Vec<_>>().join(" "),
+        })
+    }
+}
