@@ -9,6 +9,10 @@
 
 mod metric;
 
+mod gate;
+
+mod answers;
+
 mod template;
 
 mod plan;
@@ -31,6 +35,7 @@ mod json;
 
 mod html;
 
+pub use crate::compare::gate::{Gate, GateVerdict};
 pub use crate::compare::html::{sweep_to_html, to_html};
 pub use crate::compare::json::{SCHEMA, to_json};
 pub use crate::compare::metric::{Metric, Verdict};
@@ -42,7 +47,7 @@ pub use crate::compare::sweep::{
     SWEEP_SCHEMA, Sweep, SweepRow, sweep, sweep_to_json, sweep_to_text,
 };
 pub use crate::compare::template::{Template, TemplateError};
-pub use crate::compare::text::to_text;
+pub use crate::compare::text::{gate_verdict, to_text};
 pub use crate::compare::trial::{Trial, TrialError};
 pub use crate::server::ServerError;
 pub use crate::server::probe::ProbeError;

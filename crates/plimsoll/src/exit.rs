@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Usage,
     /// It could not be run: port taken, target unreachable, permission missing.
     CouldNotRun,
+    /// What was measured does not tell whether the objective is met.
+    CannotTell,
     /// The user ended it early; what was measured was printed.
     Interrupted,
     /// A command of k6 ended, which has exit codes of its own.
@@ -27,6 +29,7 @@ impl From<Exit> for ExitCode {
             Exit::Objective => 1,
             Exit::Usage => 2,
             Exit::CouldNotRun => 3,
+            Exit::CannotTell => 4,
             Exit::Interrupted => 130,
             #[cfg(feature = "k6")]
             Exit::Script(code) => code,

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
 use plimsoll_report::plot::{Axis, Line, Plot, escaped};
 
+use super::gate::GateVerdict;
 use super::metric::{Metric, Verdict};
 use super::outcome::{Comparison, PairResult};
 use super::sweep::{Sweep, SweepRow, warnings};
-use super::text::{decimals, figure, letter, verdict};
+use super::text::{decimals, figure, gate_verdict, letter, verdict};
 use crate::pages::{write_cards, write_conditions, write_marks};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
@@ -70,7 +71,7 @@ pub fn to_html(comparison: &Comparison) -> String {
     page.push_str("</section>\n");
     write_conditions(&mut page, &comparison.conditions);
     let bootstrap = &comparison.bootstrap;
-    let level = bootstrap.level * 100.0;
+    let level = comparison.coverage() * 100.0;
     writeln!(
         page,
         "<footer><p>Ratios are of medians, the first operand over the other; intervals of {level:.0} % \
@@ -240,7 +241,7 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
         escaped(&comparison.operands[0].label),
         letter(pair.peer),
         escaped(&comparison.operands[pair.peer].label),
-        comparison.bootstrap.level * 100.0
+        comparison.coverage() * 100.0
     )
     .expect(IN_MEMORY);
     for result in &pair.metrics {
@@ -263,7 +264,17 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
         )
         .expect(IN_MEMORY);
     }
-    page.push_str("</table></div></section>\n");
+    page.push_str("</table></div>");
+    if let (Some(gate), Some(judged)) = (comparison.gate, pair.gate) {
+        let class = match judged {
+            GateVerdict::Held => "good",
+            GateVerdict::Slower => "bad",
+            GateVerdict::CannotTell { .. } => "",
+        };
+        let text = escaped(&gate_verdict(gate, pair));
+        write!(page, "<p class=\"{class}\">{text}</p>").expect(IN_MEMORY);
+    }
+    page.push_str("</section>\n");
 }
 
 /// Every trial at the time when it began.

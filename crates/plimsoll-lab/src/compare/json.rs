@@ -4,10 +4,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
+use super::gate::GateVerdict;
 use super::metric::Metric;
 use super::outcome::{Comparison, MetricResult, OperandResult, PairResult};
 use super::trial::Trial;
-use crate::statistics::{Interval, Pairing, coverage_limit};
+use crate::statistics::{Interval, Pairing};
 
 /// Name and major version of the document.
 pub const SCHEMA: &str = "plimsoll.compare/1";
@@ -22,6 +23,10 @@ struct Document<'a> {
     schema: &'static str,
     metric: &'static str,
     verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<GateRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_test: Option<Row>,
     ratio: f64,
     interval: Bounds,
     interval_level: f64,
@@ -36,6 +41,16 @@ struct Document<'a> {
     operands: Vec<Operand<'a>>,
     pairs: Vec<Pair>,
     conditions: Machine<'a>,
+}
+
+/// What `--fail-if-slower` comes to.
+#[derive(Serialize)]
+struct GateRow {
+    allowed: f64,
+    verdict: &'static str,
+    /// Of each operand, after which it can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trials_needed: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -102,6 +117,8 @@ struct Pair {
     interval: Bounds,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_comparable: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<GateRow>,
     metrics: Vec<Row>,
 }
 
@@ -146,11 +163,12 @@ impl<'a> Document<'a> {
             schema: SCHEMA,
             metric: comparison.metric.name(),
             verdict: first.verdict.name(),
+            gate: gate(comparison, &comparison.pairs[0]),
+            self_test: comparison.self_test.as_ref().map(Row::from),
             ratio: first.estimate.ratio,
             interval: first.estimate.interval.into(),
             interval_level: comparison.bootstrap.level,
-            interval_coverage_at_most: coverage_limit(comparison.trials as usize)
-                .min(comparison.bootstrap.level),
+            interval_coverage_at_most: comparison.coverage(),
             resamples: comparison.bootstrap.resamples,
             seed: comparison.bootstrap.seed,
             trials: comparison.trials,
@@ -170,7 +188,11 @@ impl<'a> Document<'a> {
                 })
                 .collect(),
             operands: comparison.operands.iter().map(Operand::from).collect(),
-            pairs: comparison.pairs.iter().map(Pair::from).collect(),
+            pairs: comparison
+                .pairs
+                .iter()
+                .map(|pair| Pair::new(comparison, pair))
+                .collect(),
             conditions: Machine::from(&comparison.conditions),
         }
     }
@@ -227,8 +249,21 @@ impl From<&Trial> for TrialRow {
     }
 }
 
-impl From<&PairResult> for Pair {
-    fn from(pair: &PairResult) -> Self {
+fn gate(comparison: &Comparison, pair: &PairResult) -> Option<GateRow> {
+    let verdict = pair.gate?;
+    let trials_needed = match verdict {
+        GateVerdict::CannotTell { trials } => trials,
+        GateVerdict::Held | GateVerdict::Slower => None,
+    };
+    Some(GateRow {
+        allowed: comparison.gate?.allowed,
+        verdict: verdict.name(),
+        trials_needed,
+    })
+}
+
+impl Pair {
+    fn new(comparison: &Comparison, pair: &PairResult) -> Self {
         Self {
             ours: 0,
             peer: pair.peer,
@@ -237,6 +272,7 @@ impl From<&PairResult> for Pair {
             ratio: pair.verdict.estimate.ratio,
             interval: pair.verdict.estimate.interval.into(),
             not_comparable: pair.incomparable.clone(),
+            gate: gate(comparison, pair),
             metrics: pair.metrics.iter().map(Row::from).collect(),
         }
     }

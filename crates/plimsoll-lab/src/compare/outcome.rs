@@ -3,6 +3,7 @@
 use plimsoll_model::{Conditions, masked_arguments};
 
 use super::comparable::incomparable;
+use super::gate::{Gate, GateVerdict};
 use super::metric::{Metric, Verdict};
 use super::order::Turn;
 use super::plan::ComparePlan;
@@ -18,6 +19,10 @@ use crate::statistics::{
 pub struct Comparison {
     /// The metric of the verdict.
     pub metric: Metric,
+    /// The first operand against itself, if that was compared first.
+    pub self_test: Option<MetricResult>,
+    /// What was judged, if anything.
+    pub gate: Option<Gate>,
     /// Measured trials of each operand.
     pub trials: u32,
     /// Configured length of a trial, in seconds.
@@ -77,6 +82,8 @@ pub struct PairResult {
     pub metrics: Vec<MetricResult>,
     /// Why the two cannot be compared, if they cannot.
     pub incomparable: Option<String>,
+    /// What the gate says, if there is one and the two can be compared.
+    pub gate: Option<GateVerdict>,
 }
 
 /// One metric of a pair.
@@ -95,42 +102,33 @@ pub struct MetricResult {
 }
 
 impl MetricResult {
-    /// Whether ours is worse by more than the fraction `allowed`, beyond doubt by the interval.
-    pub fn is_slower_than(&self, allowed: f64) -> bool {
-        self.verdict == Verdict::Slower && self.metric.worse_by(self.estimate.ratio) > 1.0 + allowed
+    /// Whether the interval shows a difference.
+    pub fn differs(&self) -> bool {
+        matches!(self.verdict, Verdict::Faster | Verdict::Slower)
     }
 }
 
 impl Comparison {
     /// Sorts `trials` to their operands, drops the warm-ups and compares.
+    ///
+    /// - `rounds`: measured trials of each operand.
+    /// - `self_test`: the first operand against itself.
     pub(super) fn from_trials(
         plan: &ComparePlan,
         trials: Vec<Trial>,
+        rounds: u32,
+        self_test: Option<MetricResult>,
         conditions: Conditions,
     ) -> Result<Self, CompareError> {
         let options = &plan.options;
         let order = trials.iter().map(|trial| trial.turn).collect();
-        let mut operands: Vec<OperandResult> = options
-            .operands
-            .iter()
-            .map(|operand| OperandResult {
-                label: operand.label.clone(),
-                command: masked_arguments(operand.command.words().to_vec()),
-                trials: Vec::new(),
-            })
-            .collect();
-        for trial in trials
-            .into_iter()
-            .filter(|trial| trial.turn.round.is_some())
-        {
-            operands[trial.turn.operand].trials.push(trial);
-        }
-        let pairs = (1..operands.len())
-            .map(|peer| pair(&operands, peer, options.metric, &options.bootstrap))
-            .collect::<Result<_, _>>()?;
+        let operands = by_operand(plan, trials);
+        let pairs = pairs(plan, &operands, rounds, self_test.as_ref())?;
         let mut comparison = Self {
             metric: options.metric,
-            trials: options.trials,
+            self_test,
+            gate: options.gate,
+            trials: rounds,
             seconds: options.seconds,
             connections: options.connections,
             operands_are_servers: options.drive.is_some(),
@@ -142,6 +140,11 @@ impl Comparison {
         };
         comparison.conditions.warnings.extend(comparison.warnings());
         Ok(comparison)
+    }
+
+    /// The level of the intervals, as far as so few trials have one.
+    pub fn coverage(&self) -> f64 {
+        coverage_limit(self.trials as usize).min(self.bootstrap.level)
     }
 
     /// Warnings about the figures.
@@ -157,6 +160,13 @@ impl Comparison {
         }
         for pair in &self.pairs {
             warnings.extend(pair.incomparable.clone());
+        }
+        if self.self_test.as_ref().is_some_and(MetricResult::differs) {
+            warnings.push(format!(
+                "{} differs from itself here: what else the machine does changed between the trials, and such a difference \
+                 between operands means nothing",
+                self.operands[0].label
+            ));
         }
         for operand in &self.operands {
             let failed: u64 = operand.trials.iter().map(|trial| trial.failed).sum();
@@ -190,6 +200,74 @@ impl Comparison {
             )
         })
     }
+}
+
+/// Whether more trials may tell what these do not.
+///
+/// - `rounds`, `self_test`: as for [`Comparison::from_trials`].
+pub(super) fn is_undecided(
+    plan: &ComparePlan,
+    trials: &[Trial],
+    rounds: u32,
+    self_test: Option<&MetricResult>,
+) -> Result<bool, CompareError> {
+    let operands = by_operand(plan, trials.to_vec());
+    let pairs = pairs(plan, &operands, rounds, self_test)?;
+    Ok(pairs
+        .iter()
+        .any(|pair| matches!(pair.gate, Some(GateVerdict::CannotTell { trials: Some(_) }))))
+}
+
+/// The measured trials of each operand.
+fn by_operand(plan: &ComparePlan, trials: Vec<Trial>) -> Vec<OperandResult> {
+    let operands = plan.options.operands.iter();
+    let mut operands: Vec<OperandResult> = operands
+        .map(|operand| OperandResult {
+            label: operand.label.clone(),
+            command: masked_arguments(operand.command.words().to_vec()),
+            trials: Vec::new(),
+        })
+        .collect();
+    let measured = trials
+        .into_iter()
+        .filter(|trial| trial.turn.round.is_some());
+    for trial in measured {
+        operands[trial.turn.operand].trials.push(trial);
+    }
+    operands
+}
+
+/// The first operand with each other one.
+fn pairs(
+    plan: &ComparePlan,
+    operands: &[OperandResult],
+    rounds: u32,
+    self_test: Option<&MetricResult>,
+) -> Result<Vec<PairResult>, CompareError> {
+    let options = &plan.options;
+    (1..operands.len())
+        .map(|peer| {
+            let pair = pair(operands, peer, options.metric, &options.bootstrap)?;
+            Ok(judged(pair, options.gate, rounds, self_test))
+        })
+        .collect()
+}
+
+/// The pair with the verdict of `gate`. Where the machine calls an operand different from itself, no trials decide.
+fn judged(
+    mut pair: PairResult,
+    gate: Option<Gate>,
+    trials: u32,
+    self_test: Option<&MetricResult>,
+) -> PairResult {
+    let is_noise = self_test.is_some_and(MetricResult::differs);
+    pair.gate = gate.filter(|_| pair.incomparable.is_none()).map(|gate| {
+        match gate.judge(&pair.verdict, trials) {
+            _ if is_noise => GateVerdict::CannotTell { trials: None },
+            verdict => verdict,
+        }
+    });
+    pair
 }
 
 fn pair(
@@ -227,6 +305,7 @@ fn pair(
         verdict,
         metrics,
         incomparable,
+        gate: None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use super::gate::Gate;
 use super::metric::Metric;
 use super::template::{Template, TemplateError, Values};
 use crate::statistics::Bootstrap;
@@ -33,6 +34,12 @@ pub struct CompareOptions {
     pub count_from: Option<String>,
     /// The metric of the verdict.
     pub metric: Metric,
+    /// What is judged, if anything.
+    pub gate: Option<Gate>,
+    /// First compare the first operand with itself: what that shows is noise.
+    pub self_test: bool,
+    /// Operands whose answers to a request are not alike are compared too.
+    pub answers_may_differ: bool,
     /// Settings of the intervals.
     pub bootstrap: Bootstrap,
     /// plimsoll's version, for the record.
@@ -50,6 +57,8 @@ pub struct Operand {
     pub command: Template,
     /// The command to run before each of its trials, without being measured.
     pub prepare: Option<Template>,
+    /// What it loads, if that is its own.
+    pub url: Option<String>,
 }
 
 /// A server that is started once and shared by all trials.
@@ -223,6 +232,7 @@ mod tests {
                     label: (*line).to_owned(),
                     command: command(line),
                     prepare: None,
+                    url: None,
                 })
                 .collect(),
             trials: 5,
@@ -236,6 +246,9 @@ mod tests {
             port: None,
             count_from: None,
             metric: Metric::CpuUsPerRequest,
+            gate: None,
+            self_test: false,
+            answers_may_differ: false,
             bootstrap: Bootstrap::default(),
             version: "0".to_owned(),
             command: vec![],

@@ -11,12 +11,14 @@ use plimsoll_model::{Clock, Pinning};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::find;
 
+use super::answers::Answers;
 use super::metric::Metric;
 use super::order::{Turn, turns};
-use super::outcome::Comparison;
-use super::plan::{ComparePlan, Operand, parse_url};
+use super::outcome::{Comparison, MetricResult, is_undecided};
+use super::plan::{CompareOptions, ComparePlan, Operand, parse_url};
 use super::template::Values;
 use super::trial::{Generator, Observed, Trial, TrialError};
+use crate::server::probe::ProbeError;
 use crate::server::{self, Running, ServerError};
 use crate::statistics::RatioError;
 
@@ -79,6 +81,31 @@ pub enum CompareError {
         #[source]
         cause: RatioError,
     },
+    /// Operands answer a request differently.
+    #[error(
+        "{ours} {our_answer}, and {peer} {peer_answer}: what a request costs cannot be compared"
+    )]
+    Answers {
+        /// The label of the first operand.
+        ours: String,
+        /// What it does.
+        our_answer: String,
+        /// The label of the other one.
+        peer: String,
+        /// What that does.
+        peer_answer: String,
+    },
+    /// An operand does not answer a request.
+    #[error("{label} does not answer a request for {url}")]
+    NoAnswer {
+        /// The operand's label.
+        label: String,
+        /// The URL.
+        url: String,
+        /// Why.
+        #[source]
+        cause: ProbeError,
+    },
     /// A command that prepares trials cannot be run, or fails.
     #[error("--prepare: `{command}` failed: {reason}")]
     Prepare {
@@ -127,32 +154,16 @@ pub fn compare(
         observe(&Event::ServerReady);
     }
 
-    let order = turns(options.operands.len(), options.trials);
-    let mut trials = Vec::with_capacity(order.len());
-    for (index, &turn) in order.iter().enumerate() {
-        let operand = &options.operands[turn.operand];
-        observe(&Event::TrialBegins {
-            number: index + 1,
-            of: order.len(),
-            operand,
-            turn,
-        });
-        let trial = run.trial(operand, turn).map_err(|error| match error {
-            RunError::Server(error) => error.into(),
-            RunError::Port(error) => CompareError::Port(error),
-            RunError::Prepare { command, reason } => CompareError::Prepare { command, reason },
-            RunError::Trial(TrialError::Interrupted) => CompareError::Interrupted,
-            RunError::Trial(cause) => CompareError::Trial {
-                number: index + 1,
-                of: order.len(),
-                label: operand.label.clone(),
-                cause,
-            },
-        })?;
-        observe(&Event::TrialEnded(&trial));
-        trials.push(trial);
+    let self_test = self_test(plan, interrupt, observe)?;
+    let mut trials = Vec::new();
+    let mut rounds = options.trials;
+    run.trials(rounds, &mut trials, observe)?;
+    let most = options.gate.and_then(|gate| gate.until_sure).unwrap_or(0);
+    // Each look at the interval may err, so there are few: after twice as many trials as before.
+    while rounds < most && is_undecided(plan, &trials, rounds, self_test.as_ref())? {
+        rounds = most.min(rounds.saturating_mul(2));
+        run.trials(rounds, &mut trials, observe)?;
     }
-
     let conditions = machine.after(RunFacts {
         plimsoll: options.version.clone(),
         command: options.command.clone(),
@@ -160,7 +171,31 @@ pub fn compare(
         // Of a server that is not ours nothing is known.
         co_located: (options.server.is_some() || options.drive.is_some()).then_some(true),
     });
-    Comparison::from_trials(plan, trials, conditions)
+    Comparison::from_trials(plan, trials, rounds, self_test, conditions)
+}
+
+/// The first operand against itself, with as many trials, if the plan has that.
+fn self_test(
+    plan: &ComparePlan,
+    interrupt: &Interrupt,
+    observe: &mut dyn FnMut(&Event<'_>),
+) -> Result<Option<MetricResult>, CompareError> {
+    let options = &plan.options;
+    let Some(first) = options.operands.first().filter(|_| options.self_test) else {
+        return Ok(None);
+    };
+    let again = Operand {
+        label: format!("{} again", first.label),
+        ..first.clone()
+    };
+    let plan = ComparePlan::new(CompareOptions {
+        operands: vec![first.clone(), again],
+        self_test: false,
+        gate: None,
+        ..options.clone()
+    });
+    let comparison = compare(&plan.map_err(CompareError::Plan)?, interrupt, observe)?;
+    Ok(comparison.pairs.first().map(|pair| pair.verdict))
 }
 
 fn not_found(programs: &[String]) -> String {
@@ -217,6 +252,8 @@ struct Run<'a> {
     /// Of the whole run; trials that start a server may use others.
     port: u16,
     server: Option<Running>,
+    /// The first operand's, once it was requested.
+    answers: Option<Answers>,
 }
 
 enum RunError {
@@ -224,6 +261,7 @@ enum RunError {
     Trial(TrialError),
     Port(io::Error),
     Prepare { command: String, reason: String },
+    Answers(Box<CompareError>),
 }
 
 impl From<ServerError> for RunError {
@@ -257,7 +295,79 @@ impl<'a> Run<'a> {
             began,
             port,
             server,
+            answers: None,
         })
+    }
+
+    /// Runs what is missing in `trials` to so many rounds.
+    fn trials(
+        &mut self,
+        rounds: u32,
+        trials: &mut Vec<Trial>,
+        observe: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<(), CompareError> {
+        let operands = &self.plan.options.operands;
+        let order = turns(operands.len(), rounds);
+        for (index, &turn) in order.iter().enumerate().skip(trials.len()) {
+            let operand = &operands[turn.operand];
+            let (number, of) = (index + 1, order.len());
+            observe(&Event::TrialBegins {
+                number,
+                of,
+                operand,
+                turn,
+            });
+            let trial = self.trial(operand, turn).map_err(|error| match error {
+                RunError::Server(error) => error.into(),
+                RunError::Port(error) => CompareError::Port(error),
+                RunError::Prepare { command, reason } => CompareError::Prepare { command, reason },
+                RunError::Answers(error) => *error,
+                RunError::Trial(TrialError::Interrupted) => CompareError::Interrupted,
+                RunError::Trial(cause) => CompareError::Trial {
+                    number,
+                    of,
+                    label: operand.label.clone(),
+                    cause,
+                },
+            })?;
+            observe(&Event::TrialEnded(&trial));
+            trials.push(trial);
+        }
+        Ok(())
+    }
+
+    /// Fails if the operand answers a request for `url` otherwise than the first one does. Before the warm-up, so that no
+    /// trial has requests beside those of the load generator.
+    fn compare_answers(
+        &mut self,
+        operand: &Operand,
+        turn: Turn,
+        url: &url::Url,
+    ) -> Result<(), RunError> {
+        if turn.round.is_some() || self.plan.options.answers_may_differ {
+            return Ok(());
+        }
+        let answers = Answers::request(url).map_err(|cause| {
+            RunError::Answers(Box::new(CompareError::NoAnswer {
+                label: operand.label.clone(),
+                url: plimsoll_model::masked_text(url.as_str()).into_owned(),
+                cause,
+            }))
+        })?;
+        let Some(first) = &self.answers else {
+            self.answers = answers;
+            return Ok(());
+        };
+        let difference = answers.and_then(|answers| first.difference(&answers));
+        let Some((our_answer, peer_answer)) = difference else {
+            return Ok(());
+        };
+        Err(RunError::Answers(Box::new(CompareError::Answers {
+            ours: self.plan.options.operands[0].label.clone(),
+            our_answer,
+            peer: operand.label.clone(),
+            peer_answer,
+        })))
     }
 
     fn trial(&mut self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
@@ -274,6 +384,9 @@ impl<'a> Run<'a> {
     /// The operand makes the requests.
     fn client_trial(&mut self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
         let values = self.plan.values(self.port);
+        if let Some(url) = &operand.url {
+            self.compare_answers(operand, turn, &checked_url(&values, url))?;
+        }
         let observed = Generator {
             words: operand.command.fill(&values),
             cores: &self.plan.options.pin,
@@ -291,13 +404,14 @@ impl<'a> Run<'a> {
     }
 
     /// The operand answers them.
-    fn server_trial(&self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
+    fn server_trial(&mut self, operand: &Operand, turn: Turn) -> Result<Trial, RunError> {
         let options = &self.plan.options;
         let drive = options.drive.as_ref().expect("operands are servers");
         let values = self.plan.values(port(self.plan).map_err(RunError::Port)?);
         let words = operand.command.fill(&values);
         let url = checked_url(&values, &drive.url);
         let mut server = server::start(&words, &options.pin, None, &url, self.interrupt)?;
+        self.compare_answers(operand, turn, &url)?;
         let observed = Generator {
             words: drive.command.fill(&values),
             cores: &drive.pin,

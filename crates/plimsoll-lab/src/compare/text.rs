@@ -4,8 +4,9 @@ use std::fmt::{self, Write};
 
 use plimsoll_model::{grouped, three_figures};
 
+use super::gate::{Gate, GateVerdict};
 use super::metric::{Metric, Verdict};
-use super::outcome::{Comparison, MetricResult, OperandResult};
+use super::outcome::{Comparison, MetricResult, OperandResult, PairResult};
 use crate::statistics::Interval;
 use crate::wording::{WIDTH, write_machine, write_wrapped};
 
@@ -41,7 +42,7 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
         writeln!(
             out,
             "{ours} / {peer}: ratio of medians [{:.0} % interval]",
-            comparison.bootstrap.level * 100.0
+            comparison.coverage() * 100.0
         )?;
         if pair.incomparable.is_some() {
             writeln!(
@@ -53,7 +54,64 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
             write_metric(out, metric, comparison.metric)?;
         }
     }
+    if let Some(itself) = &comparison.self_test {
+        let (ratio, seen) = (itself.estimate.ratio, itself.estimate.could_have_seen());
+        let seen = percent(seen);
+        writeln!(out)?;
+        write_wrapped(
+            out,
+            &format!(
+                "self-test: {ratio:.3} of itself, and a difference of {seen} would have been seen"
+            ),
+        )?;
+    }
+    if let Some(gate) = comparison.gate {
+        writeln!(out)?;
+        for pair in comparison.pairs.iter().filter(|pair| pair.gate.is_some()) {
+            let (ours, peer) = (letter(0), letter(pair.peer));
+            let verdict = gate_verdict(gate, pair);
+            write_wrapped(out, &format!("{ours} / {peer}: {verdict}"))?;
+        }
+    }
     write_conditions(out, comparison)
+}
+
+/// What the gate says of a pair, and why, in one line.
+pub fn gate_verdict(gate: Gate, pair: &PairResult) -> String {
+    let metric = pair.verdict.metric;
+    let worse = |ratio: f64| {
+        let worse = metric.worse_by(ratio) - 1.0;
+        let side = if worse < 0.0 { "better" } else { "worse" };
+        format!("{} {side}", percent(worse.abs()))
+    };
+    let Interval { low, high } = pair.verdict.estimate.interval;
+    let (best, worst) = if metric.more_is_better() {
+        (high, low)
+    } else {
+        (low, high)
+    };
+    let allowed = percent(gate.allowed);
+    match pair.gate {
+        None => "not comparable".to_owned(),
+        Some(GateVerdict::Held) => {
+            format!("held, {} at most; {allowed} is allowed", worse(worst))
+        }
+        Some(GateVerdict::Slower) => {
+            let ratio = worse(pair.verdict.estimate.ratio);
+            format!("slower, {ratio}; {allowed} is allowed")
+        }
+        Some(GateVerdict::CannotTell { trials }) => {
+            let range = format!("between {} and {}", worse(best), worse(worst));
+            let needed = match trials {
+                Some(trials) => format!(
+                    "about {} trials of each would show {allowed} here",
+                    grouped(trials)
+                ),
+                None => "more trials would not change that".to_owned(),
+            };
+            format!("cannot tell, {range}; {allowed} is allowed, and {needed}")
+        }
+    }
 }
 
 fn write_operands(out: &mut String, comparison: &Comparison) -> fmt::Result {
@@ -147,7 +205,7 @@ pub(super) fn verdict(result: &MetricResult) -> String {
 }
 
 /// Whole from ten on, below that one decimal.
-fn percent(fraction: f64) -> String {
+pub(super) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     if percent < 9.95 {
         format!("{percent:.1} %")

@@ -16,6 +16,9 @@ use url::Url;
 /// Longest content that is looked at, in bytes.
 const CONTENT_LIMIT: u64 = 64 * 1024;
 
+/// The same where the content of one server is compared with that of another.
+const COMPARED_LIMIT: u64 = 1024 * 1024;
+
 /// Why a server does not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
@@ -62,6 +65,30 @@ pub(crate) fn fetch(url: &Url, timeout: Duration) -> Result<String, ProbeError> 
             ..
         } => Ok(String::from_utf8_lossy(&content).into_owned()),
         Fetched { status, .. } => Err(ProbeError::Status(status)),
+    }
+}
+
+/// A complete response, of any status.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content: Vec<u8>,
+}
+
+/// The response to a request for `url`; `None` if it is longer than is looked at.
+pub(crate) fn answer(url: &Url, timeout: Duration) -> Result<Option<Answer>, ProbeError> {
+    let request = ProbeRequest {
+        url,
+        fields: &[],
+        tls: None,
+        timeout,
+        limit: COMPARED_LIMIT,
+    };
+    match send(&request) {
+        Ok(Fetched {
+            status, content, ..
+        }) => Ok(Some(Answer { status, content })),
+        Err(ProbeError::Fetch(FetchError::TooLong(_))) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

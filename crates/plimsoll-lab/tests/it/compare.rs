@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use plimsoll_lab::compare::{
-    CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Metric, Operand, Server,
-    Template, TrialError, Turn, compare, to_json, to_text, turns,
+    CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Gate, GateVerdict, Metric,
+    Operand, Server, Template, TrialError, Turn, compare, to_json, to_text, turns,
 };
 use plimsoll_lab::statistics::Bootstrap;
 use plimsoll_load::Interrupt;
@@ -30,6 +30,7 @@ fn operand(label: &str, command: Template) -> Operand {
         label: label.to_owned(),
         command,
         prepare: None,
+        url: None,
     }
 }
 
@@ -70,6 +71,9 @@ pub(crate) fn options(operands: Vec<Operand>) -> CompareOptions {
         port: None,
         count_from: None,
         metric: Metric::CpuUsPerRequest,
+        gate: None,
+        self_test: false,
+        answers_may_differ: false,
         bootstrap: Bootstrap::default(),
         version: "0.0.0".to_owned(),
         command: vec!["plimsoll".to_owned(), "compare".to_owned()],
@@ -207,7 +211,7 @@ fn text_fits_ninety_columns_and_names_everyone() {
         "A ours",
         "B peer",
         "> cpu_us_per_request",
-        "A / B: ratio of medians [99 % interval]",
+        "A / B: ratio of medians [75 % interval]",
         "with 3 trials no interval covers",
         "75.0 %",
     ] {
@@ -243,6 +247,63 @@ fn operands_that_are_servers_are_started_for_each_trial() {
         }
     }
     assert!(to_json(&comparison).contains("\"operands_are\": \"servers\""));
+}
+
+#[test]
+fn a_gate_that_cannot_tell_says_so_or_goes_on_until_it_can() {
+    // No machine is so noisy, but three trials are too few for any interval.
+    let gated = |until_sure| CompareOptions {
+        gate: Some(Gate {
+            allowed: 1e6,
+            until_sure,
+        }),
+        self_test: until_sure.is_some(),
+        ..two_clients(None)
+    };
+    let comparison = run(gated(None)).unwrap();
+    let cannot_tell = GateVerdict::CannotTell { trials: Some(6) };
+    assert_eq!(comparison.pairs[0].gate, Some(cannot_tell));
+    assert!(comparison.self_test.is_none());
+    let text = to_text(&comparison);
+    assert!(text.contains("A / B: cannot tell, between "), "{text}");
+
+    let comparison = run(gated(Some(64))).unwrap();
+    assert_eq!(comparison.trials, 6);
+    assert_eq!(comparison.operands[1].trials.len(), 6);
+    // By chance the operand differs from itself.
+    let itself = comparison.self_test.unwrap();
+    let expected = if itself.differs() {
+        GateVerdict::CannotTell { trials: None }
+    } else {
+        GateVerdict::Held
+    };
+    assert_eq!(comparison.pairs[0].gate, Some(expected));
+}
+
+#[test]
+fn servers_that_answer_differently_are_compared_on_request_only() {
+    let server = example("small_server");
+    let compared = |answers_may_differ| {
+        run(CompareOptions {
+            trials: 1,
+            answers_may_differ,
+            drive: Some(Drive {
+                url: "http://127.0.0.1:{port}/".to_owned(),
+                command: template([&example("small_load"), "{url}", "100"]),
+                pin: vec![],
+            }),
+            metric: Metric::OtherEndCpuUsPerRequest,
+            ..options(vec![
+                operand("one", template([&server, "{port}"])),
+                operand("two", template([&server, "{port}", "sorry"])),
+            ])
+        })
+    };
+    assert_eq!(
+        compared(false).unwrap_err().to_string(),
+        "one answers with 2 bytes, and two answers with 5 bytes: what a request costs cannot be compared"
+    );
+    assert_eq!(compared(true).unwrap().pairs.len(), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The JSON document against its published schema.
 
 use plimsoll_lab::compare::{
-    CompareOptions, ComparePlan, SCHEMA, SWEEP_SCHEMA, compare, sweep, sweep_to_html,
+    CompareOptions, ComparePlan, Gate, SCHEMA, SWEEP_SCHEMA, compare, sweep, sweep_to_html,
     sweep_to_json, sweep_to_text, to_html, to_json,
 };
 use plimsoll_load::Interrupt;
@@ -21,6 +21,11 @@ fn the_document_follows_its_schema() {
 
     let plan = ComparePlan::new(CompareOptions {
         trials: 2,
+        gate: Some(Gate {
+            allowed: 0.1,
+            until_sure: None,
+        }),
+        self_test: true,
         ..two_clients(None)
     })
     .unwrap();
@@ -36,6 +41,9 @@ fn the_document_follows_its_schema() {
     for field in ["verdict", "ratio", "interval"] {
         assert_eq!(document[field], document["pairs"][0][field], "{field}");
     }
+    assert_eq!(document["gate"], document["pairs"][0]["gate"]);
+    assert_eq!(document["gate"]["allowed"], 0.1);
+    assert_eq!(document["self_test"]["metric"], document["metric"]);
     assert_eq!(document["order"].as_array().unwrap().len(), 6);
     assert_eq!(document["operands"][0]["trials"][0]["ok"], 300);
 

@@ -7,8 +7,9 @@ mod parameters;
 use std::path::PathBuf;
 
 use plimsoll_lab::compare::{
-    CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Metric, Server, compare,
-    sweep, sweep_to_html, sweep_to_json, sweep_to_text, to_html, to_json, to_text,
+    CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Gate, GateVerdict, Metric,
+    Server, compare, gate_verdict, sweep, sweep_to_html, sweep_to_json, sweep_to_text, to_html,
+    to_json, to_text,
 };
 use plimsoll_lab::statistics::Bootstrap;
 use plimsoll_model::masked_arguments;
@@ -152,9 +153,23 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = Metric::CpuUsPerRequest, value_parser = parse_metric)]
     metric: Metric,
 
-    /// Exit with 1 if the first operand is worse than another by more than this, such as 5%
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    /// Exit with 1 if the first operand is worse than another by more than this, such as 5%, and with 4 if the trials do not
+    /// tell
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with = "rates")]
     fail_if_slower: Option<f64>,
+
+    /// Go on while it cannot be told, up to so many trials of each operand
+    #[arg(long, value_name = "TRIALS", requires = "fail_if_slower", num_args = 0..=1, default_missing_value = "64",
+          value_parser = number::count::<u32>(number::MOST_TRIALS))]
+    until_sure: Option<u32>,
+
+    /// First compare the first operand with itself: a difference that this shows is noise
+    #[arg(long, conflicts_with = "rates")]
+    self_test: bool,
+
+    /// Compare operands also if they answer a request with another status, length or content
+    #[arg(long)]
+    answers_may_differ: bool,
 
     /// Seed for the bootstrap intervals
     #[arg(long, default_value_t = Bootstrap::default().seed)]
@@ -183,7 +198,8 @@ Examples:
   plimsoll compare --name new --name old --prepare './reset-cache' './new/run.sh' './old/run.sh'
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --rates 100,500,1000,2000 './server --port {port}'
 
-Exit codes: 0 compared; 1 slower than allowed, or not comparable; 2 usage; 3 could not run; 130 interrupted.";
+Exit codes: 0 compared; 1 slower than allowed, or not comparable; 2 usage; 3 could not run; 4 --fail-if-slower cannot be told from so few
+trials; 130 interrupted.";
 
 /// Core numbers; a type of its own, because clap takes a bare vector for repeated values.
 #[derive(Debug, Clone, Default)]
@@ -221,7 +237,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             to_html(&comparison),
         ];
         print_and_write(args, folder.as_ref(), documents)?;
-        return verdict(args, &comparison);
+        return verdict(&comparison);
     }
     let sweep = sweep(&options, &args.rates, &interrupt, &mut |rate, event| {
         show(&progress, &format!("{rate}/s, "), least_seconds, event);
@@ -247,6 +263,9 @@ fn failed(error: &CompareError) -> Failed {
         },
         problems: vec![match error {
             CompareError::Programs(_) => problem.hint("install the programs, or give their paths"),
+            CompareError::Answers { .. } => {
+                problem.hint("have them serve the same, or write --answers-may-differ")
+            }
             _ => problem,
         }],
     }
@@ -356,6 +375,12 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
         port: args.port,
         count_from: args.count_from.clone(),
         metric: args.metric,
+        gate: args.fail_if_slower.map(|allowed| Gate {
+            allowed,
+            until_sure: args.until_sure,
+        }),
+        self_test: args.self_test,
+        answers_may_differ: args.answers_may_differ,
         bootstrap: Bootstrap {
             seed: args.seed,
             ..Bootstrap::default()
@@ -384,33 +409,41 @@ fn judge_comparable<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> Re
     })
 }
 
-fn verdict(args: &Args, comparison: &Comparison) -> Result<Exit, Failed> {
+/// Fails if a pair is slower than is allowed, or may be.
+fn verdict(comparison: &Comparison) -> Result<Exit, Failed> {
     judge_comparable(std::iter::once(comparison))?;
-    let Some(allowed) = args.fail_if_slower else {
+    let Some(gate) = comparison.gate else {
         return Ok(Exit::Fine);
     };
-    let metric = comparison.metric;
-    let problems: Vec<Problem> = comparison
-        .pairs
-        .iter()
-        .filter(|pair| pair.verdict.is_slower_than(allowed))
-        .map(|pair| {
-            let peer = &comparison.operands[pair.peer].label;
-            let by = (metric.worse_by(pair.verdict.estimate.ratio) - 1.0) * 100.0;
-            let allowed = allowed * 100.0;
-            Problem::with(
-                "--fail-if-slower",
-                format!("{by:.1} % slower than {peer} in {metric}, {allowed:.1} % is allowed"),
-            )
-        })
-        .collect();
+    let mut exit = Exit::Fine;
+    let mut problems = Vec::new();
+    for pair in &comparison.pairs {
+        let is_slower = match pair.gate {
+            None | Some(GateVerdict::Held) => continue,
+            Some(GateVerdict::Slower) => true,
+            Some(GateVerdict::CannotTell { .. }) => false,
+        };
+        let peer = &comparison.operands[pair.peer].label;
+        let text = format!(
+            "{} against {peer}: {}",
+            comparison.metric,
+            gate_verdict(gate, pair)
+        );
+        let problem = Problem::with("--fail-if-slower", text);
+        problems.push(if is_slower {
+            exit = Exit::Objective;
+            problem
+        } else {
+            if exit == Exit::Fine {
+                exit = Exit::CannotTell;
+            }
+            problem.hint("have the machine do nothing else, or write --until-sure or more --trials")
+        });
+    }
     if problems.is_empty() {
         Ok(Exit::Fine)
     } else {
-        Err(Failed {
-            exit: Exit::Objective,
-            problems,
-        })
+        Err(Failed { exit, problems })
     }
 }
 

@@ -40,6 +40,7 @@ impl Drivers<'_> {
                     label: tool.label().to_owned(),
                     command: self.load_of(text, *tool)?,
                     prepare: None,
+                    url: Some(text.to_owned()),
                 })
             };
             return tools.iter().map(of_tool).collect();
@@ -50,6 +51,7 @@ impl Drivers<'_> {
             label: program.to_owned(),
             command,
             prepare: None,
+            url: None,
         }])
     }
 

@@ -1,0 +1,145 @@
+//! Whether ours is worse than is allowed: yes, no, or trials too few to tell.
+
+use super::metric::Verdict;
+use super::outcome::MetricResult;
+use crate::statistics::{Interval, coverage_limit};
+
+/// The most that ours may be worse.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gate {
+    /// As a fraction: 0.1 is ten per cent.
+    pub allowed: f64,
+    /// Go on with more trials while it cannot be told, up to so many of each operand.
+    pub until_sure: Option<u32>,
+}
+
+/// What a [`Gate`] says of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateVerdict {
+    /// Ours is not worse by more than is allowed: the whole interval is within it.
+    Held,
+    /// Ours is worse beyond doubt, and by more than is allowed.
+    Slower,
+    /// The interval reaches to both sides.
+    CannotTell {
+        /// Trials of each operand after which an interval is narrow enough, where noise is as it was: it then lies within
+        /// the allowance if there is no difference. `None` if no number of trials makes it so.
+        trials: Option<u32>,
+    },
+}
+
+impl GateVerdict {
+    /// The name used in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Slower => "slower",
+            Self::CannotTell { .. } => "cannot-tell",
+        }
+    }
+}
+
+/// An interval says nothing below so many trials, whatever its width: with fewer it misses the true ratio more often than
+/// once in twenty times.
+const LEAST_COVERAGE: f64 = 0.95;
+
+impl Gate {
+    /// The verdict on `result`, which `trials` of each side gave.
+    pub fn judge(self, result: &MetricResult, trials: u32) -> GateVerdict {
+        let metric = result.metric;
+        let most = 1.0 + self.allowed;
+        let is_covered = coverage_limit(trials as usize) >= LEAST_COVERAGE;
+        if result.verdict == Verdict::Slower && metric.worse_by(result.estimate.ratio) > most {
+            return GateVerdict::Slower;
+        }
+        if is_covered && worst(result) <= most {
+            return GateVerdict::Held;
+        }
+        let trials = self.trials_needed(result.estimate.could_have_seen(), trials);
+        GateVerdict::CannotTell { trials }
+    }
+
+    /// An interval becomes narrower with the root of the number of trials.
+    ///
+    /// - `seen`: the smallest difference that `trials` could have shown, as a fraction.
+    fn trials_needed(self, seen: f64, trials: u32) -> Option<u32> {
+        let least =
+            (trials + 1..).find(|trials| coverage_limit(*trials as usize) >= LEAST_COVERAGE)?;
+        let factor = (seen.ln_1p() / self.allowed.ln_1p()).powi(2);
+        let needed = (f64::from(trials) * factor).ceil();
+        // `as` would make a small number of one that is too large or none.
+        (needed < f64::from(u32::MAX)).then(|| (needed as u32).max(least))
+    }
+}
+
+/// The end of the interval at which ours is worst, as a factor.
+fn worst(result: &MetricResult) -> f64 {
+    let Interval { low, high } = result.estimate.interval;
+    let [low, high] = [low, high].map(|bound| result.metric.worse_by(bound));
+    low.max(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metric::Metric;
+    use super::*;
+    use crate::statistics::{Pairing, RatioEstimate};
+
+    fn judged(
+        metric: Metric,
+        [low, ratio, high]: [f64; 3],
+        allowed: f64,
+        trials: u32,
+    ) -> GateVerdict {
+        let interval = Interval { low, high };
+        let result = MetricResult {
+            metric,
+            ours: ratio,
+            peer: 1.0,
+            estimate: RatioEstimate {
+                ratio,
+                interval,
+                pairing: Pairing::Blocks,
+            },
+            verdict: metric.verdict(interval, trials as usize),
+        };
+        let gate = Gate {
+            allowed,
+            until_sure: None,
+        };
+        gate.judge(&result, trials)
+    }
+
+    #[test]
+    fn an_interval_beyond_the_allowance_is_not_held() {
+        let cpu = Metric::CpuUsPerRequest;
+        let cannot_tell = |trials| GateVerdict::CannotTell { trials };
+        for (interval, allowed, trials, expected) in [
+            ([0.98, 1.01, 1.04], 0.1, 8, GateVerdict::Held),
+            ([1.02, 1.04, 1.08], 0.1, 8, GateVerdict::Held),
+            ([1.02, 1.16, 1.31], 0.1, 8, GateVerdict::Slower),
+            // Slower beyond doubt, and perhaps by too much.
+            ([1.02, 1.08, 1.15], 0.1, 8, cannot_tell(Some(9))),
+            // The ratio of a noisy machine.
+            ([0.86, 1.16, 1.63], 0.1, 8, cannot_tell(Some(102))),
+            ([0.86, 1.0, 1.16], 0.1, 8, cannot_tell(Some(21))),
+            // Three trials are no proof, however alike they are.
+            ([0.999, 1.0, 1.001], 0.1, 3, cannot_tell(Some(6))),
+            ([1.0, 1.0, 1.0], 0.1, 1, cannot_tell(Some(6))),
+            // That there is no difference at all takes no number of trials.
+            ([0.99, 1.0, 1.01], 0.0, 8, cannot_tell(None)),
+        ] {
+            let verdict = judged(cpu, interval, allowed, trials);
+            assert_eq!(verdict, expected, "{interval:?} {allowed} {trials}");
+        }
+    }
+
+    #[test]
+    fn less_of_a_rate_is_worse() {
+        let rate = Metric::RequestsPerSecond;
+        assert_eq!(judged(rate, [1.0, 1.5, 2.0], 0.1, 8), GateVerdict::Held);
+        assert_eq!(judged(rate, [0.7, 0.8, 0.9], 0.1, 8), GateVerdict::Slower);
+        let verdict = judged(rate, [0.8, 0.95, 1.0], 0.1, 8);
+        assert_eq!(verdict.name(), "cannot-tell");
+    }
+}
