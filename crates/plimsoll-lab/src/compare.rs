@@ -35,6 +35,8 @@ mod json;
 
 mod html;
 
+mod forest;
+
 pub use crate::compare::gate::{Gate, GateVerdict};
 pub use crate::compare::html::{sweep_to_html, to_html};
 pub use crate::compare::json::{SCHEMA, to_json};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
 use plimsoll_report::plot::{Axis, Line, Plot, escaped};
 
+use super::forest::Forest;
 use super::gate::GateVerdict;
 use super::metric::{Metric, Verdict};
 use super::outcome::{Comparison, PairResult};
@@ -237,14 +238,15 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
     write!(
         page,
         "<section class=\"n\"><h2>A {} / {} {}</h2><div class=\"wide\"><table><tr><th></th><th>ratio</th>\
-         <th>{:.0} % interval</th><th>verdict</th></tr>",
+         <th>{:.0} % interval</th><th></th><th>verdict</th></tr>",
         escaped(&comparison.operands[0].label),
         letter(pair.peer),
         escaped(&comparison.operands[pair.peer].label),
         comparison.coverage() * 100.0
     )
     .expect(IN_MEMORY);
-    for result in &pair.metrics {
+    let forest = Forest::new(pair);
+    for (index, result) in pair.metrics.iter().enumerate() {
         let interval = result.estimate.interval;
         let decimals = decimals(interval);
         let class = match result.verdict {
@@ -255,11 +257,12 @@ fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
         write!(
             page,
             "<tr><th scope=\"row\">{}</th><td>{:.decimals$}</td><td>{:.decimals$}–{:.decimals$}</td>\
-             <td class=\"words {class}\">{}</td></tr>",
+             <td>{}</td><td class=\"words {class}\">{}</td></tr>",
             result.metric.title(),
             result.estimate.ratio,
             interval.low,
             interval.high,
+            forest.row(pair, index),
             escaped(&verdict(result))
         )
         .expect(IN_MEMORY);

@@ -79,10 +79,10 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
 /// What the gate says of a pair, and why, in one line.
 pub fn gate_verdict(gate: Gate, pair: &PairResult) -> String {
     let metric = pair.verdict.metric;
-    let worse = |ratio: f64| {
-        let worse = metric.worse_by(ratio) - 1.0;
-        let side = if worse < 0.0 { "better" } else { "worse" };
-        format!("{} {side}", percent(worse.abs()))
+    let compared = |ratio: f64| {
+        let loss = metric.worse_by(ratio) - 1.0;
+        let side = if loss < 0.0 { "better" } else { "worse" };
+        format!("{} {side}", percent(loss.abs()))
     };
     let Interval { low, high } = pair.verdict.estimate.interval;
     let (best, worst) = if metric.more_is_better() {
@@ -94,14 +94,14 @@ pub fn gate_verdict(gate: Gate, pair: &PairResult) -> String {
     match pair.gate {
         None => "not comparable".to_owned(),
         Some(GateVerdict::Held) => {
-            format!("held, {} at most; {allowed} is allowed", worse(worst))
+            format!("held, {} at most; {allowed} is allowed", compared(worst))
         }
         Some(GateVerdict::Slower) => {
-            let ratio = worse(pair.verdict.estimate.ratio);
+            let ratio = compared(pair.verdict.estimate.ratio);
             format!("slower, {ratio}; {allowed} is allowed")
         }
         Some(GateVerdict::CannotTell { trials }) => {
-            let range = format!("between {} and {}", worse(best), worse(worst));
+            let range = format!("between {} and {}", compared(best), compared(worst));
             let needed = match trials {
                 Some(trials) => format!(
                     "about {} trials of each would show {allowed} here",

@@ -35,6 +35,10 @@ use crate::terminal::{self, ProgressLine};
 /// is involved.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
 pub(crate) struct Args {
     /// Commands, or http(s) URLs; the first is compared with each of the others
     #[arg(required = true, num_args = 1.., value_name = "COMMAND|URL")]
