@@ -197,26 +197,21 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
     let order = served(&root);
     let mut routes: Vec<_> = (1..).zip(routes).collect();
     if let Some(order) = &order {
+        // Routes in no folder come last, as Mockoon adds them.
         let position = |route: &Value| order.iter().position(|id| *id == text_of(route, "uuid"));
         routes.sort_by_cached_key(|(_, route)| position(route).unwrap_or(usize::MAX));
     }
     for (number, route) in routes {
         let place = format!("routes[{number}]");
-        let reason = if !route.is_object() {
-            "is not an object"
-        } else if order
-            .as_ref()
-            .is_some_and(|order| !order.contains(&text_of(route, "uuid")))
-        {
-            "is in no folder, so Mockoon does not serve it"
-        } else {
-            let route = self::route(place, route, &mut environment.left_out);
-            environment.routes.push(route);
+        if !route.is_object() {
+            let message = "is not an object";
+            environment
+                .left_out
+                .push(Remark::new(Place::Key(place), message));
             continue;
-        };
-        environment
-            .left_out
-            .push(Remark::new(Place::Key(place), reason));
+        }
+        let route = self::route(place, route, &mut environment.left_out);
+        environment.routes.push(route);
     }
     Ok(environment)
 }
@@ -454,8 +449,9 @@ mod tests {
         let routes: Vec<_> = routes
             .map(|it| (it.place.as_str(), it.endpoint.as_str()))
             .collect();
-        assert_eq!(routes, [("routes[3]", "c/"), ("routes[1]", "a")]);
-        assert_eq!(environment.left_out.len(), 1);
+        let expected = [("routes[3]", "c/"), ("routes[1]", "a"), ("routes[2]", "b")];
+        assert_eq!(routes, expected);
+        assert_eq!(environment.left_out, []);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::template::uuid;
 const MOST: f64 = 1_000.0;
 
 /// Those that take arguments, behind the name.
-const WITH_ARGUMENTS: [(&str, Run); 34] = [
+const WITH_ARGUMENTS: [(&str, Run); 36] = [
     ("number.int", integer),
     ("datatype.number", integer),
     ("random.number", integer),
@@ -62,6 +62,8 @@ const WITH_ARGUMENTS: [(&str, Run); 34] = [
     ("date.past", |call| date(call, "years", -1.0, 0.0)),
     ("date.future", |call| date(call, "years", 0.0, 1.0)),
     ("date.recent", |call| date(call, "days", -1.0, 0.0)),
+    ("date.anytime", |call| date(call, "years", -1.0, 1.0)),
+    ("date.birthdate", |call| date(call, "years", -80.0, -18.0)),
     ("date.soon", |call| date(call, "days", 0.0, 1.0)),
     ("datatype.boolean", |call| {
         let share = call.option("probability").and_then(number).unwrap_or(0.5);
