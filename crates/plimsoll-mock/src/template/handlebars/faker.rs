@@ -69,15 +69,15 @@ const WITH_ARGUMENTS: [(&str, Run); 36] = [
         let share = call.option("probability").and_then(number).unwrap_or(0.5);
         Ok((call.with(fastrand::Rng::f64) < share).into())
     }),
-    ("internet.url", url),
-    ("image.avatar", url),
-    ("image.url", url),
-    ("image.imageUrl", url),
-    ("location.zipCode", digits),
-    ("address.zipCode", digits),
-    ("finance.accountNumber", digits),
-    ("finance.creditCardNumber", digits),
-    ("finance.pin", digits),
+    ("internet.url", |call| Ok(url(call))),
+    ("image.avatar", |call| Ok(url(call))),
+    ("image.url", |call| Ok(url(call))),
+    ("image.imageUrl", |call| Ok(url(call))),
+    ("location.zipCode", |call| Ok(digits(call))),
+    ("address.zipCode", |call| Ok(digits(call))),
+    ("finance.accountNumber", |call| Ok(digits(call))),
+    ("finance.creditCardNumber", |call| Ok(digits(call))),
+    ("finance.pin", |call| Ok(digits(call))),
 ];
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -199,7 +199,7 @@ fn characters(call: &Call<'_>, alphabet: &str) -> Value {
     text.into()
 }
 
-fn digits(call: &Call<'_>) -> Result<Value, String> {
+fn digits(call: &Call<'_>) -> Value {
     let count = match call.text(0).as_str() {
         "finance.pin" => 4,
         "finance.accountNumber" => 8,
@@ -207,12 +207,12 @@ fn digits(call: &Call<'_>) -> Result<Value, String> {
         _ => 5,
     };
     let text: String = call.with(|rng| (0..count).map(|_| rng.digit(10)).collect());
-    Ok(text.into())
+    text.into()
 }
 
-fn url(call: &Call<'_>) -> Result<Value, String> {
+fn url(call: &Call<'_>) -> Value {
     let word = call.with(|rng| Fake::Word.make(rng));
-    Ok(format!("https://{word}.example/").into())
+    format!("https://{word}.example/").into()
 }
 
 fn items<'c>(call: &Call<'c>) -> Result<&'c Vec<Value>, String> {
@@ -253,25 +253,31 @@ fn named(name: &str) -> Option<Fake> {
     Some(match name {
         "person.firstName" | "name.firstName" => Fake::FirstName,
         "person.lastName" | "name.lastName" => Fake::LastName,
-        "person.fullName" | "name.fullName" => Fake::Name,
+        "person.fullName" | "name.fullName" | "name.findName" => Fake::Name,
         "internet.email" => Fake::Email,
         "internet.userName" | "internet.username" => Fake::User,
         "internet.ipv4" | "internet.ip" => Fake::Ipv4,
-        "phone.number" => Fake::Phone,
-        "location.street" | "location.streetAddress" | "address.street" => Fake::Street,
+        "phone.number" | "phone.phoneNumber" => Fake::Phone,
+        "location.street"
+        | "location.streetAddress"
+        | "address.street"
+        | "address.streetAddress"
+        | "address.streetName" => Fake::Street,
         "location.city" | "address.city" => Fake::City,
         "location.country" | "address.country" => Fake::Country,
-        "company.name" => Fake::Company,
+        "company.name" | "company.companyName" => Fake::Company,
         "lorem.word" | "word.noun" => Fake::Word,
-        "lorem.sentence" => Fake::Sentence,
+        "lorem.sentence"
+        | "lorem.text"
+        | "lorem.lines"
+        | "lorem.paragraphs"
+        | "hacker.phrase"
+        | "company.catchPhrase"
+        | "company.buzzPhrase"
+        | "commerce.productDescription"
+        | "food.description"
+        | "git.commitMessage" => Fake::Sentence,
         "commerce.price" => Fake::Price,
-        "phone.phoneNumber" => Fake::Phone,
-        "name.findName" => Fake::Name,
-        "address.streetAddress" | "address.streetName" => Fake::Street,
-        "company.companyName" => Fake::Company,
-        "hacker.phrase" | "company.catchPhrase" | "company.buzzPhrase" => Fake::Sentence,
-        "commerce.productDescription" | "lorem.text" | "lorem.lines" => Fake::Sentence,
-        "lorem.paragraphs" | "food.description" | "git.commitMessage" => Fake::Sentence,
         // The rest of the library is mostly words.
         name if name
             .split_once('.')
