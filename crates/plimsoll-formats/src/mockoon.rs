@@ -2,6 +2,8 @@
 //!
 //! Source: the schema of environments, of migration 33; what older ones lack has its default.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use crate::{Place, Remark};
@@ -75,7 +77,7 @@ pub struct MockoonRoute {
     pub kind: String,
     /// `all`, or a method in lower case.
     pub method: String,
-    /// A path of Express, without a slash before it.
+    /// A path of Express, without a slash before it; one at its end is part of it.
     pub endpoint: String,
     /// The choice among the responses: empty, `RANDOM`, `SEQUENTIAL`, `DISABLE_RULES` or `FALLBACK`.
     pub mode: String,
@@ -192,7 +194,14 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
             },
         });
     }
-    for (number, route) in (1..).zip(routes) {
+    let order = served(&root);
+    let mut routes: Vec<_> = (1..).zip(routes).collect();
+    if let Some(order) = &order {
+        // Routes in no folder come last, as Mockoon adds them.
+        let position = |route: &Value| order.iter().position(|id| *id == text_of(route, "uuid"));
+        routes.sort_by_cached_key(|(_, route)| position(route).unwrap_or(usize::MAX));
+    }
+    for (number, route) in routes {
         let place = format!("routes[{number}]");
         if !route.is_object() {
             let message = "is not an object";
@@ -205,6 +214,33 @@ pub fn parse_environment(text: &str) -> Result<Environment, Vec<Remark>> {
         environment.routes.push(route);
     }
     Ok(environment)
+}
+
+/// The ids of the routes in the order in which they are tried: that of the folders, which older environments lack.
+fn served(root: &Value) -> Option<Vec<String>> {
+    let children = list_of(root, "rootChildren");
+    if children.is_empty() {
+        return None;
+    }
+    let folders: HashMap<&str, &Value> = list_of(root, "folders")
+        .iter()
+        .filter_map(|folder| Some((folder.get("uuid")?.as_str()?, folder)))
+        .collect();
+    let mut order = Vec::new();
+    let mut opened = HashSet::new();
+    // The next child is at the end.
+    let mut rest: Vec<&Value> = children.iter().rev().collect();
+    while let Some(child) = rest.pop() {
+        let id = text_of(child, "uuid");
+        if text_of(child, "type") != "folder" {
+            order.push(id);
+        } else if let Some(folder) = folders.get(id.as_str())
+            && opened.insert(id)
+        {
+            rest.extend(list_of(folder, "children").iter().rev());
+        }
+    }
+    Some(order)
 }
 
 /// True if a value is an export of an older Mockoon: environments in a list `data`.
@@ -256,10 +292,23 @@ fn route(place: String, route: &Value, left_out: &mut Vec<Remark>) -> MockoonRou
             kind
         },
         method: text_of(route, "method").to_ascii_lowercase(),
-        endpoint: text_of(route, "endpoint").trim_matches('/').to_owned(),
-        mode: text_of(route, "responseMode"),
+        endpoint: text_of(route, "endpoint")
+            .trim_start_matches('/')
+            .to_owned(),
+        mode: mode(route),
         responses,
         place,
+    }
+}
+
+/// The choice among responses; older environments have a flag for each kind.
+fn mode(route: &Value) -> String {
+    let is = |flag: &str| route.get(flag) == Some(&Value::Bool(true));
+    match text_of(route, "responseMode") {
+        mode if !mode.is_empty() => mode,
+        _ if is("randomResponse") => "RANDOM".to_owned(),
+        _ if is("sequentialResponse") => "SEQUENTIAL".to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -388,6 +437,40 @@ mod tests {
         assert_eq!(environment.left_out.len(), 1);
         let bare = r#"{"source": "mockoon:1.4.0", "data": {"routes": []}}"#;
         assert_eq!(parse_environment(bare).unwrap(), Environment::default());
+    }
+
+    #[test]
+    fn routes_are_tried_in_the_order_of_the_folders() {
+        let text = r#"{"rootChildren": [{"type": "route", "uuid": "c"}, {"type": "folder", "uuid": "f"}],
+            "folders": [{"uuid": "f", "children": [{"type": "folder", "uuid": "f"}, {"type": "route", "uuid": "a"}]}],
+            "routes": [{"uuid": "a", "endpoint": "a"}, {"uuid": "b", "endpoint": "b"}, {"uuid": "c", "endpoint": "c/"}]}"#;
+        let environment = parse_environment(text).unwrap();
+        let routes = environment.routes.iter();
+        let routes: Vec<_> = routes
+            .map(|it| (it.place.as_str(), it.endpoint.as_str()))
+            .collect();
+        let expected = [("routes[3]", "c/"), ("routes[1]", "a"), ("routes[2]", "b")];
+        assert_eq!(routes, expected);
+        assert_eq!(environment.left_out, []);
+    }
+
+    #[test]
+    fn the_choice_among_responses_was_a_flag() {
+        for (route, expected) in [
+            (
+                r#"{"randomResponse": true, "sequentialResponse": false}"#,
+                "RANDOM",
+            ),
+            (r#"{"sequentialResponse": true}"#, "SEQUENTIAL"),
+            (
+                r#"{"responseMode": "FALLBACK", "randomResponse": true}"#,
+                "FALLBACK",
+            ),
+            (r#"{"responseMode": null}"#, ""),
+        ] {
+            let environment = parse_environment(&format!(r#"{{"routes": [{route}]}}"#)).unwrap();
+            assert_eq!(environment.routes[0].mode, expected, "{route}");
+        }
     }
 
     #[test]

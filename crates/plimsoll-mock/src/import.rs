@@ -43,6 +43,8 @@ use serde_json::Value;
 use crate::config::{self, FileProblem, MockFile};
 use crate::folder::Folder;
 use crate::store::states::States;
+use crate::template::Dialect;
+use crate::template::handlebars::without_unknown_names;
 
 pub use self::kind::{ForeignKind, is_foreign};
 
@@ -208,6 +210,7 @@ impl Importer {
         {
             rule.remove("id");
         }
+        self.leave_unknown_names_out(file, place, &mut rule);
         let text = rule.lines("[[rules]]");
         let compiled = config::compile_rules(&text, &self.imported.directory, &States::default());
         match compiled {
@@ -224,6 +227,29 @@ impl Importer {
                 }
                 false
             }
+        }
+    }
+
+    /// Handlebars writes nothing for a name alone that is not known: neither do the rules, which refuse such names elsewhere.
+    fn leave_unknown_names_out(&mut self, file: &Path, place: &Place, rule: &mut Table) {
+        let mut unknown = Vec::new();
+        rule.each_with_templates(&mut |dialect, table| {
+            let Some(dialect) = Dialect::named(dialect) else {
+                return;
+            };
+            table.each_text(&mut |text| {
+                if text.contains("{{") {
+                    let (without, names) = without_unknown_names(text, dialect);
+                    *text = without;
+                    unknown.extend(names);
+                }
+            });
+        });
+        unknown.sort();
+        unknown.dedup();
+        for name in unknown {
+            let message = format!("`{name}` is not known here, so nothing is written in its place");
+            self.note(file, Remark::new(place.clone(), message));
         }
     }
 

@@ -37,7 +37,17 @@ public class WireMockClient {
         if (!expected.equals(found)) throw new AssertionError("expected " + expected + ", found " + found);
     }
 
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments) {
+        try {
+            run(arguments);
+        } catch (Throwable failure) {
+            failure.printStackTrace();
+            // The threads of a server that still runs would keep the process.
+            System.exit(1);
+        }
+    }
+
+    static void run(String[] arguments) throws Exception {
         port = Integer.parseInt(arguments[0]);
         WireMock wiremock = new WireMock("127.0.0.1", Integer.parseInt(arguments[1]));
         configureFor(wiremock);

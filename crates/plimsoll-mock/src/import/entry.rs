@@ -51,6 +51,31 @@ impl Entry {
         Self::Braces(Table(pairs.into_iter().collect()))
     }
 
+    fn each_with_templates(&mut self, visit: &mut dyn FnMut(&str, &mut Table)) {
+        match self {
+            Self::List(all) => {
+                for entry in all {
+                    entry.each_with_templates(visit);
+                }
+            }
+            Self::Table(table) | Self::Braces(table) => table.each_with_templates(visit),
+            Self::Text(_) | Self::Whole(_) | Self::Real(_) | Self::Flag(_) => {}
+        }
+    }
+
+    fn each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        match self {
+            Self::Text(text) => visit(text),
+            Self::List(all) => {
+                for entry in all {
+                    entry.each_text(visit);
+                }
+            }
+            Self::Table(table) | Self::Braces(table) => table.each_text(visit),
+            Self::Whole(_) | Self::Real(_) | Self::Flag(_) => {}
+        }
+    }
+
     fn write(&self, text: &mut String) {
         match self {
             Self::Text(value) => quote(text, value),
@@ -163,6 +188,23 @@ impl Table {
         pairs
             .find(|(known, _)| known == key)
             .map(|(_, value)| value)
+    }
+
+    /// Its tables with templates of other mock servers, itself too, each with the name of their dialect.
+    pub(crate) fn each_with_templates(&mut self, visit: &mut dyn FnMut(&str, &mut Self)) {
+        if let Some(dialect) = self.text("template") {
+            visit(&dialect, self);
+        }
+        for (_, entry) in &mut self.0 {
+            entry.each_with_templates(visit);
+        }
+    }
+
+    /// Its texts, those within its values too.
+    pub(crate) fn each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        for (_, entry) in &mut self.0 {
+            entry.each_text(visit);
+        }
     }
 
     /// Puts a value where a path of keys leads; gives it back if something stands there.

@@ -2,6 +2,8 @@
 
 mod endpoint;
 
+mod lookahead;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +20,8 @@ use super::when::{When, bare_test, test};
 use super::{FileRemark, Importer, about, body, inside, is_about_connection, problem_of_callback};
 use crate::request::KeptRequest;
 use crate::store::collection::{Collection, CollectionOptions, MOST_BYTES};
-use crate::template::{Chance, Dialect, Form, TextTemplate};
+use crate::template::handlebars::without_unknown_names;
+use crate::template::{Chance, Dialect, Form, PlaceError, TextTemplate};
 
 impl Importer {
     /// The routes of an environment.
@@ -111,7 +114,10 @@ fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, String
     } else {
         &response.key
     };
-    let parts = [environment.prefix.as_str(), &route.endpoint];
+    let parts = [
+        environment.prefix.as_str(),
+        route.endpoint.trim_end_matches('/'),
+    ];
     let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
     let options = CollectionOptions {
         path: format!("/{}", parts.join("/")),
@@ -133,11 +139,15 @@ fn filled(bucket: &DataBucket) -> Result<String, String> {
     if !bucket.value.contains("{{") {
         return Ok(bucket.value.clone());
     }
-    let (chance, data) = (Chance::default(), Arc::default());
-    let dialect = Dialect::Mockoon;
-    let written = TextTemplate::foreign(&bucket.value, dialect, Form::Text, &chance, &[], &data);
-    let written = written.map_err(|error| error.to_string())?;
+    let written = template(&bucket.value).map_err(|error| error.to_string())?;
     Ok(written.fill(&KeptRequest::made("GET", "/").view()))
+}
+
+/// A template; names alone that are not known are nothing.
+fn template(text: &str) -> Result<TextTemplate, PlaceError> {
+    let (chance, data) = (Chance::default(), Arc::default());
+    let (text, _) = without_unknown_names(text, Dialect::Mockoon);
+    TextTemplate::foreign(&text, Dialect::Mockoon, Form::Text, &chance, &[], &data)
 }
 
 /// The rule for what no route answers, behind all others.
@@ -316,6 +326,27 @@ impl Maker<'_> {
     }
 
     fn bare_condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, String> {
+        if matches!(rule.operator.as_str(), "regex" | "regex_i")
+            && let Some((tests, rest)) = lookahead::split(&rule.value)
+        {
+            let with = |value: String| {
+                let rule = MockoonRule {
+                    value,
+                    ..rule.clone()
+                };
+                self.bare_condition(endpoint, &rule)
+            };
+            let mut all = vec![with(rest)?];
+            for test in tests {
+                let condition = with(test.pattern)?;
+                all.push(if test.is_negative {
+                    When::not(condition)
+                } else {
+                    condition
+                });
+            }
+            return Ok(When::all_of(all));
+        }
         let modifier = rule.modifier.as_str();
         let unknown = || format!("`{}` of `{}` is not known here", rule.operator, rule.target);
         match (rule.target.as_str(), modifier) {
@@ -332,6 +363,9 @@ impl Maker<'_> {
                 let schema = schema.ok_or_else(|| format!("there is no data `{}`", rule.value))?;
                 let value = schema.value.as_str();
                 Ok(When::of(&["body", "schema"], value))
+            }
+            ("body", "") if rule.operator == "equals" && rule.value.is_empty() => {
+                Ok(no_text(&["body", "text"]))
             }
             ("body", "") => text_condition(&["body", "text"], rule).ok_or_else(unknown),
             ("body", path) => body_condition(path, rule).ok_or_else(unknown),
@@ -464,12 +498,12 @@ impl Maker<'_> {
             headers.remove_field(name);
             headers.push(name.as_str(), value.as_str());
         }
-        let kind = headers.field("content-type").map(str::to_owned);
+        let mut kind = headers.field("content-type").map(str::to_owned);
         if kind.is_none() && !matches!(response.body, MockoonBody::File(_)) {
             // As there, where Express sends it.
             headers.push("content-type", "text/html; charset=utf-8");
         }
-        let text = match &response.body {
+        let mut text = match &response.body {
             MockoonBody::Text(text) => Some(text.clone()),
             MockoonBody::Data(id) => {
                 if let Some(bucket) = self.bucket(id) {
@@ -481,6 +515,17 @@ impl Maker<'_> {
             }
             MockoonBody::File(_) => None,
         };
+        if !response.is_plain
+            && let Some(text) = text.as_mut().filter(|text| text.contains("{{"))
+            && let Err(reason) = template(text)
+        {
+            // Mockoon answers the same way, with the status of the response.
+            self.note(at, format!("{reason}, so the response says so"));
+            *text = format!("Error while serving the content: {reason}");
+            headers.remove_field("content-type");
+            headers.push("content-type", "text/plain");
+            kind = Some("text/plain".to_owned());
+        }
         let mut has_content = true;
         let may_have_content = !matches!(response.status, 204 | 205 | 304);
         match (text, &response.body) {
@@ -610,12 +655,17 @@ fn text_condition(path: &[&str], rule: &MockoonRule) -> Option<When> {
         "equals" | "array_includes" => When::of(path, value),
         "regex" => When::of(path, test("regex", value)),
         "regex_i" => When::of(path, test("regex", format!("(?i){value}"))),
-        "null" => When::any_of(vec![
-            When::of(path, bare_test("absent")),
-            When::of(path, ""),
-        ]),
+        "null" => no_text(path),
         _ => return None,
     })
+}
+
+/// A condition on a text that is missing or empty.
+fn no_text(path: &[&str]) -> When {
+    When::any_of(vec![
+        When::of(path, bare_test("absent")),
+        When::of(path, ""),
+    ])
 }
 
 /// A condition on a value of the content, which is JSON or a form.

@@ -65,11 +65,20 @@ pub(crate) fn span(count: i64, unit: &str) -> Option<Span> {
     .ok()
 }
 
-/// A date in a text, by RFC 3339, by RFC 9557, or a day alone.
+/// As JavaScript writes a date in a text (ECMAScript 2025, section 21.4.4.41), in UTC.
+pub(crate) const OF_JAVASCRIPT: &str =
+    "EEE MMM dd yyyy HH:mm:ss 'GMT+0000 (Coordinated Universal Time)'";
+
+/// A date in a text, as JavaScript writes it, by RFC 3339, by RFC 9557, or a day alone.
 pub(crate) fn parsed(text: &str) -> Result<Zoned, String> {
     let wrong = || format!("`{text}` is no date such as 2026-01-31T12:00:00Z");
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.to_zoned(TimeZone::UTC));
+    }
+    if let Some(before) = text.strip_suffix(" GMT+0000 (Coordinated Universal Time)") {
+        let time = jiff::civil::DateTime::strptime("%a %b %d %Y %H:%M:%S", before);
+        let time = time.map_err(|_| wrong())?;
+        return time.to_zoned(TimeZone::UTC).map_err(|_| wrong());
     }
     let civil = text.parse::<jiff::civil::DateTime>().or_else(|_| {
         text.parse::<jiff::civil::Date>()

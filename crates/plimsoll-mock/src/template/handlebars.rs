@@ -32,6 +32,7 @@ use std::sync::Arc;
 use handlebars::{Context, Handlebars, RenderContext, Renderable, Template};
 use serde_json::{Value, json};
 
+pub(crate) use self::check::without_unknown_names;
 use self::output::BoundedOutput;
 use crate::request::RequestView;
 use crate::template::data::DataBuckets;

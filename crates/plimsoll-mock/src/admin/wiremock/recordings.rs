@@ -239,7 +239,10 @@ impl AdminOfMock {
                     });
                     options.mappings.captured = fields.collect();
                 }
-                "requestBodyPattern" => options.mappings.content = content_match(&value)?,
+                // WireMock's Java client writes the second name, its documentation has the first.
+                "requestBodyPattern" | "requestBodyPatternFactory" => {
+                    options.mappings.content = content_match(&value)?;
+                }
                 "extractBodyCriteria" => {
                     let [text, other] = ["textSizeThreshold", "binarySizeThreshold"].map(|key| {
                         threshold(&value[key])

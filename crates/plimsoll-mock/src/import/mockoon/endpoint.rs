@@ -8,6 +8,8 @@ use crate::import::when::{When, test};
 pub(super) struct Endpoint {
     /// Pieces between slashes.
     segments: Vec<Segment>,
+    /// There is a slash at its end, which requests must have then.
+    ends_with_slash: bool,
 }
 
 enum Segment {
@@ -65,8 +67,12 @@ impl Endpoint {
                 .map(Segment::Pattern)
                 .ok_or_else(|| format!("`{segment}` of the path is not known here")),
         });
-        let segments = segments.collect::<Result<_, _>>()?;
-        Ok(Self { segments })
+        let segments: Vec<Segment> = segments.collect::<Result<_, _>>()?;
+        let ends_with_slash = path.ends_with('/') && !segments.is_empty();
+        Ok(Self {
+            segments,
+            ends_with_slash,
+        })
     }
 
     pub(super) fn when(&self, method: &str) -> When {
@@ -100,6 +106,9 @@ impl Endpoint {
                 },
             )
         };
+        if self.ends_with_slash {
+            when.ask(&["raw_path"], test("regex", "/$"));
+        }
         if !matches!(method, "" | "all") {
             when.ask(&["method"], method.to_ascii_uppercase());
         }

@@ -3,31 +3,91 @@
 //! WireMock's `request.query.x` is the first value where a text is wanted, and a list where one is: paths to the former
 //! get an index.
 
-use handlebars::template::{HelperTemplate, Parameter, Template, TemplateElement};
+use handlebars::template::{HelperTemplate, Parameter, Template, TemplateElement, TemplateMapping};
 use handlebars::{Path, PathSeg};
 
-use super::{helpers, output};
+use super::{helpers, output, with_json_texts};
 use crate::template::Dialect;
 
 /// Checks a template, and changes its paths; fails with what is not known.
 pub(super) fn check(template: &mut Template, dialect: Dialect) -> Result<(), String> {
-    let mut checker = Checker {
-        dialect,
-        assigned: Vec::new(),
+    Checker::new(dialect).template(template, false)
+}
+
+/// A template without the expressions that are a name alone which is not known, and these names. Handlebars writes nothing
+/// in their place.
+pub(crate) fn without_unknown_names(text: &str, dialect: Dialect) -> (String, Vec<String>) {
+    let read = with_json_texts(text);
+    let Ok(mut template) = Template::compile(&read) else {
+        return (text.to_owned(), Vec::new());
     };
-    checker.template(template, false)
+    let mut checker = Checker::new(dialect);
+    checker.unknown = Some(Vec::new());
+    // Other problems are those of the template that is made.
+    checker.template(&mut template, false).ok();
+    let mut without = String::with_capacity(text.len());
+    let mut names = Vec::new();
+    let mut rest = 0;
+    for (place, name) in checker.unknown.into_iter().flatten() {
+        // Texts in quotes have other lengths here than where the place was found, but every expression is in both.
+        let number = opened_before(&read, &place);
+        let Some((begin, _)) = text.match_indices("{{").nth(number) else {
+            continue;
+        };
+        let inside = text.get(begin..).unwrap_or_default();
+        let closing = if inside.starts_with("{{{") {
+            "}}}"
+        } else {
+            "}}"
+        };
+        let Some(length) = inside.find(closing) else {
+            continue;
+        };
+        without.push_str(text.get(rest..begin).unwrap_or_default());
+        rest = begin + length + closing.len();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    without.push_str(text.get(rest..).unwrap_or_default());
+    (without, names)
+}
+
+/// How many expressions begin before a place.
+fn opened_before(text: &str, place: &TemplateMapping) -> usize {
+    let (line, column) = (place.0, place.1);
+    let mut lines = text.split('\n');
+    let before = lines.by_ref().take(line.saturating_sub(1));
+    let before: usize = before.map(|line| line.matches("{{").count()).sum();
+    let beginning = lines.next().unwrap_or_default().chars();
+    let beginning: String = beginning.take(column.saturating_sub(1)).collect();
+    before + beginning.matches("{{").count()
 }
 
 struct Checker {
     dialect: Dialect,
     /// Names that the template gives values itself.
     assigned: Vec<String>,
+    /// Names alone that are not known, with their places, if they are gathered instead of refused.
+    unknown: Option<Vec<(TemplateMapping, String)>>,
+    /// The place of the expression that is checked, unless it is within another one.
+    place: Option<TemplateMapping>,
 }
 
 impl Checker {
+    fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            assigned: Vec::new(),
+            unknown: None,
+            place: None,
+        }
+    }
+
     /// - `is_inner`: whether names may be those of values that are gone through.
     fn template(&mut self, template: &mut Template, is_inner: bool) -> Result<(), String> {
-        for element in &mut template.elements {
+        for (at, element) in template.elements.iter_mut().enumerate() {
+            self.place = template.mapping.get(at).cloned();
             match element {
                 TemplateElement::RawString(_) | TemplateElement::Comment(_) => {}
                 TemplateElement::Expression(helper)
@@ -40,6 +100,7 @@ impl Checker {
     }
 
     fn helper(&mut self, helper: &mut HelperTemplate, is_inner: bool) -> Result<(), String> {
+        let place = self.place.take();
         let is_plain = !helper.block && helper.params.is_empty() && helper.hash.is_empty();
         let name = match &helper.name {
             Parameter::Name(name) => Some(name.clone()),
@@ -54,7 +115,14 @@ impl Checker {
             .is_some_and(|it| helpers::is_known(it, self.dialect));
         if !known {
             if is_plain {
-                return self.parameter(&mut helper.name, is_inner, false);
+                let known = self.parameter(&mut helper.name, is_inner, false);
+                return match (known, &mut self.unknown, place) {
+                    (Err(_), Some(unknown), Some(place)) => {
+                        unknown.push((place, path_of(&helper.name)));
+                        Ok(())
+                    }
+                    (known, ..) => known,
+                };
             }
             let name = name.unwrap_or_else(|| "it".to_owned());
             return Err(format!("the helper `{name}` is not known here"));
@@ -127,6 +195,15 @@ impl Checker {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A path as it is written.
+fn path_of(name: &Parameter) -> String {
+    match name {
+        Parameter::Name(name) => name.clone(),
+        Parameter::Path(Path::Relative((_, raw))) => raw.clone(),
+        _ => String::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::template::uuid;
 const MOST: f64 = 1_000.0;
 
 /// Those that take arguments, behind the name.
-const WITH_ARGUMENTS: [(&str, Run); 26] = [
+const WITH_ARGUMENTS: [(&str, Run); 36] = [
     ("number.int", integer),
     ("datatype.number", integer),
     ("random.number", integer),
@@ -62,15 +62,22 @@ const WITH_ARGUMENTS: [(&str, Run); 26] = [
     ("date.past", |call| date(call, "years", -1.0, 0.0)),
     ("date.future", |call| date(call, "years", 0.0, 1.0)),
     ("date.recent", |call| date(call, "days", -1.0, 0.0)),
+    ("date.anytime", |call| date(call, "years", -1.0, 1.0)),
+    ("date.birthdate", |call| date(call, "years", -80.0, -18.0)),
     ("date.soon", |call| date(call, "days", 0.0, 1.0)),
     ("datatype.boolean", |call| {
         let share = call.option("probability").and_then(number).unwrap_or(0.5);
         Ok((call.with(fastrand::Rng::f64) < share).into())
     }),
-    ("internet.url", |call| {
-        let word = call.with(|rng| Fake::Word.make(rng));
-        Ok(format!("https://{word}.example/").into())
-    }),
+    ("internet.url", |call| Ok(url(call))),
+    ("image.avatar", |call| Ok(url(call))),
+    ("image.url", |call| Ok(url(call))),
+    ("image.imageUrl", |call| Ok(url(call))),
+    ("location.zipCode", |call| Ok(digits(call))),
+    ("address.zipCode", |call| Ok(digits(call))),
+    ("finance.accountNumber", |call| Ok(digits(call))),
+    ("finance.creditCardNumber", |call| Ok(digits(call))),
+    ("finance.pin", |call| Ok(digits(call))),
 ];
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -84,9 +91,6 @@ pub(super) fn run(call: &Call<'_>) -> Result<Value, String> {
         return run(call);
     }
     let known = named(&name).ok_or_else(|| format!("`{name}` is not known here"))?;
-    if call.argument(1).is_some() || !call.options.is_empty() {
-        return Err(format!("arguments of `{name}` are not known here"));
-    }
     Ok(made(call, known))
 }
 
@@ -113,13 +117,10 @@ pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
         return Ok(());
     };
     let takes_arguments = WITH_ARGUMENTS.iter().any(|(known, _)| known == name);
-    let is_plain = helper.params.len() == 1 && helper.hash.is_empty();
-    if takes_arguments || named(name).is_some() && is_plain {
+    if takes_arguments || named(name).is_some() {
         return Ok(());
     }
-    Err(format!(
-        "`faker '{name}'` with these arguments is not known here"
-    ))
+    Err(format!("`faker '{name}'` is not known here"))
 }
 
 /// Something made up.
@@ -198,6 +199,22 @@ fn characters(call: &Call<'_>, alphabet: &str) -> Value {
     text.into()
 }
 
+fn digits(call: &Call<'_>) -> Value {
+    let count = match call.text(0).as_str() {
+        "finance.pin" => 4,
+        "finance.accountNumber" => 8,
+        "finance.creditCardNumber" => 16,
+        _ => 5,
+    };
+    let text: String = call.with(|rng| (0..count).map(|_| rng.digit(10)).collect());
+    text.into()
+}
+
+fn url(call: &Call<'_>) -> Value {
+    let word = call.with(|rng| Fake::Word.make(rng));
+    format!("https://{word}.example/").into()
+}
+
 fn items<'c>(call: &Call<'c>) -> Result<&'c Vec<Value>, String> {
     let items = call.argument(1).and_then(Value::as_array);
     items.ok_or_else(|| format!("`{}` needs an array", call.text(0)))
@@ -219,7 +236,7 @@ fn date(call: &Call<'_>, unit: &str, least: f64, most: f64) -> Result<Value, Str
     )]
     let offset = (share * seconds) as i64;
     let time = dates::moved(&dates::now(), &format!("{offset} seconds"))?;
-    dates::formatted(&time, "yyyy-MM-dd'T'HH:mm:ss.SSSXXX").map(Value::from)
+    dates::formatted(&time, dates::OF_JAVASCRIPT).map(Value::from)
 }
 
 #[expect(
@@ -236,18 +253,44 @@ fn named(name: &str) -> Option<Fake> {
     Some(match name {
         "person.firstName" | "name.firstName" => Fake::FirstName,
         "person.lastName" | "name.lastName" => Fake::LastName,
-        "person.fullName" | "name.fullName" => Fake::Name,
+        "person.fullName" | "name.fullName" | "name.findName" => Fake::Name,
         "internet.email" => Fake::Email,
         "internet.userName" | "internet.username" => Fake::User,
         "internet.ipv4" | "internet.ip" => Fake::Ipv4,
-        "phone.number" => Fake::Phone,
-        "location.street" | "location.streetAddress" | "address.street" => Fake::Street,
+        "phone.number" | "phone.phoneNumber" => Fake::Phone,
+        "location.street"
+        | "location.streetAddress"
+        | "address.street"
+        | "address.streetAddress"
+        | "address.streetName" => Fake::Street,
         "location.city" | "address.city" => Fake::City,
         "location.country" | "address.country" => Fake::Country,
-        "company.name" => Fake::Company,
+        "company.name" | "company.companyName" => Fake::Company,
         "lorem.word" | "word.noun" => Fake::Word,
-        "lorem.sentence" => Fake::Sentence,
+        "lorem.sentence"
+        | "lorem.text"
+        | "lorem.lines"
+        | "lorem.paragraphs"
+        | "hacker.phrase"
+        | "company.catchPhrase"
+        | "company.buzzPhrase"
+        | "commerce.productDescription"
+        | "food.description"
+        | "git.commitMessage" => Fake::Sentence,
         "commerce.price" => Fake::Price,
+        // The rest of the library is mostly words.
+        name if name
+            .split_once('.')
+            .is_some_and(|(module, _)| WORDS.contains(&module)) =>
+        {
+            Fake::Word
+        }
         _ => return None,
     })
 }
+
+/// The library's modules whose values are words.
+const WORDS: [&str; 17] = [
+    "airline", "animal", "book", "color", "commerce", "company", "database", "finance", "food",
+    "git", "hacker", "location", "music", "person", "science", "vehicle", "word",
+];

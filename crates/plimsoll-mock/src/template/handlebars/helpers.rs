@@ -380,5 +380,10 @@ fn is_equal(call: &Call<'_>) -> bool {
 }
 
 fn compare(call: &Call<'_>, holds: fn(f64, f64) -> bool) -> Result<Value, String> {
-    Ok(holds(call.number(0)?, call.number(1)?).into())
+    let side = |at: usize| match call.argument(at) {
+        // As JavaScript compares them.
+        Some(Value::Bool(flag)) => Ok(f64::from(u8::from(*flag))),
+        _ => call.number(at),
+    };
+    Ok(holds(side(0)?, side(1)?).into())
 }

@@ -14,7 +14,8 @@ use crate::environment;
 use crate::template::dates;
 use crate::template::uuid;
 
-pub(super) const HELPERS: [Entry; 65] = [
+pub(super) const HELPERS: [Entry; 66] = [
+    ("newline", Block::None, |_| Ok("\n".into())),
     ("method", Block::None, |call| {
         Ok(call.request("method").clone())
     }),
@@ -392,7 +393,8 @@ fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
 /// A block is repeated this often at most.
 const MOST_REPEATS: i64 = 10_000;
 
-/// `{{#repeat 3}}`, or `{{#repeat 2 5 comma=false}}`: the block so often, with commas between.
+/// `{{#repeat 3}}`, or `{{#repeat 2 5 comma=false}}`: the block so often, with a comma and a line feed behind each one, and
+/// without the comma behind the last.
 pub(super) fn repeat(scene: &mut Scene<'_, '_, '_>) -> HelperResult {
     #[expect(clippy::cast_possible_truncation, reason = "it is bounded below")]
     let count = |at: usize| scene.argument(at).and_then(number).map(|it| it as i64);
@@ -409,13 +411,26 @@ pub(super) fn repeat(scene: &mut Scene<'_, '_, '_>) -> HelperResult {
         return Ok(());
     };
     for number in 0..times {
+        let is_last = number + 1 == times;
         if let Some(block) = scene.render.block_mut() {
             block.set_local_var("index", Value::from(number));
+            block.set_local_var("total", Value::from(times));
+            block.set_local_var("first", Value::from(number == 0));
+            block.set_local_var("last", Value::from(is_last));
         }
-        if number > 0 && has_commas {
-            scene.output.write(",")?;
+        if !has_commas {
+            scene.write(Some(template))?;
+            continue;
         }
-        scene.write(Some(template))?;
+        let text = scene.rendered(template)?;
+        let text = text.trim_end();
+        let bare = text.strip_suffix(',').unwrap_or(text);
+        scene.output.write(bare)?;
+        scene.output.write(match (is_last, text.is_empty()) {
+            (true, _) => "\n",
+            (false, true) => "",
+            (false, false) => ",\n",
+        })?;
     }
     Ok(())
 }

@@ -177,10 +177,14 @@ fn templates_of_mockoon_are_filled() {
             "other",
         ),
         (
-            "{{#repeat 3}}{{@index}}{{/repeat}} {{#repeat 2 comma=false}}x{{/repeat}}",
-            "0,1,2 xx",
+            "{{#repeat 3}}{{@index}}, {{/repeat}} {{#repeat 2 comma=false}}x{{@last}}{{/repeat}}",
+            "0,\n1,\n2\n xfalsextrue",
         ),
         ("{{setVar 'v' (add 1 2)}}{{getVar 'v'}} {{@v}}", "3 3"),
+        (
+            "{{len (dateFormat (faker 'date.past') 'yyyy')}}{{#if (gt true 50)}}gt{{else}}lt{{/if}}{{newline}}{{#if (faker 'hacker.noun')}}word{{/if}}",
+            "4lt\nword",
+        ),
         (
             "{{#if (eq (header 'X-Name') 'Ann')}}hi{{else}}who{{/if}}",
             "hi",
@@ -234,12 +238,59 @@ fn what_is_not_known_is_an_error_before_any_request() {
         ("{{#if request.query.x}}x", Dialect::WireMock),
         ("{{queryParam 'a'}}", Dialect::WireMock),
         ("{{jsonPath request.body '$.a'}}", Dialect::Mockoon),
-        ("{{faker 'animal.cat'}}", Dialect::Mockoon),
+        ("{{faker 'nothing.cat'}}", Dialect::Mockoon),
         ("{{setData 'set' 'users' '0' 1}}", Dialect::Mockoon),
         ("{{len request.body}}{{log 'x'}}", Dialect::Mockoon),
     ] {
         let made = Program::new(text, dialect, &Chance::Free, &[], &Arc::default());
         assert!(made.is_err(), "{text}");
+    }
+}
+
+#[test]
+fn names_alone_that_are_not_known_are_left_out() {
+    for (text, dialect, expected, names) in [
+        (
+            "a{{x}}b\nc{{{ request.y }}}{{x}}{{~x~}}d",
+            Dialect::Mockoon,
+            "ab\ncd",
+            &["x", "request.y"][..],
+        ),
+        (
+            r"{{concat 'it\'s' 'a'}}{{x}} \{{y}}",
+            Dialect::Mockoon,
+            r"{{concat 'it\'s' 'a'}} \{{y}}",
+            &["x"],
+        ),
+        (
+            "{{#each (array 1)}}{{x}}{{/each}}{{method}}{{@index}}",
+            Dialect::Mockoon,
+            "{{#each (array 1)}}{{x}}{{/each}}{{method}}{{@index}}",
+            &[],
+        ),
+        (
+            "{{#if (eq 1 1)}}{{x}}{{/if}}{{none x}}",
+            Dialect::Mockoon,
+            "{{#if (eq 1 1)}}{{/if}}{{none x}}",
+            &["x"],
+        ),
+        (
+            "{{#assign 'x'}}1{{/assign}}{{x}}{{y}}{{request.path}}",
+            Dialect::WireMock,
+            "{{#assign 'x'}}1{{/assign}}{{x}}{{request.path}}",
+            &["y"],
+        ),
+        ("{{#if", Dialect::WireMock, "{{#if", &[]),
+    ] {
+        let (without, found) = without_unknown_names(text, dialect);
+        assert_eq!(
+            (without.as_str(), found.as_slice()),
+            (
+                expected,
+                &*names.iter().map(ToString::to_string).collect::<Vec<_>>()
+            ),
+            "{text}"
+        );
     }
 }
 
