@@ -138,19 +138,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     if let Some(clones) = corpus {
         let work = target.join("corpus");
         fs::create_dir_all(&work).map_err(|error| error.to_string())?;
-        return corpus::run(
+        return corpus::run(&Corpus {
             root,
-            &Corpus {
-                clones: &absolute(clones.clone())?,
-                names,
-                k6: &k6,
-                program: &program,
-                esbuild: esbuild.clone().map(absolute).transpose()?.as_deref(),
-                target: &absolute(work)?,
-                most: *most,
-                jobs: *jobs,
-            },
-        );
+            clones: &absolute(clones.clone())?,
+            names,
+            k6: &k6,
+            program: &program,
+            esbuild: esbuild.clone().map(absolute).transpose()?.as_deref(),
+            target: &absolute(work)?,
+            most: *most,
+            jobs: *jobs,
+        });
     }
     let cases = cases(&root.join(SCRIPTS), names)?;
     let directory = target.join(format!("conformance-{}", std::process::id()));

@@ -55,7 +55,7 @@ mod summary;
 pub use crate::options::duration::parse as parse_script_duration;
 pub use crate::options::go_duration;
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
-pub use crate::output::samples::{CsvTime, OpenWriter, SampleFormat, SampleOutput};
+pub use crate::output::samples::{CsvTime, OpenSamples, SampleFile, SampleFormat, SampleOutput};
 pub use crate::output::series::{SeriesOutput, SeriesValue};
 pub use crate::run::control::{ControlResponse, RunControl};
 pub use crate::run::exit_code::ExitCode;

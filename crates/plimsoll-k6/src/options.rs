@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use plimsoll_load::scenario::Segment;
 
 use self::consolidated::consolidated;
+pub(crate) use self::consolidated::implied_iterations;
 pub(crate) use self::inspected::as_inspected;
 pub use self::inspected::go_duration;
 pub(crate) use self::network::{HttpDebug, NetworkOptions};

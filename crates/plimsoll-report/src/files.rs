@@ -3,6 +3,7 @@
 use plimsoll_model::RunSummary;
 
 use crate::document::ConditionsDocument;
+use crate::export::html::unbroken;
 use crate::export::{Exporter, Html};
 use crate::plot::escaped;
 use crate::record::RunRecord;
@@ -91,7 +92,7 @@ impl ExtraTable {
     pub(crate) fn html(&self) -> String {
         let cells = |cells: &[String], tag: &str| {
             let cells = cells.iter();
-            let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
+            let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", cell_html(cell)));
             cells.collect::<String>()
         };
         let rows = self.rows.iter();
@@ -103,6 +104,21 @@ impl ExtraTable {
             rows.collect::<String>()
         )
     }
+}
+
+/// Longer words are broken on a narrow screen.
+const LONG: usize = 20;
+
+/// The text of a cell, in which a number stays with its unit and the name of a metric is broken between its parts.
+fn cell_html(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let word_html = escaped(word);
+        if word.len() <= LONG {
+            return word_html;
+        }
+        word_html.replace('_', "_<wbr>").replace('{', "<wbr>{")
+    });
+    unbroken(&words.collect::<Vec<_>>().join(" "))
 }
 
 /// The files of a script's run: those of every run, and its summary as JSON. Tables without rows are left out.
@@ -198,13 +214,15 @@ mod tests {
                 .map(|row| row.map(str::to_owned).to_vec())
                 .collect(),
         };
-        let tables = [table("Checks", &[["a < b", "3"]]), table("Nothing", &[])];
+        let rows = [["a < b", "3"], ["http_req_duration{a:b}", "3 ms"]];
+        let tables = [table("Checks", &rows), table("Nothing", &[])];
         let files = of_script(&run, &tables, "{}".to_owned());
         assert_eq!(files.len(), NAMES.len() + 1);
         let (_, page) = files.iter().find(|(name, _)| *name == REPORT_HTML).unwrap();
         let page = String::from_utf8_lossy(page);
         assert!(page.contains("<h2>Checks</h2>"));
         assert!(page.contains("<td>a &lt; b</td><td>3</td>"));
+        assert!(page.contains("<td>http_<wbr>req_<wbr>duration<wbr>{a:b}</td><td>3\u{a0}ms</td>"));
         assert!(!page.contains("Nothing"));
     }
 }

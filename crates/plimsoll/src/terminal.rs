@@ -162,6 +162,24 @@ pub(crate) fn print_notes(notes: &[Problem]) {
     print_each("note", NOTE, notes);
 }
 
+/// `text` without the sequences that set colours and weights, such as those of k6's library for expectations.
+#[cfg(feature = "k6")]
+pub(crate) fn without_colours(text: &str) -> Cow<'_, str> {
+    if !text.contains("\u{1b}[") {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let behind = part.trim_start_matches(|it: char| it.is_ascii_digit() || it == ';');
+        match behind.strip_prefix('m') {
+            Some(behind) => plain.push_str(behind),
+            None => plain.extend(["\u{1b}[", part]),
+        }
+    }
+    Cow::Owned(plain)
+}
+
 /// `text` with control characters and those that reorder text shown as `\u{…}`; line feeds and tabs stay.
 ///
 /// Messages quote what other machines say. Left as it is, that could move the cursor, rename the window or disguise
@@ -222,6 +240,21 @@ mod tests {
             ("x\u{202e}y", "x\\u{202e}y"),
         ] {
             assert_eq!(without_controls(text), shown, "{text:?}");
+        }
+    }
+
+    #[cfg(feature = "k6")]
+    #[test]
+    fn colours_are_left_out_and_nothing_else() {
+        for (text, plain) in [
+            (
+                "\u{1b}[90mexpect(\u{1b}[0m\u{1b}[1;31mreceived\u{1b}[m)",
+                "expect(received)",
+            ),
+            ("\u{1b}[2Ja\u{1b}[", "\u{1b}[2Ja\u{1b}["),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_colours(text), plain);
         }
     }
 }

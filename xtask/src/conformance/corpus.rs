@@ -9,6 +9,8 @@ mod checkout;
 
 mod differ;
 
+mod grpc;
+
 mod report;
 
 mod rewrite;
@@ -37,6 +39,8 @@ const FOLDER: &str = "crates/plimsoll-k6/tests/conformance/corpus";
 
 /// What is run.
 pub(super) struct Corpus<'a> {
+    /// The workspace.
+    pub(super) root: &'a Path,
     /// The clones.
     pub(super) clones: &'a Path,
     /// Parts of names of repositories or scripts; all if empty.
@@ -54,8 +58,8 @@ pub(super) struct Corpus<'a> {
 }
 
 /// Compares all scripts, and prints the causes of what differs.
-pub(super) fn run(root: &Path, corpus: &Corpus<'_>) -> Outcome {
-    let folder = root.join(FOLDER);
+pub(super) fn run(corpus: &Corpus<'_>) -> Outcome {
+    let folder = corpus.root.join(FOLDER);
     let list = folder.join("repositories.txt");
     let list = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
     let repositories = checkout::repositories(&list)?;
@@ -155,16 +159,18 @@ fn compare(
 ) -> Result<Vec<Difference>, Failure> {
     let inspected = session.inspect_by_plimsoll(script)?;
     let mut lasting = differ::inspected(theirs, &inspected);
+    let scenarios = theirs["scenarios"].as_object();
+    let is_parallel = scenarios.is_some_and(|scenarios| scenarios.len() > 1);
     let mut of_runs: Option<BTreeMap<String, Difference>> = None;
     let mut before = None;
     for _ in 0..ATTEMPTS {
         let by_k6 = session.run_k6(script)?;
-        let found = differ::runs(&by_k6, &session.run_plimsoll(script)?);
+        let found = differ::runs(&by_k6, &session.run_plimsoll(script)?, is_parallel);
         let found = found.into_iter().map(|it| (it.cause.clone(), it));
         let mut found: BTreeMap<_, _> = found.collect();
         // A difference between two runs of k6 is chance.
         if let Some(before) = &before {
-            for changing in differ::runs(before, &by_k6) {
+            for changing in differ::runs(before, &by_k6, is_parallel) {
                 found.remove(&changing.cause);
             }
         }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use plimsoll_load::scenario::Executor;
 use serde_json::{Map, Value, json};
 
 use super::keys::test_keys;
+use super::scenario::ScenarioOptions;
 use super::{Options, Overrides};
 
 /// - `script`: the exported options.
@@ -41,76 +43,94 @@ pub(super) fn consolidated(options: &Options, script: &Value, overrides: &Overri
 
 /// Those of the script with all keys, or the one that shortcuts stand for.
 fn scenarios(options: &Options, script: &Value, overrides: &Overrides) -> Value {
-    let written = script.get("scenarios").and_then(Value::as_object);
-    let mut all = Map::new();
-    for scenario in &options.scenarios {
-        let kind = scenario.executor.name();
-        let given = match written.and_then(|written| written.get(&scenario.name)) {
-            Some(Value::Object(given)) if given.get("executor") == Some(&json!(kind)) => {
-                given.clone()
-            }
-            _ => shortcut(kind, script, overrides),
+    let all = options.scenarios.iter().map(|scenario| {
+        let made = if scenario.is_shortcut {
+            complete_scenario(&shortcut(scenario, script, overrides))
+        } else {
+            complete_scenario(&script["scenarios"][&scenario.name])
         };
-        let mut made = Map::new();
-        made.insert("executor".to_owned(), json!(kind));
-        for key in ["startTime", "gracefulStop", "env", "exec", "tags"] {
-            made.insert(key.to_owned(), given.get(key).cloned().unwrap_or_default());
-        }
-        let own: &[&str] = match kind {
-            "constant-vus" => &["vus", "duration"],
-            "ramping-vus" => &["startVUs", "stages", "gracefulRampDown"],
-            "constant-arrival-rate" => {
-                &["rate", "timeUnit", "duration", "preAllocatedVUs", "maxVUs"]
-            }
-            "ramping-arrival-rate" => &[
-                "startRate",
-                "timeUnit",
-                "stages",
-                "preAllocatedVUs",
-                "maxVUs",
-            ],
-            _ => &["vus", "iterations", "maxDuration"],
-        };
-        for key in own {
-            made.insert(
-                (*key).to_owned(),
-                given.get(*key).cloned().unwrap_or_default(),
-            );
-        }
-        all.insert(scenario.name.clone(), Value::Object(made));
-    }
-    Value::Object(all)
+        (scenario.name.clone(), made)
+    });
+    Value::Object(all.collect())
 }
 
-fn shortcut(kind: &str, script: &Value, overrides: &Overrides) -> Map<String, Value> {
+/// A scenario with every key of its executor, null where nothing is set. What is none remains as it is.
+pub(super) fn complete_scenario(given: &Value) -> Value {
+    let own: &[&str] = match given["executor"].as_str() {
+        Some("constant-vus") => &["vus", "duration"],
+        Some("ramping-vus") => &["startVUs", "stages", "gracefulRampDown"],
+        Some("constant-arrival-rate") => {
+            &["rate", "timeUnit", "duration", "preAllocatedVUs", "maxVUs"]
+        }
+        Some("ramping-arrival-rate") => &[
+            "startRate",
+            "timeUnit",
+            "stages",
+            "preAllocatedVUs",
+            "maxVUs",
+        ],
+        Some("shared-iterations" | "per-vu-iterations") => &["vus", "iterations", "maxDuration"],
+        _ => return given.clone(),
+    };
+    let shared = [
+        "executor",
+        "startTime",
+        "gracefulStop",
+        "env",
+        "exec",
+        "tags",
+    ];
+    let keys = shared.iter().chain(own);
+    let keys = keys.map(|key| ((*key).to_owned(), given[*key].clone()));
+    let mut made: Map<_, _> = keys.collect();
+    if let Some(options) = given.get("options").filter(|it| !it.is_null()) {
+        made.insert("options".to_owned(), options.clone());
+    }
+    Value::Object(made)
+}
+
+/// The scenario that options for a single one stand for, as k6 writes it.
+fn shortcut(scenario: &ScenarioOptions, script: &Value, overrides: &Overrides) -> Value {
     let or = |value: Option<Value>, key: &str| {
         value.unwrap_or_else(|| script.get(key).cloned().unwrap_or_default())
     };
-    let vus = or(overrides.vus.map(|vus| json!(vus)), "vus");
-    let duration = or(overrides.duration.map(written), "duration");
-    let stages = (!overrides.stages.is_empty()).then(|| {
-        let stages = overrides.stages.iter();
-        stages
-            .map(|(duration, target)| json!({ "duration": written(*duration), "target": target }))
-            .collect()
-    });
-    let iterations = or(
-        overrides.iterations.map(|number| json!(number)),
-        "iterations",
-    );
-    let fields = match kind {
-        "constant-vus" => vec![("vus", vus), ("duration", duration)],
-        "ramping-vus" => vec![("startVUs", vus), ("stages", or(stages, "stages"))],
-        _ => vec![
-            ("vus", vus),
-            ("iterations", iterations),
-            ("maxDuration", duration),
-        ],
-    };
-    fields
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect()
+    let vus = || or(overrides.vus.map(|vus| json!(vus)), "vus");
+    let duration = || or(overrides.duration.map(written), "duration");
+    let executor = scenario.executor.name();
+    match &scenario.executor {
+        Executor::ConstantVus(_) => {
+            json!({ "executor": executor, "vus": vus(), "duration": duration() })
+        }
+        Executor::RampingVus(_) => {
+            let stages = (!overrides.stages.is_empty()).then(|| {
+                let stages = overrides.stages.iter();
+                stages
+                    .map(|(duration, target)| {
+                        json!({ "duration": written(*duration), "target": target })
+                    })
+                    .collect()
+            });
+            json!({ "executor": executor, "startVUs": vus(), "stages": or(stages, "stages") })
+        }
+        Executor::SharedIterations(shared) => json!({
+            "executor": executor,
+            "vus": vus(),
+            "iterations": shared.iterations,
+            "maxDuration": duration(),
+        }),
+        _ => json!({ "executor": executor }),
+    }
+}
+
+/// The iterations that virtual users share in the scenario that shortcuts stand for: `vus` alone stands for as many.
+pub(crate) fn implied_iterations(options: &Options) -> Option<u64> {
+    match options.scenarios.as_slice() {
+        [scenario] if scenario.is_shortcut => match &scenario.executor {
+            Executor::SharedIterations(shared) => Some(shared.iterations),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn written(duration: Duration) -> Value {

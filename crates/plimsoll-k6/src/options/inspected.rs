@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::consolidated::complete_scenario;
 use super::duration;
 use super::keys::inspected_keys;
 
@@ -34,6 +35,10 @@ pub(crate) fn as_inspected(options: &Map<String, Value>) -> Value {
             ("thresholds", Value::Object(metrics)) => metrics
                 .into_iter()
                 .map(|(metric, list)| (metric, plain_thresholds(list)))
+                .collect(),
+            ("scenarios", Value::Object(scenarios)) => scenarios
+                .into_iter()
+                .map(|(name, one)| (name, normal("", complete_scenario(&one))))
                 .collect(),
             (_, value) => normal(key, value),
         };
@@ -153,7 +158,20 @@ mod tests {
             shown["stages"][0],
             json!({ "duration": "1.5s", "target": 3 })
         );
-        assert_eq!(shown["scenarios"]["a"]["tags"]["duration"], "long");
+        let scenario = &shown["scenarios"]["a"];
+        assert_eq!(scenario["tags"]["duration"], "long");
+        let keys = [
+            "executor",
+            "startTime",
+            "gracefulStop",
+            "env",
+            "exec",
+            "tags",
+            "vus",
+            "duration",
+        ];
+        assert!(keys.iter().all(|key| scenario.get(key).is_some()));
+        assert_eq!(scenario.as_object().unwrap().len(), keys.len());
         assert_eq!(shown["thresholds"]["checks"], json!(["rate>0", "rate>1"]));
         let keys: Vec<_> = shown.as_object().unwrap().keys().collect();
         assert_eq!(keys.len(), inspected_keys().count());

@@ -16,6 +16,8 @@ use crate::options::duration;
 #[derive(Debug, Clone)]
 pub(crate) struct ScenarioOptions {
     pub(crate) name: String,
+    /// Whether options for a single scenario stand for it.
+    pub(crate) is_shortcut: bool,
     pub(crate) executor: Executor,
     pub(crate) start_time: Duration,
     pub(crate) graceful_stop: Duration,
@@ -36,19 +38,21 @@ const MOST_VUS: u64 = 1_000_000;
 
 /// The scenarios of a run. Each of `duration`, `iterations`, `stages` and `scenarios` on the command line takes the
 /// place of all four in the script.
+///
+/// What counts if several are given is k6's choice: the first of `iterations`, `duration`, stages, `vus` alone, and scenarios.
 pub(crate) fn scenarios(reader: &mut Reader<'_>, overrides: &Overrides) -> Vec<ScenarioOptions> {
-    let written_stages = reader.take("stages");
     let of_script = Shortcuts {
         vus: reader.optional_count("vus"),
         duration: reader.optional_duration("duration"),
         iterations: reader.optional_count("iterations"),
-        stages: written_stages
-            .filter(|stages| stages.as_array().is_none_or(|list| !list.is_empty()))
-            .map(|stages| stages_of(reader, "stages", stages, Untimed::Ignored)),
+        stages: reader.take("stages").map(|stages| match stages.as_array() {
+            Some(list) if list.is_empty() => Vec::new(),
+            _ => stages_of(reader, "stages", stages, Untimed::Ignored),
+        }),
     };
-    let scenarios = reader.take("scenarios");
+    let of_script = (of_script, reader.take("scenarios"));
     let of_command = Shortcuts {
-        vus: overrides.vus.map(u64::from),
+        vus: overrides.vus.map(u64::from).or(of_script.0.vus),
         duration: overrides.duration,
         iterations: overrides.iterations,
         stages: (!overrides.stages.is_empty()).then(|| {
@@ -61,30 +65,35 @@ pub(crate) fn scenarios(reader: &mut Reader<'_>, overrides: &Overrides) -> Vec<S
                 .collect()
         }),
     };
-    if of_command.says_when() || (of_command.vus.is_some() && scenarios.is_some()) {
-        let vus = of_command.vus.or(of_script.vus);
-        return vec![Shortcuts { vus, ..of_command }.scenario(reader)];
-    }
-    let Some(scenarios) = scenarios else {
-        let vus = of_command.vus.or(of_script.vus);
-        return vec![Shortcuts { vus, ..of_script }.scenario(reader)];
+    let (shortcuts, scenarios) = if of_command.says_when() {
+        (of_command, None)
+    } else {
+        let vus = of_command.vus;
+        (Shortcuts { vus, ..of_script.0 }, of_script.1)
     };
-    if of_script.says_when() {
+    let Some(scenarios) = scenarios else {
+        return vec![shortcuts.scenario(reader)];
+    };
+    if shortcuts.says_when() {
         reader.error(
             "scenarios",
             "cannot be combined with duration, iterations or stages",
         );
     }
-    if let (Some(vus), None, false) = (of_script.vus, written_stages, of_script.says_when()) {
+    if let (Some(vus), None, false) = (shortcuts.vus, &shortcuts.stages, shortcuts.says_when()) {
         reader.warn(&format!(
             "options.vus: {vus} takes the place of options.scenarios, as in k6"
         ));
-        return vec![of_script.scenario(reader)];
+        return vec![shortcuts.scenario(reader)];
     }
-    let Some(map) = scenarios.as_object().filter(|map| !map.is_empty()) else {
-        reader.error("scenarios", "must be an object with at least one scenario");
+    let Some(map) = scenarios.as_object() else {
+        reader.error("scenarios", "must be an object");
         return Vec::new();
     };
+    if map.is_empty() {
+        reader.warn("options.scenarios is empty, so the script runs once, as in k6");
+        return vec![shortcuts.scenario(reader)];
+    }
     let mut all = Vec::new();
     for (name, value) in map {
         let path = format!("scenarios.{name}");
@@ -115,17 +124,21 @@ struct Shortcuts {
     vus: Option<u64>,
     duration: Option<Duration>,
     iterations: Option<u64>,
+    /// Without any, they only keep `vus` from counting alone.
     stages: Option<Vec<Stage>>,
 }
 
 impl Shortcuts {
     fn says_when(&self) -> bool {
-        self.duration.is_some() || self.iterations.is_some() || self.stages.is_some()
+        let has_stages = self.stages.as_ref().is_some_and(|it| !it.is_empty());
+        self.duration.is_some() || self.iterations.is_some() || has_stages
     }
 
     fn scenario(self, reader: &mut Reader<'_>) -> ScenarioOptions {
         let vus = checked_vus(reader, "vus", self.vus.unwrap_or(1).max(1));
-        let executor = match (self.iterations, self.stages, self.duration) {
+        let counts_alone = self.vus.is_some() && self.stages.is_none();
+        let stages = self.stages.filter(|stages| !stages.is_empty());
+        let executor = match (self.iterations, stages, self.duration) {
             (Some(_), Some(_), _) | (_, Some(_), Some(_)) => {
                 reader.error("stages", "cannot be combined with duration or iterations");
                 Executor::ConstantVus(ConstantVus {
@@ -156,13 +169,11 @@ impl Shortcuts {
                 }
                 Executor::ConstantVus(ConstantVus { vus, duration })
             }
-            (None, None, None) if self.vus.is_some() => {
-                Executor::SharedIterations(SharedIterations {
-                    vus,
-                    iterations: u64::from(vus),
-                    max_duration: MAX_DURATION,
-                })
-            }
+            (None, None, None) if counts_alone => Executor::SharedIterations(SharedIterations {
+                vus,
+                iterations: u64::from(vus),
+                max_duration: MAX_DURATION,
+            }),
             (None, None, None) => Executor::PerVuIterations(PerVuIterations {
                 vus: 1,
                 iterations: 1,
@@ -171,6 +182,7 @@ impl Shortcuts {
         };
         ScenarioOptions {
             name: "default".to_owned(),
+            is_shortcut: true,
             executor,
             start_time: Duration::ZERO,
             graceful_stop: GRACE,
@@ -196,6 +208,7 @@ fn one(reader: &mut Reader<'_>, name: &str) -> Option<ScenarioOptions> {
     };
     let scenario = ScenarioOptions {
         name: name.to_owned(),
+        is_shortcut: false,
         start_time: reader.duration("startTime", Duration::ZERO),
         graceful_stop: reader.duration("gracefulStop", GRACE),
         exec: reader.text("exec").unwrap_or_else(|| "default".to_owned()),

@@ -43,6 +43,15 @@ fn shortcuts_stand_for_a_scenario() {
         (json!({ "stages": [] }), "per-vu-iterations 1 600s"),
         (json!({ "stages": [null] }), "per-vu-iterations 1 600s"),
         (
+            json!({ "vus": 3, "stages": [] }),
+            "per-vu-iterations 1 600s",
+        ),
+        (json!({ "scenarios": {} }), "per-vu-iterations 1 600s"),
+        (
+            json!({ "vus": 3, "scenarios": {} }),
+            "shared-iterations 3 600s",
+        ),
+        (
             json!({ "vus": 3, "scenarios": { "a": { "executor": "constant-vus", "duration": "5s" } } }),
             "shared-iterations 3 600s",
         ),
@@ -52,6 +61,20 @@ fn shortcuts_stand_for_a_scenario() {
         ),
     ] {
         assert_eq!(executor(&json, &none), expected, "{json}");
+    }
+    for (json, expected) in [
+        (json!({ "vus": 3 }), json!([3, 3])),
+        (
+            json!({ "vus": 3, "scenarios": { "default": { "executor": "shared-iterations", "vus": 5, "iterations": 9 } } }),
+            json!([3, 3]),
+        ),
+        (json!({ "vus": 3, "stages": [] }), json!([null, null])),
+        (json!({ "vus": 2, "iterations": 7 }), json!([2, 7])),
+    ] {
+        let options = Options::compile(&json, &none).unwrap().json;
+        let scenario = &options["scenarios"]["default"];
+        let shown = json!([scenario["vus"], scenario["iterations"]]);
+        assert_eq!(shown, expected, "{json}");
     }
     let json = json!({ "stages": [7] });
     let errors = format!("{:?}", Options::compile(&json, &none).unwrap_err());

@@ -67,13 +67,24 @@ pub struct SampleOutput {
     pub name: String,
     /// Their format.
     pub format: SampleFormat,
-    /// Makes the writer once the script and its options are valid: a script that is not leaves no files behind. It should be buffered; it is
-    /// flushed at the end of the run.
-    pub open: OpenWriter,
+    /// Opens the file once the script and its options are valid: a script that is not leaves no files behind. Writing should be buffered.
+    pub open: OpenSamples,
 }
 
-/// Makes a writer, once.
-pub type OpenWriter = Box<dyn Fn() -> io::Result<Box<dyn Write>>>;
+/// Opens the file of an output, once.
+pub type OpenSamples = Box<dyn Fn() -> io::Result<Box<dyn SampleFile>>>;
+
+/// A file of samples. It is flushed about once a second, so that others can follow the run in it.
+pub trait SampleFile: Write {
+    /// Completes the file at the end of the run.
+    fn finish(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+}
+
+impl<W: Write> SampleFile for io::BufWriter<W> {}
+
+impl SampleFile for io::Sink {}
 
 impl std::fmt::Debug for SampleOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -87,7 +98,7 @@ impl std::fmt::Debug for SampleOutput {
 /// Writes samples to one output.
 pub(crate) struct SampleWriter<'a> {
     output: &'a SampleOutput,
-    writer: Box<dyn Write>,
+    file: Box<dyn SampleFile>,
     registry: Registry,
     /// Metrics that were described already, by their ids.
     described: Vec<bool>,
@@ -117,7 +128,7 @@ impl<'a> SampleWriter<'a> {
             .map(|(metric, list)| (metric.clone(), list.iter().map(described).collect()));
         let mut writer = Self {
             output,
-            writer: opened?,
+            file: opened?,
             registry: registry.clone(),
             described: Vec::new(),
             columns,
@@ -126,7 +137,7 @@ impl<'a> SampleWriter<'a> {
         };
         if matches!(writer.output.format, SampleFormat::Csv(_)) {
             let head = writer.head();
-            writer.attempt(|writer| writer.write_all(&head));
+            writer.attempt(|file| file.write_all(&head));
         }
         Ok(writer)
     }
@@ -142,24 +153,29 @@ impl<'a> SampleWriter<'a> {
                 SampleFormat::Json => self.json(&metric, point, at),
                 SampleFormat::Csv(time) => self.csv(&metric, point, &time.text(at)),
             };
-            self.attempt(|writer| writer.write_all(&line));
+            self.attempt(|file| file.write_all(&line));
         }
     }
 
-    /// Writes what is buffered, and returns why not everything was written.
+    /// Writes what is buffered.
+    pub(crate) fn flush(&mut self) {
+        self.attempt(|file| file.flush());
+    }
+
+    /// Completes the file, and returns why not everything was written.
     pub(crate) fn finish(mut self) -> Result<(), String> {
-        self.attempt(Write::flush);
+        self.attempt(|file| file.finish());
         match self.failed {
             Some(error) => Err(format!("cannot write {}: {error}", self.output.name)),
             None => Ok(()),
         }
     }
 
-    fn attempt(&mut self, write: impl FnOnce(&mut Box<dyn Write>) -> io::Result<()>) {
+    fn attempt(&mut self, write: impl FnOnce(&mut dyn SampleFile) -> io::Result<()>) {
         if self.failed.is_some() {
             return;
         }
-        if let Err(error) = write(&mut self.writer) {
+        if let Err(error) = write(&mut *self.file) {
             self.failed = Some(error.to_string());
         }
     }

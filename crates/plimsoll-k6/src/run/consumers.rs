@@ -43,6 +43,9 @@ impl Consumers<'_> {
 
     /// - `at`: since the start of the run.
     pub(super) fn tick(&mut self, at: Duration) {
+        for writer in &mut self.writers {
+            writer.flush();
+        }
         if let Some(series) = &mut self.series {
             series.tick(at);
         }

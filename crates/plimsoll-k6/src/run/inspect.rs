@@ -10,7 +10,7 @@ use super::exit_code::ExitCode;
 use super::invocation::{Invocation, Outcome};
 use super::plan::RunNeeds;
 use super::preparation::Preparation;
-use crate::options::{as_inspected, laid_over};
+use crate::options::{as_inspected, implied_iterations, laid_over};
 use crate::script::Script;
 use crate::source::archive::{Archive, anonymous};
 
@@ -57,6 +57,9 @@ pub fn inspect(invocation: &Invocation<'_>) -> Result<InspectedScript, Box<Outco
             key.to_owned(),
             written.get(key).cloned().unwrap_or_default(),
         );
+    }
+    if let Some(iterations) = implied_iterations(&shared.options) {
+        derived.insert("iterations".to_owned(), json!(iterations));
     }
     let archive = archive(invocation, &options, shared.files.contents());
     Ok(InspectedScript {

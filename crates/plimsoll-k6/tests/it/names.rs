@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll_k6::{Invocation, SampleFormat, SampleOutput, Script, ScriptText, run};
+use plimsoll_k6::{Invocation, SampleFile, SampleFormat, SampleOutput, Script, ScriptText, run};
 use plimsoll_testkit::{WebSocketHandshake, WebSocketOrigin};
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ impl std::io::Write for Lines {
         Ok(())
     }
 }
+
+impl SampleFile for Lines {}
 
 /// The tags `name` and `url` of each sample of a metric, in order; `-` for none.
 fn tagged(text: &str, metric: &str) -> Vec<(String, String)> {

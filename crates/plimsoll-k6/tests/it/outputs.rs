@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use plimsoll_client::{AddressFilter, ProxyRules};
 use plimsoll_k6::{
-    CsvTime, Invocation, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode, run, run_once,
+    CsvTime, Invocation, SampleFile, SampleFormat, SampleOutput, Script, ScriptText, SummaryMode,
+    run, run_once,
 };
 use serde_json::Value;
 
@@ -26,6 +27,8 @@ impl Write for SampleBuffer {
         Ok(())
     }
 }
+
+impl SampleFile for SampleBuffer {}
 
 impl SampleBuffer {
     fn text(&self) -> String {

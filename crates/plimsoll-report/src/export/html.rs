@@ -241,7 +241,7 @@ fn write_table(page: &mut String, table: &Table, runs: &[RunRecord]) {
 }
 
 /// With a space that does not break between a number and its unit; a share in parentheses may go to the next line.
-fn unbroken(text: &str) -> String {
+pub(crate) fn unbroken(text: &str) -> String {
     let mut after_digit = false;
     let mut rest = text.chars().peekable();
     let mut unbroken = String::with_capacity(text.len());

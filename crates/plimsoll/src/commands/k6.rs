@@ -22,7 +22,7 @@ use plimsoll_wire::SystemClock;
 pub(crate) use self::version::VERSION;
 use super::load::script::flags::{GlobalFlags, SourceFlags, TestType};
 use super::load::script::{
-    Failure, K6RunArgs, end, load, log_of, refuse_unsupported_of_all, run_as_k6,
+    Failure, K6RunArgs, end, end_as_k6, load, log_of, refuse_unsupported_of_all, run_as_k6,
 };
 use crate::exit::Exit;
 use crate::problem::Problem;
@@ -53,8 +53,8 @@ pub(crate) fn run(args: &Args) -> Exit {
     let done = |()| K6ExitCode::Fine;
     end(match &args.command {
         K6Command::Run(args) => return run_as_k6(args),
-        K6Command::Inspect(args) => inspect::run(args).map(done),
-        K6Command::Archive(args) => archive::run(args).map(done),
+        K6Command::Inspect(args) => return end_as_k6(&args.global, inspect::run(args).map(done)),
+        K6Command::Archive(args) => return end_as_k6(&args.global, archive::run(args).map(done)),
         K6Command::New(args) => new::run(args).map(done).map_err(other),
         K6Command::Version(args) => version::run(args).map(done).map_err(other),
         K6Command::Cloud(args) => Err(other(cloud::refused(args))),
@@ -73,7 +73,7 @@ fn inspected(
     let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
     let other = |problem: Problem| (problem, K6ExitCode::Other);
     refuse_unsupported_of_all(source, global).map_err(other)?;
-    let log = log_of(global, SystemClock.now()).map_err(config)?;
+    let log = log_of(global, SystemClock.now(), None).map_err(config)?;
     let loaded = load(source, global, test_type, false)?;
     let goes_on = || false;
     let invocation = Invocation {

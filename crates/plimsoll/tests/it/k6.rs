@@ -629,6 +629,41 @@ fn outputs_and_the_console_go_to_files() {
 }
 
 #[test]
+fn samples_are_in_their_files_while_the_script_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let script = script(
+        &directory,
+        "import { sleep } from 'k6'; import { Counter } from 'k6/metrics';
+         const mine = new Counter('mine');
+         export default () => { mine.add(1); sleep(600) }",
+    );
+    let outputs = ["csv=samples.csv", "json=samples.json.gz"];
+    let mut child = command(&["load", "-d", "1h", "--quiet"])
+        .args(outputs.iter().flat_map(|output| ["--out", *output]))
+        .arg(&script)
+        .current_dir(directory.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually(|| {
+        let table = std::fs::read_to_string(path("samples.csv")).unwrap_or_default();
+        let file = std::fs::File::open(path("samples.json.gz"));
+        let mut lines = Vec::new();
+        if let Ok(file) = file {
+            // The end of the file is missing.
+            let mut decoder = flate2::read::GzDecoder::new(file);
+            decoder.read_to_end(&mut lines).ok();
+        }
+        let lines = String::from_utf8_lossy(&lines);
+        table.contains("\nmine,") && lines.contains("\"metric\":\"mine\"")
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_folder_gets_the_result_files_of_every_run_and_the_page_has_the_script() {
     let origin = Origin::hello();
     let directory = tempfile::tempdir().unwrap();

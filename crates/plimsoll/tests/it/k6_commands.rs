@@ -85,7 +85,9 @@ fn the_steps_of_the_action_work() {
     );
     assert!(output.stdout.contains("\n        output: -\n"), "{output}");
     assert!(
-        output.stderr.contains("flag e inherited  source=console"),
+        output
+            .stderr
+            .contains("level=info msg=\"flag e inherited\" source=console"),
         "{output}"
     );
 }
@@ -124,6 +126,39 @@ fn runs_have_the_exit_codes_of_k6() {
     }
     plimsoll(&["k6", "run", "--no-such-flag", "ok.js"]).exits(255);
     plimsoll(&["k6", "version"]).exits(0);
+}
+
+#[test]
+fn errors_that_end_a_run_are_lines_of_the_log() {
+    let folder = Folder::new(&[
+        (
+            "breached.js",
+            "export const options = { thresholds: { iterations: ['count>5'] } };
+             export default function () { console.log('\\u001b[31mred'); }",
+        ),
+        ("broken.js", "export default function ("),
+        (
+            "aborted.js",
+            "import exec from 'k6/execution'; export default function () { exec.test.abort('no'); }",
+        ),
+    ]);
+    for script in ["breached.js", "broken.js", "aborted.js", "missing.js"] {
+        let json = folder.k6(&["run", "--quiet", "--log-format=json", script]);
+        let lines = json.stderr.lines();
+        let lines: Vec<Value> = lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.last().unwrap()["level"], "error", "{json}");
+        let plain = folder.k6(&["run", "--quiet", script]);
+        let is_line = |line: &str| line.starts_with("time=\"") && line.contains(" level=");
+        assert!(plain.stderr.lines().all(is_line), "{plain}");
+        assert!(plain.stderr.contains(" level=error msg="), "{plain}");
+    }
+    let raw = folder.k6(&["run", "--quiet", "--log-format=raw", "breached.js"]);
+    assert_eq!(
+        raw.stderr,
+        "red\nthresholds on metrics 'iterations' have been crossed\n"
+    );
 }
 
 /// Those of `k6 run --help` of version 2.2: each is honoured or refused by its name.
@@ -225,7 +260,10 @@ fn a_flag_with_a_value_takes_the_place_of_an_option() {
     let output = folder
         .k6(&["run", "--no-setup=false", "--quiet", "script.js"])
         .exits(0);
-    assert!(output.stderr.contains("setup  source=console"), "{output}");
+    assert!(
+        output.stderr.contains("msg=setup source=console"),
+        "{output}"
+    );
     assert!(!output.stdout.contains("script:"), "{output}");
 }
 

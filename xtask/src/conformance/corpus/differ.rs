@@ -71,7 +71,9 @@ pub(super) fn inspected(theirs: &Value, ours: &Result<Value, String>) -> Vec<Dif
 }
 
 /// What both runs have left behind.
-pub(super) fn runs(theirs: &RunResult, ours: &RunResult) -> Vec<Difference> {
+///
+/// - `is_parallel`: whether there are several scenarios, so that the order in which checks first occur is chance.
+pub(super) fn runs(theirs: &RunResult, ours: &RunResult, is_parallel: bool) -> Vec<Difference> {
     let mut found = Vec::new();
     if theirs.exit != ours.exit {
         let code = |exit: Option<i32>| exit.map_or("none".to_owned(), |it| it.to_string());
@@ -94,7 +96,14 @@ pub(super) fn runs(theirs: &RunResult, ours: &RunResult) -> Vec<Difference> {
     }
     console(theirs, ours, &mut found);
     summary(&theirs.export, &ours.export, &mut found);
-    let (left, right) = (layout(&theirs.stdout), layout(&ours.stdout));
+    let lines = |result: &RunResult| {
+        let mut lines = layout(&result.stdout);
+        if is_parallel {
+            lines.sort();
+        }
+        lines
+    };
+    let (left, right) = (lines(theirs), lines(ours));
     if left != right {
         let differing = left.iter().zip(&right).find(|(one, other)| one != other);
         let detail = match differing {
@@ -426,7 +435,19 @@ mod tests {
             "info took 9 ms".to_owned(),
             r#"info user {"a":[1],"b":2}"#.to_owned(),
         ];
-        assert_eq!(runs(&theirs, &ours), []);
+        assert_eq!(runs(&theirs, &ours, false), []);
+    }
+
+    #[test]
+    fn the_order_of_checks_counts_unless_scenarios_run_side_by_side() {
+        let (mut theirs, mut ours) = (RunResult::default(), RunResult::default());
+        theirs.stdout = "✓ a\n✓ b\n".to_owned();
+        ours.stdout = "✓ b\n✓ a\n".to_owned();
+        assert_eq!(runs(&theirs, &ours, true), []);
+        assert_eq!(
+            causes(&runs(&theirs, &ours, false)),
+            ["layout of standard output"]
+        );
     }
 
     #[test]
@@ -449,7 +470,7 @@ mod tests {
             .insert("http_reqs".to_owned(), BTreeSet::from(["name".to_owned()]));
         ours.tags
             .insert("http_reqs".to_owned(), BTreeSet::from(["url".to_owned()]));
-        let found = runs(&theirs, &ours);
+        let found = runs(&theirs, &ours, false);
         let expected = [
             "exit code 0 by k6, 99 by plimsoll: thresholds on … metrics",
             "lines of the console",

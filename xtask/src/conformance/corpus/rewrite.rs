@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use super::grpc;
+
 /// URLs that are names and not addresses, and modules.
 const KEPT: [&str; 9] = [
     "jslib.k6.io",
@@ -33,10 +35,30 @@ static LATER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(\},\s*|=>\s*\w+\([^)]*\),\s*)(\d{3,})(\s*\))").expect("the pattern is fixed")
 });
 
-static CALLS: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r#"(\.connect\(\s*)(['"])([A-Za-z0-9.-]+:\d+)(['"])"#;
+/// Addresses that are no URLs, as gRPC clients have them; their host may be a place in a template.
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern =
+        r#"(['"`])(?:\$\{[^}`]*\}|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?):\d{4,5}(['"`])"#;
     Regex::new(pattern).expect("the pattern is fixed")
 });
+
+/// Connecting with an address, up to the end of the call or the beginning of its parameters.
+static CONNECT: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"(\.connect\(\s*(?:\$\{[^}]*\}|[^,(){};])+?)(\s*\)|\s*,\s*\{)";
+    Regex::new(pattern).expect("the pattern is fixed")
+});
+
+static SECURE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"plaintext:\s*false").expect("the pattern is fixed"));
+
+/// `HOST:PORT` of the servers that take the place of those in scripts.
+#[derive(Debug, Clone)]
+pub(super) struct Addresses {
+    /// Of the stand-in.
+    pub(super) http: String,
+    /// Of the gRPC server.
+    pub(super) grpc: String,
+}
 
 /// A pause of this many seconds at most.
 const PAUSE: &str = "0.01";
@@ -65,8 +87,8 @@ pub(super) fn hosts(text: &str, address: &str) -> String {
 }
 
 /// A file of JavaScript or TypeScript.
-pub(super) fn code(text: &str, address: &str) -> String {
-    let text = hosts(text, address);
+pub(super) fn code(text: &str, addresses: &Addresses) -> String {
+    let text = hosts(text, &addresses.http);
     let text = SLEEP.replace_all(&text, |found: &Captures<'_>| match found.get(1) {
         // A method, a declaration, or the end of another name.
         Some(_) => found[0].to_owned(),
@@ -76,15 +98,36 @@ pub(super) fn code(text: &str, address: &str) -> String {
         let millis: u64 = found[2].parse().unwrap_or(u64::MAX);
         format!("{}{}{}", &found[1], millis.min(LATER_MS), &found[3])
     });
-    let text = CALLS.replace_all(&text, |found: &Captures<'_>| {
-        format!("{}{}{address}{}", &found[1], &found[2], &found[4])
+    if text.to_lowercase().contains("grpc") {
+        return calls(&text, addresses);
+    }
+    text.into_owned()
+}
+
+/// A file that calls methods of gRPC, or has addresses for one that does.
+fn calls(text: &str, addresses: &Addresses) -> String {
+    let text = ADDRESS.replace_all(text, |found: &Captures<'_>| {
+        format!("{}{}{}", &found[1], addresses.grpc, &found[2])
+    });
+    if !grpc::has_client(&text) {
+        return text.into_owned();
+    }
+    // The server has no certificate.
+    let text = SECURE.replace_all(&text, "plaintext: true");
+    let text = CONNECT.replace_all(&text, |found: &Captures<'_>| {
+        let (head, end) = (&found[1], &found[2]);
+        if end.ends_with(')') {
+            format!("{head}, {{ plaintext: true }})")
+        } else {
+            format!("{head}, {{ plaintext: true, ")
+        }
     });
     text.into_owned()
 }
 
 /// The main script, with what makes its run a short one.
-pub(super) fn main(text: &str, address: &str) -> String {
-    let mut made = code(text, address);
+pub(super) fn main(text: &str, addresses: &Addresses) -> String {
+    let mut made = code(text, addresses);
     // k6 rejects the mere name in modules.
     let exports = if made.contains("exports.options") {
         "exports.options"
@@ -123,7 +166,7 @@ const SHORTENED: &str = r#"
 "#;
 
 /// Variables that a script reads, with values: addresses for those that name one.
-pub(super) fn variables(texts: &[String], address: &str) -> Vec<(String, String)> {
+pub(super) fn variables(texts: &[String], addresses: &Addresses) -> Vec<(String, String)> {
     static READ: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = r#"__ENV(?:\.|\[['"])([A-Za-z_][A-Za-z0-9_]*)"#;
         Regex::new(pattern).expect("the pattern is fixed")
@@ -137,10 +180,14 @@ pub(super) fn variables(texts: &[String], address: &str) -> Vec<(String, String)
     let made = names.into_iter().filter_map(|name| {
         let upper = name.to_uppercase();
         let has = |parts: &[&str]| parts.iter().any(|part| upper.contains(part));
-        let value = if has(&["URL", "ENDPOINT", "SERVER", "TARGET", "ORIGIN", "BASE"]) {
-            format!("http://{address}")
-        } else if has(&["HOST", "DOMAIN", "ADDR"]) {
-            address.to_owned()
+        let is_url = has(&["URL", "ENDPOINT", "SERVER", "TARGET", "ORIGIN", "BASE"]);
+        let is_host = has(&["HOST", "DOMAIN", "ADDR"]);
+        let value = if (is_url || is_host) && has(&["GRPC"]) {
+            addresses.grpc.clone()
+        } else if is_url {
+            format!("http://{}", addresses.http)
+        } else if is_host {
+            addresses.http.clone()
         } else if has(&[
             "USER", "LOGIN", "PASS", "TOKEN", "KEY", "SECRET", "CLIENT", "EMAIL", "ID",
         ]) {
@@ -156,6 +203,13 @@ pub(super) fn variables(texts: &[String], address: &str) -> Vec<(String, String)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn addresses() -> Addresses {
+        Addresses {
+            http: "h:1".to_owned(),
+            grpc: "g:2".to_owned(),
+        }
+    }
 
     #[test]
     fn addresses_become_that_of_the_stand_in() {
@@ -191,24 +245,50 @@ mod tests {
                 "socket.setTimeout(() => {\n}, 10000)",
                 "socket.setTimeout(() => {\n}, 200)",
             ),
-            (
-                "client.connect('grpcb.in:9001', {})",
-                "client.connect('h:1', {})",
-            ),
         ] {
-            assert_eq!(code(text, "h:1"), expected);
+            assert_eq!(code(text, &addresses()), expected);
         }
     }
 
     #[test]
+    fn clients_of_grpc_connect_in_the_clear() {
+        const IMPORT: &str = "import grpc from 'k6/net/grpc';";
+        for (text, expected) in [
+            (
+                "client.connect('grpcb.in:9001', {})",
+                "client.connect('g:2', { plaintext: true, })",
+            ),
+            (
+                "client.connect(`${__ENV.HOST}:9001`)",
+                "client.connect(`g:2`, { plaintext: true })",
+            ),
+            (
+                "client.connect(HOST, { plaintext: false })",
+                "client.connect(HOST, { plaintext: true,  plaintext: true })",
+            ),
+            ("const HOST = \"localhost:50051\"", "const HOST = \"g:2\""),
+            ("client.connect()", "client.connect()"),
+        ] {
+            let code = code(&format!("{IMPORT}{text}"), &addresses());
+            assert_eq!(code, format!("{IMPORT}{expected}"));
+        }
+        let untouched = "socket.connect('localhost:9001')";
+        assert_eq!(code(untouched, &addresses()), untouched);
+    }
+
+    #[test]
     fn variables_that_name_addresses_have_one() {
-        let texts = ["__ENV.BASE_URL + __ENV['API_HOST'] + __ENV.TOKEN + __ENV.VUS".to_owned()];
+        let texts = [
+            "__ENV.BASE_URL + __ENV['API_HOST'] + __ENV.TOKEN + __ENV.VUS + __ENV.GRPC_URL"
+                .to_owned(),
+        ];
         let value = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = [
             value("API_HOST", "h:1"),
             value("BASE_URL", "http://h:1"),
+            value("GRPC_URL", "g:2"),
             value("TOKEN", "value"),
         ];
-        assert_eq!(variables(&texts, "h:1"), expected);
+        assert_eq!(variables(&texts, &addresses()), expected);
     }
 }

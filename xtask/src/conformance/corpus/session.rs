@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use super::checkout::{self, Repository, Scripts};
 use super::differ::SAMPLED;
+use super::grpc::{self, GrpcServer, Python};
+use super::rewrite::Addresses;
 use super::{Corpus, emptied, rewrite};
 use crate::Failure;
 
@@ -44,6 +46,7 @@ pub(super) struct Programs<'a> {
     /// Checkouts of clones with libraries.
     libraries: PathBuf,
     work: PathBuf,
+    python: Python,
     /// Files of clones are written by one thread at a time.
     writing: Mutex<()>,
 }
@@ -65,6 +68,7 @@ impl<'a> Programs<'a> {
             address: address.to_owned(),
             libraries,
             work: emptied(&corpus.target.join("work"))?,
+            python: Python::new(corpus.root, corpus.target),
             writing: Mutex::default(),
         })
     }
@@ -124,6 +128,9 @@ impl<'a> Programs<'a> {
 pub(super) struct Session<'a> {
     programs: &'a Programs<'a>,
     folder: PathBuf,
+    addresses: Addresses,
+    /// Runs while there is a session.
+    _grpc: Option<GrpcServer>,
     /// `NAME=VALUE`
     variables: Vec<String>,
 }
@@ -154,42 +161,45 @@ impl<'a> Session<'a> {
         git: &Path,
     ) -> Result<Self, Failure> {
         let folder = emptied(&programs.work.join(repository.name.replace('/', "+")))?;
-        let mut texts = Vec::new();
         for tool in [Tool::K6, Tool::Plimsoll] {
-            let own = emptied(&folder.join(tool.name()))?;
-            repository.check_out(git, &own)?;
-            for file in checkout::files(&own)? {
-                let path = own.join(&file);
-                let extension = path.extension().unwrap_or_default().to_string_lossy();
-                let is_code = CODE.contains(&extension.as_ref());
-                let is_data = DATA.contains(&extension.as_ref())
-                    || path.file_name().is_some_and(|it| it == ".env");
-                let is_short = fs::metadata(&path).is_ok_and(|found| found.len() <= LONGEST);
-                let Some(text) = ((is_code || is_data) && is_short)
-                    .then(|| fs::read_to_string(&path).ok())
-                    .flatten()
-                else {
-                    continue;
-                };
-                let made = if is_code {
-                    let made = rewrite::code(&text, &programs.address);
+            repository.check_out(git, &emptied(&folder.join(tool.name()))?)?;
+        }
+        let own = folder.join(Tool::K6.name());
+        let texts: Vec<_> = files_with_addresses(&own)?
+            .into_iter()
+            .filter(|it| it.is_code)
+            .map(|it| it.text)
+            .collect();
+        let grpc = grpc::is_called(&texts).then(|| programs.python.serve(&own));
+        let grpc = grpc.transpose()?;
+        let http = programs.address.clone();
+        let addresses = Addresses {
+            grpc: grpc
+                .as_ref()
+                .map_or_else(|| http.clone(), |it| it.address.clone()),
+            http,
+        };
+        for tool in [Tool::K6, Tool::Plimsoll] {
+            for file in files_with_addresses(&folder.join(tool.name()))? {
+                let made = if file.is_code {
+                    let made = rewrite::code(&file.text, &addresses);
                     programs.local_imports(&made)
                 } else {
-                    rewrite::hosts(&text, &programs.address)
+                    rewrite::hosts(&file.text, &addresses.http)
                 };
-                if made != text {
-                    fs::write(&path, made).map_err(|error| format!("{file}: {error}"))?;
-                }
-                if is_code && tool == Tool::K6 {
-                    texts.push(text);
+                if made != file.text {
+                    let path = &file.path;
+                    fs::write(path, made)
+                        .map_err(|error| format!("{}: {error}", path.display()))?;
                 }
             }
         }
-        let variables = rewrite::variables(&texts, &programs.address);
-        let variables = variables.into_iter();
+        let variables = rewrite::variables(&texts, &addresses).into_iter();
         Ok(Self {
             programs,
             folder,
+            addresses,
+            _grpc: grpc,
             variables: variables
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect(),
@@ -274,7 +284,7 @@ impl<'a> Session<'a> {
         let path = own.join(script);
         let text = fs::read_to_string(&path).map_err(|error| format!("{script}: {error}"))?;
         let before: BTreeSet<_> = checkout::files(&own)?.into_iter().collect();
-        let main = rewrite::main(&text, &self.programs.address);
+        let main = rewrite::main(&text, &self.addresses);
         fs::write(&path, main).map_err(|error| format!("{script}: {error}"))?;
         let results = emptied(&self.folder.join("results"))?;
         let file = |name: &str| results.join(name).to_string_lossy().into_owned();
@@ -369,6 +379,35 @@ impl Tool {
     }
 }
 
+/// A file that may have addresses.
+struct AddressedFile {
+    path: PathBuf,
+    is_code: bool,
+    text: String,
+}
+
+/// Those of a checkout.
+fn files_with_addresses(folder: &Path) -> Result<Vec<AddressedFile>, Failure> {
+    let found = checkout::files(folder)?.into_iter().filter_map(|file| {
+        let path = folder.join(file);
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        let is_code = CODE.contains(&extension.as_ref());
+        let is_data =
+            DATA.contains(&extension.as_ref()) || path.file_name().is_some_and(|it| it == ".env");
+        let is_short = fs::metadata(&path).is_ok_and(|found| found.len() <= LONGEST);
+        if !(is_short && (is_code || is_data)) {
+            return None;
+        }
+        let text = fs::read_to_string(&path).ok()?;
+        Some(AddressedFile {
+            path,
+            is_code,
+            text,
+        })
+    });
+    Ok(found.collect())
+}
+
 /// The first line that is an error, without what every run has anew.
 fn first_error(stderr: &str) -> String {
     for line in stderr.lines() {
@@ -378,8 +417,8 @@ fn first_error(stderr: &str) -> String {
             }
         } else if let Some(message) = line.strip_prefix("error: ") {
             return first_line(message);
-        } else if line.starts_with("ERRO") || line.contains("level=error") {
-            return first_line(line);
+        } else if let Some((_, message)) = line.split_once(" level=error msg=") {
+            return first_line(message.trim_start_matches('"'));
         }
     }
     String::new()

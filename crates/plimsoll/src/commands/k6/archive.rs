@@ -21,7 +21,7 @@ pub(crate) struct Args {
     overrides: OverrideFlags,
 
     #[command(flatten)]
-    global: GlobalFlags,
+    pub(super) global: GlobalFlags,
 
     /// Take SCRIPT for this, whatever it looks like
     #[arg(short = 't', long = "type", value_enum, value_name = "TYPE")]

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     source: SourceFlags,
 
     #[command(flatten)]
-    global: GlobalFlags,
+    pub(super) global: GlobalFlags,
 
     /// Take SCRIPT for this, whatever it looks like
     #[arg(short = 't', long = "type", value_enum, value_name = "TYPE")]

@@ -174,19 +174,20 @@ pub(crate) fn run_script(args: &ScriptArgs) -> Exit {
             flags: &args.flags,
             threads: args.threads,
             test_type: args.test_type,
-            is_described: false,
+            is_k6: false,
         }),
     })
 }
 
 /// The same by the command line of k6.
 pub(crate) fn run_as_k6(args: &K6RunArgs) -> Exit {
-    end(outcome(&Request {
+    let result = outcome(&Request {
         flags: &args.flags,
         threads: args.threads,
         test_type: args.test_type,
-        is_described: true,
-    }))
+        is_k6: true,
+    });
+    end_as_k6(&args.flags.global, result)
 }
 
 /// Prints what is wrong, if anything is.
@@ -200,6 +201,24 @@ pub(crate) fn end(result: Result<K6ExitCode, Failure>) -> Exit {
     }
 }
 
+/// The same in the log, as k6 does.
+pub(crate) fn end_as_k6(global: &GlobalFlags, result: Result<K6ExitCode, Failure>) -> Exit {
+    match (result, log_of(global, SystemClock.now(), None)) {
+        (Err((problem, code)), Ok(log)) => {
+            let about = problem.about.map(|about| format!("{about}: "));
+            let hint = problem.hint.map(|hint| format!("\nhint: {hint}"));
+            let text = [
+                about.unwrap_or_default(),
+                problem.message,
+                hint.unwrap_or_default(),
+            ];
+            log.write(Level::Error, &text.concat(), LineSource::Run);
+            Exit::Script(code.number())
+        }
+        (result, _) => end(result),
+    }
+}
+
 /// A problem with the exit code of k6 for it.
 pub(crate) type Failure = (Problem, K6ExitCode);
 
@@ -208,8 +227,8 @@ struct Request<'a> {
     flags: &'a RunFlags,
     threads: Option<usize>,
     test_type: Option<TestType>,
-    /// Whether standard output says first what is run, as that of k6.
-    is_described: bool,
+    /// Whether output is that of k6: standard output says first what is run, and errors are lines of the log.
+    is_k6: bool,
 }
 
 fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
@@ -247,7 +266,9 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let console = console.or_else(|| variable("K6_CONSOLE_OUTPUT").map(PathBuf::from));
     let console_file = Arc::new(OnceLock::new());
     let file_of_lines = Arc::clone(&console_file);
-    let log = log_of(&flags.global, began).map_err(config)?;
+    let form = (!request.is_k6).then(LogFormat::default);
+    let log = Arc::new(log_of(&flags.global, began, form).map_err(config)?);
+    let lines = Arc::clone(&log);
     let live = Arc::new(Live::default());
     let above = Arc::clone(&live);
     let is_quiet = flags.global.quiet == Some(true);
@@ -299,7 +320,7 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
             // It is made once.
             console_file.set(file).ok();
         }
-        if request.is_described && !is_quiet {
+        if request.is_k6 && !is_quiet {
             let text = describe::text(&flags.source.script, &named, plan);
             // Without standard output there is no summary either.
             terminal::print(&text).ok();
@@ -326,7 +347,7 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
                 // A disk that is full must not end the run.
                 Some(console)
                     if source == LineSource::Console && console.write(level, text).is_ok() => {}
-                _ => above.above(|| log.write(level, text, source)),
+                _ => above.above(|| lines.write(level, text, source)),
             }),
             &is_interrupted,
         )
@@ -364,8 +385,12 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
             other(Problem::with("--summary-export", message))
         })?;
     }
-    for line in outcome.message.lines() {
-        terminal::print_error(&Problem::new(line));
+    if request.is_k6 && !outcome.message.is_empty() {
+        log.write(Level::Error, &outcome.message, LineSource::Run);
+    } else {
+        for line in terminal::without_colours(&outcome.message).lines() {
+            terminal::print_error(&Problem::new(line));
+        }
     }
     let lingers = flags.linger.map_or_else(|| is_on("K6_LINGER"), Ok);
     if lingers.map_err(config)? && outcome.data.is_some() {
@@ -422,14 +447,23 @@ fn has_colors(global: &GlobalFlags) -> bool {
 }
 
 /// The log, by flags or variables.
-pub(crate) fn log_of(global: &GlobalFlags, began: Instant) -> Result<Log, Problem> {
+///
+/// - `form`: of lines if none is named; absent for that of k6.
+pub(crate) fn log_of(
+    global: &GlobalFlags,
+    began: Instant,
+    form: Option<LogFormat>,
+) -> Result<Log, Problem> {
     let output = global.log_output.clone();
     let output = output.or_else(|| variable("K6_LOG_OUTPUT"));
     let format = match (global.log_format, variable("K6_LOG_FORMAT")) {
-        (Some(format), _) => format,
-        (None, None) => LogFormat::default(),
-        (None, Some(name)) => LogFormat::from_str(&name, true)
-            .map_err(|message| Problem::with("K6_LOG_FORMAT", format!("`{name}`: {message}")))?,
+        (Some(format), _) => Some(format),
+        (None, None) => form,
+        (None, Some(name)) => {
+            let format = LogFormat::from_str(&name, true);
+            let wrong = |message| Problem::with("K6_LOG_FORMAT", format!("`{name}`: {message}"));
+            Some(format.map_err(wrong)?)
+        }
     };
     let verbosity = match global.verbose {
         Some(true) => Verbosity::Verbose,

@@ -1,7 +1,8 @@
 //! Where the lines of a script's console and messages of its run go, and in which form.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -22,6 +23,8 @@ pub(crate) enum LogFormat {
     /// Level, second of the run, text, source
     #[default]
     Text,
+    /// `time="…" level=… msg="…" source=…`
+    Logfmt,
     /// One JSON object for each line
     Json,
     /// The text alone
@@ -63,9 +66,10 @@ enum LogOutput {
 
 impl Log {
     /// - `output`: `stderr`, `stdout`, `none` or `file=PATH`.
+    /// - `format`: absent for that of k6, which depends on whether lines go to a terminal.
     pub(super) fn open(
         output: &str,
-        format: LogFormat,
+        format: Option<LogFormat>,
         verbosity: Verbosity,
         began: Instant,
     ) -> Result<Self, Problem> {
@@ -84,6 +88,16 @@ impl Log {
                 LogOutput::File(Mutex::new(file))
             }
         };
+        let is_terminal = match &output {
+            LogOutput::Stderr => io::stderr().is_terminal(),
+            LogOutput::Stdout => io::stdout().is_terminal(),
+            LogOutput::File(_) | LogOutput::None => false,
+        };
+        let format = format.unwrap_or(if is_terminal {
+            LogFormat::Text
+        } else {
+            LogFormat::Logfmt
+        });
         Ok(Self {
             output,
             format,
@@ -98,11 +112,12 @@ impl Log {
             return;
         }
         let line = self.line(level, text, source);
+        // It may be what a server has sent.
+        let shown = || terminal::without_controls(&terminal::without_colours(&line)).into_owned();
         match &self.output {
-            // It may be what a server has sent.
-            LogOutput::Stderr => terminal::log_line(&terminal::without_controls(&line)),
+            LogOutput::Stderr => terminal::log_line(&shown()),
             LogOutput::Stdout => {
-                terminal::print(&terminal::without_controls(&line)).ok();
+                terminal::print(&shown()).ok();
             }
             LogOutput::File(file) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,6 +137,13 @@ impl Log {
                     line["source"] = json!(source.name());
                 }
                 line.to_string()
+            }
+            LogFormat::Logfmt => {
+                let source = match source.name() {
+                    "" => String::new(),
+                    name => format!(" source={name}"),
+                };
+                format!("{}{source}", logfmt(level, text))
             }
             LogFormat::Text => {
                 let short = match level {
@@ -168,24 +190,40 @@ impl ConsoleFile {
 
     /// Appends a line.
     pub(super) fn write(&self, level: Level, text: &str) -> io::Result<()> {
-        let time = humantime::format_rfc3339_seconds(SystemClock.wall());
-        let line = format!(
-            "time=\"{time}\" level={} msg={}\n",
-            name(level),
-            quoted(text)
-        );
+        let line = format!("{}\n", logfmt(level, text));
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(line.as_bytes())
     }
 }
 
-/// A value of a log in `key=value` form: bare if it has plain characters only.
+/// A line of k6's log where it does not go to a terminal.
+fn logfmt(level: Level, text: &str) -> String {
+    let time = humantime::format_rfc3339_seconds(SystemClock.wall());
+    format!("time=\"{time}\" level={} msg={}", name(level), quoted(text))
+}
+
+/// A value of a log in `key=value` form: bare if it has plain characters only, otherwise quoted as by `%q` of Go.
 fn quoted(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._/@^+".contains(it);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
     }
-    format!("{text:?}")
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for it in text.chars() {
+        match it {
+            '"' | '\\' => quoted.extend(['\\', it]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            it if it.is_ascii_control() => {
+                write!(quoted, "\\x{:02x}", u32::from(it)).expect("a string grows");
+            }
+            it => quoted.push(it),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 #[cfg(test)]
@@ -193,7 +231,7 @@ mod tests {
     use super::*;
 
     fn log(format: LogFormat, output: &str) -> Log {
-        Log::open(output, format, Verbosity::Normal, SystemClock.now()).unwrap()
+        Log::open(output, Some(format), Verbosity::Normal, SystemClock.now()).unwrap()
     }
 
     #[test]
@@ -205,6 +243,9 @@ mod tests {
             line(LogFormat::Text),
             "WARN[0000] two words  source=console"
         );
+        let plain = line(LogFormat::Logfmt);
+        let (_, plain) = plain.split_once("Z\" ").unwrap();
+        assert_eq!(plain, "level=warning msg=\"two words\" source=console");
         let json: serde_json::Value = serde_json::from_str(&line(LogFormat::Json)).unwrap();
         assert_eq!(json["level"], "warning");
         assert_eq!(json["msg"], "two words");
@@ -226,7 +267,7 @@ mod tests {
     #[test]
     fn an_unknown_output_is_an_error() {
         let began = SystemClock.now();
-        let opened = Log::open("loki", LogFormat::Raw, Verbosity::Normal, began);
+        let opened = Log::open("loki", None, Verbosity::Normal, began);
         assert!(opened.is_err());
     }
 
@@ -235,5 +276,6 @@ mod tests {
         assert_eq!(quoted("plain/1.0"), "plain/1.0");
         assert_eq!(quoted("a \"b\"\n"), r#""a \"b\"\n""#);
         assert_eq!(quoted(""), "\"\"");
+        assert_eq!(quoted("\u{1b}[1mü"), r#""\x1b[1mü""#);
     }
 }

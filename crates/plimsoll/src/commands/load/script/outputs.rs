@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::rc::Rc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_client::ProxyRules;
-use plimsoll_k6::{CsvTime, SampleFormat, SampleOutput, SeriesOutput, SeriesValue};
+use plimsoll_k6::{CsvTime, SampleFile, SampleFormat, SampleOutput, SeriesOutput, SeriesValue};
 use plimsoll_model::Clock as _;
 use plimsoll_report::files;
 use plimsoll_report::push::Point;
@@ -210,7 +210,7 @@ fn file(format: SampleFormat, path: Option<&str>) -> SampleOutput {
     }
 }
 
-fn open(path: &str) -> io::Result<Box<dyn io::Write>> {
+fn open(path: &str) -> io::Result<Box<dyn SampleFile>> {
     if path == "-" {
         return Ok(Box::new(io::BufWriter::new(io::stdout())));
     }
@@ -219,27 +219,28 @@ fn open(path: &str) -> io::Result<Box<dyn io::Write>> {
     let file = io::BufWriter::new(fs::File::create(path)?);
     if is_compressed {
         let encoder = GzEncoder::new(file, Compression::fast());
-        return Ok(Box::new(Compressed(Some(encoder))));
+        return Ok(Box::new(Compressed(encoder)));
     }
     Ok(Box::new(file))
 }
 
-/// A compressed file that is complete once it is flushed, which happens at the end of the run.
-struct Compressed(Option<GzEncoder<io::BufWriter<fs::File>>>);
+/// A compressed file, which can be read from its beginning during the run.
+struct Compressed(GzEncoder<io::BufWriter<fs::File>>);
 
 impl io::Write for Compressed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.0 {
-            Some(encoder) => encoder.write(bytes),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        }
+        self.0.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.0.take() {
-            Some(encoder) => encoder.finish()?.flush(),
-            None => Ok(()),
-        }
+        self.0.flush()
+    }
+}
+
+impl SampleFile for Compressed {
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.try_finish()?;
+        self.0.get_mut().flush()
     }
 }
 
