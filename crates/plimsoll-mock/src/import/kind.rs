@@ -98,18 +98,21 @@ fn of_text(text: &str) -> Result<ForeignKind, Remark> {
     }
     let value: Value = serde_json::from_str(text)
         .map_err(|error| Remark::line(error.line(), format!("is not JSON: {error}")))?;
-    let has = |key: &str| value.get(key).is_some();
-    if value.get("mappings").is_some_and(Value::is_array) || has("request") && has("response") {
+    let is = |key: &str, is_kind: fn(&Value) -> bool| value.get(key).is_some_and(is_kind);
+    // A database of json-server may have tables of any name, so a name alone decides nothing.
+    if is("mappings", is_mappings)
+        || is("request", Value::is_object) && is("response", Value::is_object)
+    {
         return Ok(ForeignKind::WireMock);
     }
     let log = value.get("log").and_then(|log| log.get("entries"));
     if log.is_some_and(Value::is_array) {
         return Ok(ForeignKind::Har);
     }
-    if has("openapi") || has("swagger") {
+    if is("openapi", is_version) || is("swagger", is_version) {
         return Ok(ForeignKind::OpenApi);
     }
-    if value.get("routes").is_some_and(Value::is_array) || is_export(&value) {
+    if is("routes", is_routes) || is_export(&value) {
         return Ok(ForeignKind::Mockoon);
     }
     if is_collection(&value) {
@@ -119,6 +122,23 @@ fn of_text(text: &str) -> Result<ForeignKind, Remark> {
         return Ok(ForeignKind::JsonServer);
     }
     Err(unknown())
+}
+
+/// Whether a value is a list of mappings.
+fn is_mappings(value: &Value) -> bool {
+    let mappings = value.as_array();
+    mappings.is_some_and(|it| it.iter().all(|it| it.get("request").is_some()))
+}
+
+/// Whether a value is the list of an environment's routes.
+fn is_routes(value: &Value) -> bool {
+    let routes = value.as_array();
+    routes.is_some_and(|it| it.iter().all(|it| it.get("responses").is_some()))
+}
+
+/// Whether a value is a version: `"3.1.0"`, or `2.0` by mistake.
+fn is_version(value: &Value) -> bool {
+    value.is_string() || value.is_number()
 }
 
 /// Whether a value is an object of lists, or of objects. The rows of lists may be anything.
@@ -153,7 +173,37 @@ mod tests {
             (r#"{"name": "x", "scripts": {}}"#, None),
             ("{}", None),
             (r#"{"mappings": []}"#, Some(ForeignKind::WireMock)),
+            (
+                r#"{"mappings": [{"request": {}}]}"#,
+                Some(ForeignKind::WireMock),
+            ),
+            (
+                r#"{"request": {}, "response": {}}"#,
+                Some(ForeignKind::WireMock),
+            ),
             (r#"{"routes": []}"#, Some(ForeignKind::Mockoon)),
+            (
+                r#"{"routes": [{"endpoint": "a", "responses": []}]}"#,
+                Some(ForeignKind::Mockoon),
+            ),
+            (
+                r#"{"openapi": "3.1.0", "paths": {}}"#,
+                Some(ForeignKind::OpenApi),
+            ),
+            // Tables with the names of others' keys.
+            (
+                r#"{"routes": [{"path": "/a", "id": 1}]}"#,
+                Some(ForeignKind::JsonServer),
+            ),
+            (
+                r#"{"mappings": [{"from": 1}]}"#,
+                Some(ForeignKind::JsonServer),
+            ),
+            (
+                r#"{"request": [{"id": 1}], "response": []}"#,
+                Some(ForeignKind::JsonServer),
+            ),
+            (r#"{"swagger": [{"id": 1}]}"#, Some(ForeignKind::JsonServer)),
             (
                 r#"{"info": {"name": "c"}, "item": []}"#,
                 Some(ForeignKind::Postman),
