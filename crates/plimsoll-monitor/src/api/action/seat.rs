@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tower_service::Service as _;
 
 use crate::api;
+use crate::api::access::is_for_readers;
 use crate::api::action::open_with_keys;
 use crate::config::{Plan, StorePlan, mask};
 use crate::engine::standby::Standby;
@@ -229,7 +230,8 @@ impl Seat {
         Ok(Self { shared, thread })
     }
 
-    /// All routes of the monitor. While another process runs it: its status pages as the store has them, and 503 for the rest.
+    /// All routes of the monitor. While another process runs it: its status pages as the store has them, with their forms, and
+    /// 503 for the rest.
     pub fn router(&self) -> Router {
         if self.thread.is_none()
             && let Some(running) = &self.shared.state().running
@@ -306,7 +308,7 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Response {
         let standing_by = standing_by.and_then(|it| it.serves.clone());
         (running, state.last.clone().or(standing_by), state.is_away)
     };
-    let pages = pages.filter(|_| is_for_readers(&request));
+    let pages = pages.filter(|_| is_for_readers(request.uri().path()));
     if let Some(mut router) = running.or(pages) {
         let Ok(response) = router.call(request).await;
         return response;
@@ -324,22 +326,6 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Response {
         return (status, retry, json, health.to_string()).into_response();
     }
     (status, retry, format!("{why}\n")).into_response()
-}
-
-/// Whether a request is for a status page, rather than for the API or for operators.
-fn is_for_readers(request: &Request) -> bool {
-    const OTHERS: [&str; 8] = [
-        "/api", "/admin", "/metrics", "/probe", "/ping", "/push", "/badge", "/health",
-    ];
-
-    let path = request.uri().path();
-    let is_other = OTHERS.iter().any(|prefix| {
-        let rest = path.strip_prefix(prefix);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
-    // A link of a subscription changes it, which only the process that runs the checks does.
-    let is_change = path.split('/').any(|segment| segment == "subscribe");
-    request.method().is_safe() && !is_other && !is_change
 }
 
 impl Shared {

@@ -1,6 +1,7 @@
 //! `/subscribe`: forms, and the links of messages.
 
 use axum::response::Response;
+use http::header::{HeaderValue, RETRY_AFTER};
 use http::StatusCode;
 
 use crate::api::client_of;
@@ -10,6 +11,9 @@ use crate::page::routes::{HTML, Visit, parameter};
 use crate::page::snapshot::State;
 use crate::page::subscribe::{self, Means, SubscribeError};
 use crate::page::{PageComponent, html};
+
+/// Seconds after which a form may be sent again that the store did not take.
+const RETRY_SOON: HeaderValue = HeaderValue::from_static("30");
 
 /// Characters of a link.
 const MOST_LINK: usize = 120;
@@ -104,8 +108,14 @@ impl Visit<'_> {
                 sessions.followed_wrong_link(source, now);
                 self.outcome(StatusCode::NOT_FOUND, "subscribe_expired", true)
             }
-            Err(SubscribeError::Full | SubscribeError::Store(_)) => {
+            Err(SubscribeError::Full) => {
                 self.outcome(StatusCode::SERVICE_UNAVAILABLE, "subscribe_busy", true)
+            }
+            Err(SubscribeError::Store(_)) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                let mut response = self.outcome(status, "subscribe_away", true);
+                response.headers_mut().insert(RETRY_AFTER, RETRY_SOON);
+                response
             }
         })
     }
