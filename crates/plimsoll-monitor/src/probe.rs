@@ -38,6 +38,24 @@ mod redis;
 
 mod mqtt;
 
+mod amqp;
+
+mod nats;
+
+mod ber;
+
+mod ldap;
+
+mod snmp;
+
+mod ntp;
+
+mod prometheus;
+
+mod docker;
+
+mod systemd;
+
 mod ssh;
 
 mod talk;
@@ -53,20 +71,28 @@ use plimsoll_client::AddressFilter;
 
 use crate::probe::reading::Reading;
 
+pub use crate::probe::amqp::AmqpProbe;
 pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
 pub use crate::probe::database::DatabaseUrlError;
 pub use crate::probe::dns::{DnsProbe, DnsRecord};
+pub use crate::probe::docker::{DockerHost, DockerProbe, is_container};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
-pub use crate::probe::grpc::GrpcProbe;
+pub use crate::probe::grpc::{GrpcCall, GrpcCallError, GrpcProbe};
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;
 pub use crate::probe::known_secrets::KnownSecrets;
+pub use crate::probe::ldap::{LdapFilter, LdapFilterError, LdapProbe, LdapScope, LdapSearch};
 pub use crate::probe::mqtt::MqttProbe;
 pub use crate::probe::mysql::MysqlProbe;
+pub use crate::probe::nats::NatsProbe;
+pub use crate::probe::ntp::NtpProbe;
 pub use crate::probe::postgres::PostgresProbe;
+pub use crate::probe::prometheus::PrometheusProbe;
 pub use crate::probe::redis::RedisProbe;
+pub use crate::probe::snmp::{ObjectId, ObjectIdError, SnmpProbe};
 pub use crate::probe::ssh::SshProbe;
 pub use crate::probe::starttls::{MailProtocol, StartTlsProbe};
+pub use crate::probe::systemd::{SystemdProbe, UnitState, is_unit};
 pub use crate::probe::talk::{TalkProbe, TalkStep};
 pub use crate::probe::tcp::TcpProbe;
 pub use crate::probe::tls::TlsProbe;

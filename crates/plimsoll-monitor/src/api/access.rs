@@ -231,9 +231,7 @@ async fn token_of(api: &Api, fields: &HeaderMap) -> Result<Option<(String, Scope
 ///
 /// Pages change nothing but subscribers, which are rows of the store alone: it is safe, and two processes may do it at a time.
 pub(crate) fn is_for_readers(path: &str) -> bool {
-    const OTHERS: [&str; 6] = [
-        "/api", "/admin", "/metrics", "/probe", "/ping", "/health",
-    ];
+    const OTHERS: [&str; 6] = ["/api", "/admin", "/metrics", "/probe", "/ping", "/health"];
 
     !OTHERS.iter().any(|prefix| {
         let rest = path.strip_prefix(prefix);

@@ -296,7 +296,11 @@ impl Visit<'_> {
     }
 
     /// What a path shows; `None` if there is no such path.
-    async fn render(&self, current: &Current, window: &str) -> Result<Option<Rendered>, StoreError> {
+    async fn render(
+        &self,
+        current: &Current,
+        window: &str,
+    ) -> Result<Option<Rendered>, StoreError> {
         let snapshot = &current.snapshot;
         let (style, _) = html::style(self.plan);
         let f = self.frame(&style, snapshot.overall);

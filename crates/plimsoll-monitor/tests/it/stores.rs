@@ -501,7 +501,7 @@ fn status_pages_are_there_between_two_processes() {
     eventually(|| shows_it(&get(&first, PAGE), false));
     eventually(|| {
         let monitors = get(&first, "/api/v1/monitors").1;
-        let monitors: serde_json::Value = serde_json::from_str(&monitors).unwrap();
+        let monitors: Value = serde_json::from_str(&monitors).unwrap();
         monitors["monitors"][0]["health"] == "up"
     });
     drop(first);
@@ -607,7 +607,10 @@ fn readers_subscribe_at_every_process() {
         }
     }
     let all = subscribers();
-    assert!(all.iter().all(|one| one["subscribed_at"].is_string()), "{all:?}");
+    assert!(
+        all.iter().all(|one| one["subscribed_at"].is_string()),
+        "{all:?}"
+    );
     for first in receiver.bodies() {
         let stop = below(&first["meta"]["unsubscribe"]);
         post(&standby, &stop, "List-Unsubscribe=One-Click");

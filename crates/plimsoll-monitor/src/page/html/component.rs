@@ -140,7 +140,11 @@ pub(crate) fn component_page(
         .take(20);
     let (buckets, regions) = measured.unwrap_or_default();
     rendered(&ComponentPage {
-        no_chart: t.text(if measured.is_some() { "no_results" } else { "no_times" }),
+        no_chart: t.text(if measured.is_some() {
+            "no_results"
+        } else {
+            "no_times"
+        }),
         one: f.row(component),
         windows,
         chart: chart(

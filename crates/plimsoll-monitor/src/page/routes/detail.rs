@@ -228,7 +228,9 @@ impl Visit<'_> {
         // The rest of the page needs none of them.
         let times = tokio::time::timeout(PATIENCE, times).await;
         let times = times.ok().and_then(Result::ok);
-        let measured = times.as_ref().map(|(buckets, regions)| (buckets.as_slice(), regions.as_slice()));
+        let measured = times
+            .as_ref()
+            .map(|(buckets, regions)| (buckets.as_slice(), regions.as_slice()));
         Ok(Some(html::component_page(
             f, snapshot, component, &uptimes, chosen, measured,
         )))

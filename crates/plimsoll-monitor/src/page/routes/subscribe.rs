@@ -1,8 +1,8 @@
 //! `/subscribe`: forms, and the links of messages.
 
 use axum::response::Response;
-use http::header::{HeaderValue, RETRY_AFTER};
 use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER};
 
 use crate::api::client_of;
 use crate::page::cache::Rendered;

@@ -12,7 +12,8 @@ use crate::page::{Language, PagePlan};
 use crate::random;
 use crate::store::timestamp::Timestamp;
 use crate::store::{
-    About, Definition, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
+    About, Definition, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition,
+    StoreError,
 };
 
 /// Subscribers of an organisation, those who have not followed their link included.
