@@ -59,7 +59,12 @@ const REDIS: Package = Package {
 };
 
 /// Servers of which each has a probe of the monitor.
-const PROBED: [Package; 4] = [
+const PROBED: [Package; 5] = [
+    // For a stand-in of systemd.
+    Package {
+        program: "dbus-daemon",
+        name: "dbus-daemon",
+    },
     Package {
         program: "chronyd",
         name: "chrony",

@@ -99,6 +99,27 @@ pub use crate::probe::tls::TlsProbe;
 pub use crate::probe::udp::UdpProbe;
 pub use crate::probe::websocket::WebSocketProbe;
 
+/// Parsers of datagrams and of the bus, for fuzzing: whatever the bytes are, each ends.
+#[cfg(feature = "contract")]
+pub mod parsers {
+    use crate::probe::{ntp, snmp, systemd};
+
+    /// An answer of NTP to a request of zeros.
+    pub fn ntp(packet: &[u8]) {
+        ntp::read(packet, [0; 8]);
+    }
+
+    /// A response of SNMP to the request of the number 1.
+    pub fn snmp(message: &[u8]) {
+        snmp::read(message, 1);
+    }
+
+    /// A message of D-Bus.
+    pub fn bus(message: &[u8]) {
+        systemd::read_anything(message);
+    }
+}
+
 /// The reading of a probe, later.
 pub type ProbeFuture<'a> = Pin<Box<dyn Future<Output = Reading> + 'a>>;
 

@@ -393,7 +393,8 @@ impl PortServer {
                 ),
             );
             let mut command = Command::new("/usr/sbin/chronyd");
-            command.args(["-x", "-U", "-d", "-f"]).arg(config);
+            command.args(["-x", "-U", "-n", "-f"]).arg(config);
+            command.arg("-l").arg(folder.join("log"));
             command
         })
     }

@@ -327,8 +327,8 @@ fn refusal(arguments: &[u8]) -> Option<String> {
 }
 
 /// Reads what arguments a broker may send, whatever they are.
-#[cfg(any(test, feature = "contract"))]
-pub(super) fn read_arguments(arguments: &[u8]) {
+#[cfg(test)]
+fn read_arguments(arguments: &[u8]) {
     server_properties(arguments);
     queue_counts(arguments);
     refusal(arguments);

@@ -24,7 +24,7 @@ const HEALTH: &str = "/grpc.health.v1.Health/Check";
 const MOST_READ: usize = 4 * 1024 * 1024;
 
 /// The status of methods that are not there.
-const UNIMPLEMENTED: u32 = 12;
+const UNIMPLEMENTED: u8 = 12;
 
 /// Bytes of JSON that are kept for conditions.
 const MOST_KEPT: usize = 64 * 1024;

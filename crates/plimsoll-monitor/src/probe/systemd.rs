@@ -16,6 +16,9 @@ use crate::probe::reading::Reading;
 use crate::probe::systemd::bus::{Bus, BusError, Call};
 use crate::probe::{Probe, ProbeFuture};
 
+#[cfg(feature = "contract")]
+pub(super) use crate::probe::systemd::bus::read_anything;
+
 const NAME: &str = "org.freedesktop.systemd1";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
@@ -269,5 +272,125 @@ mod tests {
         let job = probe(vec![UnitState::Active, UnitState::Inactive]);
         assert_eq!(job.unmet(&found("inactive", "dead", "success")), None);
         assert!(job.unmet(&found("failed", "failed", "timeout")).is_some());
+    }
+
+    /// A bus of its own, and what stands for systemd on it: `a.service` runs, `b.service` has failed, `c.service` is not there.
+    struct StandIn {
+        folder: tempfile::TempDir,
+        daemon: std::process::Child,
+    }
+
+    impl StandIn {
+        fn start() -> Self {
+            let folder = tempfile::TempDir::new().unwrap();
+            let socket = folder.path().join("bus");
+            let daemon = std::process::Command::new("dbus-daemon")
+                .args(["--session", "--nofork", "--nopidfile", "--address"])
+                .arg(format!("unix:path={}", socket.display()))
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            let bus = Self { folder, daemon };
+            plimsoll_testkit::eventually(|| bus.socket().exists());
+            let (ready, started) = std::sync::mpsc::channel();
+            let socket = bus.socket();
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .unwrap();
+                // Ends with the daemon.
+                runtime.block_on(bus::serve(&socket, ready, answer)).ok();
+            });
+            started.recv().unwrap();
+            bus
+        }
+
+        fn socket(&self) -> PathBuf {
+            self.folder.path().join("bus")
+        }
+
+        fn read(&self, unit: &str) -> Reading {
+            let reach = Reach::new(ReachOptions {
+                timeout: std::time::Duration::from_secs(5),
+                ..ReachOptions::default()
+            });
+            let states = vec![UnitState::Active, UnitState::Activating];
+            let probe = SystemdProbe::new(unit, states, self.socket(), reach.unwrap());
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(probe.check(&ProbeContext::new()))
+        }
+    }
+
+    impl Drop for StandIn {
+        fn drop(&mut self) {
+            self.daemon.kill().unwrap();
+            self.daemon.wait().unwrap();
+        }
+    }
+
+    /// The answer to a call with arguments of texts.
+    fn answer(path: &str, member: &str, arguments: &[String]) -> Result<bus::Answer, String> {
+        if member == "LoadUnit" {
+            let name = arguments[0].replace(['.', '-'], "_");
+            return Ok(bus::Answer::Path(format!(
+                "/org/freedesktop/systemd1/unit/{name}"
+            )));
+        }
+        let (unit, property) = (
+            path.rsplit('/').next().unwrap_or_default(),
+            arguments[1].as_str(),
+        );
+        let text = |text: &str| Ok(bus::Answer::Text(text.to_owned()));
+        match (unit, property) {
+            ("c_service", "LoadState") => text("not-found"),
+            (_, "LoadState") => text("loaded"),
+            ("a_service", "ActiveState") => text("active"),
+            ("a_service", "SubState") => text("running"),
+            ("b_service", "ActiveState" | "SubState") => text("failed"),
+            ("s_service", "ActiveState") => text("activating"),
+            ("s_service", "SubState") => text("start"),
+            ("b_service", "Result") => text("exit-code"),
+            (_, "Result") => text("success"),
+            (_, "NRestarts") => Ok(bus::Answer::Number(2)),
+            (_, "ExecMainStatus") => {
+                Ok(bus::Answer::Number(if unit == "b_service" { 3 } else { 0 }))
+            }
+            (_, "ActiveState" | "SubState") => text("inactive"),
+            _ => Err(format!("no property {property}")),
+        }
+    }
+
+    #[test]
+    fn units_are_read_over_a_bus() {
+        let bus = StandIn::start();
+        let reading = bus.read("a.service");
+        assert_eq!(
+            (&reading.failure, &reading.unmet, &reading.warning),
+            (&None, &None, &None)
+        );
+        let body: Value = serde_json::from_slice(&reading.body).unwrap();
+        let expected = json!({ "load_state": "loaded", "active_state": "active", "sub_state": "running",
+            "result": "success", "restarts": 2, "exit_status": 0 });
+        assert_eq!(body, expected);
+        assert!(reading.phases.get(Phase::Wait).is_some());
+        let failed = bus.read("b.service").unmet.unwrap();
+        assert_eq!(failed, "the unit is failed (failed): it has exited with 3");
+        let missing = bus.read("c.service").unmet.unwrap();
+        assert_eq!(missing, "there is no unit c.service");
+        let starting = bus.read("s.service").warning.unwrap();
+        assert_eq!(starting, "the unit is activating (start)");
+        let socket = bus.socket();
+        drop(bus);
+        let reach = Reach::new(ReachOptions::default()).unwrap();
+        assert!(!socket.exists());
+        assert!(
+            SystemdProbe::new("a.service", Vec::new(), socket, reach)
+                .host()
+                .is_none()
+        );
     }
 }

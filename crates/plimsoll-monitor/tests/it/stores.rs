@@ -567,7 +567,9 @@ fn readers_subscribe_at_every_process() {
     let leader = Process::start(&config);
     eventually(|| leader.seat.leads());
     let standby = Process::start(&config);
-    eventually(|| standby.get("/status/acme/subscribe").0 == StatusCode::OK);
+    // Its first page waits until the store was read.
+    let (status, page) = standby.get("/status/acme/subscribe");
+    assert_eq!(status, StatusCode::OK, "{page}");
     let post = |client: &Client, path: &str, form: &str| {
         let (status, text) = client.call(Method::POST, path, &[], form);
         assert_eq!(status, StatusCode::OK, "{path}: {text}");

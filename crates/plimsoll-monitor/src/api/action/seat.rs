@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tower_service::Service as _;
 
 use crate::api;
@@ -44,6 +44,8 @@ struct Shared {
     organisation: String,
     hosts: HostNames,
     state: Mutex<State>,
+    /// Changes once there are pages to serve.
+    has_pages: watch::Sender<()>,
 }
 
 /// The host names of the status pages of a running monitor; clones are the same.
@@ -214,6 +216,7 @@ impl Seat {
                 is_over: false,
             }),
             store,
+            has_pages: watch::Sender::new(()),
         });
         let thread = if is_shared {
             let competing = Arc::clone(&shared);
@@ -301,19 +304,21 @@ impl std::fmt::Debug for Seat {
 }
 
 async fn answer(shared: Arc<Shared>, request: Request) -> Response {
-    let (running, pages, is_away) = {
-        let state = shared.state();
-        let running = state.running.as_ref().map(|it| it.router.clone());
-        let standing_by = state.standing_by.as_ref();
-        let standing_by = standing_by.and_then(|it| it.serves.clone());
-        (running, state.last.clone().or(standing_by), state.is_away)
-    };
-    let pages = pages.filter(|_| is_for_readers(request.uri().path()));
-    if let Some(mut router) = running.or(pages) {
+    let is_for_readers = is_for_readers(request.uri().path());
+    let mut router = shared.serving(is_for_readers);
+    if router.is_none() && is_for_readers {
+        // One that has just started has read nothing yet.
+        let reading = shared.once_read();
+        router = tokio::time::timeout(READ_WITHIN, reading)
+            .await
+            .ok()
+            .flatten();
+    }
+    if let Some(mut router) = router {
         let Ok(response) = router.call(request).await;
         return response;
     }
-    let why = if is_away {
+    let why = if shared.state().is_away {
         "the store of this monitor cannot be reached; nothing is checked until it is back"
     } else {
         "another process runs this monitor; this one takes over when that ends"
@@ -331,6 +336,31 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Response {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The routes that serve a request, if there are any.
+    fn serving(&self, is_for_readers: bool) -> Option<Router> {
+        let state = self.state();
+        if let Some(running) = &state.running {
+            return Some(running.router.clone());
+        }
+        let standing_by = state.standing_by.as_ref();
+        let standing_by = standing_by.and_then(|it| it.serves.clone());
+        let pages = state.last.clone().or(standing_by);
+        pages.filter(|_| is_for_readers)
+    }
+
+    /// The routes of pages, once the store was read; nothing while it is away.
+    async fn once_read(&self) -> Option<Router> {
+        let mut changes = self.has_pages.subscribe();
+        loop {
+            if let Some(router) = self.serving(true) {
+                return Some(router);
+            }
+            if self.state().is_away || changes.changed().await.is_err() {
+                return None;
+            }
+        }
     }
 
     /// Starts the monitor. Requests are answered meanwhile as before: it may read for a while what the last process left.
@@ -367,6 +397,8 @@ impl Shared {
             _preparing: preparing,
         });
         state.last = None;
+        drop(state);
+        self.has_pages.send_replace(());
         Ok(())
     }
 
@@ -506,6 +538,8 @@ impl Shared {
         }
         // What this process knew is older.
         state.last = None;
+        drop(state);
+        self.has_pages.send_replace(());
     }
 }
 
@@ -541,6 +575,9 @@ fn credentials_in_clear(handle: &Handle) -> Option<String> {
 
 /// Between two attempts to reach the store.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How long a request for a page waits for a process that has just started.
+const READ_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often a standby reads what the process that runs the checks has written.
 const READ_EVERY: Duration = Duration::from_secs(2);

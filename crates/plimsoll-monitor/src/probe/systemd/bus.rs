@@ -152,11 +152,23 @@ fn message(kind: u8, serial: u32, fields: &[(u8, &str, &str)], texts: &[&str]) -
     for text in texts {
         put_text(&mut body, text);
     }
-    let signature = "s".repeat(texts.len());
+    message_of(kind, serial, fields, &"s".repeat(texts.len()), &body)
+}
+
+/// The same with any body.
+///
+/// - `signature`: the types of its values.
+fn message_of(
+    kind: u8,
+    serial: u32,
+    fields: &[(u8, &str, &str)],
+    signature: &str,
+    body: &[u8],
+) -> Vec<u8> {
     // Little-endian, no flags, version 1.
     let mut bytes = vec![b'l', kind, 0, 1];
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
-    bytes.extend_from_slice(&length(&body));
+    bytes.extend_from_slice(&length(body));
     bytes.extend_from_slice(&serial.to_le_bytes());
     let mut all = Vec::new();
     for (code, kind, text) in fields {
@@ -171,16 +183,16 @@ fn message(kind: u8, serial: u32, fields: &[(u8, &str, &str)], texts: &[&str]) -
             _ => put_text(&mut all, text),
         }
     }
-    if !texts.is_empty() {
+    if !signature.is_empty() {
         pad(&mut all, 8);
         all.push(field::SIGNATURE);
         put_signature(&mut all, "g");
-        put_signature(&mut all, &signature);
+        put_signature(&mut all, signature);
     }
     bytes.extend_from_slice(&length(&all));
     bytes.extend(all);
     pad(&mut bytes, 8);
-    bytes.extend(body);
+    bytes.extend_from_slice(body);
     bytes
 }
 
@@ -398,6 +410,107 @@ pub(in crate::probe) fn read_anything(bytes: &[u8]) {
 fn unknown() -> Failure {
     let cause = "the socket is not one of D-Bus";
     Failure::new(Phase::Receive, FailureKind::Protocol).because(cause)
+}
+
+/// A value that a stand-in answers with.
+#[cfg(test)]
+pub(super) enum Answer {
+    Path(String),
+    /// In a variant, as `Get` has it.
+    Text(String),
+    Number(i32),
+}
+
+/// Stands for systemd on a bus until that ends.
+///
+/// - `ready`: receives once it can be called.
+/// - `answer`: to the path, the member and the arguments of each call.
+#[cfg(test)]
+pub(super) async fn serve(
+    socket: &std::path::Path,
+    ready: std::sync::mpsc::Sender<()>,
+    answer: impl Fn(&str, &str, &[String]) -> Result<Answer, String>,
+) -> Result<(), BusError> {
+    let stream = tokio::net::UnixStream::connect(socket).await;
+    let stream = stream.map_err(|error| Failure::from_io(Phase::Connect, &error))?;
+    let mut bus = Bus::begin(Stream::Unix(stream)).await?;
+    // With flags, which calls of texts do not have.
+    bus.serial += 1;
+    let mut body = Vec::new();
+    put_text(&mut body, "org.freedesktop.systemd1");
+    pad(&mut body, 4);
+    body.extend_from_slice(&0_u32.to_le_bytes());
+    let daemon = "org.freedesktop.DBus";
+    let fields = [
+        (field::PATH, "o", "/org/freedesktop/DBus"),
+        (field::INTERFACE, "s", daemon),
+        (field::MEMBER, "s", "RequestName"),
+        (field::DESTINATION, "s", daemon),
+    ];
+    write(
+        &mut bus.stream,
+        &message_of(kind::CALL, bus.serial, &fields, "su", &body),
+    )
+    .await?;
+    ready.send(()).unwrap();
+    loop {
+        let received = receive(&mut bus.stream).await?;
+        let call = Message::read(&received).ok_or_else(unknown)?;
+        if call.kind != kind::CALL {
+            continue;
+        }
+        let (mut path, mut member, mut sender) = ("", "", "");
+        let mut cursor = Cursor::new(&received).ok_or_else(unknown)?;
+        let until = 16 + usize::try_from(cursor.at(12).ok_or_else(unknown)?).unwrap();
+        while cursor.position < until {
+            cursor.align(8);
+            let (code, kind) = (cursor.byte().unwrap(), cursor.signature().unwrap());
+            match code {
+                field::PATH => path = cursor.text().unwrap(),
+                field::MEMBER => member = cursor.text().unwrap(),
+                // The bus says who calls.
+                7 => sender = cursor.text().unwrap(),
+                _ => drop(cursor.value(kind)),
+            }
+        }
+        let mut body = call.body;
+        let arguments: Vec<String> = call
+            .signature
+            .chars()
+            .map(|_| body.text().unwrap().to_owned())
+            .collect();
+        let serial = cursor.at(8).unwrap().to_string();
+        let mut fields = vec![
+            (field::REPLY_SERIAL, "u", &*serial),
+            (field::DESTINATION, "s", sender),
+        ];
+        let mut body = Vec::new();
+        let (kind, signature) = match answer(path, member, &arguments) {
+            Ok(Answer::Path(path)) => {
+                put_text(&mut body, &path);
+                (kind::RETURN, "o")
+            }
+            Ok(Answer::Text(text)) => {
+                put_signature(&mut body, "s");
+                put_text(&mut body, &text);
+                (kind::RETURN, "v")
+            }
+            Ok(Answer::Number(number)) => {
+                put_signature(&mut body, "i");
+                pad(&mut body, 4);
+                body.extend_from_slice(&number.to_le_bytes());
+                (kind::RETURN, "v")
+            }
+            Err(why) => {
+                fields.push((field::ERROR_NAME, "s", "org.freedesktop.DBus.Error.Failed"));
+                put_text(&mut body, &why);
+                (kind::ERROR, "s")
+            }
+        };
+        bus.serial += 1;
+        let written = message_of(kind, bus.serial, &fields, signature, &body);
+        write(&mut bus.stream, &written).await?;
+    }
 }
 
 #[cfg(test)]
