@@ -59,7 +59,8 @@ const REDIS: Package = Package {
 };
 
 /// Servers of which each has a probe of the monitor.
-const PROBED: [Package; 5] = [
+const PROBED: [Package; 6] = [
+    packages::PROMETHEUS,
     // For a stand-in of systemd.
     Package {
         program: "dbus-daemon",

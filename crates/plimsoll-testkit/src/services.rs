@@ -399,6 +399,31 @@ impl PortServer {
         })
     }
 
+    /// Prometheus, which scrapes itself.
+    pub fn prometheus() -> Self {
+        let server = Self::start("prometheus", |folder, port| {
+            let config = write_config(
+                folder,
+                &format!(
+                    "scrape_configs:\n- job_name: itself\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  \
+                     static_configs: [{{targets: ['127.0.0.1:{port}']}}]\n"
+                ),
+            );
+            let mut command = Command::new("prometheus");
+            command
+                .arg(format!("--config.file={}", config.display()))
+                .arg(format!(
+                    "--storage.tsdb.path={}",
+                    folder.join("data").display()
+                ))
+                .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+                .arg("--log.level=error");
+            command
+        });
+        server.wait();
+        server
+    }
+
     /// NATS with one user.
     pub fn nats(user: &str, password: &str) -> Self {
         let server = Self::start("nats", |folder, port| {

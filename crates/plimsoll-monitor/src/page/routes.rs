@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_LANGUAGE, HOST};
+use http::header::{ACCEPT_LANGUAGE, HOST, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::json;
 
@@ -32,6 +32,9 @@ use crate::store::StoreError;
 
 pub(crate) use crate::page::routes::detail::merge;
 pub(crate) use crate::page::routes::guard::Sessions;
+
+/// Seconds after which a request may be repeated that the store did not take.
+const RETRY_SOON: HeaderValue = HeaderValue::from_static("30");
 
 const HTML: &str = "text/html; charset=utf-8";
 
@@ -188,7 +191,7 @@ impl Visit<'_> {
             Ok(current) => self.of_snapshot(&current).await,
             Err(error) => Err(error),
         }
-        .unwrap_or_else(|error| crate::api::ApiError::from(error).into_response())
+        .unwrap_or_else(|error| self.unreadable(error))
     }
 
     /// Assets are the same for everyone, with or without a password.
@@ -285,10 +288,41 @@ impl Visit<'_> {
         reply(&rendered, self.fields, caching)
     }
 
+    /// The store has no answer at present: a page for readers, the error for programs.
+    fn unreadable(&self, error: StoreError) -> Response {
+        const PAGES: [&str; 6] = [
+            "",
+            "embed",
+            "history",
+            "incidents",
+            "maintenance",
+            "components",
+        ];
+
+        let mut segments = self.path.trim_start_matches('/').split('/');
+        let is_page = segments.next().is_some_and(|first| PAGES.contains(&first))
+            && !self.path.ends_with(".json");
+        let mut response = if is_page {
+            let mut response = self.missing_with("page_away");
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response
+        } else {
+            crate::api::ApiError::from(error).into_response()
+        };
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, RETRY_SOON);
+        }
+        response
+    }
+
     fn missing(&self) -> Response {
+        self.missing_with("not_found")
+    }
+
+    fn missing_with(&self, message: &'static str) -> Response {
         let (style, _) = html::style(self.plan);
         let frame = Frame::new(self.plan, self.t, &self.base, &style, Shown::Unknown);
-        let page = html::message_page(frame, self.t.text("not_found"), true, false);
+        let page = html::message_page(frame, self.t.text(message), true, false);
         let rendered = Rendered::new(HTML, page);
         let mut response = reply(&rendered, self.fields, Caching::Private);
         *response.status_mut() = StatusCode::NOT_FOUND;

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_model::{FailureKind, GrpcStatus, Phase, Secret};
+use plimsoll_monitor::Reading;
 use plimsoll_monitor::probe::{
     AmqpProbe, DockerHost, DockerProbe, GrpcCall, GrpcProbe, LdapProbe, LdapScope, LdapSearch,
     MqttProbe, MysqlProbe, NatsProbe, NtpProbe, Probe, PrometheusProbe, Reach, RedisProbe,
@@ -297,6 +298,33 @@ fn prometheus_has_samples_of_a_query() {
     let (kind, cause) = failure(&probe(&answers("404 Not Found", ""), "up"));
     assert_eq!(kind, FailureKind::Protocol);
     assert!(cause.contains("(status 404)"), "{cause}");
+}
+
+#[test]
+fn a_real_prometheus_has_samples_of_a_query() {
+    let server = PortServer::prometheus();
+    let probe = |query: &str| {
+        let url = format!("http://127.0.0.1:{}", server.port);
+        read(&PrometheusProbe::new(request(&url), query, reach()).unwrap())
+    };
+    let body =
+        |reading: &Reading| -> Value { serde_json::from_slice(&reading.body).unwrap_or_default() };
+    // It has scraped itself.
+    plimsoll_testkit::eventually(|| body(&probe("up"))["count"] == 1);
+    let up = probe("up");
+    assert_eq!((&up.failure, &up.unmet), (&None, &None));
+    let sample = &body(&up)["samples"][0];
+    assert_eq!(
+        (&sample["value"], &sample["labels"]["job"]),
+        (&json!(1.0), &json!("itself"))
+    );
+    assert_eq!(body(&probe("up == 0"))["count"], 0);
+    assert_eq!(body(&probe("scalar(up) + 1"))["value"], 2.0);
+    assert_eq!(body(&probe("1 / 0"))["value"], "+Inf");
+    let unmet = probe("up ==").unmet.unwrap();
+    assert!(unmet.contains("parse error"), "{unmet}");
+    let range = probe("up[1m]").unmet.unwrap();
+    assert!(range.contains("a result of the type `matrix`"), "{range}");
 }
 
 #[test]

@@ -458,6 +458,13 @@ fn a_status_page_stays_while_postgresql_is_away() {
     let (status, text) = get(&first, "/api/v1/monitors");
     assert_eq!(status, 503);
     assert!(text.contains("cannot be reached"), "{text}");
+    // What is read for one request alone is a page that says so.
+    let component =
+        Client::new(first.router()).response(Method::GET, "/status/acme/components/_web", &[], "");
+    assert_eq!(component.status(), 503);
+    assert_eq!(component.headers()["retry-after"], "30");
+    let text = component.body();
+    assert!(text.contains("This page cannot be shown"), "{text}");
     // A reader who follows a link reads that it was in vain, and a mail program tries again.
     for seat in [&first, &second] {
         let client = Client::new(seat.router());

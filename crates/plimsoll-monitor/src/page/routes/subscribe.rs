@@ -2,18 +2,15 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use http::header::{HeaderValue, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 
 use crate::api::client_of;
 use crate::page::cache::Rendered;
 use crate::page::routes::reply::{Caching, reply};
-use crate::page::routes::{HTML, Visit, parameter};
+use crate::page::routes::{HTML, RETRY_SOON, Visit, parameter};
 use crate::page::snapshot::State;
 use crate::page::subscribe::{self, Means, SubscribeError};
 use crate::page::{PageComponent, html};
-
-/// Seconds after which a form may be sent again that the store did not take.
-const RETRY_SOON: HeaderValue = HeaderValue::from_static("30");
 
 /// Characters of a link.
 const MOST_LINK: usize = 120;
