@@ -379,7 +379,7 @@ pub struct PortServer {
 impl PortServer {
     /// NTP by chrony, which leaves the clock of this machine alone.
     ///
-    /// - `stratum`: the one that it says it has; without one it has no time to serve.
+    /// - `stratum`: without one it has no time to serve.
     pub fn ntp(stratum: Option<u8>) -> Self {
         Self::start("chrony", |folder, port| {
             let local = stratum.map_or(String::new(), |stratum| {

@@ -218,7 +218,7 @@ async fn receive(stream: &mut Stream) -> Result<(u8, Vec<u8>), Failure> {
     let mut head = [0; 7];
     let read = stream.read_exact(&mut head).await;
     read.map_err(|error| Failure::from_io(Phase::Wait, &error))?;
-    // A broker that speaks another version says so, and closes.
+    // A broker of another version responds with its own header, and closes.
     if head.starts_with(b"AMQP") {
         return Err(unknown());
     }
@@ -290,7 +290,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What a broker says of itself when a connection begins.
+/// Product, version and cluster of a broker, from its `connection.start`.
 fn server_properties(arguments: &[u8]) -> Option<Value> {
     let mut fields = Fields(arguments);
     // The version of the protocol.
@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broker_says_what_it_is() {
+    fn properties_of_a_broker_are_read() {
         let table = [
             &short("capabilities")[..],
             b"F",

@@ -1,4 +1,4 @@
-//! A container of Docker or podman: whether it runs, and what its health check says.
+//! A container of Docker or podman: whether it runs, and the result of its health check.
 //!
 //! Source: Docker Engine API, "Inspect a container", which podman serves too.
 
@@ -76,7 +76,7 @@ pub fn is_container(name: &str) -> bool {
         && name.bytes().all(is_plain)
 }
 
-/// Turns the answer of the engine into the body that conditions see, or says what is wrong with the container.
+/// Turns the answer of the engine into the body that conditions see, or into the reason why the container is not up.
 fn judge(reading: &mut Reading) {
     if reading.failure.is_some() {
         return;
@@ -99,7 +99,7 @@ fn judge(reading: &mut Reading) {
     };
     let health = [&state["Health"], &state["Healthcheck"]];
     let health = health.iter().find_map(|it| it["Status"].as_str());
-    // Without a check, podman says that it is empty, Docker that it is `none`.
+    // Without a check it is empty with podman, and `none` with Docker.
     let health = health.filter(|health| !["", "none"].contains(health));
     let exit_code = state["ExitCode"].as_i64().unwrap_or_default();
     let body = json!({

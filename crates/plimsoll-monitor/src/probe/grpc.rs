@@ -77,7 +77,7 @@ impl Session<'_> {
         .await
     }
 
-    /// What the server says of a service.
+    /// The server's description of a service, by reflection.
     async fn describe(&mut self, called: &GrpcCall) -> Result<Descriptors, Failure> {
         let wrong =
             |cause: String| Failure::new(Phase::Receive, FailureKind::Protocol).because(cause);

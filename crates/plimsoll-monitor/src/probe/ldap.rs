@@ -23,7 +23,7 @@ pub use crate::probe::ldap::filter::{LdapFilter, LdapFilterError};
 /// Bytes of a message, and of the entries that are kept for conditions.
 const MOST_READ: usize = 64 * 1024;
 
-/// Entries of a search, which the server is told.
+/// Entries of a search, which is a limit for the server.
 const MOST_ENTRIES: i64 = 100;
 
 /// What is sent and received.
@@ -51,7 +51,7 @@ pub struct LdapProbe {
     pub target: TcpTarget,
     /// Whether TLS begins on the open connection.
     pub starttls: bool,
-    /// The name that signs in with its password; absent for nobody.
+    /// The name that signs in with its password; absent for an anonymous bind.
     pub login: Option<(String, Secret)>,
     /// What is searched for.
     pub search: Option<LdapSearch>,
@@ -141,7 +141,7 @@ impl LdapProbe {
         }
         if self.starttls {
             let request = element(operation::EXTENDED, &element(0x80, START_TLS));
-            let answer = ask(&mut stream, 1, &request, operation::EXTENDED_ANSWER).await?;
+            let answer = exchange(&mut stream, 1, &request, operation::EXTENDED_ANSWER).await?;
             if answer.code != 0 {
                 reading.unmet = Some(answer.refusal("handshake"));
                 return Ok(());
@@ -149,7 +149,7 @@ impl LdapProbe {
             stream = upgraded(stream, endpoint, &self.reach, context, reading).await?;
         }
         let begun = context.clock.now();
-        let bound = ask(&mut stream, 2, &self.bind(), operation::BOUND).await?;
+        let bound = exchange(&mut stream, 2, &self.bind(), operation::BOUND).await?;
         if bound.code != 0 {
             reading.unmet = Some(bound.refusal("bind"));
             return Ok(());
@@ -262,7 +262,7 @@ pub(super) fn operation_of(message: &[u8], number: i64) -> Option<(u8, &[u8])> {
 }
 
 /// Sends a request, and reads the outcome of it.
-async fn ask(
+async fn exchange(
     stream: &mut Stream,
     number: i64,
     request: &[u8],

@@ -22,7 +22,7 @@ const SCHEME: DatabaseScheme = DatabaseScheme {
     example: "nats://user:password@broker.example.org",
 };
 
-/// What the server says of itself that conditions see.
+/// Fields of the server's `INFO` that conditions see.
 const SHOWN: [&str; 7] = [
     "server_id",
     "server_name",
@@ -122,7 +122,7 @@ impl NatsProbe {
     }
 }
 
-/// What a server says of itself in its first line.
+/// The content of the server's first line.
 pub(super) fn info(line: &str) -> Option<Value> {
     let (verb, rest) = line.trim_end().split_once(' ')?;
     let info: Value = serde_json::from_str(rest.trim()).ok()?;

@@ -54,7 +54,7 @@ impl Fractions {
     }
 }
 
-/// What a server says.
+/// An answer of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Answer {
     /// 0 to 2; with 3 the clock is not set.
@@ -92,11 +92,11 @@ pub(super) fn read(packet: &[u8], request: [u8; 8]) -> Option<Answer> {
 impl Answer {
     /// Offset of the server's clock and delay of the exchange, in seconds (RFC 5905, section 8).
     ///
-    /// - `asked`, `answered`: when the request was sent and the answer came, by the clock of this machine.
-    fn measured(&self, asked: u64, answered: u64) -> (f64, f64) {
-        let there = Fractions::between(asked, self.received).seconds();
+    /// - `requested`, `answered`: when the request was sent and the answer came, by the clock of this machine.
+    fn measured(&self, requested: u64, answered: u64) -> (f64, f64) {
+        let there = Fractions::between(requested, self.received).seconds();
         let back = Fractions::between(answered, self.sent).seconds();
-        let whole = Fractions::between(asked, answered).seconds();
+        let whole = Fractions::between(requested, answered).seconds();
         let inside = Fractions::between(self.received, self.sent).seconds();
         (f64::midpoint(there, back), (whole - inside).max(0.0))
     }
@@ -127,7 +127,7 @@ impl NtpProbe {
         let mut packet = [0; LENGTH];
         packet[0] = CLIENT;
         packet[40..].copy_from_slice(&request);
-        let (asked, begun) = (context.clock.wall(), context.clock.now());
+        let (requested, begun) = (context.clock.wall(), context.clock.now());
         let answer = exchange(peer, Some(&packet)).await;
         let answer = answer.map_err(|error| Failure::from_io(Phase::Wait, &error))?;
         let waited = context.clock.now().saturating_duration_since(begun);
@@ -137,12 +137,18 @@ impl NtpProbe {
             let cause = "the answer is not one of NTP to this request";
             Failure::new(Phase::Receive, FailureKind::Protocol).because(cause)
         })?;
-        self.judge(answer, asked, waited, reading);
+        self.judge(answer, requested, waited, reading);
         Ok(())
     }
 
-    fn judge(&self, answer: Answer, asked: SystemTime, waited: Duration, reading: &mut Reading) {
-        let (offset, delay) = answer.measured(timestamp(asked), timestamp(asked + waited));
+    fn judge(
+        &self,
+        answer: Answer,
+        requested: SystemTime,
+        waited: Duration,
+        reading: &mut Reading,
+    ) {
+        let (offset, delay) = answer.measured(timestamp(requested), timestamp(requested + waited));
         let millis = |seconds: f64| (seconds * 1e6).round() / 1e3;
         let body = json!({
             "offset_ms": millis(offset),
@@ -254,13 +260,13 @@ mod tests {
         /// Whatever the dates are, across eras too, with ways of the same length.
         #[test]
         fn the_offset_is_that_of_the_clocks(
-            asked in any::<u64>(), way in 0..10 * SECOND, inside in 0..10 * SECOND, offset in -1_000_000_i64..1_000_000,
+            requested in any::<u64>(), way in 0..10 * SECOND, inside in 0..10 * SECOND, offset in -1_000_000_i64..1_000_000,
         ) {
-            let there = asked.wrapping_add((offset << 32).cast_unsigned());
+            let there = requested.wrapping_add((offset << 32).cast_unsigned());
             let received = there.wrapping_add(way);
             let sent = received.wrapping_add(inside);
-            let answered = asked.wrapping_add(2 * way + inside);
-            let (found, delay) = answer(received, sent).measured(asked, answered);
+            let answered = requested.wrapping_add(2 * way + inside);
+            let (found, delay) = answer(received, sent).measured(requested, answered);
             prop_assert!((found - offset as f64).abs() < 1e-6, "{found}");
             prop_assert!((delay - 2.0 * way as f64 / SECOND as f64).abs() < 1e-6, "{delay}");
         }

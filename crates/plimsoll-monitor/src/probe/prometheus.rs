@@ -40,7 +40,7 @@ impl PrometheusProbe {
     }
 }
 
-/// Turns the answer of the API into the body that conditions see, or says what is wrong with it.
+/// Turns the answer of the API into the body that conditions see, or into the reason why there is none.
 fn judge(reading: &mut Reading) {
     if reading.failure.is_some() {
         return;

@@ -110,7 +110,7 @@ impl ObjectId {
     }
 }
 
-/// What an agent says.
+/// A response of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
     /// The values, in the order of the objects.

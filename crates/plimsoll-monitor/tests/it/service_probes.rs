@@ -104,7 +104,7 @@ fn a_clock_that_is_off_is_found() {
 }
 
 #[test]
-fn nats_says_what_it_is_and_what_it_refuses() {
+fn nats_reads_the_server_s_info_and_its_refusals() {
     let server = PortServer::nats("ann", "secret word");
     let probe = |login: &str, token: Option<&str>| {
         let url = format!("nats://{login}127.0.0.1:{}", server.port);
@@ -404,7 +404,7 @@ fn grpc_calls_a_method_that_a_file_or_its_server_describes() {
         };
         let up = probe(r#"{"service": "up"}"#, false);
         assert!(up.target().ends_with(METHOD), "{}", up.target());
-        // The second time it is known what the server says of itself.
+        // The second time the description is there.
         for _ in 0..2 {
             let reading = read(&up);
             assert_eq!((&reading.failure, &reading.unmet), (&None, &None));

@@ -458,14 +458,14 @@ fn a_status_page_stays_while_postgresql_is_away() {
     let (status, text) = get(&first, "/api/v1/monitors");
     assert_eq!(status, 503);
     assert!(text.contains("cannot be reached"), "{text}");
-    // What is read for one request alone is a page that says so.
+    // A page that is read for one request alone is a 503.
     let component =
         Client::new(first.router()).response(Method::GET, "/status/acme/components/_web", &[], "");
     assert_eq!(component.status(), 503);
     assert_eq!(component.headers()["retry-after"], "30");
     let text = component.body();
     assert!(text.contains("This page cannot be shown"), "{text}");
-    // A reader who follows a link reads that it was in vain, and a mail program tries again.
+    // A reader of a link gets a page in words, and a mail program tries again.
     for seat in [&first, &second] {
         let client = Client::new(seat.router());
         let path = "/status/acme/subscribe/stop?link=a.b";
@@ -677,7 +677,7 @@ fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
         text.contains("UP") && text.contains("results wait"),
         "{text}"
     );
-    // Pages show all but response times, and say so.
+    // Pages show all but response times.
     let shows = |path: &str, what: &str| {
         let (status, text) = get(&seat, path);
         assert_eq!(status, 200, "{path}: {text}");

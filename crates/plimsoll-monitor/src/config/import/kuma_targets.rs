@@ -75,7 +75,7 @@ pub(super) fn grpc(monitor: &Value, is_tls: bool, keyword: Option<String>) -> Ta
     let url = quoted(&format!("{scheme}://{url}"));
     let given = ["grpcServiceName", "grpcMethod", "grpcProtobuf"].map(|key| text_of(monitor, key));
     let [Some(service), Some(method), Some(proto)] = given else {
-        let remark = "asks the health service instead of its own method";
+        let remark = "calls the health service instead of its own method";
         return Ok((vec![("grpc", url)], vec![remark]));
     };
     let mut pairs = vec![

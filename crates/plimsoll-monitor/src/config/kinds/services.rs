@@ -161,7 +161,7 @@ fn login(table: &mut Table<'_>) -> Option<Option<(String, Secret)>> {
         (None, None) => Some(None),
         (Some(name), Some(password)) => Some(Some((name, Secret::new(password)))),
         (Some(_), None) => {
-            // Servers take a name without a password as nobody, and accept it.
+            // Servers accept a name without a password, as an anonymous bind (RFC 4513, section 5.1.2).
             table.missing("password", "the password of `bind`");
             None
         }

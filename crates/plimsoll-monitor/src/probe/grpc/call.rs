@@ -47,7 +47,7 @@ pub enum GrpcCallError {
 impl GrpcCall {
     /// - `name`: `package.Service/Method`.
     /// - `json`: the request message.
-    /// - `described`: absent for what the server says by reflection.
+    /// - `described`: absent if the server describes it by reflection.
     pub fn new(
         name: &str,
         json: &str,
@@ -113,7 +113,7 @@ impl GrpcCall {
         method
     }
 
-    /// After a call that failed: the server may have another description by now.
+    /// For after a call that failed: the server may have another description since.
     pub(super) fn forget(&self) {
         if !self.is_given {
             *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;

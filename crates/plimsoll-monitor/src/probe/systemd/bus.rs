@@ -64,9 +64,9 @@ pub(super) struct Bus {
 }
 
 impl Bus {
-    /// Signs in as the user of this process, and says hello.
+    /// Signs in as the user of this process, and gets a name.
     pub(super) async fn begin(mut stream: Stream) -> Result<Self, Failure> {
-        // The bus knows the user by the socket.
+        // The bus gets the user from the socket.
         write(&mut stream, b"\0AUTH EXTERNAL\r\nDATA\r\n").await?;
         loop {
             let answer = line(&mut stream).await?;
@@ -468,7 +468,7 @@ pub(super) async fn serve(
             match code {
                 field::PATH => path = cursor.text().unwrap(),
                 field::MEMBER => member = cursor.text().unwrap(),
-                // The bus says who calls.
+                // The sender, which the bus adds.
                 7 => sender = cursor.text().unwrap(),
                 _ => drop(cursor.value(kind)),
             }
