@@ -439,7 +439,7 @@ impl PortServer {
         server
     }
 
-    /// LDAP by OpenLDAP: `dc=example,dc=org` with people below it, and `cn=admin` of that password.
+    /// LDAP by `OpenLDAP`: `dc=example,dc=org` with people below it, and `cn=admin` of that password.
     pub fn ldap(password: &str) -> Self {
         let server = Self::start("slapd", |folder, port| {
             let data = folder.join("data");
@@ -488,15 +488,7 @@ impl PortServer {
             let mut command = Command::new("env");
             command
                 .arg(format!("SNMP_PERSISTENT_DIR={}", folder.display()))
-                .args([
-                    "/usr/sbin/snmpd",
-                    "-f",
-                    "-Ln",
-                    "-I",
-                    "system_mib,snmp_mib",
-                    "-C",
-                    "-c",
-                ])
+                .args(["/usr/sbin/snmpd", "-f", "-Ln", "-C", "-c"])
                 .arg(config)
                 .arg(format!("udp:127.0.0.1:{port}"));
             command

@@ -301,7 +301,7 @@ impl Visit<'_> {
 
         let mut segments = self.path.trim_start_matches('/').split('/');
         let is_page = segments.next().is_some_and(|first| PAGES.contains(&first))
-            && !self.path.ends_with(".json");
+            && self.path.rsplit('.').next() != Some("json");
         let mut response = if is_page {
             let mut response = self.missing_with("page_away");
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -1,6 +1,6 @@
-//! AMQP 0-9-1, as RabbitMQ has it: a connection with a channel, and optionally how many messages wait in a queue.
+//! AMQP 0-9-1, as `RabbitMQ` has it: a connection with a channel, and optionally how many messages wait in a queue.
 //!
-//! Source: AMQP 0-9-1 (specification and XML definition), sections 2.3 and 4.2; RabbitMQ, "Authentication Failure Notifications".
+//! Source: AMQP 0-9-1 (specification and XML definition), sections 2.3 and 4.2; `RabbitMQ`, "Authentication Failure Notifications".
 
 use std::fmt;
 use std::sync::Arc;
@@ -273,11 +273,11 @@ impl<'a> Fields<'a> {
         self.bytes(usize::try_from(length).ok()?)
     }
 
-    /// A value of a table; its text if it is one.
-    fn value(&mut self) -> Option<Option<&'a [u8]>> {
+    /// A value of a table: its text, which is empty for other types.
+    fn value(&mut self) -> Option<&'a [u8]> {
         let length = match self.number8()? {
-            b'S' => return self.long().map(Some),
-            b'A' | b'F' | b'x' => return self.long().map(|_| None),
+            b'S' => return self.long(),
+            b'A' | b'F' | b'x' => return self.long().map(|_| &[][..]),
             b't' | b'b' | b'B' => 1,
             b's' | b'u' | b'U' => 2,
             b'I' | b'i' | b'f' => 4,
@@ -286,7 +286,7 @@ impl<'a> Fields<'a> {
             b'V' => 0,
             _ => return None,
         };
-        self.bytes(length).map(|_| None)
+        self.bytes(length).map(|_| &[][..])
     }
 }
 
@@ -305,8 +305,7 @@ fn server_properties(arguments: &[u8]) -> Option<Value> {
             b"cluster_name" => "cluster",
             _ => continue,
         };
-        let text = value.map(String::from_utf8_lossy);
-        shown[key] = text.map_or(Value::Null, |text| Value::String(text.into_owned()));
+        shown[key] = Value::String(String::from_utf8_lossy(value).into_owned());
     }
     Some(shown)
 }

@@ -44,7 +44,7 @@ pub(super) fn integer(tag: u8, number: i64) -> Vec<u8> {
 }
 
 /// Elements one after another.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Elements<'a>(pub(super) &'a [u8]);
 
 impl<'a> Elements<'a> {

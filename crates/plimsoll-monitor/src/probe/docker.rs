@@ -87,13 +87,13 @@ fn judge(reading: &mut Reading) {
     let status = state["Status"].as_str();
     let (Some(200), Some(status)) = (reading.code, status) else {
         let code = reading.code.unwrap_or_default();
-        match answer["message"].as_str().or(answer["cause"].as_str()) {
-            Some(message) => reading.unmet = Some(format!("the engine reports: {message}")),
-            None => {
-                let cause = format!("the answer is not one of a container engine (status {code})");
-                let failure = Failure::new(Phase::Receive, FailureKind::Protocol);
-                reading.failure = Some(failure.because(cause));
-            }
+        let message = answer["message"].as_str().or(answer["cause"].as_str());
+        if let Some(message) = message {
+            reading.unmet = Some(format!("the engine reports: {message}"));
+        } else {
+            let cause = format!("the answer is not one of a container engine (status {code})");
+            let failure = Failure::new(Phase::Receive, FailureKind::Protocol);
+            reading.failure = Some(failure.because(cause));
         }
         return;
     };

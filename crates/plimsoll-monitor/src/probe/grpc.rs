@@ -248,13 +248,12 @@ async fn check_call(
     reading: &mut Reading,
 ) -> Result<(), Failure> {
     let wrong = |cause: String| Failure::new(Phase::Receive, FailureKind::Protocol).because(cause);
-    let method: Arc<Method> = match call.known() {
-        Some(method) => method,
-        None => {
-            let described = session.describe(call).await?;
-            let found = call.find(&described);
-            call.learn(found.map_err(|error| wrong(error.to_string()))?)
-        }
+    let method: Arc<Method> = if let Some(method) = call.known() {
+        method
+    } else {
+        let described = session.describe(call).await?;
+        let found = call.find(&described);
+        call.learn(found.map_err(|error| wrong(error.to_string()))?)
     };
     let message = call.message(&method);
     let message = message.map_err(|error| wrong(error.to_string()))?;

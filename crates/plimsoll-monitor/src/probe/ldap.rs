@@ -1,6 +1,6 @@
 //! LDAP version 3: a bind, and optionally a search.
 //!
-//! Source: RFC 4511, sections 4.1 (messages), 4.2 (bind), 4.5 (search), 4.14 (StartTLS).
+//! Source: RFC 4511, sections 4.1 (messages), 4.2 (bind), 4.5 (search), 4.14 (`StartTLS`).
 
 mod filter;
 
@@ -39,7 +39,7 @@ mod operation {
     pub(super) const EXTENDED_ANSWER: u8 = 0x78;
 }
 
-/// The number of StartTLS.
+/// The number of `StartTLS`.
 const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 
 /// Results by their numbers (RFC 4511, appendix A).

@@ -59,19 +59,16 @@ fn judge(reading: &mut Reading) {
         reading.unmet = Some(format!("the query fails: {why}"));
         return;
     }
-    match samples(&answer["data"]) {
-        Some(samples) => {
-            let first = samples.first().map(|sample| sample["value"].clone());
-            let body = json!({ "count": samples.len(), "value": first, "samples": samples });
-            reading.body = body.to_string().into_bytes();
-        }
-        None => {
-            let kind = answer["data"]["resultType"].as_str().unwrap_or_default();
-            reading.unmet = Some(format!(
-                "the query has a result of the type `{kind}`; it needs samples of one instant"
-            ));
-        }
-    }
+    let Some(samples) = samples(&answer["data"]) else {
+        let kind = answer["data"]["resultType"].as_str().unwrap_or_default();
+        reading.unmet = Some(format!(
+            "the query has a result of the type `{kind}`; it needs samples of one instant"
+        ));
+        return;
+    };
+    let first = samples.first().map(|sample| sample["value"].clone());
+    let body = json!({ "count": samples.len(), "value": first, "samples": samples });
+    reading.body = body.to_string().into_bytes();
 }
 
 /// The samples of a vector or a scalar.
@@ -149,7 +146,8 @@ mod tests {
         ] {
             let reading = judged(&format!(r#"{{"status":"success","data":{data}}}"#));
             assert_eq!((&reading.failure, &reading.unmet), (&None, &None));
-            assert_eq!(String::from_utf8(reading.body).unwrap(), expected);
+            let body: Value = serde_json::from_slice(&reading.body).unwrap();
+            assert_eq!(body, serde_json::from_str::<Value>(expected).unwrap());
         }
     }
 

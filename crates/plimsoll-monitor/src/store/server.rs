@@ -515,7 +515,7 @@ impl Store for ServerStore {
                 let hour = Resolution::Hour;
                 let read = rollups::range(&core.results, org, &monitors, hour, hours_from, to);
                 let read = tokio::time::timeout(HOURS_WITHIN, read).await;
-                read.unwrap_or_else(|_| Err(StoreError::Busy))
+                read.unwrap_or(Err(StoreError::Busy))
             };
             let (health, hours) = tokio::join!(health, hours);
             let (mut health, mut hours) = (health?, hours.ok());

@@ -115,7 +115,7 @@ fn full_name(service: &str, method: &str, proto: &str) -> String {
     format!("{}/{method}", service.trim_start_matches('.'))
 }
 
-/// The API of RabbitMQ's management, which reports alarms of the whole cluster.
+/// The API of `RabbitMQ`'s management, which reports alarms of the whole cluster.
 pub(super) fn rabbitmq(monitor: &Value) -> Target {
     let nodes = text_of(monitor, "rabbitmqNodes");
     let nodes: Option<Vec<String>> = nodes.and_then(|text| serde_json::from_str(text).ok());

@@ -133,7 +133,7 @@ pub(super) fn ldap(value: Value<'_>, context: &mut Context, settings: &Defaults)
     }
     let port = if is_tls { 636 } else { 389 };
     let place = url.check(TcpTarget::parse(place, is_tls, port))?;
-    let (mut starttls, mut login, mut search) = (false, Some(None), Some(None));
+    let (mut starttls, mut login, mut search) = (false, Ok(None), Ok(None));
     if let Some(mut table) = table {
         starttls = table.boolean("starttls").unwrap_or(false);
         if starttls && is_tls {
@@ -148,62 +148,62 @@ pub(super) fn ldap(value: Value<'_>, context: &mut Context, settings: &Defaults)
         LdapProbe {
             target: place,
             starttls,
-            login: login?,
-            search: search?,
+            login: login.ok()?,
+            search: search.ok()?,
             reach: reach?,
         },
     ))
 }
 
+/// Something is wrong, and is among the problems of the file.
+struct Noted;
+
 /// The name and password of a bind.
-fn login(table: &mut Table<'_>) -> Option<Option<(String, Secret)>> {
+fn login(table: &mut Table<'_>) -> Result<Option<(String, Secret)>, Noted> {
     match (table.text("bind"), table.text("password")) {
-        (None, None) => Some(None),
-        (Some(name), Some(password)) => Some(Some((name, Secret::new(password)))),
+        (None, None) => Ok(None),
+        (Some(name), Some(password)) => Ok(Some((name, Secret::new(password)))),
         (Some(_), None) => {
             // Servers accept a name without a password, as an anonymous bind (RFC 4513, section 5.1.2).
             table.missing("password", "the password of `bind`");
-            None
+            Err(Noted)
         }
         (None, Some(_)) => {
             table.missing("bind", "the name whose `password` it is");
-            None
+            Err(Noted)
         }
     }
 }
 
-fn search(table: &mut Table<'_>) -> Option<Option<LdapSearch>> {
-    let filter = match table.take("filter") {
-        None => Some(None),
-        Some(value) => value
-            .check(LdapFilter::from_str(as_text(&value)?))
-            .map(Some),
-    };
-    let scope = match table.take("scope") {
-        None => Some(None),
-        Some(value) => Some(Some(match as_text(&value)? {
-            "base" => LdapScope::Base,
-            "one" => LdapScope::One,
-            "sub" => LdapScope::Sub,
-            other => return value.wrong(format!("`{other}` is not \"base\", \"one\" or \"sub\"")),
-        })),
-    };
-    let attributes = match table.take("attributes") {
-        None => Vec::new(),
-        Some(value) => texts(value)?,
-    };
-    let Some(base) = table.text("base") else {
-        if filter?.is_some() || scope?.is_some() || !attributes.is_empty() {
-            table.missing("base", "the name of the entry at which the search begins");
-            return None;
+fn search(table: &mut Table<'_>) -> Result<Option<LdapSearch>, Noted> {
+    let filter = table.take("filter").map(|value| {
+        let parsed = as_text(&value).map(LdapFilter::from_str);
+        parsed.and_then(|parsed| value.check(parsed)).ok_or(Noted)
+    });
+    let scope = table.take("scope").map(|value| match as_text(&value) {
+        Some("base") => Ok(LdapScope::Base),
+        Some("one") => Ok(LdapScope::One),
+        Some("sub") => Ok(LdapScope::Sub),
+        Some(other) => {
+            value.wrong::<()>(format!("`{other}` is not \"base\", \"one\" or \"sub\""));
+            Err(Noted)
         }
-        return Some(None);
+        None => Err(Noted),
+    });
+    let attributes = table.take("attributes");
+    let attributes = attributes.map(|value| texts(value).ok_or(Noted));
+    let Some(base) = table.text("base") else {
+        if filter.is_none() && scope.is_none() && attributes.is_none() {
+            return Ok(None);
+        }
+        table.missing("base", "the name of the entry at which the search begins");
+        return Err(Noted);
     };
-    Some(Some(LdapSearch {
+    Ok(Some(LdapSearch {
         base,
-        scope: scope?.unwrap_or(LdapScope::Sub),
-        filter: filter?.unwrap_or_else(LdapFilter::every),
-        attributes,
+        scope: scope.unwrap_or(Ok(LdapScope::Sub))?,
+        filter: filter.unwrap_or_else(|| Ok(LdapFilter::every()))?,
+        attributes: attributes.unwrap_or(Ok(Vec::new()))?,
     }))
 }
 
@@ -376,12 +376,12 @@ pub(super) fn grpc(
 ) -> Option<Kind> {
     let (url, mut table) = target(value, "url")?;
     let reach = reach(table.as_mut(), context, settings, "h2", &url);
-    let (mut headers, mut service, mut call) = (Vec::new(), String::new(), Some(None));
+    let (mut headers, mut service, mut call) = (Vec::new(), String::new(), Ok(None));
     if let Some(mut table) = table {
         headers = fields(&mut table)?;
         let given = table.text("service");
         call = self::call(&mut table, context, leaves_status);
-        if given.is_some() && matches!(call, Some(Some(_))) {
+        if given.is_some() && matches!(call, Ok(Some(_))) {
             table.wrong(
                 "`service` is of the health service, and `method` names another one",
                 None,
@@ -391,7 +391,7 @@ pub(super) fn grpc(
         table.finish();
     }
     let text = as_text(&url)?;
-    let probed = match call? {
+    let probed = match call.ok()? {
         Some(call) => GrpcProbe::calling(text, call, &headers, reach?),
         None => GrpcProbe::new(text, &service, &headers, true, reach?),
     };
@@ -399,26 +399,35 @@ pub(super) fn grpc(
 }
 
 /// The call of a method, if there is one.
-fn call(table: &mut Table<'_>, context: &Context, leaves_status: bool) -> Option<Option<GrpcCall>> {
+fn call(
+    table: &mut Table<'_>,
+    context: &Context,
+    leaves_status: bool,
+) -> Result<Option<GrpcCall>, Noted> {
     let method = table.take("method");
     let body = table.text("body");
     let text = table.take("proto");
     let path = file(table, context, "proto_file");
     let Some(method) = method else {
-        if body.is_some() || text.is_some() || path.is_some() {
-            table.missing("method", "what is called: `package.Service/Method`");
-            return None;
+        if body.is_none() && text.is_none() && path.is_none() {
+            return Ok(None);
         }
-        return Some(None);
+        table.missing("method", "what is called: `package.Service/Method`");
+        return Err(Noted);
     };
     let described = match (text, path) {
-        (Some(value), None) => Some(value.check(GrpcCall::described_by(as_text(&value)?))?),
-        (None, Some(path)) => Some(method.check(GrpcCall::described_in(&path))?),
         (None, None) => None,
-        (Some(value), Some(_)) => return value.wrong("has no place beside `proto_file`"),
+        (None, Some(path)) => Some(method.check(GrpcCall::described_in(&path))),
+        (Some(value), None) => {
+            Some(as_text(&value).and_then(|text| value.check(GrpcCall::described_by(text))))
+        }
+        (Some(value), Some(_)) => Some(value.wrong("has no place beside `proto_file`")),
     };
+    let described = described.map(|described| described.ok_or(Noted));
+    let described = described.transpose()?;
     let body = body.as_deref().unwrap_or("{}");
-    let name = as_text(&method)?;
-    let call = GrpcCall::new(name, body, described.as_ref(), leaves_status);
-    Some(Some(method.check(call)?))
+    let call = as_text(&method)
+        .map(|name| GrpcCall::new(name, body, described.as_ref(), leaves_status))
+        .and_then(|call| method.check(call));
+    call.map(Some).ok_or(Noted)
 }

@@ -90,6 +90,9 @@ fn region_row(t: Language, name: &str, rollup: &Rollup) -> RegionRow {
     }
 }
 
+/// Results by time, and those of each region.
+type Measured<'a> = (&'a [Rollup], &'a [(Arc<str>, Rollup)]);
+
 /// The page of one component.
 ///
 /// - `uptimes`: of each of the [`WINDOWS`].
@@ -102,7 +105,7 @@ pub(crate) fn component_page(
     component: &Component,
     uptimes: &[Uptime],
     chosen: &Window,
-    measured: Option<(&[Rollup], &[(Arc<str>, Rollup)])>,
+    measured: Option<Measured<'_>>,
 ) -> String {
     let t = f.t;
     let figures = |name: String, query, is_chosen, has_chart, uptime: &Uptime| WindowFigures {

@@ -284,7 +284,6 @@ async fn subscriber_of_link(
 }
 
 /// - `was`: the definition that it replaces, which must not have changed since.
-
 async fn write(
     handle: &Handle,
     id: &str,

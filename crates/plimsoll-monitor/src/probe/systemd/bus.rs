@@ -381,7 +381,7 @@ impl<'a> Cursor<'a> {
             "q" => self.number(2)?.into(),
             "u" => self.number32()?.into(),
             "t" => self.number(8)?.into(),
-            "n" => (self.number(2)? as u16).cast_signed().into(),
+            "n" => u16::try_from(self.number(2)?).ok()?.cast_signed().into(),
             "i" => self.number32()?.cast_signed().into(),
             "x" => self.number(8)?.cast_signed().into(),
             "d" => f64::from_bits(self.number(8)?).into(),
