@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_model::{FailureKind, GrpcStatus, Phase, Secret};
+use plimsoll_model::{Clock, FailureKind, GrpcStatus, Phase, Secret};
 use plimsoll_monitor::Reading;
 use plimsoll_monitor::probe::{
     AmqpProbe, DockerHost, DockerProbe, GrpcCall, GrpcProbe, LdapProbe, LdapScope, LdapSearch,
@@ -13,6 +13,7 @@ use plimsoll_monitor::probe::{
 };
 use plimsoll_testkit::services::PortServer;
 use plimsoll_testkit::{Origin, Script, Step};
+use plimsoll_wire::SystemClock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -42,10 +43,10 @@ fn ntp_measures_the_offset_and_holds_the_server_to_limits() {
     let low = read(&probe(server.port, 7, reach())).unmet.unwrap();
     assert_eq!(low, "the stratum of the server is 8, more than 7");
     // One that was never set.
-    let unset = PortServer::ntp(None);
-    let unset = probe(unset.port, 15, reach());
-    plimsoll_testkit::eventually(|| read(&unset).failure.is_none());
-    let unmet = read(&unset).unmet.unwrap();
+    let server = PortServer::ntp(None);
+    let without = probe(server.port, 15, reach());
+    plimsoll_testkit::eventually(|| read(&without).failure.is_none());
+    let unmet = read(&without).unmet.unwrap();
     assert!(
         unmet.starts_with("the server has no time to serve") || unmet.contains("not synchronised"),
         "{unmet}"
@@ -70,7 +71,7 @@ fn a_clock_that_is_off_is_found() {
     thread::spawn(move || {
         let mut packet = [0; 48];
         while let Ok((_, peer)) = socket.recv_from(&mut packet) {
-            let now = std::time::SystemTime::now() + Duration::from_hours(1);
+            let now = SystemClock.wall() + Duration::from_hours(1);
             let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
             let stamp = ((since.as_secs() + 2_208_988_800) << 32).to_be_bytes();
             packet.copy_within(40..48, 24);
@@ -461,7 +462,7 @@ fn amqp_frame(channel: u16, class: u16, method: u16, arguments: &[u8]) -> Vec<u8
     frame
 }
 
-/// The answers of RabbitMQ to each method of a client, up to `last`.
+/// The answers of `RabbitMQ` to each method of a client, up to `last`.
 fn amqp_broker(last: Vec<u8>, count: usize) -> Origin {
     const START: &[u8] = b"\x00\x09\x00\x00\x00\x16\x07productS\x00\x00\x00\x09BrokerOne\x00\x00\x00\x05PLAIN\x00\x00\x00\x05en_US";
     let answers = [
@@ -473,9 +474,7 @@ fn amqp_broker(last: Vec<u8>, count: usize) -> Origin {
     ];
     let mut script = Script::new();
     for answer in answers.into_iter().take(count) {
-        script = script
-            .then(Step::ReadBody(1))
-            .then(Step::Write(answer.into()));
+        script = script.then(Step::ReadBody(1)).then(Step::Write(answer));
     }
     Origin::scripted(script.then(Step::Swallow))
 }
@@ -574,7 +573,7 @@ proptest! {
         }
         answer.truncate(cut.max(1));
         answer.extend(more);
-        let origin = Origin::scripted(Script::new().then(Step::Write(answer.into())));
+        let origin = Origin::scripted(Script::new().then(Step::Write(answer)));
         let reading = read(&*probe_of(kind, origin.address()));
         let is_timeout = reading.failure.is_some_and(|failure| failure.kind == FailureKind::Timeout);
         prop_assert!(!is_timeout, "{}", kind);
