@@ -13,7 +13,11 @@ fuzz_target!(|data: &[u8]| {
         assert!(shorter == Ok(None) || shorter == whole);
     }
     if let Ok(Some(hello)) = whole {
-        assert!(hello.server_name.is_none_or(|name| !name.is_empty() && name.is_ascii()));
+        assert!(
+            hello
+                .server_name
+                .is_none_or(|name| !name.is_empty() && name.is_ascii())
+        );
         assert!(hello.alpn.iter().all(|protocol| !protocol.is_empty()));
     }
 });

@@ -15,7 +15,10 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let length = 7 + header.destination.len() + header.source.len();
-    assert_eq!(QuicHeader::parse(&data[..length]), Ok(QuicHeader::Long(header)));
+    assert_eq!(
+        QuicHeader::parse(&data[..length]),
+        Ok(QuicHeader::Long(header))
+    );
     assert!(QuicHeader::parse(&data[..length - 1]).is_err());
     assert_eq!(header.destination, &data[6..6 + header.destination.len()]);
     assert_eq!(header.source, &data[length - header.source.len()..length]);

@@ -14,7 +14,11 @@ fuzz_target!(|text: &str| {
         let redirects = parse_redirects(text, dialect);
         // A rule of which a part is ignored is kept and told.
         let ignored = redirects.remarks.iter();
-        let ignored = ignored.filter(|remark| remark.message.ends_with("is ignored: Cloudflare matches paths only"));
+        let ignored = ignored.filter(|remark| {
+            remark
+                .message
+                .ends_with("is ignored: Cloudflare matches paths only")
+        });
         let told = redirects.remarks.len() - ignored.count();
         assert_eq!(redirects.entries.len() + told, count);
         for rule in &redirects.entries {

@@ -10,7 +10,8 @@ fuzz_target!(|text: &str| {
     let Ok(stripped) = strip_types(text) else {
         return;
     };
-    let newlines = |text: &str| -> String { text.chars().filter(|it| NEWLINES.contains(it)).collect() };
+    let newlines =
+        |text: &str| -> String { text.chars().filter(|it| NEWLINES.contains(it)).collect() };
     assert_eq!(newlines(&stripped), newlines(text));
     // Only enums, namespaces and properties of parameters become more than they were.
     let is_longer = ["enum", "namespace", "module", "constructor"];

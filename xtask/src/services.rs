@@ -58,6 +58,32 @@ const REDIS: Package = Package {
     name: "redis-tools",
 };
 
+/// Servers of which each has a probe of the monitor.
+const PROBED: [Package; 6] = [
+    packages::PROMETHEUS,
+    // For a stand-in of systemd.
+    Package {
+        program: "dbus-daemon",
+        name: "dbus-daemon",
+    },
+    Package {
+        program: "chronyd",
+        name: "chrony",
+    },
+    Package {
+        program: "nats-server",
+        name: "nats-server",
+    },
+    Package {
+        program: "slapd",
+        name: "slapd",
+    },
+    Package {
+        program: "snmpd",
+        name: "snmpd",
+    },
+];
+
 /// What is done with the databases
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -67,7 +93,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what is missing: PostgreSQL, MariaDB and Redis by apt, ClickHouse's engine and py-spy by pip under the target directory
+    /// Install what is missing: databases and other servers of Debian by apt, ClickHouse's engine and py-spy by pip under the target directory
     Install,
     /// Start both on free ports and print their URLs; they end with the standard input, or at `services down`
     Up,
@@ -87,6 +113,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
 /// Installs what is missing, and returns the virtual environment.
 pub(crate) fn install(root: &Path) -> Result<PathBuf, Failure> {
     packages::install(root, &[POSTGRES, MARIADB, MARIADB_CLIENT, REDIS, MOSQUITTO])?;
+    packages::install(root, &PROBED)?;
     let environment = folder(root)?.join("venv");
     // Without the packages for data frames, which the engine does not need.
     let wanted = Packages {

@@ -38,6 +38,24 @@ mod redis;
 
 mod mqtt;
 
+mod amqp;
+
+mod nats;
+
+mod ber;
+
+mod ldap;
+
+mod snmp;
+
+mod ntp;
+
+mod prometheus;
+
+mod docker;
+
+mod systemd;
+
 mod ssh;
 
 mod talk;
@@ -53,25 +71,54 @@ use plimsoll_client::AddressFilter;
 
 use crate::probe::reading::Reading;
 
+pub use crate::probe::amqp::AmqpProbe;
 pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
 pub use crate::probe::database::DatabaseUrlError;
 pub use crate::probe::dns::{DnsProbe, DnsRecord};
+pub use crate::probe::docker::{DockerHost, DockerProbe, is_container};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
-pub use crate::probe::grpc::GrpcProbe;
+pub use crate::probe::grpc::{GrpcCall, GrpcCallError, GrpcProbe};
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;
 pub use crate::probe::known_secrets::KnownSecrets;
+pub use crate::probe::ldap::{LdapFilter, LdapFilterError, LdapProbe, LdapScope, LdapSearch};
 pub use crate::probe::mqtt::MqttProbe;
 pub use crate::probe::mysql::MysqlProbe;
+pub use crate::probe::nats::NatsProbe;
+pub use crate::probe::ntp::NtpProbe;
 pub use crate::probe::postgres::PostgresProbe;
+pub use crate::probe::prometheus::PrometheusProbe;
 pub use crate::probe::redis::RedisProbe;
+pub use crate::probe::snmp::{ObjectId, ObjectIdError, SnmpProbe};
 pub use crate::probe::ssh::SshProbe;
 pub use crate::probe::starttls::{MailProtocol, StartTlsProbe};
+pub use crate::probe::systemd::{SystemdProbe, UnitState, is_unit};
 pub use crate::probe::talk::{TalkProbe, TalkStep};
 pub use crate::probe::tcp::TcpProbe;
 pub use crate::probe::tls::TlsProbe;
 pub use crate::probe::udp::UdpProbe;
 pub use crate::probe::websocket::WebSocketProbe;
+
+/// Parsers of datagrams and of the bus, for fuzzing: whatever the bytes are, each ends.
+#[cfg(feature = "contract")]
+pub mod parsers {
+    use crate::probe::{ntp, snmp, systemd};
+
+    /// An answer of NTP to a request of zeros.
+    pub fn ntp(packet: &[u8]) {
+        ntp::read(packet, [0; 8]);
+    }
+
+    /// A response of SNMP to the request of the number 1.
+    pub fn snmp(message: &[u8]) {
+        snmp::read(message, 1);
+    }
+
+    /// A message of D-Bus.
+    pub fn bus(message: &[u8]) {
+        systemd::read_anything(message);
+    }
+}
 
 /// The reading of a probe, later.
 pub type ProbeFuture<'a> = Pin<Box<dyn Future<Output = Reading> + 'a>>;

@@ -192,7 +192,8 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     ) -> StoreFuture<'_, Option<(Incident, Vec<IncidentEvent>)>>;
 
     /// The history of monitors for a status page, in their order: the health as of [`health`](Self::health) from `from` on, and
-    /// the rollups of hours from `hours_from` on, both until before `to`. Those of other organisations are empty.
+    /// the rollups of hours from `hours_from` on, both until before `to`. Those of other organisations are empty. A store whose
+    /// results are in a database of their own returns the health without rollups while that is away.
     fn histories(
         &self,
         org: OrgId,

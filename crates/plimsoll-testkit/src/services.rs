@@ -367,6 +367,166 @@ impl Drop for MqttServer {
     }
 }
 
+/// A server of its own on a port of the loopback, which is deleted at the end.
+#[derive(Debug)]
+pub struct PortServer {
+    folder: PathBuf,
+    /// Its port.
+    pub port: u16,
+    running: Option<ChildProcess>,
+}
+
+impl PortServer {
+    /// NTP by chrony, which leaves the clock of this machine alone.
+    ///
+    /// - `stratum`: without one it has no time to serve.
+    pub fn ntp(stratum: Option<u8>) -> Self {
+        Self::start("chrony", |folder, port| {
+            let local = stratum.map_or(String::new(), |stratum| {
+                format!("local stratum {stratum}\n")
+            });
+            let config = write_config(
+                folder,
+                &format!(
+                    "port {port}\nbindaddress 127.0.0.1\nallow 127.0.0.1\ncmdport 0\nbindcmdaddress /\npidfile {}\n{local}",
+                    folder.join("pid").display()
+                ),
+            );
+            let mut command = Command::new("/usr/sbin/chronyd");
+            command.args(["-x", "-U", "-n", "-f"]).arg(config);
+            command.arg("-l").arg(folder.join("log"));
+            command
+        })
+    }
+
+    /// Prometheus, which scrapes itself.
+    pub fn prometheus() -> Self {
+        let server = Self::start("prometheus", |folder, port| {
+            let config = write_config(
+                folder,
+                &format!(
+                    "scrape_configs:\n- job_name: itself\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  \
+                     static_configs: [{{targets: ['127.0.0.1:{port}']}}]\n"
+                ),
+            );
+            let mut command = Command::new("prometheus");
+            command
+                .arg(format!("--config.file={}", config.display()))
+                .arg(format!(
+                    "--storage.tsdb.path={}",
+                    folder.join("data").display()
+                ))
+                .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+                .arg("--log.level=error");
+            command
+        });
+        server.wait();
+        server
+    }
+
+    /// NATS with one user.
+    pub fn nats(user: &str, password: &str) -> Self {
+        let server = Self::start("nats", |folder, port| {
+            let mut command = Command::new("nats-server");
+            command
+                .args(["-a", "127.0.0.1", "-p", &port.to_string()])
+                .args(["--user", user, "--pass", password])
+                .arg("-l")
+                .arg(folder.join("log"));
+            command
+        });
+        server.wait();
+        server
+    }
+
+    /// LDAP by `OpenLDAP`: `dc=example,dc=org` with people below it, and `cn=admin` of that password.
+    pub fn ldap(password: &str) -> Self {
+        let server = Self::start("slapd", |folder, port| {
+            let data = folder.join("data");
+            fs::create_dir(&data).expect("the folder is ours");
+            if let Some(user) = unprivileged() {
+                chown(&data, Some(user), Some(user)).expect("root may give it away");
+            }
+            let config = write_config(
+                folder,
+                &format!(
+                    "include /etc/ldap/schema/core.schema\ninclude /etc/ldap/schema/cosine.schema\n\
+                     include /etc/ldap/schema/inetorgperson.schema\nmodulepath /usr/lib/ldap\nmoduleload back_mdb\n\
+                     pidfile {0}/pid\nargsfile {0}/args\ndatabase mdb\nmaxsize 10485760\nsuffix \"dc=example,dc=org\"\n\
+                     rootdn \"cn=admin,dc=example,dc=org\"\nrootpw \"{password}\"\ndirectory {0}/data\n",
+                    folder.display()
+                ),
+            );
+            let entries = folder.join("entries.ldif");
+            fs::write(
+                &entries,
+                "dn: dc=example,dc=org\nobjectClass: dcObject\nobjectClass: organization\no: Example\ndc: example\n\n\
+                 dn: cn=Ann,dc=example,dc=org\nobjectClass: person\ncn: Ann\nsn: Arc\n\n\
+                 dn: cn=Bob,dc=example,dc=org\nobjectClass: person\ncn: Bob\nsn: Ball\n",
+            )
+            .expect("the folder is ours");
+            fs::set_permissions(&entries, fs::Permissions::from_mode(0o644)).expect("it is ours");
+            let mut add = Command::new("/usr/sbin/slapadd");
+            add.arg("-f").arg(&config).arg("-l").arg(&entries);
+            run_as_unprivileged(&mut add);
+            let mut command = Command::new("/usr/sbin/slapd");
+            command
+                .args(["-d", "0", "-h", &format!("ldap://127.0.0.1:{port}/")])
+                .arg("-f")
+                .arg(config);
+            command
+        });
+        server.wait();
+        server
+    }
+
+    /// An agent of SNMP whose host has the name `tested`.
+    pub fn snmp(community: &str) -> Self {
+        Self::start("snmpd", |folder, port| {
+            let text = format!("rocommunity {community} 127.0.0.1\nsysName tested\n");
+            let config = write_config(folder, &text);
+            let mut command = Command::new("env");
+            command
+                .arg(format!("SNMP_PERSISTENT_DIR={}", folder.display()))
+                .args(["/usr/sbin/snmpd", "-f", "-Ln", "-C", "-c"])
+                .arg(config)
+                .arg(format!("udp:127.0.0.1:{port}"));
+            command
+        })
+    }
+
+    fn start(name: &str, command: impl FnOnce(&Path, u16) -> Command) -> Self {
+        let folder = new_folder(name);
+        let port = free_port().expect("a port is free");
+        let command = command(&folder, port);
+        let running = ChildProcess::start(&command, &folder, unprivileged());
+        Self {
+            folder,
+            port,
+            running: Some(running),
+        }
+    }
+
+    fn wait(&self) {
+        wait_until(|| std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+    }
+}
+
+impl Drop for PortServer {
+    fn drop(&mut self) {
+        self.running = None;
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+/// Writes a configuration that the user of servers may read.
+fn write_config(folder: &Path, text: &str) -> PathBuf {
+    let config = folder.join("config");
+    fs::write(&config, text).expect("the folder is ours");
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o644)).expect("it is ours");
+    config
+}
+
 /// The folder of Debian's newest PostgreSQL programs.
 fn postgres_programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();

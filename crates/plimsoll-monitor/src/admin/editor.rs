@@ -22,7 +22,7 @@ use crate::store::DefinitionKind;
 use crate::store::manage::{ChangeError, Put};
 
 /// Kinds with the key of their target in a table, and what the target looks like.
-const KINDS: [(&str, &str, &str); 19] = [
+const KINDS: [(&str, &str, &str); 26] = [
     ("http", "url", "https://example.org/"),
     ("tcp", "to", "db.example.org:5432"),
     ("icmp", "to", "gateway.example.org"),
@@ -42,6 +42,25 @@ const KINDS: [(&str, &str, &str); 19] = [
     ("mysql", "url", "mysql://user:password@db.example.org/shop"),
     ("redis", "url", "redis://cache.example.org/0"),
     ("mqtt", "url", "mqtt://broker.example.org"),
+    (
+        "amqp",
+        "url",
+        "amqp://user:password@broker.example.org/vhost",
+    ),
+    ("nats", "url", "nats://broker.example.org"),
+    ("ldap", "url", "ldap://directory.example.org"),
+    ("snmp", "to", "switch.example.org"),
+    ("ntp", "to", "ntp.example.org"),
+    (
+        "prometheus",
+        "url",
+        "http://prometheus.example.org:9090, with `query` in the table `prometheus` below",
+    ),
+    (
+        "docker",
+        "container",
+        "web, with `host` in the table `docker` below",
+    ),
     ("domain", "name", "example.org"),
     ("all_of", "", "names of monitors, with commas between them"),
     ("any_of", "", "names of monitors, with commas between them"),
@@ -276,7 +295,7 @@ struct EditorPage {
     /// Of the definition that is edited; empty for a new one.
     version: String,
     f: Fields,
-    kinds: [(&'static str, &'static str, &'static str); 19],
+    kinds: [(&'static str, &'static str, &'static str); KINDS.len()],
     plain: Vec<Plain>,
     groups: Vec<String>,
     tested: Option<Tested>,

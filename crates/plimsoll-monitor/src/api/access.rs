@@ -227,5 +227,17 @@ async fn token_of(api: &Api, fields: &HeaderMap) -> Result<Option<(String, Scope
     Ok(among(&api.handle.refresh_access().await?))
 }
 
+/// Whether a path is one of a status page, rather than of the API or of operators.
+///
+/// Pages change nothing but subscribers, which are rows of the store alone: it is safe, and two processes may do it at a time.
+pub(crate) fn is_for_readers(path: &str) -> bool {
+    const OTHERS: [&str; 6] = ["/api", "/admin", "/metrics", "/probe", "/ping", "/health"];
+
+    !OTHERS.iter().any(|prefix| {
+        let rest = path.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use crate::probe::ProbeContext;
 
 /// Definitions of every kind with a connection to `PORT` of loopback, and whether its arrival there can be seen; nothing for
 /// kinds without connections.
-const DEFINITIONS: [(&str, Option<(&str, Seen)>); 19] = [
+const DEFINITIONS: [(&str, Option<(&str, Seen)>); 27] = [
     (
         "http",
         Some(("{ url = \"http://127.0.0.1:PORT/\"", Seen::Tcp)),
@@ -52,6 +52,36 @@ const DEFINITIONS: [(&str, Option<(&str, Seen)>); 19] = [
         "mqtt",
         Some(("{ url = \"mqtt://127.0.0.1:PORT\"", Seen::Tcp)),
     ),
+    (
+        "amqp",
+        Some(("{ url = \"amqp://127.0.0.1:PORT\"", Seen::Tcp)),
+    ),
+    (
+        "nats",
+        Some(("{ url = \"nats://127.0.0.1:PORT\"", Seen::Tcp)),
+    ),
+    (
+        "ldap",
+        Some(("{ url = \"ldap://127.0.0.1:PORT\"", Seen::Tcp)),
+    ),
+    ("snmp", Some(("{ to = \"127.0.0.1:PORT\"", Seen::Udp))),
+    ("ntp", Some(("{ to = \"127.0.0.1:PORT\"", Seen::Udp))),
+    (
+        "prometheus",
+        Some((
+            "{ url = \"http://127.0.0.1:PORT/\", query = \"up\"",
+            Seen::Tcp,
+        )),
+    ),
+    (
+        "docker",
+        Some((
+            "{ container = \"a\", host = \"http://127.0.0.1:PORT\"",
+            Seen::Tcp,
+        )),
+    ),
+    // On the machine of the monitor, so that the store and agents may not name one.
+    ("systemd", None),
     (
         "domain",
         Some((
@@ -135,4 +165,19 @@ fn every_probe_connects_to_allowed_addresses_only() {
             compiled(&text(&other), None).unwrap();
         }
     });
+}
+
+#[test]
+fn what_is_on_the_machine_of_the_monitor_is_for_its_file_alone() {
+    for definition in [
+        "docker = \"a\"",
+        "docker = { container = \"a\", host = \"unix:///run/a.sock\" }",
+        "systemd = \"a.service\"",
+        "grpc = { url = \"grpc://a\", method = \"a.B/C\", proto_file = \"a.proto\" }",
+    ] {
+        let problem = compiled(&format!("name = \"a\"\n{definition}\n"), None)
+            .err()
+            .unwrap();
+        assert!(problem.contains("the machine of the monitor"), "{problem}");
+    }
 }

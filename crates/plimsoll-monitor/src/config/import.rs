@@ -6,6 +6,8 @@ mod kuma_notifications;
 
 mod kuma_store;
 
+mod kuma_targets;
+
 mod kuma_history;
 
 mod statuspage;

@@ -1,5 +1,7 @@
 //! The kinds of monitors in TOML: each is a key whose value is a target, or a table with more.
 
+mod services;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -20,14 +22,13 @@ use crate::config::monitor::Defaults;
 use crate::config::plan::{CompositePlan, EveryOrCron, HeartbeatPlan, What};
 use crate::config::token::of_url;
 use crate::probe::{
-    DnsProbe, DnsRecord, DomainProbe, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol,
-    MqttProbe, MysqlProbe, PostgresProbe, Probe, Reach, ReachOptions, RedisProbe, SshProbe,
-    StartTlsProbe, SuppliedKind, TalkProbe, TalkStep, TcpProbe, TcpTarget, TlsProbe, UdpProbe,
-    WebSocketProbe,
+    DnsProbe, DnsRecord, DomainProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol, Probe,
+    Reach, ReachOptions, SshProbe, StartTlsProbe, SuppliedKind, TalkProbe, TalkStep, TcpProbe,
+    TcpTarget, TlsProbe, UdpProbe, WebSocketProbe,
 };
 
 /// Every kind, by its key.
-pub(super) const KINDS: [&str; 19] = [
+pub(super) const KINDS: [&str; 27] = [
     "http",
     "tcp",
     "tls",
@@ -42,6 +43,14 @@ pub(super) const KINDS: [&str; 19] = [
     "mysql",
     "redis",
     "mqtt",
+    "amqp",
+    "nats",
+    "ldap",
+    "snmp",
+    "ntp",
+    "prometheus",
+    "docker",
+    "systemd",
     "domain",
     "heartbeat",
     "all_of",
@@ -125,12 +134,23 @@ pub(super) fn compile<'i>(
         "icmp" => icmp(value, context, settings),
         "starttls" => starttls(value, context, settings),
         "websocket" => websocket(value, context, settings),
-        "grpc" => grpc(value, context, settings),
+        "grpc" => {
+            let leaves_status = expect.is_some_and(|all| all.iter().any(Condition::needs_grpc));
+            services::grpc(value, context, settings, leaves_status)
+        }
         "ssh" => ssh(value, context, settings),
-        "postgres" => postgres(value, context, settings),
-        "mysql" => mysql(value, context, settings),
-        "redis" => redis(value, context, settings),
-        "mqtt" => mqtt(value, context, settings),
+        "postgres" => services::postgres(value, context, settings),
+        "mysql" => services::mysql(value, context, settings),
+        "redis" => services::redis(value, context, settings),
+        "mqtt" => services::mqtt(value, context, settings),
+        "amqp" => services::amqp(value, context, settings),
+        "nats" => services::nats(value, context, settings),
+        "ldap" => services::ldap(value, context, settings),
+        "snmp" => services::snmp(value, context, settings),
+        "ntp" => services::ntp(value, context, settings),
+        "prometheus" => services::prometheus(value, context, settings),
+        "docker" => services::docker(value, context, settings),
+        "systemd" => services::systemd(value, context, settings),
         "domain" => domain(value, context, settings),
         "heartbeat" => heartbeat(value),
         "manual" => manual(&value),
@@ -228,12 +248,21 @@ fn reach(
 /// A file of this machine, which only the configuration file may name.
 fn file(table: &mut Table<'_>, context: &Context, key: &'static str) -> Option<PathBuf> {
     let value = table.take(key)?;
-    if !context.may_name_files {
-        let hint =
-            "define this monitor in the configuration file, and check it from there".to_owned();
-        return value.wrong_with("names a file of the machine of the monitor", Some(hint));
-    }
+    of_this_machine(
+        &value,
+        context,
+        "names a file of the machine of the monitor",
+    )?;
     Some(context.directory.join(value.text()?))
+}
+
+/// Nothing unless the configuration file defines the monitor, and no agent checks it.
+fn of_this_machine(value: &Value<'_>, context: &Context, what: &str) -> Option<()> {
+    if context.may_name_files {
+        return Some(());
+    }
+    let hint = "define this monitor in the configuration file, and check it from there";
+    value.wrong_with(what, Some(hint.to_owned()))
 }
 
 fn trust(key: &ReachKey) -> Trust {
@@ -266,15 +295,10 @@ fn http(
     let alpn = if is_http2 { "h2" } else { "http/1.1" };
     let reach = reach(table.as_mut(), context, settings, alpn, &url);
     let mut options = HttpOptions {
-        url: as_text(&url)?.to_owned(),
-        method: "GET".to_owned(),
-        fields: Vec::new(),
-        body: None,
-        basic_auth: None,
         redirects: 10,
         keeps_body: needs_body,
         http2: is_http2,
-        agent: AGENT.to_owned(),
+        ..plain_request(as_text(&url)?)
     };
     if let Some(mut table) = table {
         if let Some(method) = table.text("method") {
@@ -284,19 +308,7 @@ fn http(
         if let Some(redirects) = table.count("redirects", 0..=50) {
             options.redirects = u32::try_from(redirects).unwrap_or(10);
         }
-        options.fields = fields(&mut table)?;
-        if let Some(token) = table.text("bearer") {
-            options
-                .fields
-                .push(("authorization".to_owned(), format!("Bearer {token}")));
-        }
-        if let Some(value) = table.take("basic") {
-            let text = as_text(&value)?;
-            options.basic_auth = match text.split_once(':') {
-                Some((user, password)) => Some((user.to_owned(), Secret::new(password))),
-                None => return value.wrong("is `user:password`"),
-            };
-        }
+        authorise(&mut table, &mut options)?;
         table.finish();
     }
     let probed = url.check(HttpProbe::new(options, reach?))?;
@@ -306,6 +318,38 @@ fn http(
         expect,
         ..probe("http", probed)
     })
+}
+
+/// A request without anything else than its URL.
+fn plain_request(url: &str) -> HttpOptions {
+    HttpOptions {
+        url: url.to_owned(),
+        method: "GET".to_owned(),
+        fields: Vec::new(),
+        body: None,
+        basic_auth: None,
+        redirects: 0,
+        keeps_body: true,
+        http2: false,
+        agent: AGENT.to_owned(),
+    }
+}
+
+/// Takes `headers`, `bearer` and `basic`.
+fn authorise(table: &mut Table<'_>, options: &mut HttpOptions) -> Option<()> {
+    options.fields = fields(table)?;
+    if let Some(token) = table.text("bearer") {
+        let field = ("authorization".to_owned(), format!("Bearer {token}"));
+        options.fields.push(field);
+    }
+    if let Some(value) = table.take("basic") {
+        let text = as_text(&value)?;
+        options.basic_auth = match text.split_once(':') {
+            Some((user, password)) => Some((user.to_owned(), Secret::new(password))),
+            None => return value.wrong("is `user:password`"),
+        };
+    }
+    Some(())
 }
 
 fn fields(table: &mut Table<'_>) -> Option<Vec<(String, String)>> {
@@ -580,88 +624,6 @@ fn websocket(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Op
     Some(probe("websocket", probed))
 }
 
-fn grpc(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
-    let (url, mut table) = target(value, "url")?;
-    let reach = reach(table.as_mut(), context, settings, "h2", &url);
-    let (mut headers, mut service) = (Vec::new(), String::new());
-    if let Some(mut table) = table {
-        headers = fields(&mut table)?;
-        service = table.text("service").unwrap_or_default();
-        table.finish();
-    }
-    let probed = url.check(GrpcProbe::new(
-        as_text(&url)?,
-        &service,
-        &headers,
-        true,
-        reach?,
-    ))?;
-    Some(probe("grpc", probed))
-}
-
-/// The URL of a database, the keys about reaching it, and a query.
-fn database<'i>(
-    value: Value<'i>,
-    context: &mut Context,
-    settings: &Defaults,
-) -> Option<(Value<'i>, Option<String>, Reach)> {
-    let (url, mut table) = target(value, "url")?;
-    let reach = reach(table.as_mut(), context, settings, "", &url);
-    let query = table.as_mut().and_then(|table| table.text("query"));
-    if let Some(table) = table {
-        table.finish();
-    }
-    Some((url, query, reach?))
-}
-
-fn postgres(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
-    let (url, query, reach) = database(value, context, settings)?;
-    let probed = url.check(PostgresProbe::new(as_text(&url)?, query, reach))?;
-    Some(probe("postgres", probed))
-}
-
-fn mysql(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
-    let (url, query, reach) = database(value, context, settings)?;
-    let probed = url.check(MysqlProbe::new(as_text(&url)?, query, reach))?;
-    Some(probe("mysql", probed))
-}
-
-fn redis(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
-    let (url, mut table) = target(value, "url")?;
-    let reach = reach(table.as_mut(), context, settings, "", &url);
-    let mut command = Vec::new();
-    if let Some(mut table) = table {
-        if let Some(value) = table.take("command") {
-            let words = value.elements();
-            // One text is split at its spaces.
-            command = match words.as_slice() {
-                [one] => as_text(one)?
-                    .split_whitespace()
-                    .map(str::to_owned)
-                    .collect(),
-                several => {
-                    let words = several.iter().map(|word| as_text(word).map(str::to_owned));
-                    words.collect::<Option<_>>()?
-                }
-            };
-        }
-        table.finish();
-    }
-    let probed = url.check(RedisProbe::new(as_text(&url)?, command, reach?))?;
-    Some(probe("redis", probed))
-}
-
-fn mqtt(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
-    let (url, mut table) = target(value, "url")?;
-    let reach = reach(table.as_mut(), context, settings, "", &url);
-    let topic = table.as_mut().and_then(|table| table.text("topic"));
-    if let Some(table) = table {
-        table.finish();
-    }
-    let probed = url.check(MqttProbe::new(as_text(&url)?, topic, reach?))?;
-    Some(probe("mqtt", probed))
-}
-
 fn heartbeat(value: Value<'_>) -> Option<Kind> {
     let mut table = value.table()?;
     let token = if let Some(value) = table.take("token") {
@@ -719,13 +681,7 @@ fn of_file(
     settings: &Defaults,
 ) -> Option<Kind> {
     let file = as_text(value)?;
-    if !context.may_name_files {
-        let hint = "define this monitor in the configuration file, and check it from there";
-        return value.wrong_with(
-            "names a file of the machine of the monitor",
-            Some(hint.to_owned()),
-        );
-    }
+    of_this_machine(value, context, "names a file of the machine of the monitor")?;
     let path = context.directory.join(file);
     let filter = context.filter.clone();
     let probe = value.check((kind.compile)(&path, settings.timeout, filter))?;

@@ -16,7 +16,7 @@ use crate::probe::KnownSecrets;
 pub(crate) use crate::probe::known_secrets::MASK;
 
 /// Keys of kinds that hold a credential as a whole.
-const CREDENTIALS: [&str; 2] = ["bearer", "basic"];
+const CREDENTIALS: [&str; 5] = ["bearer", "basic", "community", "password", "auth_token"];
 
 /// Keys that name the target, of which only the origin decides who receives what is sent.
 const TARGETS: [&str; 6] = ["url", "to", "name", "server", "rdap", "whois"];

@@ -1,7 +1,7 @@
 //! The board of a process that runs no checks, for its status pages: what the process that runs them has written, read again
 //! every few seconds.
 //!
-//! Nothing is written here, and commands fail.
+//! Nothing is written here, and commands fail. Readers who subscribe change rows of the store alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

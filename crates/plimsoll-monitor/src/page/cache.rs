@@ -56,18 +56,20 @@ pub(crate) struct Current {
     pub(crate) snapshot: Snapshot,
     plan: Arc<PagePlan>,
     version: u64,
-    /// Why it is not the present state.
+    /// What of it is not the present state.
     pub(crate) stale: Option<Stale>,
     rendered: Mutex<HashMap<(Language, String), Arc<Rendered>>>,
 }
 
-/// Why a page does not show the present state.
+/// Why a page does not show all of the present state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stale {
     /// The store could not be read since the snapshot was made.
     StoreAway,
     /// The process that ran the checks ended at that date, and no other one has taken over.
     NoChecks(Timestamp),
+    /// The database of results is away: response times are missing, and nothing else.
+    NoTimes,
 }
 
 /// A response body.
@@ -106,6 +108,7 @@ impl Current {
         self.stale.map(|stale| match stale {
             Stale::StoreAway => ("stale", self.snapshot.built),
             Stale::NoChecks(ended) => ("no_checks", ended),
+            Stale::NoTimes => ("no_times", self.snapshot.built),
         })
     }
 
@@ -124,10 +127,14 @@ impl Current {
     }
 
     fn is_fresh(&self, plan: &Arc<PagePlan>, version: u64, now: Timestamp) -> bool {
+        let lasts = match self.stale {
+            Some(Stale::NoTimes) => RETRY,
+            _ => FRESH,
+        };
         self.version == version
             && Arc::ptr_eq(&self.plan, plan)
             && self.stale != Some(Stale::StoreAway)
-            && now.since(self.snapshot.built) < FRESH
+            && now.since(self.snapshot.built) < lasts
             && now >= self.snapshot.built
     }
 }
@@ -166,7 +173,9 @@ impl Pages {
         let snapshot = match (reading, last) {
             (Ok(Ok(rows)), _) => {
                 let snapshot = self.make(handle, plan, &rows, now);
+                let lacks_times = rows.histories.values().any(|one| one.hours.is_none());
                 let stale = handle.board.ended().map(Stale::NoChecks);
+                let stale = stale.or(lacks_times.then_some(Stale::NoTimes));
                 Current::new(snapshot, plan, version, stale)
             }
             (_, Some(last)) => {

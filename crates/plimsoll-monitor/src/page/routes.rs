@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_LANGUAGE, HOST};
+use http::header::{ACCEPT_LANGUAGE, HOST, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::json;
 
@@ -28,9 +28,13 @@ use crate::page::html::{self, Frame};
 use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::snapshot::{Completed, Snapshot, State as Shown};
 use crate::page::{feed, live, statuspage};
+use crate::store::StoreError;
 
 pub(crate) use crate::page::routes::detail::merge;
 pub(crate) use crate::page::routes::guard::Sessions;
+
+/// Seconds after which a request may be repeated that the store did not take.
+const RETRY_SOON: HeaderValue = HeaderValue::from_static("30");
 
 const HTML: &str = "text/html; charset=utf-8";
 
@@ -185,8 +189,9 @@ impl Visit<'_> {
         let current = self.api.pages.current(&self.api.handle, self.plan).await;
         match current {
             Ok(current) => self.of_snapshot(&current).await,
-            Err(error) => crate::api::ApiError::from(error).into_response(),
+            Err(error) => Err(error),
         }
+        .unwrap_or_else(|error| self.unreadable(error))
     }
 
     /// Assets are the same for everyone, with or without a password.
@@ -210,21 +215,21 @@ impl Visit<'_> {
         }
     }
 
-    async fn of_snapshot(&self, current: &Arc<Current>) -> Response {
+    async fn of_snapshot(&self, current: &Arc<Current>) -> Result<Response, StoreError> {
         if self.path.ends_with("/badge.svg") {
-            return self.badge(&current.snapshot);
+            return Ok(self.badge(&current.snapshot));
         }
         let window = parameter(self.query, "window").unwrap_or_default();
         let key = format!("{} {} {window}", self.url, self.path);
         let rendered = match current.known(self.t, &key) {
             Some(known) => known,
-            None => match self.render(current, &window).await {
+            None => match self.render(current, &window).await? {
                 Some(rendered) => {
                     let rendered = Arc::new(rendered);
                     current.keep(self.t, &key, Arc::clone(&rendered));
                     rendered
                 }
-                None => return self.missing(),
+                None => return Ok(self.missing()),
             },
         };
         let caching = match self.plan.guard {
@@ -236,7 +241,7 @@ impl Visit<'_> {
         if self.path == "/embed" {
             reply::allow_frames(&mut response);
         }
-        response
+        Ok(response)
     }
 
     /// The state of the page or of a component, or its uptime, as a picture. Drawn each time: it has any label.
@@ -283,34 +288,69 @@ impl Visit<'_> {
         reply(&rendered, self.fields, caching)
     }
 
+    /// The store has no answer at present: a page for readers, the error for programs.
+    fn unreadable(&self, error: StoreError) -> Response {
+        const PAGES: [&str; 6] = [
+            "",
+            "embed",
+            "history",
+            "incidents",
+            "maintenance",
+            "components",
+        ];
+
+        let mut segments = self.path.trim_start_matches('/').split('/');
+        let is_page = segments.next().is_some_and(|first| PAGES.contains(&first))
+            && self.path.rsplit('.').next() != Some("json");
+        let mut response = if is_page {
+            let mut response = self.missing_with("page_away");
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response
+        } else {
+            crate::api::ApiError::from(error).into_response()
+        };
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, RETRY_SOON);
+        }
+        response
+    }
+
     fn missing(&self) -> Response {
+        self.missing_with("not_found")
+    }
+
+    fn missing_with(&self, message: &'static str) -> Response {
         let (style, _) = html::style(self.plan);
         let frame = Frame::new(self.plan, self.t, &self.base, &style, Shown::Unknown);
-        let page = html::message_page(frame, self.t.text("not_found"), true, false);
+        let page = html::message_page(frame, self.t.text(message), true, false);
         let rendered = Rendered::new(HTML, page);
         let mut response = reply(&rendered, self.fields, Caching::Private);
         *response.status_mut() = StatusCode::NOT_FOUND;
         response
     }
 
-    async fn render(&self, current: &Current, window: &str) -> Option<Rendered> {
+    /// What a path shows; `None` if there is no such path.
+    async fn render(
+        &self,
+        current: &Current,
+        window: &str,
+    ) -> Result<Option<Rendered>, StoreError> {
         let snapshot = &current.snapshot;
         let (style, _) = html::style(self.plan);
         let f = self.frame(&style, snapshot.overall);
-        let page = |content| Some(Rendered::new(HTML, content));
+        let page = |content: Option<String>| content.map(|content| Rendered::new(HTML, content));
         let segments: Vec<_> = self.path.trim_start_matches('/').split('/').collect();
-        match segments.as_slice() {
-            [""] => page(html::status_page(f, snapshot, current.stale_text())),
-            ["embed"] => page(html::embed(f, snapshot)),
+        Ok(match segments.as_slice() {
+            [""] => page(Some(html::status_page(f, snapshot, current.stale_text()))),
+            ["embed"] => page(Some(html::embed(f, snapshot))),
             ["history"] => page(self.history(f, snapshot, None).await?),
             ["history", month] => page(self.history(f, snapshot, Some(month)).await?),
             ["incidents", id] => page(self.incident(f, snapshot, id).await?),
             ["maintenance", id @ ..] => page(self.maintenance(f, snapshot, &id.join("/")).await?),
             ["components", key] => page(self.component(f, snapshot, key, window).await?),
             ["components", key, "shields.json"] => {
-                let one = snapshot.components().find(|one| one.key == *key)?;
-                let text = self.t.text(one.state.text());
-                Some(shields(&one.name, text, one.state))
+                let one = snapshot.components().find(|one| one.key == *key);
+                one.map(|one| shields(&one.name, self.t.text(one.state.text()), one.state))
             }
             ["shields.json"] => {
                 let text = self.t.text(snapshot.overall.overall());
@@ -339,11 +379,11 @@ impl Visit<'_> {
                 } else {
                     Completed::default()
                 };
-                let answer = statuspage::answer(f, snapshot, &completed.all, &self.url, &path)?;
-                Some(Rendered::new("application/json", answer.to_string()))
+                let answer = statuspage::answer(f, snapshot, &completed.all, &self.url, &path);
+                answer.map(|answer| Rendered::new("application/json", answer.to_string()))
             }
             _ => None,
-        }
+        })
     }
 }
 

@@ -430,7 +430,8 @@ fn medians(history: &MonitorHistory, now: Timestamp) -> Vec<Option<u64>> {
     hours
         .map(|back| {
             let start = Timestamp(last.0 - back * HOUR);
-            let found = history.hours.iter().find(|hour| hour.start == start)?;
+            let mut hours = history.hours.iter().flatten();
+            let found = hours.find(|hour| hour.start == start)?;
             found.took.quantile(0.5)
         })
         .collect()
@@ -438,7 +439,7 @@ fn medians(history: &MonitorHistory, now: Timestamp) -> Vec<Option<u64>> {
 
 fn median(history: &MonitorHistory) -> Option<u64> {
     let mut all = crate::store::Sketch::default();
-    for hour in &history.hours {
+    for hour in history.hours.iter().flatten() {
         all.merge(&hour.took);
     }
     all.quantile(0.5)

@@ -1,5 +1,6 @@
 //! HTTP and HTTPS, with redirects.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -95,6 +96,14 @@ impl HttpProbe {
             request,
             reach,
         })
+    }
+
+    /// The same request to the server at a Unix socket.
+    pub(super) fn at_socket(self, socket: PathBuf) -> Self {
+        Self {
+            endpoint: Endpoint::unix_socket(socket),
+            ..self
+        }
     }
 
     async fn follow(&self, context: &ProbeContext, reading: &mut Reading, deadline: Instant) {

@@ -60,7 +60,8 @@ impl Probe for UdpProbe {
     }
 }
 
-async fn exchange(peer: SocketAddr, send: Option<&[u8]>) -> std::io::Result<Vec<u8>> {
+/// Sends a datagram, and receives the answer to it.
+pub(super) async fn exchange(peer: SocketAddr, send: Option<&[u8]>) -> std::io::Result<Vec<u8>> {
     let socket = bound_for(peer).await?;
     socket.connect(peer).await?;
     let Some(send) = send else {

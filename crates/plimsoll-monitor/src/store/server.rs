@@ -98,6 +98,9 @@ impl Default for ServerOptions {
     }
 }
 
+/// How long a status page waits for response times before it is shown without them.
+const HOURS_WITHIN: Duration = Duration::from_secs(2);
+
 /// A store on servers; clones are the same store, which closes with the last of them.
 #[derive(Debug, Clone)]
 pub struct ServerStore(Arc<StoreThread>, Arc<OnceLock<Arc<Vault>>>);
@@ -501,16 +504,21 @@ impl Store for ServerStore {
         to: Timestamp,
     ) -> StoreFuture<'_, Vec<MonitorHistory>> {
         self.call(async move |core: &Core| {
-            core.results.flush(&core.postgres).await?;
-            let mut health = core
-                .postgres
-                .read(org, async |scoped: &Scoped<'_>| {
-                    incidents::health(scoped, &monitors, from, to).await
-                })
-                .await?;
-            let hour = Resolution::Hour;
-            let mut hours =
-                rollups::range(&core.results, org, &monitors, hour, hours_from, to).await?;
+            let health = core.postgres.read(org, async |scoped: &Scoped<'_>| {
+                incidents::health(scoped, &monitors, from, to).await
+            });
+            let hours = async {
+                // Never cancelled, since it holds what waits; it lasts while the database is away, which is known by then.
+                if !core.results.has_trouble() {
+                    core.results.flush(&core.postgres).await?;
+                }
+                let hour = Resolution::Hour;
+                let read = rollups::range(&core.results, org, &monitors, hour, hours_from, to);
+                let read = tokio::time::timeout(HOURS_WITHIN, read).await;
+                read.unwrap_or(Err(StoreError::Busy))
+            };
+            let (health, hours) = tokio::join!(health, hours);
+            let (mut health, mut hours) = (health?, hours.ok());
             let histories = monitors.iter().map(|monitor| MonitorHistory {
                 health: health
                     .remove(monitor)
@@ -518,7 +526,9 @@ impl Store for ServerStore {
                     .into_iter()
                     .map(|(change, _)| change)
                     .collect(),
-                hours: hours.remove(monitor).unwrap_or_default(),
+                hours: hours
+                    .as_mut()
+                    .map(|hours| hours.remove(monitor).unwrap_or_default()),
             });
             Ok(histories.collect())
         })

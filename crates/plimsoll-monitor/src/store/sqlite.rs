@@ -555,7 +555,9 @@ impl Store for SqliteStore {
                 let hour = Resolution::Hour;
                 Ok(MonitorHistory {
                     health: health.into_iter().map(|(change, _)| change).collect(),
-                    hours: rollups::range_of_owned(connection, monitor, hour, hours_from, to)?,
+                    hours: Some(rollups::range_of_owned(
+                        connection, monitor, hour, hours_from, to,
+                    )?),
                 })
             });
             histories.collect()

@@ -463,8 +463,8 @@ impl Rollup {
 pub struct MonitorHistory {
     /// Its health, ascending.
     pub health: Vec<HealthAt>,
-    /// Its results by hour, ascending.
-    pub hours: Vec<Rollup>,
+    /// Its results by hour, ascending; `None` while the database of results is away.
+    pub hours: Option<Vec<Rollup>>,
 }
 
 /// How long data is kept.

@@ -1,6 +1,7 @@
-//! A running monitor with its API, called without sockets.
+//! Running monitors with their APIs, called without sockets.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -15,13 +16,53 @@ use plimsoll_testkit::eventually;
 use serde_json::Value;
 use tower_service::Service as _;
 
+/// Calls routes.
+pub(crate) struct Client {
+    router: Router,
+    runtime: tokio::runtime::Runtime,
+}
+
 /// A monitor whose file is in its own folder.
 pub(crate) struct Running {
     pub(crate) monitor: Monitor,
-    router: Router,
-    runtime: tokio::runtime::Runtime,
+    client: Client,
     /// The notices to the operator.
     pub(crate) notices: Arc<Mutex<Vec<String>>>,
+}
+
+impl Deref for Running {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// A process that runs the checks, or waits for another one to end.
+pub(crate) struct Process {
+    pub(crate) seat: action::Seat,
+    client: Client,
+}
+
+impl Deref for Process {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Process {
+    /// Starts one for a configuration file.
+    pub(crate) fn start(config: &Path) -> Self {
+        let plan = match load(config, &|_| None) {
+            Ok(plan) => plan,
+            Err(error) => panic!("{error:?}"),
+        };
+        let seat = action::Seat::take(plan, Arc::new(|_: &str| {})).unwrap();
+        let client = Client::new(seat.router());
+        Self { seat, client }
+    }
 }
 
 impl Running {
@@ -38,16 +79,21 @@ impl Running {
         let seen = Arc::clone(&notices);
         let notice = move |message: &str| seen.lock().unwrap().push(message.to_owned());
         let monitor = Monitor::start(plan, store, Arc::new(notice)).unwrap();
+        Self {
+            client: Client::new(api::router(monitor.handle().clone())),
+            monitor,
+            notices,
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn new(router: Router) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        Self {
-            router: api::router(monitor.handle().clone()),
-            monitor,
-            runtime,
-            notices,
-        }
+        Self { router, runtime }
     }
 
     /// The routes, for clients on other threads.

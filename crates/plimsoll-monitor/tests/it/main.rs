@@ -38,6 +38,8 @@ mod readers;
 
 mod secrets;
 
+mod service_probes;
+
 mod stores;
 
 mod subscriptions;

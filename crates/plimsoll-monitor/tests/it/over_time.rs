@@ -8,8 +8,9 @@ use plimsoll_testkit::{MailReceiver, Origin, eventually, refused_address};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::Running;
+use crate::client::{Client, Process, Running};
 use crate::notices::{Receiver, WRITER};
+use crate::stores::servers;
 
 const TOKEN: &str = r#"
         [[token]]
@@ -36,7 +37,7 @@ fn start(folder: &Path, text: &str) -> Running {
 }
 
 #[track_caller]
-fn wait_for(running: &Running, key: &str, health: &str) {
+fn wait_for(running: &Client, key: &str, health: &str) {
     let path = format!("/api/v1/monitors/{key}");
     eventually(|| running.json_as(WRITER, &path)["health"] == health);
 }
@@ -121,7 +122,7 @@ fn an_incident_keeps_its_name_when_its_monitor_gets_another() {
 }
 
 /// What the public sees of the only incident of the page `acme`: its ids, and its title.
-fn public_identity(running: &Running) -> (Vec<String>, String) {
+fn public_identity(running: &Client) -> (Vec<String>, String) {
     const URL: &str = "http://status.acme.example/incidents/";
 
     let below = |path: &str| {
@@ -158,8 +159,70 @@ fn public_identity(running: &Running) -> (Vec<String>, String) {
     (ids, title)
 }
 
+/// What the only incident is to programs: its number and its beginning.
+fn api_identity(running: &Client) -> (Value, Value) {
+    let incidents = running.json_as(WRITER, "/api/v1/incidents");
+    let [incident] = incidents["incidents"].as_array().unwrap().as_slice() else {
+        panic!("{incidents}");
+    };
+    (incident["id"].clone(), incident["opened_at"].clone())
+}
+
+/// How one process comes after another.
+#[derive(Clone, Copy)]
+enum Succession {
+    /// The next one starts once the last one has ended.
+    Restart,
+    /// The last one drains, and gives its store to the next one meanwhile.
+    TakeOver,
+    /// The next one stands by until the last one ends its lease.
+    Lease,
+}
+
+impl Succession {
+    /// - `standing_by`: receives each process while another one runs the checks.
+    fn next(self, last: Process, config: &Path, standing_by: impl Fn(&Client)) -> Process {
+        match self {
+            Self::Restart => {
+                drop(last);
+                Process::start(config)
+            }
+            Self::TakeOver => {
+                // The workers of one that drains have its routes already.
+                let draining = Client::new(last.seat.router());
+                last.seat.leave();
+                let next = Process::start(config);
+                standing_by(&draining);
+                drop(last);
+                next
+            }
+            Self::Lease => {
+                let next = Process::start(config);
+                let has_it = || next.get("/status/acme/feed.atom").1.contains("<entry>");
+                eventually(has_it);
+                assert!(!next.seat.leads());
+                standing_by(&next);
+                drop(last);
+                eventually(|| next.seat.leads());
+                next
+            }
+        }
+    }
+}
+
 #[test]
-fn an_incident_has_one_id_for_all_readers_over_restarts_and_names() {
+fn an_incident_has_one_id_for_all_readers_over_restarts_take_overs_and_names() {
+    use Succession::{Restart, TakeOver};
+
+    has_one_id_for_all_readers("store = \"state.db\"\n", &[Restart, TakeOver, Restart]);
+}
+
+#[test]
+fn an_incident_has_one_id_for_all_readers_when_the_lease_changes_hands() {
+    has_one_id_for_all_readers(&servers(), &[Succession::Lease, Succession::Lease]);
+}
+
+fn has_one_id_for_all_readers(store: &str, successions: &[Succession]) {
     let folder = TempDir::new().unwrap();
     let (receiver, mailbox) = (Receiver::new(&[]), MailReceiver::start());
     let address = refused_address();
@@ -167,12 +230,15 @@ fn an_incident_has_one_id_for_all_readers_over_restarts_and_names() {
         "email = {{ host = \"127.0.0.1\", port = {}, security = \"none\", from = \"status@acme.example\"",
         mailbox.address.port()
     );
-    let text = file("", &receiver)
+    let text = file("", &receiver).replace("store = \"state.db\"\n", store)
         + &format!("[[notify]]\nname = \"mail\"\n{email}, to = \"ann@example.org\" }}\n")
         + &format!("[subscriptions]\nallow_private = true\n{email} }}\n")
         + "[[page]]\nslug = \"acme\"\ntitle = \"Acme\"\nurl = \"http://status.acme.example\"\n";
-    let mut running = start(folder.path(), &text);
-    let call = |running: &Running, method: Method, path: &str, body: &Value| {
+    let config = folder.path().join("monitor.toml");
+    std::fs::write(&config, text).unwrap();
+    let mut running = Process::start(&config);
+    eventually(|| running.seat.leads());
+    let call = |running: &Client, method: Method, path: &str, body: &Value| {
         let fields = [WRITER, ("content-type", "application/json")];
         let (status, text) = running.call(method, path, &fields, &body.to_string());
         assert!(status.is_success(), "{status} {text}");
@@ -197,27 +263,33 @@ fn an_incident_has_one_id_for_all_readers_over_restarts_and_names() {
     let mut definition = json!({ "name": "old", "http": format!("http://{address}/"), "confirm": 1, "recover": 1, "hold": "0s" });
     call(&running, Method::POST, "/api/v1/monitors", &definition);
     eventually(|| received(&receiver).len() == 1 && mailbox.mails().len() == 3);
-    let first = public_identity(&running);
+    let (first, number) = (public_identity(&running), api_identity(&running));
     let feed = running.get("/status/acme/feed.atom");
-    drop(running);
-    running = start(folder.path(), &text);
-    wait_for(&running, "_old", "down");
-    assert_eq!(public_identity(&running), first);
-    assert_eq!(running.get("/status/acme/feed.atom"), feed);
-    definition["name"] = "new".into();
-    call(&running, Method::PUT, "/api/v1/monitors/_old", &definition);
-    drop(running);
-    running = start(folder.path(), &text);
-    wait_for(&running, "_new", "down");
-    let renamed = public_identity(&running);
-    assert_eq!(renamed.0, first.0);
-    assert_ne!(renamed.1, first.1);
+    let mut title = first.1.clone();
+    for (position, succession) in successions.iter().enumerate() {
+        running = succession.next(running, &config, |other| {
+            assert_eq!(public_identity(other), (first.0.clone(), title.clone()));
+        });
+        let key = if position == 0 { "_old" } else { "_new" };
+        wait_for(&running, key, "down");
+        assert_eq!(public_identity(&running), (first.0.clone(), title.clone()));
+        assert_eq!(api_identity(&running), number);
+        if position == 0 {
+            assert_eq!(running.get("/status/acme/feed.atom"), feed);
+            definition["name"] = "new".into();
+            call(&running, Method::PUT, "/api/v1/monitors/_old", &definition);
+            eventually(|| public_identity(&running).1 != first.1);
+            title = public_identity(&running).1;
+        }
+    }
     let _origin = Origin::builder().port(address.port()).start();
     eventually(|| received(&receiver).len() == 2 && mailbox.mails().len() == 5);
     wait_for(&running, "_new", "up");
     assert_eq!(public_identity(&running).0, first.0);
+    assert_eq!(api_identity(&running), number);
     let found = received(&receiver);
     assert_eq!((&found[0].1, &found[0].2), (&found[1].1, &found[1].2));
+    assert!(found[0].1.ends_with(&format!("/{}", number.0)), "{found:?}");
     // The mails to each of them are a thread of their own.
     let field = |mail: &str, name: &str| {
         let mut fields = mail.lines();

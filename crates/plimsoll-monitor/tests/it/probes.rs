@@ -25,18 +25,18 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 
-fn options() -> ReachOptions {
+pub(crate) fn options() -> ReachOptions {
     ReachOptions {
         timeout: Duration::from_secs(5),
         ..ReachOptions::default()
     }
 }
 
-fn reach() -> Reach {
+pub(crate) fn reach() -> Reach {
     Reach::new(options()).unwrap()
 }
 
-fn impatient() -> Reach {
+pub(crate) fn impatient() -> Reach {
     Reach::new(ReachOptions {
         timeout: Duration::from_millis(50),
         ..ReachOptions::default()
@@ -44,7 +44,7 @@ fn impatient() -> Reach {
     .unwrap()
 }
 
-fn read(probe: &dyn Probe) -> Reading {
+pub(crate) fn read(probe: &dyn Probe) -> Reading {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -57,18 +57,22 @@ fn read(probe: &dyn Probe) -> Reading {
 
 /// The failure of a reading that has one.
 #[track_caller]
-fn failure(probe: &dyn Probe) -> (FailureKind, String) {
+pub(crate) fn failure(probe: &dyn Probe) -> (FailureKind, String) {
     let reading = read(probe);
     let failure = reading.failure.expect("it fails");
     (failure.kind, failure.cause.unwrap_or_default())
 }
 
-fn target(address: impl std::fmt::Display) -> TcpTarget {
+pub(crate) fn target(address: impl std::fmt::Display) -> TcpTarget {
     TcpTarget::parse(&address.to_string(), false, 0).unwrap()
 }
 
-fn http(url: &str, reach: Reach) -> HttpProbe {
-    let options = HttpOptions {
+pub(crate) fn http(url: &str, reach: Reach) -> HttpProbe {
+    HttpProbe::new(request(url), reach).unwrap()
+}
+
+pub(crate) fn request(url: &str) -> HttpOptions {
+    HttpOptions {
         url: url.to_owned(),
         method: "GET".to_owned(),
         fields: Vec::new(),
@@ -78,12 +82,11 @@ fn http(url: &str, reach: Reach) -> HttpProbe {
         keeps_body: true,
         http2: false,
         agent: "test".to_owned(),
-    };
-    HttpProbe::new(options, reach).unwrap()
+    }
 }
 
 /// A server that says `greeting`, and answers each line with the next of `answers`.
-fn lines(greeting: &str, answers: &[&str]) -> Origin {
+pub(crate) fn lines(greeting: &str, answers: &[&str]) -> Origin {
     let mut script = Script::new().then(Step::Write(greeting.into()));
     for answer in answers {
         // Commands of mail servers end in a line, not in the empty one of HTTP.
@@ -467,16 +470,16 @@ fn grpc_that_is_not_spoken_is_a_failure() {
     assert!(reading.failure.is_some() && reading.connected);
 }
 
-/// The health service of tonic until it is dropped.
-struct HealthServer {
-    address: SocketAddr,
+/// The health service of tonic until it is dropped, which describes itself by reflection.
+pub(crate) struct HealthServer {
+    pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl HealthServer {
     /// The server as a whole and `up` are healthy, `down` is not.
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -492,7 +495,13 @@ impl HealthServer {
             }
             let incoming = TcpIncoming::from(tokio::net::TcpListener::from_std(listener).unwrap());
             let stopped = async { stopped.await.unwrap_or_default() };
-            let router = Server::builder().add_service(service);
+            let described = tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+                .build_v1()
+                .unwrap();
+            let router = Server::builder()
+                .add_service(service)
+                .add_service(described);
             router.serve_with_incoming_shutdown(incoming, stopped).await
         };
         let thread = thread::spawn(move || {

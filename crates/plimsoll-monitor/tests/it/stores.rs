@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http::{Method, StatusCode};
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::store::{
     self, Change, EventKind, IncidentFilter, NewMonitor, ResultRow, SqliteOptions, SqlitePath,
@@ -14,10 +15,12 @@ use plimsoll_monitor::store::{
 use plimsoll_monitor::{Status, Timestamp, action};
 use plimsoll_testkit::services::{PostgresServer, clickhouse_database};
 use plimsoll_testkit::{Origin, eventually};
+use serde_json::Value;
 use tempfile::TempDir;
 use tower_service::Service as _;
 
-use crate::client::sqlite;
+use crate::client::{Client, Process, sqlite};
+use crate::notices::{Receiver, WRITER};
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -247,7 +250,7 @@ fn a_killed_process_loses_no_incident_in_postgresql() {
 }
 
 /// The lines of a configuration for new databases on servers.
-fn servers() -> String {
+pub(crate) fn servers() -> String {
     let postgres = PostgresServer::shared().database();
     let clickhouse = clickhouse_database();
     format!("store = {{ postgres = \"{postgres}\", clickhouse = \"{clickhouse}\" }}\n")
@@ -318,10 +321,10 @@ fn monitors_until_it_is_killed() {
     drop(seat);
 }
 
-/// A process of [`monitors_until_it_is_killed`].
-struct Process(Child);
+/// A process of [`monitors_until_it_is_killed`] of its own.
+struct KilledProcess(Child);
 
-impl Process {
+impl KilledProcess {
     /// Its checks have its name in the field `x-process`.
     fn start(folder: &Path, name: &str, store: &str, origin: &Origin) -> Self {
         let config = folder.join(format!("{name}.toml"));
@@ -354,7 +357,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for KilledProcess {
     fn drop(&mut self) {
         self.kill();
     }
@@ -374,16 +377,16 @@ fn a_standby_takes_over_and_no_check_runs_twice() {
         };
         origin.heads().iter().filter_map(process).collect()
     };
-    let mut first = Process::start(folder.path(), "a", &store, &origin);
+    let mut first = KilledProcess::start(folder.path(), "a", &store, &origin);
     eventually(|| checks().len() > 5);
-    let mut second = Process::start(folder.path(), "b", &store, &origin);
+    let mut second = KilledProcess::start(folder.path(), "b", &store, &origin);
     // The second one competes for the lease meanwhile.
     eventually(|| checks().len() > 80);
     assert!(checks().iter().all(|name| *name == 'a'), "{:?}", checks());
     first.kill();
     eventually(|| checks().contains(&'b'));
     // One that comes back waits in its turn; one that ends leaves its lease at once.
-    let _third = Process::start(folder.path(), "c", &store, &origin);
+    let _third = KilledProcess::start(folder.path(), "c", &store, &origin);
     let before = checks().len();
     eventually(|| checks().len() > before + 40);
     drop(second.0.stdin.take());
@@ -418,9 +421,9 @@ fn a_status_page_stays_while_postgresql_is_away() {
     let mut postgres = PostgresServer::start(None);
     let config = folder.path().join("monitor.toml");
     let text = format!(
-        "store = {{ postgres = \"{}\", clickhouse = \"{}\" }}\n\
+        "store = {{ postgres = \"{}\", clickhouse = \"{}\" }}\n[subscriptions]\n\
          [[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n[[page]]\nslug = \"unread\"\ntitle = \"Unread\"\n\
-         [[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
+         [[page]]\nslug = \"acme\"\ntitle = \"Acme\"\nurl = \"http://status.acme.example\"\n",
         postgres.database(),
         clickhouse_database(),
         origin.url("/"),
@@ -455,6 +458,23 @@ fn a_status_page_stays_while_postgresql_is_away() {
     let (status, text) = get(&first, "/api/v1/monitors");
     assert_eq!(status, 503);
     assert!(text.contains("cannot be reached"), "{text}");
+    // A page that is read for one request alone is a 503.
+    let component =
+        Client::new(first.router()).response(Method::GET, "/status/acme/components/_web", &[], "");
+    assert_eq!(component.status(), 503);
+    assert_eq!(component.headers()["retry-after"], "30");
+    let text = component.body();
+    assert!(text.contains("This page cannot be shown"), "{text}");
+    // A reader of a link gets a page in words, and a mail program tries again.
+    for seat in [&first, &second] {
+        let client = Client::new(seat.router());
+        let path = "/status/acme/subscribe/stop?link=a.b";
+        let response = client.response(Method::POST, path, &[], "");
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()["retry-after"], "30");
+        let text = response.body();
+        assert!(text.contains("The link stays valid"), "{text}");
+    }
     drop(second);
     postgres.resume();
     eventually(|| first.leads());
@@ -488,7 +508,7 @@ fn status_pages_are_there_between_two_processes() {
     eventually(|| shows_it(&get(&first, PAGE), false));
     eventually(|| {
         let monitors = get(&first, "/api/v1/monitors").1;
-        let monitors: serde_json::Value = serde_json::from_str(&monitors).unwrap();
+        let monitors: Value = serde_json::from_str(&monitors).unwrap();
         monitors["monitors"][0]["health"] == "up"
     });
     drop(first);
@@ -501,7 +521,7 @@ fn status_pages_are_there_between_two_processes() {
     // From here on there is a page at any moment, and nothing else.
     let (status, feed) = get(&second, "/status/acme/feed.atom");
     assert!(status == 200 && feed.contains("<feed"), "{feed}");
-    for path in ["/api/v1/monitors", "/status/acme/subscribe", "/health"] {
+    for path in ["/api/v1/monitors", "/health"] {
         assert_eq!(get(&second, path).0, 503, "{path}");
     }
     let shows = |is_between: bool| {
@@ -523,13 +543,104 @@ fn status_pages_are_there_between_two_processes() {
 }
 
 #[test]
+fn readers_subscribe_at_every_process() {
+    const READERS: usize = 6;
+
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let config = folder.path().join("monitor.toml");
+    let text = format!(
+        r#"{}
+        [subscriptions]
+        allow_private = true
+        [[monitor]]
+        name = "a"
+        manual = true
+        [[monitor]]
+        name = "b"
+        manual = true
+        [[page]]
+        slug = "acme"
+        title = "Acme"
+        url = "http://status.acme.example"
+        [[token]]
+        name = "ann"
+        sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+        scopes = ["admin"]
+        "#,
+        servers()
+    );
+    std::fs::write(&config, text).unwrap();
+    let leader = Process::start(&config);
+    eventually(|| leader.seat.leads());
+    let standby = Process::start(&config);
+    // Its first page waits until the store was read.
+    let (status, page) = standby.get("/status/acme/subscribe");
+    assert_eq!(status, StatusCode::OK, "{page}");
+    let post = |client: &Client, path: &str, form: &str| {
+        let (status, text) = client.call(Method::POST, path, &[], form);
+        assert_eq!(status, StatusCode::OK, "{path}: {text}");
+    };
+    let subscribers = || {
+        let all = leader.json_as(WRITER, "/api/v1/subscribers");
+        all["subscribers"].as_array().unwrap().clone()
+    };
+    for number in 0..READERS {
+        let address = format!("http://{}/{number}", receiver.address);
+        let mut form = url::form_urlencoded::Serializer::new(String::new());
+        form.append_pair("means", "webhook")
+            .append_pair("address", &address);
+        post(&standby, "/status/acme/subscribe", &form.finish());
+    }
+    eventually(|| receiver.bodies().len() == READERS);
+    assert_eq!(subscribers().len(), READERS);
+    let below = |link: &Value| {
+        let link = link.as_str().unwrap();
+        let below = link.strip_prefix("http://status.acme.example").unwrap();
+        format!("/status/acme{below}")
+    };
+    for first in receiver.bodies() {
+        let confirm = below(&first["meta"]["confirm"]);
+        let stop = below(&first["meta"]["unsubscribe"]);
+        // What two processes change at a time is changed, both of it.
+        let change = stop.replace("/stop", "/change");
+        std::thread::scope(|scope| {
+            scope.spawn(|| post(&standby, &confirm, ""));
+            scope.spawn(|| post(&leader, &change, "component=_b"));
+        });
+        for process in [&leader, &standby] {
+            let (status, page) = process.get(&stop);
+            assert_eq!(status, StatusCode::OK);
+            let is_chosen = |key: &str| page.contains(&format!("value=\"{key}\" checked"));
+            assert!(is_chosen("_b") && !is_chosen("_a"), "{page}");
+        }
+    }
+    let all = subscribers();
+    assert!(
+        all.iter().all(|one| one["subscribed_at"].is_string()),
+        "{all:?}"
+    );
+    for first in receiver.bodies() {
+        let stop = below(&first["meta"]["unsubscribe"]);
+        post(&standby, &stop, "List-Unsubscribe=One-Click");
+        let again = leader.call(Method::POST, &stop, &[], "");
+        assert_eq!(again.0, StatusCode::NOT_FOUND);
+    }
+    assert!(subscribers().is_empty());
+}
+
+#[test]
 fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
+    const NO_TIMES: &str = "Response times cannot be read at the moment.";
+
     let folder = TempDir::new().unwrap();
     let mut postgres = PostgresServer::start(None);
     let config = folder.path().join("monitor.toml");
     let text = format!(
-        "store = {{ postgres = \"{}\", clickhouse = \"http://{}/\" }}\n",
+        "store = {{ postgres = \"{}\", clickhouse = \"http://{}/\" }}\n\
+         [[monitor]]\nname = \"web\"\ntcp = \"{}\"\nconfirm = 1\n[[page]]\nslug = \"acme\"\ntitle = \"Acme\"\n",
         postgres.database(),
+        plimsoll_testkit::refused_address(),
         plimsoll_testkit::refused_address(),
     );
     std::fs::write(&config, text).unwrap();
@@ -566,4 +677,13 @@ fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
         text.contains("UP") && text.contains("results wait"),
         "{text}"
     );
+    // Pages show all but response times.
+    let shows = |path: &str, what: &str| {
+        let (status, text) = get(&seat, path);
+        assert_eq!(status, 200, "{path}: {text}");
+        text.contains(NO_TIMES) && text.contains(what)
+    };
+    assert!(shows("/status/acme/", "web"));
+    eventually(|| shows("/status/acme/", "Major outage"));
+    assert!(shows("/status/acme/components/_web", "web"));
 }

@@ -422,6 +422,17 @@ fn every_route_is_in_the_table() {
 }
 
 #[test]
+fn a_standby_serves_pages_and_calendars() {
+    for (audience, routes) in TABLE {
+        for route in *routes {
+            let (_, path) = route.split_once(' ').unwrap();
+            let is_served = *audience == Audience::Page || path.starts_with("/on-call/");
+            assert_eq!(is_for_readers(path), is_served, "{route}");
+        }
+    }
+}
+
+#[test]
 fn every_client_sees_what_its_audience_may_see() {
     let with_basic = {
         use base64::Engine as _;

@@ -11,10 +11,11 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tower_service::Service as _;
 
 use crate::api;
+use crate::api::access::is_for_readers;
 use crate::api::action::open_with_keys;
 use crate::config::{Plan, StorePlan, mask};
 use crate::engine::standby::Standby;
@@ -43,6 +44,8 @@ struct Shared {
     organisation: String,
     hosts: HostNames,
     state: Mutex<State>,
+    /// Changes once there are pages to serve.
+    has_pages: watch::Sender<()>,
 }
 
 /// The host names of the status pages of a running monitor; clones are the same.
@@ -213,6 +216,7 @@ impl Seat {
                 is_over: false,
             }),
             store,
+            has_pages: watch::Sender::new(()),
         });
         let thread = if is_shared {
             let competing = Arc::clone(&shared);
@@ -229,7 +233,8 @@ impl Seat {
         Ok(Self { shared, thread })
     }
 
-    /// All routes of the monitor. While another process runs it: its status pages as the store has them, and 503 for the rest.
+    /// All routes of the monitor. While another process runs it: its status pages as the store has them, with their forms, and
+    /// 503 for the rest.
     pub fn router(&self) -> Router {
         if self.thread.is_none()
             && let Some(running) = &self.shared.state().running
@@ -299,19 +304,21 @@ impl std::fmt::Debug for Seat {
 }
 
 async fn answer(shared: Arc<Shared>, request: Request) -> Response {
-    let (running, pages, is_away) = {
-        let state = shared.state();
-        let running = state.running.as_ref().map(|it| it.router.clone());
-        let standing_by = state.standing_by.as_ref();
-        let standing_by = standing_by.and_then(|it| it.serves.clone());
-        (running, state.last.clone().or(standing_by), state.is_away)
-    };
-    let pages = pages.filter(|_| is_for_readers(&request));
-    if let Some(mut router) = running.or(pages) {
+    let is_for_readers = is_for_readers(request.uri().path());
+    let mut router = shared.serving(is_for_readers);
+    if router.is_none() && is_for_readers {
+        // One that has just started has read nothing yet.
+        let reading = shared.once_read();
+        router = tokio::time::timeout(READ_WITHIN, reading)
+            .await
+            .ok()
+            .flatten();
+    }
+    if let Some(mut router) = router {
         let Ok(response) = router.call(request).await;
         return response;
     }
-    let why = if is_away {
+    let why = if shared.state().is_away {
         "the store of this monitor cannot be reached; nothing is checked until it is back"
     } else {
         "another process runs this monitor; this one takes over when that ends"
@@ -326,25 +333,34 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Response {
     (status, retry, format!("{why}\n")).into_response()
 }
 
-/// Whether a request is for a status page, rather than for the API or for operators.
-fn is_for_readers(request: &Request) -> bool {
-    const OTHERS: [&str; 8] = [
-        "/api", "/admin", "/metrics", "/probe", "/ping", "/push", "/badge", "/health",
-    ];
-
-    let path = request.uri().path();
-    let is_other = OTHERS.iter().any(|prefix| {
-        let rest = path.strip_prefix(prefix);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
-    // A link of a subscription changes it, which only the process that runs the checks does.
-    let is_change = path.split('/').any(|segment| segment == "subscribe");
-    request.method().is_safe() && !is_other && !is_change
-}
-
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The routes that serve a request, if there are any.
+    fn serving(&self, is_for_readers: bool) -> Option<Router> {
+        let state = self.state();
+        if let Some(running) = &state.running {
+            return Some(running.router.clone());
+        }
+        let standing_by = state.standing_by.as_ref();
+        let standing_by = standing_by.and_then(|it| it.serves.clone());
+        let pages = state.last.clone().or(standing_by);
+        pages.filter(|_| is_for_readers)
+    }
+
+    /// The routes of pages, once the store was read; nothing while it is away.
+    async fn once_read(&self) -> Option<Router> {
+        let mut changes = self.has_pages.subscribe();
+        loop {
+            if let Some(router) = self.serving(true) {
+                return Some(router);
+            }
+            if self.state().is_away || changes.changed().await.is_err() {
+                return None;
+            }
+        }
     }
 
     /// Starts the monitor. Requests are answered meanwhile as before: it may read for a while what the last process left.
@@ -381,6 +397,8 @@ impl Shared {
             _preparing: preparing,
         });
         state.last = None;
+        drop(state);
+        self.has_pages.send_replace(());
         Ok(())
     }
 
@@ -520,6 +538,8 @@ impl Shared {
         }
         // What this process knew is older.
         state.last = None;
+        drop(state);
+        self.has_pages.send_replace(());
     }
 }
 
@@ -555,6 +575,9 @@ fn credentials_in_clear(handle: &Handle) -> Option<String> {
 
 /// Between two attempts to reach the store.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How long a request for a page waits for a process that has just started.
+const READ_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often a standby reads what the process that runs the checks has written.
 const READ_EVERY: Duration = Duration::from_secs(2);

@@ -6,6 +6,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::config::import::kuma_notifications::channel;
+use crate::config::import::kuma_targets::{self, Target};
 use crate::config::import::{Imported, quoted, table, text_of};
 
 pub(super) fn import(backup: &Value) -> Imported {
@@ -32,7 +33,13 @@ pub(super) fn import(backup: &Value) -> Imported {
             .iter()
             .find(|(id, _)| Some(*id) == parent)
             .map_or("", |(_, name)| name);
-        let Some(target) = target(monitor, kind, name, &mut imported) else {
+        let target = if kind == "docker" {
+            let found = kuma_targets::docker(monitor, list("dockerHosts"));
+            special(found, name, &mut imported)
+        } else {
+            target(monitor, kind, name, &mut imported)
+        };
+        let Some(target) = target else {
             continue;
         };
         let begun = imported.text.len();
@@ -192,18 +199,14 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
                 table(&[("every", quoted(&every)), ("token", quoted(&token))]),
             )])
         }
-        "grpc-keyword" => match text_of(monitor, "grpcUrl") {
-            Some(url) => {
-                imported.remark(name, "asks the health service instead of its own method");
-                let scheme = if is(monitor, "grpcEnableTls", None) {
-                    "grpcs"
-                } else {
-                    "grpc"
-                };
-                Some(vec![("grpc", quoted(&format!("{scheme}://{url}")))])
-            }
-            None => missing(imported, "grpcUrl"),
-        },
+        "grpc-keyword" => {
+            let is_inverted = is(monitor, "invertKeyword", None);
+            let keyword = text_of(monitor, "keyword").map(|text| contains(text, is_inverted));
+            let is_tls = is(monitor, "grpcEnableTls", None);
+            special(kuma_targets::grpc(monitor, is_tls, keyword), name, imported)
+        }
+        "snmp" => special(kuma_targets::snmp(monitor), name, imported),
+        "rabbitmq" => special(kuma_targets::rabbitmq(monitor), name, imported),
         "redis" | "postgres" | "mysql" => {
             let Some(url) = text_of(monitor, "databaseConnectionString") else {
                 return missing(imported, "connection string");
@@ -269,6 +272,22 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
                 name,
                 format_args!("is left out: the type `{other}` is not supported"),
             );
+            None
+        }
+    }
+}
+
+/// Notes the remarks on a target, or why there is none.
+fn special(target: Target, name: &str, imported: &mut Imported) -> Option<Pairs> {
+    match target {
+        Ok((pairs, remarks)) => {
+            for remark in remarks {
+                imported.remark(name, remark);
+            }
+            Some(pairs)
+        }
+        Err(why) => {
+            imported.remark(name, format_args!("is left out: {why}"));
             None
         }
     }

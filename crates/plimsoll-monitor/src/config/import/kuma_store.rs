@@ -51,10 +51,15 @@ pub(super) fn read(path: &Path) -> rusqlite::Result<Value> {
         .into_iter()
         .map(as_backup)
         .collect();
+    let hosts: Vec<_> = rows(&store, "docker_host")?
+        .into_iter()
+        .map(as_backup)
+        .collect();
     let count = |table| rows(&store, table).map_or(0, |rows| rows.len());
     Ok(json!({
         "monitorList": monitors,
         "notificationList": notifications,
+        "dockerHosts": hosts,
         "maintenances": count("maintenance"),
         "statusPages": count("status_page"),
     }))

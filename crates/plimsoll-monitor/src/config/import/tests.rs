@@ -297,6 +297,45 @@ fn databases_and_mail_servers_of_uptime_kuma_are_probes() {
 }
 
 #[test]
+fn machines_and_services_of_uptime_kuma_are_probes() {
+    let (text, remarks) = imported(
+        r#"{"dockerHosts": [{"id": 1, "dockerType": "socket", "dockerDaemon": "/run/docker.sock"}, {"id": 2, "dockerDaemon": "tcp://d.example:2375"}],
+        "monitorList": [
+            {"name": "a", "type": "docker", "dockerContainer": "web", "dockerHost": 1},
+            {"name": "b", "type": "docker", "docker_container": "db", "docker_host": 2},
+            {"name": "c", "type": "docker", "docker_container": "db", "docker_host": 3},
+            {"name": "s", "type": "snmp", "hostname": "sw.example", "port": 161, "snmpOid": "1.3.6.1.2.1.1.3.0", "snmpVersion": "2c",
+             "radiusPassword": "readers", "jsonPath": "$", "jsonPathOperator": ">", "expectedValue": "100"},
+            {"name": "t", "type": "snmp", "hostname": "sw.example", "snmpOid": "1.3.6.1.2.1.1.3.0", "snmpVersion": "3"},
+            {"name": "g", "type": "grpc-keyword", "grpcUrl": "g.example:443", "grpcEnableTls": 1, "grpcServiceName": "Health", "grpcMethod": "check",
+             "grpcProtobuf": "syntax = \"proto3\";\npackage a.b;\nmessage E {}\nservice Health { rpc Check(E) returns (E); }", "grpcBody": "{}", "keyword": "SERVING"},
+            {"name": "r", "type": "rabbitmq", "rabbitmqNodes": "[\"https://one.example:15672/\", \"https://two.example:15672/\"]",
+             "rabbitmqUsername": "u", "rabbitmqPassword": "p"}
+        ]}"#,
+    );
+    for line in [
+        "docker = { container = \"web\", host = \"unix:///run/docker.sock\" }",
+        "docker = { container = \"db\", host = \"tcp://d.example:2375\" }",
+        "docker = \"db\"\n",
+        "snmp = { to = \"sw.example:161\", oid = \"1.3.6.1.2.1.1.3.0\", community = \"readers\" }\nexpect = [\"body.json($[0].value) > 100\"]",
+        "grpc = { url = \"grpcs://g.example:443\", method = \"a.b.Health/Check\", body = \"{}\", proto = ",
+        "expect = [\"body contains 'SERVING'\"]",
+        "http = { url = \"https://one.example:15672/api/health/checks/alarms\", basic = \"u:p\" }\nexpect = [\"status == 200\"]",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    let all = format!("{remarks:?}");
+    for remark in [
+        "its container engine is not in the file",
+        "only version 2c",
+        "has several nodes there",
+    ] {
+        assert!(all.contains(remark), "{remark} in {all}");
+    }
+    assert_eq!(remarks.len(), 3, "{all}");
+}
+
+#[test]
 fn other_files_are_refused() {
     assert_eq!(
         import("{").unwrap_err().to_string().split(": ").next(),

@@ -58,6 +58,8 @@ struct ComponentPage<'a> {
     chart: String,
     regions: Vec<RegionRow>,
     incidents: Vec<Card>,
+    /// Why there is no chart, if there is none.
+    no_chart: &'static str,
     far: String,
     near: String,
     until: String,
@@ -88,18 +90,22 @@ fn region_row(t: Language, name: &str, rollup: &Rollup) -> RegionRow {
     }
 }
 
+/// Results by time, and those of each region.
+type Measured<'a> = (&'a [Rollup], &'a [(Arc<str>, Rollup)]);
+
 /// The page of one component.
 ///
 /// - `uptimes`: of each of the [`WINDOWS`].
-/// - `chosen`: the window of the chart, and `buckets` its results.
-/// - `regions`: what each saw in the last day, if there are several.
+/// - `chosen`: the window of the chart.
+/// - `measured`: the results of that window, and what each region saw in the last day if there are several; `None` if these
+///   cannot be read.
 pub(crate) fn component_page(
     f: Frame<'_>,
     snapshot: &Snapshot,
     component: &Component,
     uptimes: &[Uptime],
     chosen: &Window,
-    (buckets, regions): (&[Rollup], &[(Arc<str>, Rollup)]),
+    measured: Option<Measured<'_>>,
 ) -> String {
     let t = f.t;
     let figures = |name: String, query, is_chosen, has_chart, uptime: &Uptime| WindowFigures {
@@ -135,7 +141,13 @@ pub(crate) fn component_page(
         .iter()
         .filter(|one| one.components.iter().any(|(key, _)| *key == component.key))
         .take(20);
+    let (buckets, regions) = measured.unwrap_or_default();
     rendered(&ComponentPage {
+        no_chart: t.text(if measured.is_some() {
+            "no_results"
+        } else {
+            "no_times"
+        }),
         one: f.row(component),
         windows,
         chart: chart(

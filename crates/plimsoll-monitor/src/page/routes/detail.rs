@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use crate::detect::excluded::{declared_downtime, excluded};
 use crate::detect::uptime::{Span, uptime};
@@ -15,7 +16,10 @@ use crate::page::snapshot::{
     incidents_of,
 };
 use crate::store::timestamp::Timestamp;
-use crate::store::{DeclaredId, IncidentId, MonitorId, Resolution};
+use crate::store::{DeclaredId, IncidentId, MonitorId, Resolution, StoreError};
+
+/// How long a page waits for response times before it is shown without them.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Incidents of a month that are read.
 const MOST_INCIDENTS: usize = 5_000;
@@ -45,19 +49,19 @@ impl Visit<'_> {
         f: Frame<'_>,
         snapshot: &Snapshot,
         month: Option<&str>,
-    ) -> Option<String> {
+    ) -> Result<Option<String>, StoreError> {
         let now = snapshot.built;
         let zone = &self.plan.zone;
         let today = now.to_jiff().to_zoned(zone.clone()).date();
         let first = match month {
-            None => today.first_of_month(),
-            Some(month) => month_of(month).filter(|first| *first <= today)?,
+            None => Some(today.first_of_month()),
+            Some(month) => month_of(month).filter(|first| *first <= today),
         };
-        let start = first.to_zoned(zone.clone()).ok()?.timestamp();
-        let start = Timestamp(start.as_millisecond());
-        let next = first.checked_add(jiff::Span::new().months(1)).ok()?;
-        let end = next.to_zoned(zone.clone()).ok()?.timestamp();
-        let month = (start, Timestamp(end.as_millisecond()));
+        let of_month = first.and_then(|first| Some((first, span_of_month(first, zone)?)));
+        let Some((first, month)) = of_month else {
+            return Ok(None);
+        };
+        let start = month.0;
         let views = self.views();
         let completed = |known: &HashMap<MonitorId, Timestamp>| {
             completed(self.plan, &views, known, month, now, MOST_OF_MONTH)
@@ -66,22 +70,21 @@ impl Visit<'_> {
         if is_kept {
             let completed = completed(&snapshot.known());
             let incidents = &snapshot.incidents;
-            return Some(html::history_page(f, incidents, &completed, first, now));
+            let page = html::history_page(f, incidents, &completed, first, now);
+            return Ok(Some(page));
         }
         let handle = &self.api.handle;
         let (store, org) = (&handle.store, handle.org);
         let rows = Rows {
-            incidents: store.timelines(org, start, MOST_INCIDENTS).await.ok()?,
-            declared: store
-                .declared(org, start, None, MOST_INCIDENTS)
-                .await
-                .ok()?,
+            incidents: store.timelines(org, start, MOST_INCIDENTS).await?,
+            declared: store.declared(org, start, None, MOST_INCIDENTS).await?,
             ..Rows::default()
         };
         let known = self.known(snapshot, month).await?;
         let incidents = incidents_of(self.plan, &views, &rows, now);
         let completed = completed(&known);
-        Some(html::history_page(f, &incidents, &completed, first, now))
+        let page = html::history_page(f, &incidents, &completed, first, now);
+        Ok(Some(page))
     }
 
     /// From when on the health of each component's monitor is known, within a period that the snapshot lacks.
@@ -89,16 +92,16 @@ impl Visit<'_> {
         &self,
         snapshot: &Snapshot,
         (from, to): Span,
-    ) -> Option<HashMap<MonitorId, Timestamp>> {
+    ) -> Result<HashMap<MonitorId, Timestamp>, StoreError> {
         let handle = &self.api.handle;
         let monitors: Vec<_> = snapshot.components().map(|one| one.id).collect();
         let histories = handle
             .store
             .histories(handle.org, monitors.clone(), from, to, to);
-        let histories = monitors.into_iter().zip(histories.await.ok()?);
+        let histories = monitors.into_iter().zip(histories.await?);
         let known =
             histories.filter_map(|(monitor, history)| Some((monitor, history.health.first()?.at)));
-        Some(known.collect())
+        Ok(known.collect())
     }
 
     /// One occurrence of maintenance, which may be older than those of the snapshot, with links to the last one and the
@@ -108,25 +111,29 @@ impl Visit<'_> {
         f: Frame<'_>,
         snapshot: &Snapshot,
         id: &str,
-    ) -> Option<String> {
+    ) -> Result<Option<String>, StoreError> {
         let now = snapshot.built;
         let recent = self.completed(snapshot).all;
         let announced = || snapshot.maintenance.iter();
         let mut found = announced().chain(&recent).find(|one| one.id == id).cloned();
-        if found.is_none() {
-            let from = PublicMaintenance::start_of(id).filter(|from| *from < now)?;
+        let start = PublicMaintenance::start_of(id).filter(|from| *from < now);
+        if found.is_none()
+            && let Some(from) = start
+        {
             let moment = (from, Timestamp(from.0 + 1));
             // Its monitors may have begun while it was under way.
             let known = self.known(snapshot, (from, from.plus(LONGEST))).await?;
             let all = completed(self.plan, &self.views(), &known, moment, now, 1).all;
             found = all.into_iter().find(|one| one.id == id);
         }
-        let found = found?;
+        let Some(found) = found else {
+            return Ok(None);
+        };
         let is_other = |one: &&PublicMaintenance| one.recurs_as(&found) && one.id != found.id;
         let last = recent.iter().find(is_other);
         let next = announced().filter(is_other).take(html::PLANNED);
         let others = last.into_iter().chain(next);
-        Some(html::maintenance_page(f, &found, others))
+        Ok(Some(html::maintenance_page(f, &found, others)))
     }
 
     fn views(&self) -> BTreeMap<String, View> {
@@ -147,24 +154,23 @@ impl Visit<'_> {
         f: Frame<'_>,
         snapshot: &Snapshot,
         id: &str,
-    ) -> Option<String> {
+    ) -> Result<Option<String>, StoreError> {
         if let Some(known) = snapshot.incidents.iter().find(|one| one.id == id) {
-            return Some(html::incident_page(f, known));
+            return Ok(Some(html::incident_page(f, known)));
         }
         let handle = &self.api.handle;
         let (store, org) = (&handle.store, handle.org);
         let mut rows = Rows::default();
-        if let Some(number) = id.strip_prefix('m') {
-            let number = IncidentId(number.parse().ok()?);
-            rows.incidents
-                .extend(store.incident(org, number).await.ok()?);
-        } else {
-            let number = DeclaredId(id.strip_prefix('d')?.parse().ok()?);
-            rows.declared
-                .extend(store.declared_one(org, number).await.ok()?);
+        let number = |prefix| id.strip_prefix(prefix)?.parse::<i64>().ok();
+        if let Some(number) = number('m') {
+            let found = store.incident(org, IncidentId(number)).await?;
+            rows.incidents.extend(found);
+        } else if let Some(number) = number('d') {
+            let found = store.declared_one(org, DeclaredId(number)).await?;
+            rows.declared.extend(found);
         }
         let found = self.incidents(&rows, snapshot.built);
-        found.first().map(|one| html::incident_page(f, one))
+        Ok(found.first().map(|one| html::incident_page(f, one)))
     }
 
     pub(super) async fn component(
@@ -173,22 +179,22 @@ impl Visit<'_> {
         snapshot: &Snapshot,
         key: &str,
         window: &str,
-    ) -> Option<String> {
-        let component = snapshot.components().find(|one| one.key == key)?;
+    ) -> Result<Option<String>, StoreError> {
+        let view = self.api.handle.board.view(key);
+        let component = snapshot.components().find(|one| one.key == key);
+        let (Some(component), Some(view)) = (component, view) else {
+            return Ok(None);
+        };
         let chosen = WINDOWS.iter().find(|one| one.query == window);
         let chosen: &Window = chosen.unwrap_or(&WINDOWS[0]);
-        let view = self.api.handle.board.view(key)?;
         let now = snapshot.built;
         let handle = &self.api.handle;
         let (store, org) = (&handle.store, handle.org);
         let longest = now.minus(WINDOWS[WINDOWS.len() - 1].length);
         let until = Timestamp(now.0 + 1);
-        let health = store.health(org, component.id, longest, until).await.ok()?;
+        let health = store.health(org, component.id, longest, until).await?;
         let changes: Vec<_> = health.into_iter().map(|(change, _)| change).collect();
-        let declared = store
-            .declared(org, longest, None, MOST_INCIDENTS)
-            .await
-            .ok()?;
+        let declared = store.declared(org, longest, None, MOST_INCIDENTS).await?;
         let declared = declared_downtime(&declared, component.id, now);
         let uptimes = WINDOWS.iter().map(|window| {
             let span = (now.minus(window.length), now);
@@ -207,23 +213,38 @@ impl Visit<'_> {
             _ => (Resolution::Hour, 8),
         };
         let from = now.minus(chosen.length);
-        let rollups = store
-            .rollups(org, component.id, resolution, from, until)
-            .await
-            .ok()?;
-        let buckets = merge(&rollups, resolution.millis() * merged);
-        let mut regions = Vec::new();
-        if view.plan.from.len() > 1 {
-            let day = now.minus(WINDOWS[0].length);
-            let found = store.by_region(org, component.id, day, until).await.ok()?;
-            let named = |(number, rollup)| (handle.board.region_of(number), rollup);
-            regions = found.into_iter().map(named).collect();
-        }
-        let measured = (buckets.as_slice(), regions.as_slice());
-        Some(html::component_page(
+        let times = async {
+            let rollups = store.rollups(org, component.id, resolution, from, until);
+            let buckets = merge(&rollups.await?, resolution.millis() * merged);
+            let mut regions = Vec::new();
+            if view.plan.from.len() > 1 {
+                let day = now.minus(WINDOWS[0].length);
+                let found = store.by_region(org, component.id, day, until).await?;
+                let named = |(number, rollup)| (handle.board.region_of(number), rollup);
+                regions = found.into_iter().map(named).collect();
+            }
+            Ok::<_, StoreError>((buckets, regions))
+        };
+        // The rest of the page needs none of them.
+        let times = tokio::time::timeout(PATIENCE, times).await;
+        let times = times.ok().and_then(Result::ok);
+        let measured = times
+            .as_ref()
+            .map(|(buckets, regions)| (buckets.as_slice(), regions.as_slice()));
+        Ok(Some(html::component_page(
             f, snapshot, component, &uptimes, chosen, measured,
-        ))
+        )))
     }
+}
+
+/// The instants at which a month begins and ends.
+fn span_of_month(first: Date, zone: &TimeZone) -> Option<Span> {
+    let midnight = |date: Date| {
+        let start = date.to_zoned(zone.clone()).ok()?.timestamp();
+        Some(Timestamp(start.as_millisecond()))
+    };
+    let next = first.checked_add(jiff::Span::new().months(1)).ok()?;
+    Some((midnight(first)?, midnight(next)?))
 }
 
 /// The first day of a month such as `2026-03`.

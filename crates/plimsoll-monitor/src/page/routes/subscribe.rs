@@ -2,11 +2,12 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use http::header::RETRY_AFTER;
 
 use crate::api::client_of;
 use crate::page::cache::Rendered;
 use crate::page::routes::reply::{Caching, reply};
-use crate::page::routes::{HTML, Visit, parameter};
+use crate::page::routes::{HTML, RETRY_SOON, Visit, parameter};
 use crate::page::snapshot::State;
 use crate::page::subscribe::{self, Means, SubscribeError};
 use crate::page::{PageComponent, html};
@@ -104,8 +105,14 @@ impl Visit<'_> {
                 sessions.followed_wrong_link(source, now);
                 self.outcome(StatusCode::NOT_FOUND, "subscribe_expired", true)
             }
-            Err(SubscribeError::Full | SubscribeError::Store(_)) => {
+            Err(SubscribeError::Full) => {
                 self.outcome(StatusCode::SERVICE_UNAVAILABLE, "subscribe_busy", true)
+            }
+            Err(SubscribeError::Store(_)) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                let mut response = self.outcome(status, "subscribe_away", true);
+                response.headers_mut().insert(RETRY_AFTER, RETRY_SOON);
+                response
             }
         })
     }

@@ -74,7 +74,7 @@ fn health(list: &[(&str, Health)]) -> MonitorHistory {
         .map(|(text, health)| HealthAt::new(at(text), *health));
     MonitorHistory {
         health: changes.collect(),
-        hours: Vec::new(),
+        hours: Some(Vec::new()),
     }
 }
 

@@ -12,7 +12,8 @@ use crate::page::{Language, PagePlan};
 use crate::random;
 use crate::store::timestamp::Timestamp;
 use crate::store::{
-    About, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition, StoreError,
+    About, Definition, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition,
+    StoreError,
 };
 
 /// Subscribers of an organisation, those who have not followed their link included.
@@ -22,6 +23,9 @@ const MOST: usize = 20_000;
 pub(super) const CONFIRM_WITHIN: Duration = Duration::from_hours(24);
 
 const KIND: DefinitionKind = DefinitionKind::Subscriber;
+
+/// Another process on the store may change the same subscriber at the same time; each attempt reads it again.
+const ATTEMPTS: usize = 3;
 
 /// Addresses that wait for their links to be followed; others have to come later.
 const MOST_WAITING: usize = 5_000;
@@ -112,8 +116,15 @@ pub(crate) async fn subscribe(
         asked: now.0,
         confirmed: None,
     };
-    let was = known.map(|_| id.clone());
-    write(handle, &id, was, &subscriber, now).await?;
+    let was = match known {
+        None => None,
+        Some(_) => handle.store.definition(handle.org, KIND, &id).await?,
+    };
+    match write(handle, &id, was.as_ref(), &subscriber, now).await {
+        // Another process has just noted the same address.
+        Err(StoreError::Conflict | StoreError::NotFound(_)) => return Ok(()),
+        written => written?,
+    }
     let first = NewNotice {
         channel: CHANNEL.to_owned(),
         about: About::Other,
@@ -161,17 +172,16 @@ pub(crate) async fn confirm(
     link: &str,
     now: Timestamp,
 ) -> Result<(), SubscribeError> {
-    let _changing = handle.changing.lock().await;
-    let (id, mut subscriber) = subscriber_of_link(handle, page, link).await?;
-    if subscriber.confirmed.is_some() {
-        return Ok(());
-    }
-    if now.since(Timestamp(subscriber.asked)) >= CONFIRM_WITHIN {
-        return Err(SubscribeError::Link);
-    }
-    subscriber.confirmed = Some(now.0);
-    write(handle, &id, Some(id.clone()), &subscriber, now).await?;
-    Ok(())
+    edit(handle, page, link, now, |subscriber| {
+        if subscriber.confirmed.is_none() {
+            if now.since(Timestamp(subscriber.asked)) >= CONFIRM_WITHIN {
+                return Err(SubscribeError::Link);
+            }
+            subscriber.confirmed = Some(now.0);
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// Changes which components a subscription is about.
@@ -182,11 +192,36 @@ pub(crate) async fn change(
     components: &[String],
     now: Timestamp,
 ) -> Result<(), SubscribeError> {
+    edit(handle, page, link, now, |subscriber| {
+        subscriber.components = chosen(page, components);
+        Ok(())
+    })
+    .await
+}
+
+/// Changes the subscriber of a link as it is now. An edit that changes nothing writes nothing.
+async fn edit(
+    handle: &Handle,
+    page: &PagePlan,
+    link: &str,
+    now: Timestamp,
+    change: impl Fn(&mut Subscriber) -> Result<(), SubscribeError>,
+) -> Result<(), SubscribeError> {
     let _changing = handle.changing.lock().await;
-    let (id, mut subscriber) = subscriber_of_link(handle, page, link).await?;
-    subscriber.components = chosen(page, components);
-    write(handle, &id, Some(id.clone()), &subscriber, now).await?;
-    Ok(())
+    for _ in 0..ATTEMPTS {
+        let (stored, subscriber) = subscriber_of_link(handle, page, link).await?;
+        let mut changed = subscriber.clone();
+        change(&mut changed)?;
+        if changed == subscriber {
+            return Ok(());
+        }
+        match write(handle, &stored.key, Some(&stored), &changed, now).await {
+            Err(StoreError::Conflict) => {}
+            Err(StoreError::NotFound(_)) => return Err(SubscribeError::Link),
+            written => return Ok(written?),
+        }
+    }
+    Err(StoreError::Conflict.into())
 }
 
 /// The components that the subscription of a link is about; empty for all.
@@ -207,9 +242,12 @@ pub(crate) async fn stop(
     now: Timestamp,
 ) -> Result<(), SubscribeError> {
     let _changing = handle.changing.lock().await;
-    let (id, _) = subscriber_of_link(handle, page, link).await?;
-    remove(handle, &id, None, now).await?;
-    Ok(())
+    let (stored, _) = subscriber_of_link(handle, page, link).await?;
+    match remove(handle, &stored.key, None, now).await {
+        // Another process has just ended it.
+        Err(StoreError::NotFound(_)) => Err(SubscribeError::Link),
+        removed => Ok(removed?),
+    }
 }
 
 /// Removes a subscriber; fails with [`StoreError::NotFound`] if there is none.
@@ -231,32 +269,33 @@ pub(crate) async fn remove(
     Ok(())
 }
 
-/// The subscriber of a link: its key and its token, joined by a dot.
+/// The subscriber of a link, with its definition. The link is the key and the token, joined by a dot.
 async fn subscriber_of_link(
     handle: &Handle,
     page: &PagePlan,
     link: &str,
-) -> Result<(String, Subscriber), SubscribeError> {
+) -> Result<(Definition, Subscriber), SubscribeError> {
     let (id, token) = link.split_once('.').ok_or(SubscribeError::Link)?;
     let stored = handle.store.definition(handle.org, KIND, id).await?;
-    let found = stored.and_then(|definition| Subscriber::of_text(&definition.text));
+    let stored = stored.ok_or(SubscribeError::Link)?;
+    let found = Subscriber::of_text(&stored.text);
     let found = found.filter(|it| it.page == page.slug && it.has_token(token));
-    let subscriber = found.ok_or(SubscribeError::Link)?;
-    Ok((id.to_owned(), subscriber))
+    Ok((stored, found.ok_or(SubscribeError::Link)?))
 }
 
+/// - `was`: the definition that it replaces, which must not have changed since.
 async fn write(
     handle: &Handle,
     id: &str,
-    was: Option<String>,
+    was: Option<&Definition>,
     subscriber: &Subscriber,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let changes = DefinitionChanges {
         puts: vec![PutDefinition {
             key: id.to_owned(),
-            was,
-            version: None,
+            was: was.map(|was| was.key.clone()),
+            version: was.map(|was| was.version),
             text: subscriber.to_text(),
             monitor: None,
         }],

@@ -250,6 +250,11 @@ impl Results {
         Ok(())
     }
 
+    /// Whether results cannot be written at present.
+    pub(super) fn has_trouble(&self) -> bool {
+        self.counts.trouble().is_some()
+    }
+
     /// Writes what waits on the disk.
     pub(super) async fn drain(&self) -> Result<(), StoreError> {
         /// Rows of one insert: batches of single flushes are put together, since ClickHouse wants few large inserts.
