@@ -63,6 +63,7 @@ mod man;
 use clap::Subcommand;
 
 use crate::exit::Exit;
+use crate::own_file::own_file;
 use crate::problem::{Failed, Problem};
 
 #[cfg(feature = "k6")]
@@ -166,7 +167,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
 
 /// The file of this program, to start more processes of it.
 fn own_program() -> Result<String, Failed> {
-    let path = std::env::current_exe().map_err(|error| {
+    let path = own_file().map_err(|error| {
         Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
     })?;
     Ok(path.to_string_lossy().into_owned())

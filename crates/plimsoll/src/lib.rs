@@ -32,6 +32,8 @@ mod exit;
 
 mod flags;
 
+mod own_file;
+
 mod problem;
 
 mod result_folder;
@@ -135,7 +137,7 @@ pub fn packed_main() -> ExitCode {
 /// The site that this program carries, if it does.
 #[cfg(feature = "site")]
 fn packed_site() -> Option<PackedSite> {
-    let program = std::env::current_exe().ok()?;
+    let program = own_file::own_file().ok()?;
     let keys = plimsoll_site::pack::packed_keys(&program)?;
     Some(PackedSite { program, keys })
 }

@@ -6,11 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Release, cannot, length, megabytes};
+use crate::packages::{self, Package};
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
 /// What is packaged where nothing else is said.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+const BINUTILS: Package = Package {
+    program: "strip",
+    name: "binutils",
+};
 
 /// The most that the program may take, in bytes.
 const MOST_BYTES: u64 = 45_000_000;
@@ -63,7 +69,6 @@ impl Programs {
             ]);
             let plain = [
                 format!("target.{}.rustflags={:?}", release.target, flags.rust),
-                format!("profile.{profile}.strip=\"symbols\""),
                 format!("profile.{profile}.debug=false"),
             ];
             for config in plain.into_iter().chain(more) {
@@ -72,8 +77,9 @@ impl Programs {
             command.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
             step::run(root, command.env("CFLAGS", &flags.c))?;
             let file = target.join(&release.target).join(profile).join(package);
-            Ok::<_, Failure>(file)
+            stripped(root, &file)
         };
+        packages::install(root, &[BINUTILS])?;
         Ok(Self {
             plimsoll: built("dist", "plimsoll", small.collect())?,
             packed: built("packed", "plimsoll-packed", Vec::new())?,
@@ -118,6 +124,15 @@ fn cold_crates(root: &Path) -> Result<Vec<String>, Failure> {
     };
     let cold = levels.into_iter().filter(|(_, level)| is_low(level));
     Ok(cold.map(|(name, _)| name).collect())
+}
+
+/// The program without its symbols, which the linker leaves in static ones.
+fn stripped(root: &Path, file: &Path) -> Result<PathBuf, Failure> {
+    let stripped = file.with_extension("stripped");
+    let mut strip = Command::new("strip");
+    strip.arg("--strip-all").arg("-o").arg(&stripped).arg(file);
+    step::run(root, &mut strip)?;
+    Ok(stripped)
 }
 
 /// How compilers are called.

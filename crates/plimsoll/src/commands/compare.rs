@@ -19,6 +19,7 @@ use self::parameters::{Parameter, expanded};
 use super::load::args::MOST_STREAMS;
 use crate::exit::Exit;
 use crate::flags::number;
+use crate::own_file::own_file;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
 use crate::signals;
@@ -312,7 +313,7 @@ fn parameters(args: &Args) -> Result<Vec<Parameter>, String> {
 }
 
 fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
-    let own = std::env::current_exe()?.to_string_lossy().into_owned();
+    let own = own_file()?.to_string_lossy().into_owned();
     let drivers = Drivers {
         own: &own,
         http2: args.http2,

@@ -11,6 +11,7 @@ use crate::commands::serve::stand_in::StandIn;
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
 use crate::flags::{Preferred, ServingArgs, quoted_path};
+use crate::own_file::own_file;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -167,7 +168,7 @@ fn program(given: Option<&Path>) -> Result<(PathBuf, bool), Failed> {
     if let Some(given) = given {
         return Ok((given.to_owned(), true));
     }
-    let own = std::env::current_exe().map_err(|error| {
+    let own = own_file().map_err(|error| {
         Problem::new(format!("cannot find this program's own file: {error}")).could_not_run()
     })?;
     let beside = own.parent().into_iter().flat_map(|folder| {
