@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     check: bool,
 }
 
-/// What every package says of itself.
+/// What every package names itself by.
 struct Release {
     /// Of the workspace.
     version: String,
@@ -75,7 +75,7 @@ impl Release {
             target: target.to_owned(),
             epoch: epoch
                 .parse()
-                .map_err(|_| format!("git says that the commit was made at `{epoch}`"))?,
+                .map_err(|_| format!("git has `{epoch}` as the time of the commit"))?,
             revision: git(&["rev-parse", "HEAD"])?,
             repository: text("repository"),
         })
@@ -129,7 +129,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-/// What cargo knows of the workspace.
+/// Cargo's metadata of the workspace.
 fn metadata(root: &Path, arguments: &[&str]) -> Result<Value, Failure> {
     let mut command = cargo(&["metadata", "--locked", "--format-version", "1"]);
     let text = step::output(root, command.args(arguments))?;

@@ -13,7 +13,7 @@ pub(crate) enum Exit {
     Usage,
     /// It could not be run: port taken, target unreachable, permission missing.
     CouldNotRun,
-    /// What was measured does not tell whether the objective is met.
+    /// What was measured does not decide whether the objective is met.
     CannotTell,
     /// The user ended it early; what was measured was printed.
     Interrupted,

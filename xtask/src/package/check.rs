@@ -117,7 +117,7 @@ fn request(address: &str) -> [&str; 4] {
     ["check", address, "--expect", "body contains \"hello\""]
 }
 
-/// It has what it says, and its program says the version.
+/// It holds what the docs list, and its program prints the version.
 fn archive(folder: &Path, out: &Path, release: &Release) -> Outcome {
     make(folder)?;
     let name = release.name();
@@ -128,7 +128,7 @@ fn archive(folder: &Path, out: &Path, release: &Release) -> Outcome {
     for file in ["man/plimsoll.1", "completions/bash/plimsoll", "LICENSE-MIT"] {
         exists(&unpacked.join(file))?;
     }
-    says_version(&mut Command::new(unpacked.join("plimsoll")), release)
+    prints_version(&mut Command::new(unpacked.join("plimsoll")), release)
 }
 
 /// dpkg installs and removes it, in a root of its own.
@@ -168,7 +168,7 @@ fn debian(root: &Path, out: &Path, release: &Release) -> Outcome {
     ] {
         exists(&root.join(file))?;
     }
-    says_version(&mut Command::new(root.join("usr/bin/plimsoll")), release)?;
+    prints_version(&mut Command::new(root.join("usr/bin/plimsoll")), release)?;
     step::run(root, &mut dpkg(&["--purge", "plimsoll"]))?;
     let left = below(root)?;
     let left: Vec<_> = left
@@ -218,7 +218,7 @@ fn image(folder: &Path, out: &Path, release: &Release) -> Outcome {
             .args(words);
         command
     };
-    says_version(&mut run(&[], &[]), release)?;
+    prints_version(&mut run(&[], &[]), release)?;
     let port = free_port()?;
     let address = format!("127.0.0.1:{port}");
     let detached = ["--detach", "--name", &name];
@@ -230,13 +230,13 @@ fn image(folder: &Path, out: &Path, release: &Release) -> Outcome {
     answered.and(removed)
 }
 
-fn says_version(command: &mut Command, release: &Release) -> Outcome {
-    let said = step::output(Path::new("/"), command.arg("--version"))?;
+fn prints_version(command: &mut Command, release: &Release) -> Outcome {
+    let printed = step::output(Path::new("/"), command.arg("--version"))?;
     let expected = format!("plimsoll {}", release.version);
-    if said.trim().starts_with(&expected) {
+    if printed.trim().starts_with(&expected) {
         Ok(())
     } else {
-        Err(format!("`--version` printed `{}`, not `{expected}`", said.trim()).into())
+        Err(format!("`--version` printed `{}`, not `{expected}`", printed.trim()).into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The package for Debian, made by cargo-deb from what `crates/plimsoll/Cargo.toml` says.
+//! The package for Debian, made by cargo-deb from the list in `crates/plimsoll/Cargo.toml`.
 
 use std::path::{Path, PathBuf};
 

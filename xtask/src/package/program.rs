@@ -10,7 +10,7 @@ use crate::packages::{self, Package};
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
-/// What is packaged where nothing else is said.
+/// The default target.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 const BINUTILS: Package = Package {

@@ -1,4 +1,4 @@
-//! Whether ours is worse than is allowed: yes, no, or trials too few to tell.
+//! Whether ours is worse than is allowed: yes, no, or unknown after so few trials.
 
 use super::metric::Verdict;
 use super::outcome::MetricResult;
@@ -9,11 +9,11 @@ use crate::statistics::Interval;
 pub struct Gate {
     /// As a fraction: 0.1 is ten per cent.
     pub allowed: f64,
-    /// Go on with more trials while it cannot be told, up to so many of each operand.
+    /// Go on with more trials while that is unknown, up to so many of each operand.
     pub until_sure: Option<u32>,
 }
 
-/// What a [`Gate`] says of a pair.
+/// The verdict of a [`Gate`] on a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateVerdict {
     /// Ours is not worse by more than is allowed: the whole interval is within it.
@@ -39,7 +39,7 @@ impl GateVerdict {
     }
 }
 
-/// Below so many trials an interval says nothing, whatever its width: it misses the true ratio more often than once in twenty
+/// Below so many trials an interval proves nothing, whatever its width: it misses the true ratio more often than once in twenty
 /// times ([`coverage_limit`](crate::statistics::coverage_limit): 96.9 % for six, 93.8 % for five).
 const LEAST_TRIALS: u32 = 6;
 

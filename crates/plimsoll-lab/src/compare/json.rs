@@ -48,7 +48,7 @@ struct Document<'a> {
 struct GateRow {
     allowed: f64,
     verdict: &'static str,
-    /// Of each operand, after which it can be told.
+    /// Of each operand, after which there is a verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     trials_needed: Option<u32>,
 }

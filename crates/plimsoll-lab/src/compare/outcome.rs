@@ -82,7 +82,7 @@ pub struct PairResult {
     pub metrics: Vec<MetricResult>,
     /// Why the two cannot be compared, if they cannot.
     pub incomparable: Option<String>,
-    /// What the gate says, if there is one and the two can be compared.
+    /// The verdict of the gate, if there is one and the two can be compared.
     pub gate: Option<GateVerdict>,
 }
 
@@ -202,7 +202,7 @@ impl Comparison {
     }
 }
 
-/// Whether more trials may tell what these do not.
+/// Whether more trials may decide what these do not.
 ///
 /// - `rounds`, `self_test`: as for [`Comparison::from_trials`].
 pub(super) fn is_undecided(

@@ -76,7 +76,7 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
     write_conditions(out, comparison)
 }
 
-/// What the gate says of a pair, and why, in one line.
+/// The verdict of the gate on a pair, and why, in one line.
 pub fn gate_verdict(gate: Gate, pair: &PairResult) -> String {
     let metric = pair.verdict.metric;
     let compared = |ratio: f64| {

@@ -159,11 +159,11 @@ pub(crate) struct Args {
     metric: Metric,
 
     /// Exit with 1 if the first operand is worse than another by more than this, such as 5%, and with 4 if the trials do not
-    /// tell
+    /// decide it
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with = "rates")]
     fail_if_slower: Option<f64>,
 
-    /// Go on while it cannot be told, up to so many trials of each operand
+    /// Go on while that is undecided, up to so many trials of each operand
     #[arg(long, value_name = "TRIALS", requires = "fail_if_slower", num_args = 0..=1, default_missing_value = "64",
           value_parser = number::count::<u32>(number::MOST_TRIALS))]
     until_sure: Option<u32>,
@@ -203,8 +203,8 @@ Examples:
   plimsoll compare --name new --name old --prepare './reset-cache' './new/run.sh' './old/run.sh'
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --rates 100,500,1000,2000 './server --port {port}'
 
-Exit codes: 0 compared; 1 slower than allowed, or not comparable; 2 usage; 3 could not run; 4 --fail-if-slower cannot be told from so few
-trials; 130 interrupted.";
+Exit codes: 0 compared; 1 slower than allowed, or not comparable; 2 usage; 3 could not run; 4 too few trials to decide
+--fail-if-slower; 130 interrupted.";
 
 /// Core numbers; a type of its own, because clap takes a bare vector for repeated values.
 #[derive(Debug, Clone, Default)]
