@@ -154,7 +154,7 @@ fn doubts(is_small: bool, is_dynamic: bool) -> Vec<Problem> {
     if is_dynamic {
         let message = "the program needs libraries of the system: it does not run in an empty root";
         doubts.push(Problem::new(message).hint(
-            "build it with `--target x86_64-unknown-linux-musl` (or aarch64) and give it as --program",
+            "give `plimsoll-packed` of the packages as --program; docs/install.md has them, and `cargo xtask package` makes them",
         ));
     }
     doubts
