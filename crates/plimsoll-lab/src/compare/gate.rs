@@ -41,7 +41,7 @@ impl GateVerdict {
 
 /// Below so many trials an interval proves nothing, whatever its width: it misses the true ratio more often than once in twenty
 /// times ([`coverage_limit`](crate::statistics::coverage_limit): 96.9 % for six, 93.8 % for five).
-const LEAST_TRIALS: u32 = 6;
+pub(super) const LEAST_TRIALS: u32 = 6;
 
 impl Gate {
     /// The verdict on `result`, which `trials` of each side gave.

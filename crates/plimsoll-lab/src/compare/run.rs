@@ -12,7 +12,8 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::find;
 
 use super::answers::Answers;
-use super::metric::Metric;
+use super::gate::LEAST_TRIALS;
+use super::metric::{Metric, Verdict};
 use super::order::{Turn, turns};
 use super::outcome::{Comparison, MetricResult, is_undecided};
 use super::plan::{CompareOptions, ComparePlan, Operand, parse_url};
@@ -195,7 +196,11 @@ fn self_test(
         ..options.clone()
     });
     let comparison = compare(&plan.map_err(CompareError::Plan)?, interrupt, observe)?;
-    Ok(comparison.pairs.first().map(|pair| pair.verdict))
+    let mut itself = comparison.pairs.first().map(|pair| pair.verdict);
+    if let Some(result) = itself.as_mut().filter(|_| options.trials < LEAST_TRIALS) {
+        result.verdict = Verdict::Undecided;
+    }
+    Ok(itself)
 }
 
 fn not_found(programs: &[String]) -> String {

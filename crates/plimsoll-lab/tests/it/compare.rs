@@ -270,14 +270,9 @@ fn a_gate_that_cannot_tell_says_so_or_goes_on_until_it_can() {
     let comparison = run(gated(Some(64))).unwrap();
     assert_eq!(comparison.trials, 6);
     assert_eq!(comparison.operands[1].trials.len(), 6);
-    // By chance the operand differs from itself.
-    let itself = comparison.self_test.unwrap();
-    let expected = if itself.differs() {
-        GateVerdict::CannotTell { trials: None }
-    } else {
-        GateVerdict::Held
-    };
-    assert_eq!(comparison.pairs[0].gate, Some(expected));
+    // Three trials are too few to call an operand different from itself too.
+    assert!(!comparison.self_test.unwrap().differs());
+    assert_eq!(comparison.pairs[0].gate, Some(GateVerdict::Held));
 }
 
 #[test]
