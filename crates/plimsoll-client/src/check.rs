@@ -12,6 +12,8 @@ mod observed;
 
 mod expectations;
 
+mod extraction;
+
 mod observer;
 
 mod plan;
@@ -29,6 +31,7 @@ mod follow;
 pub use crate::check::checker::{Checker, Outcome, Reuse};
 pub use crate::check::condition::{Condition, ConditionError};
 pub use crate::check::expectations::Expectations;
+pub use crate::check::extraction::{Extracting, Extraction};
 pub use crate::check::follow::{CheckOptions, check};
 pub use crate::check::observed::{Facts, Observed};
 pub use crate::check::observer::Observer;

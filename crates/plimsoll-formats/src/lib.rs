@@ -15,6 +15,8 @@ mod request;
 
 mod multipart;
 
+mod access_log;
+
 pub mod har;
 
 pub mod openapi;
@@ -41,11 +43,12 @@ pub use crate::multipart::{
     is_multipart, parse_multipart,
 };
 pub use crate::remark::{Place, Remark};
-pub use crate::request::format::{Format, UnknownFormat, parse};
-pub use crate::request::{FileRequest, ReadFile, RequestFile};
+pub use crate::request::format::{Format, UnknownFormat, appearance, parse};
+pub use crate::request::{Arrival, FileRequest, ReadFile, RequestFile};
 pub use crate::table::Table;
 pub use crate::table::json5::{Json5Error, json5_to_json};
 pub use crate::table::records::csv_to_json;
 pub use crate::template::{
-    Generator, Millionths, MissingVariable, Part, Template, TemplateError, is_target_byte,
+    Generator, Millionths, MissingVariable, Part, ResponsePart, ResponseValue, Template,
+    TemplateError, is_target_byte,
 };

@@ -8,9 +8,11 @@ pub(crate) mod http_file;
 
 pub(crate) mod curl;
 
+use std::time::Duration;
+
 use plimsoll_model::FieldClass;
 
-use crate::{Place, Remark, Template};
+use crate::{Place, Remark, ResponsePart, Template};
 
 /// Reads a file that another one names; the error is for people.
 pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
@@ -26,6 +28,17 @@ pub struct RequestFile {
     pub variables: Vec<(String, Template)>,
     /// Parts of the file that the requests leave out.
     pub left_out: Vec<Remark>,
+    /// When the requests were made, in ascending order, if the file is a log of them. Such a file has no bodies.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// A request of a log, at its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Time since the first one of the log.
+    pub at: Duration,
+    /// Its position in [`RequestFile::requests`].
+    pub request: usize,
 }
 
 /// A request as a file describes it.
@@ -41,12 +54,16 @@ pub struct FileRequest {
     pub method: Option<String>,
     /// An absolute URL, or a path where the file names no host.
     pub url: Template,
+    /// The host that received it, where it is in a log: another one than that of the URL.
+    pub host: Option<String>,
     /// Header fields in order; none of them frames the body.
     pub headers: Vec<(String, Template)>,
     /// The body.
     pub body: Option<Template>,
     /// Its weight among the others.
     pub weight: u32,
+    /// Variables that its response gives values to, for the requests behind it.
+    pub sets: Vec<(String, ResponsePart)>,
 }
 
 impl FileRequest {
@@ -58,9 +75,11 @@ impl FileRequest {
             tags: Vec::new(),
             method: None,
             url,
+            host: None,
             headers: Vec::new(),
             body: None,
             weight: 1,
+            sets: Vec::new(),
         }
     }
 

@@ -1,10 +1,14 @@
-//! Text with places for values: `{{name}}` and `{{$generator}}`.
+//! Text with places for values: `{{name}}`, `{{$generator}}` and `{{login.response.body.$.token}}`.
 //!
 //! The names of the generators are those that editors use for `.http` files, with blanks or with
 //! parentheses around their arguments: `{{$randomInt 1 10}}` and `{{$random.integer(1, 10)}}` are the
 //! same.
 
+mod reference;
+
 use std::fmt;
+
+pub use self::reference::{ResponsePart, ResponseValue};
 
 /// Longest text between `{{` and `}}`; longer ones are not placeholders.
 const LONGEST_PLACE: usize = 4096;
@@ -30,6 +34,8 @@ pub enum Part {
     Variable(String),
     /// A value that is made up.
     Generator(Generator),
+    /// A value of the response to another request.
+    Response(ResponseValue),
 }
 
 /// The generator of a value.
@@ -130,6 +136,14 @@ pub enum TemplateError {
         "`${0}` is for editors: write `{{{{name}}}}` instead and give the value with `--var name=value`, or with `--var NAME` from the environment"
     )]
     Editor(&'static str),
+    /// A value of another request that cannot be had.
+    #[error("`{place}`: {message}")]
+    Reference {
+        /// The text as written.
+        place: String,
+        /// The error.
+        message: &'static str,
+    },
     /// A generator with the wrong arguments.
     #[error("`{place}`: {message}")]
     Arguments {
@@ -210,6 +224,14 @@ impl Template {
         })
     }
 
+    /// The values of responses in it, in order, repeated ones too.
+    pub fn responses(&self) -> impl Iterator<Item = &ResponseValue> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Response(value) => Some(value),
+            _ => None,
+        })
+    }
+
     /// Adds text behind it.
     pub fn push_text(&mut self, text: &[u8]) {
         if text.is_empty() {
@@ -254,7 +276,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(text) => filled.push_text(text),
-                Part::Generator(_) => filled.parts.push(part.clone()),
+                Part::Generator(_) | Part::Response(_) => filled.parts.push(part.clone()),
                 Part::Variable(name) => match value(name) {
                     Some(_) if depth == 0 => return Err(MissingVariable::Circular(name.clone())),
                     Some(value_of_it) => {
@@ -286,6 +308,7 @@ impl fmt::Display for Template {
                 Part::Text(text) => f.write_str(&String::from_utf8_lossy(text))?,
                 Part::Variable(name) => write!(f, "{{{{{name}}}}}")?,
                 Part::Generator(generator) => write!(f, "{{{{{generator}}}}}")?,
+                Part::Response(value) => write!(f, "{{{{{value}}}}}")?,
             }
         }
         Ok(())
@@ -346,6 +369,7 @@ pub const fn is_target_byte(byte: u8) -> bool {
 fn parse_place(text: &str) -> Result<Part, TemplateError> {
     match text.strip_prefix('$') {
         Some(generator) => parse_generator(generator).map(Part::Generator),
+        None if reference::is_reference(text) => ResponseValue::parse(text).map(Part::Response),
         None if is_variable(text) => Ok(Part::Variable(text.to_owned())),
         None => Err(TemplateError::Name(text.to_owned())),
     }

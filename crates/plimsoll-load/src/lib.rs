@@ -29,13 +29,16 @@ pub mod scenario;
 pub mod conditions;
 
 pub use crate::plan::{
-    GrpcPlan, Http2Plan, Http3Plan, HttpPlan, OnFull, Pacing, Pick, PlannedRequest, ResponsePlan,
-    RunPlan, Spacing, StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan, WorkloadPlan,
+    GrpcPlan, Http2Plan, Http3Plan, HttpPlan, KeptValue, OnFull, Pacing, Pick, PlannedRequest,
+    ResponsePlan, RunPlan, Spacing, StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan,
+    WorkloadPlan,
 };
 pub use crate::run::progress::Interrupt;
 pub use crate::run::{Observation, RunError, Standing, Watch, check_reachable, run};
 pub use crate::schedule::ramp::Ramp;
-pub use crate::source::{Feeder, FeederOrder, RequestTemplate, TemplateForm, TemplateProblem};
+pub use crate::source::{
+    Feeder, FeederOrder, RequestTemplate, TemplateForm, TemplateProblem, ValueSources,
+};
 pub use crate::worker::pace::{Finished, Start};
 pub use crate::worker::user::{Recorder, VirtualUser};
 

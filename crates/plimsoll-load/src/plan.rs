@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::check::Expectations;
+use plimsoll_client::check::{Expectations, Extraction};
 use plimsoll_client::{ConnectPlan, DecodeLimits, Endpoint, Request, Scheme, SessionPlan};
 use plimsoll_model::{ExchangeKind, Protocol, Rate, RequestNames, masked_text};
 use plimsoll_wire::h1::Limits;
@@ -13,7 +13,7 @@ use plimsoll_wire::{h2, sse, ws};
 
 use crate::Ramp;
 use crate::schedule::RateProfile;
-use crate::source::{Feeder, FeederOrder, RequestTemplate};
+use crate::source::{Feeder, FeederOrder, RequestTemplate, ValueSources};
 
 /// A load run, ready to start.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub struct RunPlan {
     pub pick: Pick,
     /// Where templates take their values from.
     pub feeders: Vec<Feeder>,
+    /// Values of responses that each virtual user keeps, as they are written in templates.
+    pub kept: Vec<String>,
     /// State that each virtual user keeps from one exchange to the next.
     pub session: SessionPlan,
     /// How connections are opened.
@@ -191,6 +193,17 @@ pub struct PlannedRequest {
     pub template: Option<Arc<RequestTemplate>>,
     /// Weight compared with the others; at least one.
     pub weight: u32,
+    /// Values of its response that later requests of the same virtual user need.
+    pub kept: Vec<KeptValue>,
+}
+
+/// A value of a response that a virtual user keeps.
+#[derive(Debug, Clone)]
+pub struct KeptValue {
+    /// Its position among those of [`RunPlan::kept`].
+    pub position: usize,
+    /// What it is.
+    pub extraction: Extraction,
 }
 
 impl PlannedRequest {
@@ -201,6 +214,7 @@ impl PlannedRequest {
             request,
             template: None,
             weight: 1,
+            kept: Vec::new(),
         }
     }
 
@@ -217,10 +231,16 @@ impl PlannedRequest {
 }
 
 /// Which request a virtual user sends next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pick {
     /// The one behind the last one, and the first behind the last of all.
     Turn,
+    /// As by turn, from the first one on for each virtual user. A response that lacks a value that is to be kept has
+    /// its user begin again.
+    Sequence,
+    /// The next entry of a log, over all virtual users together, and the first behind the last: positions of requests.
+    /// On a schedule an arrival has the entry of its number, also if it is late or others are dropped.
+    Recorded(Arc<[u32]>),
     /// Any, at random.
     Random,
     /// Any, at random, as often as their weights say.
@@ -253,12 +273,14 @@ pub enum Pacing {
 }
 
 /// Spacing of arrivals along their profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spacing {
     /// As evenly as possible.
     Even,
     /// At random, as users who do not know of one another.
     Poisson,
+    /// At the times of a log, offsets from the start in ascending order; the profile is their mean rate.
+    Recorded(Arc<[Duration]>),
 }
 
 /// Treatment of an arrival when no connection is free.
@@ -369,7 +391,10 @@ impl RunPlan {
         let first = &self.requests[0];
         let endpoint = &self.endpoints[first.endpoint];
         let target = match &first.template {
-            Some(template) => template.shown_target(&self.feeders),
+            Some(template) => template.shown_target(ValueSources {
+                feeders: &self.feeders,
+                kept: &self.kept,
+            }),
             None => endpoint.path_and_query().to_owned(),
         };
         // Through a proxy the target is a whole URL.

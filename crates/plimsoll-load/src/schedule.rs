@@ -16,6 +16,8 @@ mod burst;
 
 mod jitter;
 
+mod recorded;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ pub use crate::schedule::even::EvenArrivals;
 pub use crate::schedule::jitter::JitteredArrivals;
 pub use crate::schedule::poisson::PoissonArrivals;
 pub use crate::schedule::profile::{RateProfile, Stage};
+pub use crate::schedule::recorded::RecordedArrivals;
 
 /// Intended start times, in ascending order.
 pub trait Schedule: fmt::Debug + Send {

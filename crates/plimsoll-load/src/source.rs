@@ -18,9 +18,9 @@ use plimsoll_wire::SystemClock;
 
 pub use self::feeder::{Feeder, FeederOrder};
 use self::generate::Entropy;
-pub use self::template::{RequestTemplate, TemplateForm, TemplateProblem};
+pub use self::template::{RequestTemplate, TemplateForm, TemplateProblem, ValueSources};
 use self::template::{Scratch, Values};
-use crate::plan::{Pick, RunPlan};
+use crate::plan::{KeptValue, Pick, RunPlan};
 use crate::schedule::Share;
 
 /// Keeps the random choices of requests apart from those of pauses, which have the same seed.
@@ -32,6 +32,8 @@ pub(crate) struct SharedSource {
     share: Share,
     /// Requests that were made from templates.
     made: Cell<u64>,
+    /// Entries of a log that were sent without a schedule.
+    sent: Cell<u64>,
     /// Rows that were taken, of each feeder.
     taken: Vec<Cell<u64>>,
     /// Sums of the weights up to and with each request.
@@ -63,6 +65,7 @@ impl SharedSource {
             share,
             has_run_out: Cell::new(has_none),
             made: Cell::new(0),
+            sent: Cell::new(0),
             taken: plan.feeders.iter().map(|_| Cell::new(0)).collect(),
             sums: sums.collect(),
             compressor: RefCell::new(coding.map(Compressor::new)),
@@ -71,7 +74,11 @@ impl SharedSource {
 
     /// The next number of those that are this worker's: no other worker has it.
     fn next_of(&self, taken: &Cell<u64>) -> u64 {
-        let number = taken.replace(taken.get() + 1);
+        self.over_all(taken.replace(taken.get() + 1))
+    }
+
+    /// The number over all workers of what is number `number` of this one.
+    fn over_all(&self, number: u64) -> u64 {
         number * u64::from(self.share.of) + u64::from(self.share.index)
     }
 }
@@ -95,6 +102,8 @@ struct MadeRequest {
     /// That of its template.
     position: Option<usize>,
     rows: Vec<usize>,
+    /// Values of responses.
+    kept: Vec<Vec<u8>>,
     scratch: Scratch,
 }
 
@@ -110,6 +119,7 @@ impl RequestSource {
                 request: plan.requests[0].request.clone(),
                 position: None,
                 rows: vec![0; plan.feeders.len()],
+                kept: vec![Vec::new(); plan.kept.len()],
                 scratch: Scratch::default(),
             })
         });
@@ -117,7 +127,10 @@ impl RequestSource {
             shared,
             index,
             position: 0,
-            next: index % plan.requests.len(),
+            next: match plan.pick {
+                Pick::Sequence => 0,
+                _ => index % plan.requests.len(),
+            },
             random: fastrand::Rng::with_seed((plan.seed ^ SALT).wrapping_add(index as u64)),
             made,
         }
@@ -131,16 +144,27 @@ impl RequestSource {
 
     /// Goes on to the next request, and makes it where it is made from a template; returns the
     /// position of its endpoint.
+    ///
+    /// - `arrival`: the number of the arrival among those of the worker, on a schedule.
     #[inline]
-    pub(crate) fn advance(&mut self, plan: &RunPlan) -> usize {
-        self.position = match plan.pick {
-            Pick::Turn => {
+    pub(crate) fn advance(&mut self, plan: &RunPlan, arrival: Option<u64>) -> usize {
+        self.position = match &plan.pick {
+            Pick::Turn | Pick::Sequence => {
                 let position = self.next;
                 self.next += 1;
                 if self.next == plan.requests.len() {
                     self.next = 0;
                 }
                 position
+            }
+            Pick::Recorded(entries) => {
+                let shared = &self.shared;
+                let entry = match arrival {
+                    Some(number) => shared.over_all(number),
+                    None => shared.next_of(&shared.sent),
+                };
+                let entry = usize::try_from(entry).unwrap_or(0) % entries.len();
+                entries[entry] as usize
             }
             Pick::Random => self.random.usize(..plan.requests.len()),
             Pick::Weighted => {
@@ -172,6 +196,23 @@ impl RequestSource {
             (Some(_), Some(made)) => &made.request,
             _ => &planned.request,
         }
+    }
+
+    /// Values of the response to the present request that are to be kept.
+    pub(crate) fn kept<'a>(&self, plan: &'a RunPlan) -> &'a [KeptValue] {
+        &plan.requests[self.position].kept
+    }
+
+    /// Keeps a value for later requests.
+    pub(crate) fn keep(&mut self, position: usize, value: Vec<u8>) {
+        if let Some(made) = &mut self.made {
+            made.kept[position] = value;
+        }
+    }
+
+    /// Goes back to the first request.
+    pub(crate) fn begin_again(&mut self) {
+        self.next = 0;
     }
 
     /// The next request, from the present position on, that needs no row of a feeder whose rows are used once. Where
@@ -217,6 +258,7 @@ impl RequestSource {
         let values = Values {
             feeders: &plan.feeders,
             rows: &made.rows,
+            kept: &made.kept,
             entropy: Entropy {
                 number: shared.next_of(&shared.made),
                 now: template.needs_clock().then(|| SystemClock.wall()),

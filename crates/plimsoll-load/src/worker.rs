@@ -29,7 +29,8 @@ use crate::run::RunError;
 use crate::run::collector::Published;
 use crate::run::progress::{Interrupt, Progress, ProgressReport};
 use crate::schedule::{
-    BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, Schedule, Share,
+    BurstArrivals, EvenArrivals, JitteredArrivals, PoissonArrivals, RecordedArrivals, Schedule,
+    Share,
 };
 use crate::source::SharedSource;
 use crate::worker::coalescing::Coalescing;
@@ -459,6 +460,7 @@ fn open_pacer(plan: &RunPlan, share: Share, gate: &Rc<Gate>) -> Option<Rc<OpenPa
         match spacing {
             Spacing::Even => Box::new(EvenArrivals::new(profile.clone(), share)),
             Spacing::Poisson => Box::new(PoissonArrivals::new(profile.clone(), share, plan.seed)),
+            Spacing::Recorded(times) => Box::new(RecordedArrivals::new(Arc::clone(times), share)),
         }
     };
     let mut schedule = if burst.get() == 1 {

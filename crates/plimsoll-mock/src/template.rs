@@ -171,6 +171,10 @@ impl TextTemplate {
                     TemplatePart::Text(text)
                 }
                 Part::Variable(name) => TemplatePart::Value(source(name, names)?, is_in_string),
+                Part::Response(value) => {
+                    let message = format!("`{value}` has no value: a mock sends no requests");
+                    return Err(PlaceError(message));
+                }
                 Part::Generator(generator) => {
                     let first = match generator {
                         Generator::Counter { first, .. } => *first,

@@ -56,26 +56,38 @@ impl Question {
     }
 }
 
-/// A response, whose content is `hello`.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The status.
     pub status: u16,
     /// Names and values.
     pub fields: Vec<(String, String)>,
+    /// The content.
+    pub content: Vec<u8>,
     /// Its delay; only over HTTP/1.
     pub after: Duration,
 }
 
 impl Reply {
-    /// A response with `fields`.
+    /// A response with `fields`, whose content is `hello`.
     pub fn new(status: u16, fields: &[(&str, &str)]) -> Self {
         let fields = fields.iter();
         let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Self {
             status,
             fields: fields.collect(),
+            content: b"hello".to_vec(),
             after: Duration::ZERO,
+        }
+    }
+
+    /// The same with another content.
+    #[must_use]
+    pub fn content(self, content: impl Into<Vec<u8>>) -> Self {
+        Self {
+            content: content.into(),
+            ..self
         }
     }
 
@@ -87,13 +99,17 @@ impl Reply {
 
     /// As it goes over HTTP/1.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut text = format!("HTTP/1.1 {} Reply\r\ncontent-length: 5\r\n", self.status);
+        let mut text = format!(
+            "HTTP/1.1 {} Reply\r\ncontent-length: {}\r\n",
+            self.status,
+            self.content.len()
+        );
         for (name, value) in &self.fields {
             for part in [name, ": ", value, "\r\n"] {
                 text.push_str(part);
             }
         }
-        (text + "\r\nhello").into_bytes()
+        [(text + "\r\n").into_bytes(), self.content.clone()].concat()
     }
 }
 

@@ -8,7 +8,7 @@ mod compare;
 
 mod text;
 
-mod json;
+pub(super) mod json;
 
 mod address;
 

@@ -2,7 +2,7 @@
 
 use plimsoll_model::Judgement;
 
-use crate::check::{Condition, Facts, Observer};
+use crate::check::{Condition, Extraction, Facts, Observer};
 
 /// Conditions that a response must meet, all of them.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +48,18 @@ impl Expectations {
     /// A sink that keeps what these conditions need.
     pub fn observer(&self) -> Observer {
         Observer::new(self.needs_body, self.headers.clone())
+    }
+
+    /// The same for what is extracted besides.
+    pub fn observer_with(&self, extractions: &[Extraction]) -> Observer {
+        let mut names = self.headers.clone();
+        for name in extractions.iter().filter_map(Extraction::field) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        let needs_body = self.needs_body || extractions.iter().any(Extraction::needs_body);
+        Observer::new(needs_body, names)
     }
 
     /// The positions of the conditions that a response does not meet.

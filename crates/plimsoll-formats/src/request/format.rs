@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::request::{curl, http_file, url_list};
-use crate::{ReadFile, Remark, RequestFile, har, openapi};
+use crate::{ReadFile, Remark, RequestFile, access_log, har, openapi};
+
+pub use crate::access_log::appearance;
 
 /// A kind of file that describes requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +21,20 @@ pub enum Format {
     Har,
     /// An OpenAPI document (3.0 to 3.2, Swagger 2.0), in JSON or YAML.
     OpenApi,
+    /// An access log: common, combined, JSON lines, or that of a load balancer of AWS.
+    AccessLog,
 }
 
 impl Format {
     /// All of them, in the order in which they are listed to people.
-    pub const ALL: [Self; 5] = [Self::Urls, Self::Http, Self::Curl, Self::Har, Self::OpenApi];
+    pub const ALL: [Self; 6] = [
+        Self::Urls,
+        Self::Http,
+        Self::Curl,
+        Self::Har,
+        Self::OpenApi,
+        Self::AccessLog,
+    ];
 
     /// Its name in flags.
     pub const fn name(self) -> &'static str {
@@ -33,11 +44,14 @@ impl Format {
             Self::Curl => "curl",
             Self::Har => "har",
             Self::OpenApi => "openapi",
+            Self::AccessLog => "access-log",
         }
     }
 
     /// The format of a file: by the extension of its name if that is a known one, else by what the
     /// file holds.
+    ///
+    /// A file whose name ends in `.log` is a log whatever it holds: a list of URLs has another name.
     pub fn detect(file_name: &str, text: &str) -> Self {
         let extension = file_name.rsplit_once('.').map(|(_, extension)| extension);
         match extension.map(str::to_ascii_lowercase).as_deref() {
@@ -45,6 +59,7 @@ impl Format {
             Some("har") => Self::Har,
             Some("curl") => Self::Curl,
             Some("urls") => Self::Urls,
+            Some("log") => Self::AccessLog,
             Some("yaml" | "yml") => Self::OpenApi,
             _ => Self::of_content(text),
         }
@@ -52,6 +67,9 @@ impl Format {
 
     fn of_content(text: &str) -> Self {
         let text = text.trim_start_matches('\u{feff}').trim_start();
+        if access_log::looks_like_log(text) {
+            return Self::AccessLog;
+        }
         if text.starts_with('{') {
             // The one has `log` on top, the other `openapi`, which a recording of one may contain too.
             let recorded = text.find("\"log\"").unwrap_or(usize::MAX);
@@ -129,6 +147,7 @@ pub fn parse(format: Format, text: &str, read: ReadFile<'_>) -> Result<RequestFi
         Format::Curl => curl::parse(text, read),
         Format::Har => har::parse(text),
         Format::OpenApi => openapi::parse(text, read),
+        Format::AccessLog => access_log::parse(text),
     }?;
     if file.requests.is_empty() {
         // What it holds instead may be why.
@@ -171,6 +190,11 @@ mod tests {
             ("a", "# x\nopenapi: 3.0.0\npaths:\n", Format::OpenApi),
             ("a.json", "{\"openapi\": \"3.1.0\"}", Format::OpenApi),
             ("a.json", "\u{feff} {\"log\": {}}", Format::Har),
+            (
+                "access.log",
+                "::1 - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 2326\n",
+                Format::AccessLog,
+            ),
         ] {
             assert_eq!(Format::detect(name, text), expected, "{name}: {text}");
         }

@@ -2,8 +2,12 @@
 //!
 //! Requests are separated by lines that begin with `###`. Each is a request line, header fields, an
 //! empty line and a body. `@name = value` gives a value to a variable, `# @name x` a name to the
-//! request, `# @weight n` says how often it is picked. Scripts and response references are left out.
+//! request, `# @weight n` says how often it is picked. Scripts are left out, but for handlers that keep a value of the
+//! response.
 
+mod handler;
+
+use self::handler::Handler;
 use crate::request::url_list::split_method;
 use crate::request::{is_about_connection, is_token};
 use crate::template::is_variable;
@@ -132,7 +136,8 @@ impl Reader<'_> {
         let mut request = FileRequest::new(Place::Line(number), url);
         request.method = method.map(str::to_owned);
         let mut has_body = false;
-        while let Some((number, line)) = lines.next() {
+        while let Some((number, line)) = lines.next_if(|(_, line)| !is_about_response(line.trim()))
+        {
             let trimmed = line.trim();
             if trimmed.is_empty() {
                 has_body = true;
@@ -147,7 +152,7 @@ impl Reader<'_> {
                 self.header(number, trimmed, &mut request);
             }
         }
-        if has_body {
+        if has_body || lines.peek().is_some() {
             let lines: Vec<_> = lines.collect();
             self.body(&lines, &mut request);
         }
@@ -227,19 +232,27 @@ impl Reader<'_> {
                 skip_script(rest.by_ref().copied());
                 continue;
             }
-            if line.starts_with("> {%")
-                || line.starts_with("> ")
-                || line.starts_with("<> ")
-                || line.starts_with(">>")
-            {
-                self.left_out(*number, "what is to be done with the response");
-                if line.starts_with("> {%") && !line_ends_script(line) {
+            if let Some(script) = line.strip_prefix("> {%") {
+                let mut script = script.to_owned();
+                if !line_ends_script(line) {
                     for (_, line) in rest.by_ref() {
+                        script.push('\n');
+                        script.push_str(line);
                         if line_ends_script(line) {
                             break;
                         }
                     }
                 }
+                let script = script.trim_end();
+                self.handler(
+                    *number,
+                    script.strip_suffix("%}").unwrap_or(script),
+                    request,
+                );
+                continue;
+            }
+            if is_about_response(line) {
+                self.left_out(*number, "what is to be done with the response");
                 continue;
             }
             if line.trim().is_empty() {
@@ -275,6 +288,25 @@ impl Reader<'_> {
             body.push(text);
         }
         request.body = Some(body);
+    }
+
+    fn handler(&mut self, line: usize, script: &str, request: &mut FileRequest) {
+        let Handler {
+            sets,
+            computed,
+            has_more,
+        } = Handler::parse(script);
+        request.sets.extend(sets);
+        for name in computed {
+            let message = format!("`{name}`, which a script computes from the response");
+            let remark = Remark::line(line, message);
+            self.file.left_out.push(remark.hint(
+                "values are read in the form `client.global.set(\"name\", response.body.key)`; for others write a script of k6: `plimsoll load --record FILE script.js` begins one",
+            ));
+        }
+        if has_more {
+            self.left_out(line, "a script that handles the response");
+        }
     }
 
     fn include(&mut self, line: usize, path: &str, is_template: bool) -> Template {
@@ -337,6 +369,13 @@ impl BodyKind {
 fn comment(line: &str) -> Option<&str> {
     let text = line.strip_prefix('#').or_else(|| line.strip_prefix("//"));
     text.map(str::trim)
+}
+
+/// A handler of the response, or a file that it is written to or compared with.
+fn is_about_response(line: &str) -> bool {
+    ["> ", "<> ", ">>"]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 /// `< path` or `<@ path`, and whether the file is a template itself.

@@ -1,9 +1,12 @@
 //! A k6 script that makes the requests of a file: a recording of a browser, a description of an API, `.http` files, curl commands.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
-use plimsoll_formats::{FileRequest, Generator, Part, RequestFile, Template};
+use plimsoll_formats::{
+    FileRequest, Generator, Part, RequestFile, ResponsePart, ResponseValue, Template,
+};
 
 /// Writing to a `String` cannot fail.
 const IN_MEMORY: &str = "a string grows";
@@ -18,15 +21,25 @@ pub fn script_of(file: &RequestFile, source: &str) -> String {
     let mut script = Writer::default();
     let source: String = source.chars().filter(|it| !it.is_control()).collect();
     script.line(&format!("// Requests of {source}."));
+    let of_responses = variables_of_responses(file);
+    let constant = |name: &str| !of_responses.contains_key(name);
     let known: Vec<&str> = file
         .variables
         .iter()
         .map(|(name, _)| name.as_str())
+        .filter(|name| constant(name))
         .collect();
-    let mut body = Writer::default();
-    let requests: Vec<_> = file.requests.iter().enumerate().collect();
-    for (position, request) in &requests {
-        if *position > 0 {
+    let requests: Vec<_> = file
+        .requests
+        .iter()
+        .map(|request| filled(request, &of_responses))
+        .collect();
+    let mut body = Writer {
+        referred: requests.iter().flat_map(referred).collect(),
+        ..Writer::default()
+    };
+    for (position, request) in requests.iter().enumerate() {
+        if position > 0 {
             body.line("");
         }
         body.request(request, file.base.as_deref(), &known);
@@ -36,7 +49,8 @@ pub fn script_of(file: &RequestFile, source: &str) -> String {
         let base = literal(base.as_bytes());
         constants.line(&format!("const BASE = __ENV.BASE || {base};"));
     }
-    for (name, value) in &file.variables {
+    let constants_of_file = file.variables.iter().filter(|(name, _)| constant(name));
+    for (name, value) in constants_of_file {
         let value = constants.expression(value, &known);
         constants.line(&format!("const {} = {value};", identifier(name)));
     }
@@ -71,9 +85,72 @@ pub fn script_of(file: &RequestFile, source: &str) -> String {
     script.line("const EXPECTED = http.expectedStatuses({ min: 200, max: 399 });");
     script.line("");
     script.line("export default function () {");
+    if !body.referred.is_empty() {
+        script.line("  const responses = {};");
+    }
     script.text.push_str(&body.text);
     script.line("}");
     script.text
+}
+
+/// Variables whose values come from responses: those that handlers set, and those that contain such a place.
+fn variables_of_responses(file: &RequestFile) -> HashMap<String, Template> {
+    let mut variables = HashMap::new();
+    for request in &file.requests {
+        for (name, part) in &request.sets {
+            let value = ResponseValue {
+                request: key(request),
+                part: part.clone(),
+            };
+            variables.insert(name.clone(), Template::from(Part::Response(value)));
+        }
+    }
+    for (name, value) in &file.variables {
+        let needs_response = value.responses().next().is_some()
+            || value.variables().any(|name| variables.contains_key(name));
+        if needs_response {
+            variables.insert(name.clone(), value.clone());
+        }
+    }
+    variables
+}
+
+/// The request with the values of `variables` in their places.
+fn filled(request: &FileRequest, variables: &HashMap<String, Template>) -> FileRequest {
+    let mut filled = request.clone();
+    let fill = |template: &mut Template| {
+        let result = template.fill(&|name| variables.get(name).cloned(), &|_| true);
+        // One that contains itself stays as it is.
+        if let Ok(result) = result {
+            *template = result;
+        }
+    };
+    fill(&mut filled.url);
+    for (_, value) in &mut filled.headers {
+        fill(value);
+    }
+    if let Some(body) = &mut filled.body {
+        fill(body);
+    }
+    filled
+}
+
+/// Names of the requests whose responses `request` needs.
+fn referred(request: &FileRequest) -> Vec<String> {
+    let headers = request.headers.iter().map(|(_, value)| value);
+    let texts = std::iter::once(&request.url)
+        .chain(headers)
+        .chain(&request.body);
+    let values = texts.flat_map(Template::responses);
+    values.map(|value| value.request.clone()).collect()
+}
+
+/// The name by which a request is referred to.
+fn key(request: &FileRequest) -> String {
+    match &request.name {
+        Some(name) => name.clone(),
+        None => format!("request{}", request.place),
+    }
 }
 
 /// The imports and helpers of a script.
@@ -105,6 +182,8 @@ const HELPERS: [(Helper, &str); 4] = [
 #[derive(Debug, Default)]
 struct Writer {
     text: String,
+    /// Names of requests whose responses later ones need.
+    referred: Vec<String>,
     helpers: Vec<Helper>,
 }
 
@@ -123,13 +202,18 @@ impl Writer {
             self.line(&format!("  group({name}, () => {{"));
         }
         let method = request.method.as_deref().unwrap_or("GET");
+        let key = key(request);
+        let kept = match self.referred.contains(&key) {
+            true => format!("responses[{}] = ", literal(key.as_bytes())),
+            false => String::new(),
+        };
         let url = self.url(&request.url, base, known);
         let body = match &request.body {
             Some(body) => self.body(body, known),
             None => "null".to_owned(),
         };
         self.line(&format!(
-            "{indent}check(http.request({}, {url}, {body}, {{",
+            "{indent}check({kept}http.request({}, {url}, {body}, {{",
             literal(method.as_bytes())
         ));
         if !request.headers.is_empty() {
@@ -195,7 +279,7 @@ impl Writer {
                 Part::Text(text) => text.clone(),
                 // Values within other bytes stay as they are written.
                 Part::Variable(name) => format!("{{{{{name}}}}}").into_bytes(),
-                Part::Generator(_) => Vec::new(),
+                Part::Generator(_) | Part::Response(_) => Vec::new(),
             })
             .collect();
         let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -220,6 +304,10 @@ impl Writer {
                 Part::Variable(name) => {
                     let name = literal(name.as_bytes());
                     write!(made, "${{__ENV[{name}]}}").expect(IN_MEMORY);
+                }
+                Part::Response(value) => {
+                    let value = response_value(value);
+                    write!(made, "${{{value}}}").expect(IN_MEMORY);
                 }
                 Part::Generator(generator) => {
                     let value = self.generator(generator);
@@ -267,6 +355,37 @@ impl Writer {
     fn needs(&mut self, helper: Helper) {
         if !self.helpers.contains(&helper) {
             self.helpers.push(helper);
+        }
+    }
+}
+
+/// A value of an earlier response.
+fn response_value(value: &ResponseValue) -> String {
+    let response = format!("responses[{}]", literal(value.request.as_bytes()));
+    match &value.part {
+        ResponsePart::Body => format!("{response}.body"),
+        ResponsePart::Field(name) => {
+            // As k6 writes the names of fields.
+            let mut words = name.split('-').map(|word| {
+                let (first, rest) = word.split_at(word.len().min(1));
+                format!("{}{rest}", first.to_ascii_uppercase())
+            });
+            let first = words.next().unwrap_or_default();
+            let name = words.fold(first, |name, word| format!("{name}-{word}"));
+            format!("{response}.headers[{}]", literal(name.as_bytes()))
+        }
+        ResponsePart::Json(path) => {
+            // k6's paths are those of gjson: keys and indexes separated by dots.
+            let path = path.trim_start_matches(['$', '.']);
+            let path = path
+                .replace("['", ".")
+                .replace("[\"", ".")
+                .replace('[', ".");
+            let path = path.replace("']", "").replace("\"]", "").replace(']', "");
+            format!(
+                "{response}.json({})",
+                literal(path.trim_start_matches('.').as_bytes())
+            )
         }
     }
 }
@@ -331,6 +450,32 @@ mod tests {
         };
         Script::load(&text).unwrap_or_else(|error| panic!("{error}\n{script}"));
         script
+    }
+
+    #[test]
+    fn values_of_responses_are_taken_from_those_responses() {
+        let text = "\
+@auth = Bearer {{login.response.body.$.data[0].token}}
+
+### login
+POST http://h/login
+
+> {% client.global.set(\"id\", response.body.id) %}
+
+###
+GET http://h/{{id}}?{{login.response.headers.x-page}}
+Authorization: {{auth}}
+";
+        let file = parsed(Format::Http, text);
+        let script = compiled(&file);
+        for line in [
+            "  const responses = {};",
+            "    check(responses[\"login\"] = http.request(\"POST\", \"http://h/login\", null, {",
+            "  check(http.request(\"GET\", `http://h/${responses[\"login\"].json(\"id\")}?${responses[\"login\"].headers[\"X-Page\"]}`, null, {",
+            "    \"Authorization\": `Bearer ${responses[\"login\"].json(\"data.0.token\")}`,",
+        ] {
+            assert!(script.contains(line), "{line}\n{script}");
+        }
     }
 
     #[test]

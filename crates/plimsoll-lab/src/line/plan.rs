@@ -37,7 +37,7 @@ impl LinePlan {
         RunPlan {
             pacing: Pacing::Open {
                 profile: RateProfile::constant(rate),
-                spacing: self.spacing,
+                spacing: self.spacing.clone(),
                 burst: std::num::NonZeroU32::MIN,
                 jitter: Duration::ZERO,
                 on_full: OnFull::Queue,

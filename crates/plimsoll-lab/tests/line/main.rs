@@ -44,6 +44,7 @@ fn plan(url: &str, objectives: &[&str]) -> LinePlan {
             names: Arc::default(),
             pick: Pick::Turn,
             feeders: Vec::new(),
+            kept: Vec::new(),
             session: SessionPlan::default(),
             connect: Arc::new(connect),
             pacing: Pacing::Closed {

@@ -240,3 +240,19 @@ proptest! {
         prop_assert!(arrivals.is_sorted());
     }
 }
+
+#[test]
+fn recorded_arrivals_are_shared_without_a_gap() {
+    let times: std::sync::Arc<[Duration]> = [0, 0, 5, 7, 7, 9].map(Duration::from_millis).into();
+    for of in 1..=4 {
+        let mut all: Vec<_> = (0..of)
+            .flat_map(|index| {
+                let schedule =
+                    RecordedArrivals::new(std::sync::Arc::clone(&times), Share { index, of });
+                take(schedule, 10)
+            })
+            .collect();
+        all.sort();
+        assert_eq!(all, *times);
+    }
+}

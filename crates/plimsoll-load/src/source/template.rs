@@ -26,6 +26,15 @@ pub struct RequestTemplate {
     needs_clock: bool,
 }
 
+/// Where the values of a template come from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ValueSources<'a> {
+    /// The feeders; of those that have a column of a name the first counts.
+    pub feeders: &'a [Feeder],
+    /// Values of responses, as they are written in templates.
+    pub kept: &'a [String],
+}
+
 /// Options for the requests of a template.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateForm<'a> {
@@ -82,8 +91,13 @@ struct Text(Vec<TemplatePart>);
 #[derive(Debug, Clone)]
 enum TemplatePart {
     Fixed(Box<[u8]>),
-    Column { feeder: usize, column: usize },
+    Column {
+        feeder: usize,
+        column: usize,
+    },
     Generated(Generator),
+    /// A value that the virtual user keeps, by its position.
+    Kept(usize),
 }
 
 /// The values for one request.
@@ -91,6 +105,8 @@ pub(super) struct Values<'a> {
     pub(super) feeders: &'a [Feeder],
     /// The row of each feeder.
     pub(super) rows: &'a [usize],
+    /// Values of responses.
+    pub(super) kept: &'a [Vec<u8>],
     pub(super) entropy: Entropy<'a>,
     /// There is one if the template has a coding.
     pub(super) compressor: Option<&'a mut Compressor>,
@@ -108,7 +124,8 @@ impl RequestTemplate {
     /// Compiles a request.
     ///
     /// - `target`, `host`, `headers`, `body`: as for [`Request::encode`]; variables in them are
-    ///   columns of `feeders`, of which the first that has one counts.
+    ///   columns of the feeders, of which the first that has one counts.
+    /// - `sources`: where its values come from.
     ///
     /// Returns a request that it could make beside it.
     pub fn compile(
@@ -117,9 +134,10 @@ impl RequestTemplate {
         host: &str,
         headers: &[(String, Template)],
         body: Option<&Template>,
-        feeders: &[Feeder],
+        sources: ValueSources<'_>,
         form: TemplateForm<'_>,
     ) -> Result<(Self, Request), TemplateProblem> {
+        let feeders = sources.feeders;
         let TemplateForm {
             protocol,
             scheme,
@@ -133,14 +151,14 @@ impl RequestTemplate {
             ));
         }
         for (name, value) in headers {
-            let value = Text::compile(value, feeders)?;
+            let value = Text::compile(value, sources)?;
             value.check_for_field(name, feeders)?;
             if protocol != Protocol::Http1 && is_host(name) {
                 value.check_for_authority(feeders)?;
             }
             fields.push((name.clone(), value));
         }
-        let mut target = Text::compile(target, feeders)?;
+        let mut target = Text::compile(target, sources)?;
         for piece in &mut target.0 {
             if let TemplatePart::Fixed(text) = piece {
                 let mut encoded = Vec::new();
@@ -148,7 +166,7 @@ impl RequestTemplate {
                 *piece = TemplatePart::Fixed(encoded.into());
             }
         }
-        let body = body.map(|body| Text::compile(body, feeders)).transpose()?;
+        let body = body.map(|body| Text::compile(body, sources)).transpose()?;
         let mut template = Self {
             method: method.to_owned(),
             target,
@@ -163,20 +181,24 @@ impl RequestTemplate {
         template.uses = (0..feeders.len())
             .map(|feeder| template.texts().any(|text| text.uses(feeder)))
             .collect();
-        let example = template.example(feeders, protocol, scheme)?;
+        let example = template.example(sources, protocol, scheme)?;
         Ok((template, example))
     }
 
     /// Path and query with their places, for people.
     ///
-    /// - `feeders`: those that it was compiled with.
-    pub(crate) fn shown_target(&self, feeders: &[Feeder]) -> String {
+    /// - `sources`: those that it was compiled with.
+    pub(crate) fn shown_target(&self, sources: ValueSources<'_>) -> String {
         let pieces = self.target.0.iter().map(|piece| match piece {
             TemplatePart::Fixed(text) => String::from_utf8_lossy(text).into_owned(),
             TemplatePart::Column { feeder, column } => {
-                format!("{{{{{}}}}}", feeders[*feeder].table.columns()[*column])
+                format!(
+                    "{{{{{}}}}}",
+                    sources.feeders[*feeder].table.columns()[*column]
+                )
             }
             TemplatePart::Generated(generator) => format!("{{{{{generator}}}}}"),
+            TemplatePart::Kept(position) => format!("{{{{{}}}}}", sources.kept[*position]),
         });
         pieces.collect()
     }
@@ -224,7 +246,7 @@ impl RequestTemplate {
         for (name, value) in &self.fields {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b": ");
-            value.write(&mut values, out);
+            value.write_field(&mut values, out);
             out.extend_from_slice(b"\r\n");
         }
         match &self.body {
@@ -255,7 +277,7 @@ impl RequestTemplate {
                 position - 1
             };
             if !value.is_fixed() {
-                rewrite.field(at, |out| value.write(&mut values, out));
+                rewrite.field(at, |out| value.write_field(&mut values, out));
             }
         }
         if let Some(body) = &self.body
@@ -268,15 +290,18 @@ impl RequestTemplate {
     /// A request that it could make, checked as one that is always the same is.
     fn example(
         &self,
-        feeders: &[Feeder],
+        ValueSources { feeders, kept }: ValueSources<'_>,
         protocol: Protocol,
         scheme: &str,
     ) -> Result<Request, TemplateProblem> {
         let rows = vec![0; feeders.len()];
+        // Any text that may stand everywhere.
+        let kept = vec![b"0".to_vec(); kept.len()];
         let mut random = fastrand::Rng::with_seed(0);
         let mut values = Values {
             feeders,
             rows: &rows,
+            kept: &kept,
             entropy: Entropy {
                 number: 0,
                 now: None,
@@ -326,16 +351,26 @@ impl RequestTemplate {
 }
 
 impl Text {
-    fn compile(template: &Template, feeders: &[Feeder]) -> Result<Self, MissingVariable> {
+    fn compile(template: &Template, sources: ValueSources<'_>) -> Result<Self, MissingVariable> {
+        let ValueSources { feeders, kept } = sources;
+        let kept_value = |written: &str| {
+            let position = kept.iter().position(|name| name == written);
+            position.map(TemplatePart::Kept)
+        };
         let pieces = template.parts().iter().map(|part| match part {
             Part::Text(text) => Ok(TemplatePart::Fixed(text.as_slice().into())),
             Part::Generator(generator) => Ok(TemplatePart::Generated(generator.clone())),
-            Part::Variable(name) => feeders
-                .iter()
-                .enumerate()
-                .find_map(|(feeder, from)| {
-                    let column = from.table.column(name)?;
-                    Some(TemplatePart::Column { feeder, column })
+            Part::Response(value) => {
+                let written = value.to_string();
+                kept_value(&written).ok_or(MissingVariable::Unknown(written))
+            }
+            Part::Variable(name) => kept_value(name)
+                .or_else(|| {
+                    let mut feeders = feeders.iter().enumerate();
+                    feeders.find_map(|(feeder, from)| {
+                        let column = from.table.column(name)?;
+                        Some(TemplatePart::Column { feeder, column })
+                    })
                 })
                 .ok_or_else(|| MissingVariable::Unknown(name.clone())),
         });
@@ -363,8 +398,9 @@ impl Text {
                         return Err(HeadError::Value(header.to_owned()).into());
                     }
                 }
-                // Fixed text is checked with the whole, and other generators write nothing of the kind.
-                TemplatePart::Fixed(_) | TemplatePart::Generated(_) => {}
+                // Fixed text is checked with the whole, other generators write nothing of the kind, and it is left out of
+                // values of responses.
+                TemplatePart::Fixed(_) | TemplatePart::Generated(_) | TemplatePart::Kept(_) => {}
                 TemplatePart::Column { feeder, column } => {
                     let Feeder { name, table, .. } = &feeders[*feeder];
                     if let Some(row) = table.values(*column).position(has_control) {
@@ -394,6 +430,9 @@ impl Text {
                         return Err(h2::HeadError::Authority((*text).clone()).into());
                     }
                 }
+                TemplatePart::Kept(_) => {
+                    return Err(h2::HeadError::Authority("a value of a response".to_owned()).into());
+                }
                 TemplatePart::Fixed(_) | TemplatePart::Generated(_) => {}
                 TemplatePart::Column { feeder, column } => {
                     let Feeder { name, table, .. } = &feeders[*feeder];
@@ -417,6 +456,24 @@ impl Text {
             .all(|piece| matches!(piece, TemplatePart::Fixed(_)))
     }
 
+    /// Writes the value of a header field: nothing in it ends the field.
+    fn write_field(&self, values: &mut Values<'_>, out: &mut Vec<u8>) {
+        let has_kept = |piece: &TemplatePart| matches!(piece, TemplatePart::Kept(_));
+        if !self.0.iter().any(has_kept) {
+            return self.write(values, out);
+        }
+        let start = out.len();
+        self.write(values, out);
+        let mut end = start;
+        for position in start..out.len() {
+            if !is_control(out[position]) {
+                out[end] = out[position];
+                end += 1;
+            }
+        }
+        out.truncate(end);
+    }
+
     fn write(&self, values: &mut Values<'_>, out: &mut Vec<u8>) {
         for piece in &self.0 {
             match piece {
@@ -427,6 +484,7 @@ impl Text {
                 TemplatePart::Generated(generator) => {
                     generate::write(generator, &mut values.entropy, out);
                 }
+                TemplatePart::Kept(position) => out.extend_from_slice(&values.kept[*position]),
             }
         }
     }
@@ -457,6 +515,7 @@ impl Text {
                     generate::write(generator, &mut values.entropy, &mut scratch.value);
                     push_encoded(&scratch.value, out);
                 }
+                TemplatePart::Kept(position) => push_encoded(&values.kept[*position], out),
             }
         }
     }
@@ -476,9 +535,12 @@ fn is_host(name: &str) -> bool {
 }
 
 fn has_control(value: &str) -> bool {
-    value
-        .bytes()
-        .any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
+    value.bytes().any(is_control)
+}
+
+/// Whether it ends a header field, or makes it invalid.
+const fn is_control(byte: u8) -> bool {
+    (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
 /// Percent-encodes what may not stand in a request target.

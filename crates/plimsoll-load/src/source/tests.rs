@@ -41,7 +41,15 @@ fn compile_for(
         .collect();
     let body = body.map(|body| Template::parse(body).unwrap());
     let target = Template::parse(target).unwrap();
-    RequestTemplate::compile("POST", &target, "h", &headers, body.as_ref(), feeders, form)
+    RequestTemplate::compile(
+        "POST",
+        &target,
+        "h",
+        &headers,
+        body.as_ref(),
+        sources(feeders),
+        form,
+    )
 }
 
 const HTTP1: TemplateForm<'_> = TemplateForm {
@@ -70,7 +78,12 @@ fn planned(target: &str, feeders: &[Feeder]) -> PlannedRequest {
         request,
         template: Some(Arc::new(template)),
         weight: 1,
+        kept: Vec::new(),
     }
+}
+
+fn sources(feeders: &[Feeder]) -> ValueSources<'_> {
+    ValueSources { feeders, kept: &[] }
 }
 
 fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunPlan {
@@ -80,6 +93,7 @@ fn plan(requests: Vec<PlannedRequest>, pick: Pick, feeders: Vec<Feeder>) -> RunP
         names: Arc::default(),
         pick,
         feeders,
+        kept: Vec::new(),
         session: plimsoll_client::SessionPlan::default(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing: Pacing::Closed {
@@ -114,7 +128,7 @@ fn targets(plan: &RunPlan, share: Share, index: usize, count: usize) -> Vec<Stri
 }
 
 fn target(plan: &RunPlan, source: &mut RequestSource) -> String {
-    source.advance(plan);
+    source.advance(plan, None);
     let bytes = String::from_utf8_lossy(source.current(plan).bytes()).into_owned();
     bytes.split(' ').nth(1).unwrap().to_owned()
 }
@@ -134,6 +148,7 @@ fn a_made_request_is_written_as_an_encoded_one() {
     let values = Values {
         feeders: &feeders,
         rows: &[0],
+        kept: &[],
         entropy: entropy(&mut random),
         compressor: None,
     };
@@ -145,7 +160,7 @@ fn a_made_request_is_written_as_an_encoded_one() {
     );
     assert_eq!(out, example.bytes());
     assert_eq!(
-        template.shown_target(&feeders),
+        template.shown_target(sources(&feeders)),
         "/{{user}}?q={{note}}&r=%C3%BC%20x"
     );
 }
@@ -173,6 +188,7 @@ fn values_of_http2_take_the_places_of_the_examples() {
     let values = Values {
         feeders: &feeders,
         rows: &[1],
+        kept: &[],
         entropy: entropy(&mut random),
         compressor: None,
     };
@@ -214,6 +230,7 @@ fn bodies_are_compressed_anew() {
             let values = Values {
                 feeders: &feeders,
                 rows: &[row],
+                kept: &[],
                 entropy: entropy(&mut random),
                 compressor: Some(&mut Compressor::new(ContentCoding::Deflate)),
             };
@@ -385,6 +402,36 @@ fn requests_are_picked_as_requested() {
     assert!((850..950).contains(&picked(Pick::Weighted)));
 }
 
+#[test]
+fn entries_of_a_log_belong_to_their_arrivals() {
+    let requests = ["/a", "/b", "/c"]
+        .map(|target| planned(target, &[]))
+        .to_vec();
+    let entries = [0, 1, 2, 0, 2];
+    let plan = plan(requests, Pick::Recorded(Arc::new(entries)), vec![]);
+    let of = 2;
+    for index in 0..of {
+        let share = Share { index, of };
+        // Arrival 1 was dropped.
+        let shared = Rc::new(SharedSource::new(&plan, share));
+        let mut source = RequestSource::new(shared, &plan, 0);
+        for arrival in [0, 2] {
+            source.advance(&plan, Some(arrival));
+            let entry = (arrival * u64::from(of) + u64::from(index)) as usize % entries.len();
+            assert_eq!(source.position(), entries[entry] as usize);
+        }
+    }
+    // Without a schedule, all users of all workers together go through the log.
+    let mut sent: Vec<_> = (0..of)
+        .flat_map(|index| targets(&plan, Share { index, of }, 0, 5))
+        .collect();
+    sent.sort();
+    assert_eq!(
+        sent,
+        ["/a", "/a", "/a", "/a", "/b", "/b", "/c", "/c", "/c", "/c"]
+    );
+}
+
 proptest! {
     /// No value makes more than one request, and its body is as long as it says.
     #[test]
@@ -397,6 +444,7 @@ proptest! {
         let values = Values {
             feeders: &feeders,
             rows: &[0],
+            kept: &[],
             entropy: entropy(&mut random),
         compressor: None,
         };

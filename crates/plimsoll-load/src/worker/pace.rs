@@ -32,6 +32,8 @@ pub struct Start {
     pub lag: Option<Duration>,
     /// Position in the plan of the request that is sent; the virtual user sets it.
     pub request: usize,
+    /// Its number among the arrivals of its worker, on a schedule.
+    pub arrival: Option<u64>,
 }
 
 /// The consequence of the last exchange for the next one.

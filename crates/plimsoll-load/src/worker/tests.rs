@@ -56,6 +56,7 @@ fn plan(origin: &Origin, pacing: Pacing, requests: u64, expectations: &[&str]) -
         names: Arc::default(),
         pick: Pick::Turn,
         feeders: Vec::new(),
+        kept: Vec::new(),
         session: plimsoll_client::SessionPlan::default(),
         connect: Arc::new(ConnectPlan::new(ConnectOptions::default()).unwrap()),
         pacing,
@@ -168,7 +169,10 @@ fn use_template(plan: &mut RunPlan, protocol: Protocol) {
         "h",
         &headers,
         Some(&body),
-        &plan.feeders,
+        crate::ValueSources {
+            feeders: &plan.feeders,
+            kept: &[],
+        },
         crate::TemplateForm {
             protocol,
             scheme: "http",

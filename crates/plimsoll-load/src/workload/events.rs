@@ -48,7 +48,7 @@ impl HttpWorkload for EventStreams {
     type Reader = EventStream;
 
     fn take_up(&mut self, start: &mut Start) -> usize {
-        let endpoint = self.source.advance(&self.shared.plan);
+        let endpoint = self.source.advance(&self.shared.plan, start.arrival);
         if self.source.has_run_out() {
             self.shared.gate.exhaust();
         }

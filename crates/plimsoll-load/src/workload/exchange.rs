@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use plimsoll_client::check::{Facts, Observer};
+use plimsoll_client::check::{Extracting, Facts, Observer};
 use plimsoll_client::{Http3, Request, Session};
 use plimsoll_model::{Exchange, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
@@ -16,7 +16,7 @@ use super::decoding::Decoding;
 use super::redirects::RedirectChain;
 use super::{Concluded, Head, HttpWorkload, Response, ResponseReader};
 use crate::driver::WorkerState;
-use crate::plan::ResponsePlan;
+use crate::plan::{KeptValue, ResponsePlan};
 use crate::source::RequestSource;
 use crate::worker::pace::Start;
 
@@ -77,6 +77,7 @@ impl HttpWorkload for PlainExchange {
         if concluded.again.is_some() {
             return concluded;
         }
+        requests.keep_values(reader, exchange);
         let recorder = &requests.shared.recorder;
         match reader.judged(exchange, certificate_days) {
             Some((observer, facts)) => {
@@ -114,7 +115,7 @@ impl Requests {
     /// Goes on to the next exchange; returns the position of its endpoint.
     #[inline]
     pub(super) fn take_up(&mut self, reader: &mut PlainReader, start: &mut Start) -> usize {
-        self.endpoint = self.source.advance(&self.shared.plan);
+        self.endpoint = self.source.advance(&self.shared.plan, start.arrival);
         if self.source.has_run_out() {
             self.shared.gate.exhaust();
         }
@@ -252,6 +253,37 @@ impl Requests {
         }
         None
     }
+
+    /// Keeps the values of a complete response that later requests need. The exchange fails if one is missing, and
+    /// after any failure the sequence begins again: those requests could not be made.
+    fn keep_values(&mut self, reader: &PlainReader, exchange: &mut Exchange) {
+        let plan = &self.shared.plan;
+        let kept = self.source.kept(plan);
+        if kept.is_empty() {
+            return;
+        }
+        if let (Ok(_), Some(observer)) = (&exchange.outcome, &reader.observer) {
+            let mut extracting = Extracting::new(observer);
+            for KeptValue {
+                position,
+                extraction,
+            } in kept
+            {
+                match extracting.value(extraction) {
+                    Some(value) => self.source.keep(*position, value),
+                    None => {
+                        let cause = format!("`{}` has no value", plan.kept[*position]);
+                        let failure = Failure::new(Phase::Receive, FailureKind::MissingValue);
+                        exchange.outcome = Err(failure.because(cause));
+                        break;
+                    }
+                }
+            }
+        }
+        if exchange.outcome.is_err() {
+            self.source.begin_again();
+        }
+    }
 }
 
 /// Reads responses for the session, for redirects and for conditions.
@@ -273,11 +305,14 @@ impl PlainReader {
     pub(super) fn new(shared: &Rc<WorkerState>, responses: &ResponsePlan) -> Self {
         let plan = &shared.plan;
         let expectations = &plan.expectations;
+        let kept = plan.requests.iter().flat_map(|request| &request.kept);
+        let extractions: Vec<_> = kept.map(|kept| kept.extraction.clone()).collect();
         let chain = |limit| Box::new(RedirectChain::new(limit));
         let decoding = |limits| Box::new(Decoding::new(limits));
         Self {
             session: Session::new(&plan.session).map(Box::new),
-            observer: (!expectations.is_empty()).then(|| expectations.observer()),
+            observer: (!expectations.is_empty() || !extractions.is_empty())
+                .then(|| expectations.observer_with(&extractions)),
             chain: responses.redirects.map(chain),
             decoding: responses.decode.map(decoding),
             endpoint: 0,

@@ -23,6 +23,7 @@ pub(crate) fn plan(url: &str) -> RunPlan {
         names: Arc::default(),
         pick: Pick::Turn,
         feeders: Vec::new(),
+        kept: Vec::new(),
         session: plimsoll_client::SessionPlan::default(),
         connect: connect(ConnectOptions::default()),
         pacing: closed(),

@@ -8,7 +8,7 @@ use plimsoll_client::{ConnectOptions, Endpoint, QuicOptions, Request};
 use plimsoll_formats::{Table, Template};
 use plimsoll_load::{
     Feeder, FeederOrder, Http3Plan, HttpPlan, OnFull, PlannedRequest, RequestTemplate, RunError,
-    RunPlan, Spacing, StatusSet, TemplateForm, WorkloadPlan, check_reachable,
+    RunPlan, Spacing, StatusSet, TemplateForm, ValueSources, WorkloadPlan, check_reachable,
 };
 use plimsoll_model::{FailureKind, Phase, Protocol};
 use plimsoll_testkit::{
@@ -210,7 +210,10 @@ fn requests_are_made_from_templates() {
         "127.0.0.1",
         &[],
         None,
-        &feeders,
+        ValueSources {
+            feeders: &feeders,
+            kept: &[],
+        },
         TemplateForm {
             protocol: Protocol::Http3,
             scheme: "https",

@@ -113,11 +113,13 @@ pub enum FailureKind {
     ResourceLimit,
     /// The peer did not agree to speak another protocol on the connection.
     UpgradeRefused,
+    /// The response lacks a value that later requests need.
+    MissingValue,
 }
 
 impl FailureKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Refused,
         Self::Reset,
         Self::Timeout,
@@ -134,6 +136,7 @@ impl FailureKind {
         Self::Aborted,
         Self::ResourceLimit,
         Self::UpgradeRefused,
+        Self::MissingValue,
     ];
 
     /// The name used in text, JSON and metrics.
@@ -155,6 +158,7 @@ impl FailureKind {
             Self::Aborted => "aborted",
             Self::ResourceLimit => "resource-limit",
             Self::UpgradeRefused => "upgrade-refused",
+            Self::MissingValue => "missing-value",
         }
     }
 
@@ -206,7 +210,8 @@ impl FailureKind {
             | Self::CertificateSelfSigned
             | Self::CertificateOther
             | Self::Decode
-            | Self::UpgradeRefused => Side::Theirs,
+            | Self::UpgradeRefused
+            | Self::MissingValue => Side::Theirs,
         }
     }
 }

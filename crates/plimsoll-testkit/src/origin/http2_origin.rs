@@ -391,7 +391,7 @@ impl Service {
             Http2Answer::Reply(logic) => {
                 let reply = logic.reply(&Question::of(&head.method, &head.uri, &head.headers));
                 fields.extend(reply.fields);
-                (reply.status, b"hello".to_vec(), false)
+                (reply.status, reply.content.clone(), false)
             }
             _ => (200, received, false),
         };

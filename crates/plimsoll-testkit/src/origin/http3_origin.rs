@@ -407,7 +407,7 @@ impl Service {
             Http3Answer::Reply(logic) => {
                 let reply = logic.reply(&Question::of(head.method(), head.uri(), head.headers()));
                 fields.extend(reply.fields);
-                (reply.status, 5, b"hello".to_vec())
+                (reply.status, reply.content.len(), reply.content.clone())
             }
             Http3Answer::Content(status, content) => (status, content.len(), content),
             Http3Answer::Miscounted { announced, sent } => (200, announced, vec![b'x'; sent]),

@@ -80,6 +80,10 @@ mod pebble;
 
 mod sessions;
 
+mod sequences;
+
+mod replay;
+
 #[cfg(target_os = "linux")]
 mod shortage;
 

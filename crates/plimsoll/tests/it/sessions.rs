@@ -17,7 +17,7 @@ use crate::plimsoll::plimsoll;
 /// An origin of each version of HTTP with the same logic, and the flags that reach each at `path`.
 ///
 /// - `streams`: of each connection, where it has streams.
-fn over_each(logic: &Logic, path: &str, streams: &str, mut test: impl FnMut(&[&str])) {
+pub(crate) fn over_each(logic: &Logic, path: &str, streams: &str, mut test: impl FnMut(&[&str])) {
     let script = Script::new().then(Step::Reply(logic.clone()));
     let one = Origin::scripted(script);
     test(&[&one.url(path)]);

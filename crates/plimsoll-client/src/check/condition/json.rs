@@ -35,23 +35,7 @@ enum ValueTest {
 
 impl JsonTest {
     pub(super) fn parse(path: &str, operator: &str, value: &str) -> Result<Test, ConditionError> {
-        let path = path.trim();
-        let wrong = |reason: String| ConditionError::Path {
-            path: path.to_owned(),
-            reason,
-        };
-        if path.is_empty() {
-            return Err(ConditionError::NoPath);
-        }
-        if path.len() > LONGEST_PATH {
-            return Err(wrong(format!("longer than {LONGEST_PATH} bytes")));
-        }
-        if depth(path) > DEEPEST_PATH {
-            return Err(wrong(format!(
-                "brackets are nested more than {DEEPEST_PATH} deep"
-            )));
-        }
-        let parsed = JsonPath::parse(path).map_err(|error| wrong(error.to_string()))?;
+        let parsed = parse_path(path)?;
         let test = match operator {
             "contains" => ValueTest::Contains(unquote(value).to_owned()),
             "matches" => ValueTest::Matches(regex(unquote(value))?),
@@ -108,6 +92,27 @@ impl ValueTest {
             Self::Exists => true,
         }
     }
+}
+
+/// A path, unless it takes too long to parse.
+pub(in crate::check) fn parse_path(path: &str) -> Result<JsonPath, ConditionError> {
+    let path = path.trim();
+    let wrong = |reason: String| ConditionError::Path {
+        path: path.to_owned(),
+        reason,
+    };
+    if path.is_empty() {
+        return Err(ConditionError::NoPath);
+    }
+    if path.len() > LONGEST_PATH {
+        return Err(wrong(format!("longer than {LONGEST_PATH} bytes")));
+    }
+    if depth(path) > DEEPEST_PATH {
+        return Err(wrong(format!(
+            "brackets are nested more than {DEEPEST_PATH} deep"
+        )));
+    }
+    JsonPath::parse(path).map_err(|error| wrong(error.to_string()))
 }
 
 /// Nesting depth of brackets and parentheses outside of quotes.

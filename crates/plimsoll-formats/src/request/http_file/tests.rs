@@ -114,7 +114,7 @@ Content-Length: 5
     :2 a script that runs before the request
     :5 the protocol version; flags decide it
     :6 header `Content-Length`, which is set from the connection and the body
-    :8 what is to be done with the response
+    :8 a script that handles the response
     ");
 }
 
@@ -183,4 +183,39 @@ proptest! {
     fn no_text_makes_it_panic(text in "(GET|###|#|@|<|>|\\{\\{|\\}\\}|%\\}|\\{%|a|:| |\n|=|/){0,40}") {
         drop(parse(&text, &mut read));
     }
+}
+
+#[test]
+fn handlers_of_responses_give_values_to_variables() {
+    let text = "\
+POST http://a/login
+> {% client.global.set(\"token\", response.body.token) %}
+
+###
+POST http://a/more
+
+{\"token\": \"{{login.response.body.$.token}}\"}
+
+> {%
+  client.global.set(\"next\", response.headers.valueOf(\"Location\"));
+  client.global.set(\"sum\", response.body.a + 1);
+%}
+";
+    let file = parse(text, &mut read).unwrap();
+    let sets: Vec<_> = file.requests.iter().map(|request| &request.sets).collect();
+    let json = crate::ResponsePart::Json("$.token".to_owned());
+    let field = crate::ResponsePart::Field("location".to_owned());
+    let [token, next] =
+        [("token", json), ("next", field)].map(|(name, part)| (name.to_owned(), part));
+    assert_eq!(sets, [&vec![token], &vec![next]]);
+    let body = file.requests[1].body.as_ref().unwrap();
+    assert_eq!(body.responses().count(), 1);
+    let left_out = &file.left_out[0];
+    assert_eq!(
+        (&left_out.place, left_out.message.as_str()),
+        (
+            &Place::Line(9),
+            "`sum`, which a script computes from the response"
+        )
+    );
 }

@@ -35,6 +35,7 @@ impl<W: HttpWorkload> StreamSlot<W> {
                 in_window: false,
                 lag: None,
                 request: 0,
+                arrival: None,
             },
             workload,
             bytes_sent: 0,

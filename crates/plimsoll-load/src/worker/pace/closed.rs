@@ -89,6 +89,7 @@ impl ClosedPacer {
                 in_window,
                 lag: None,
                 request: 0,
+                arrival: None,
             }),
         }
     }

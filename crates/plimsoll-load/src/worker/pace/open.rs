@@ -27,6 +27,8 @@ pub(crate) struct OpenPacer {
     schedule: RefCell<Box<dyn Schedule>>,
     /// The next arrival, `None` once there are no more.
     next: Cell<Option<Instant>>,
+    /// Its number, from 0.
+    number: Cell<u64>,
     on_full: OnFull,
     seats: Box<[Seat]>,
     /// Connections that wait, the longest idle first: all of them get used.
@@ -59,6 +61,23 @@ struct Row {
 struct Arrival {
     intended: Instant,
     in_window: bool,
+    number: u64,
+}
+
+impl Arrival {
+    /// Leave to begin it at `started`.
+    ///
+    /// - `lag`: how late it is although its connection was idle.
+    fn start(self, started: Instant, lag: Option<Duration>) -> Start {
+        Start {
+            intended: self.intended,
+            started,
+            in_window: self.in_window,
+            lag,
+            request: 0,
+            arrival: Some(self.number),
+        }
+    }
 }
 
 /// The view of a connection that carries several exchanges at a time.
@@ -99,6 +118,7 @@ impl OpenPacer {
             gate,
             schedule: RefCell::new(schedule),
             next: Cell::new(None),
+            number: Cell::new(0),
             on_full,
             idle: RefCell::new(VecDeque::with_capacity(seats.len())),
             seats: seats.into(),
@@ -106,7 +126,7 @@ impl OpenPacer {
             caught_up: Notify::new(),
             dropped: Cell::new(0),
         };
-        pacer.advance();
+        pacer.next.set(pacer.next_arrival());
         pacer
     }
 
@@ -190,15 +210,17 @@ impl OpenPacer {
         }
     }
 
+    /// Goes on to the next arrival.
     fn advance(&self) {
-        let next = self
-            .schedule
-            .borrow_mut()
-            .next_arrival()
-            .map(|offset| self.gate.run_start() + offset);
+        self.number.set(self.number.get() + 1);
+        self.next.set(self.next_arrival());
+    }
+
+    fn next_arrival(&self) -> Option<Instant> {
+        let offset = self.schedule.borrow_mut().next_arrival()?;
+        let next = self.gate.run_start() + offset;
         let end = self.gate.end();
-        self.next
-            .set(next.filter(|next| end.is_none_or(|end| *next < end)));
+        end.is_none_or(|end| next < end).then_some(next)
     }
 
     fn hand_out(&self, now: Instant) {
@@ -213,12 +235,14 @@ impl OpenPacer {
                 self.next.set(None);
                 return;
             };
+            let number = self.number.get();
             self.advance();
             if let Some(seat) = idle {
                 self.idle.borrow_mut().pop_front();
                 let arrival = Arrival {
                     intended,
                     in_window,
+                    number,
                 };
                 self.seats[seat].hand(arrival);
             } else {
@@ -244,10 +268,12 @@ impl OpenPacer {
             self.next.set(None);
             return None;
         };
+        let number = self.number.get();
         self.advance();
         Some(Arrival {
             intended,
             in_window,
+            number,
         })
     }
 }
@@ -290,13 +316,7 @@ impl OpenRow {
     pub(crate) fn free(&self, place: u32, now: Instant) -> Option<Start> {
         let pacer = &self.pacer;
         if let Some(arrival) = pacer.take_overdue(now) {
-            return Some(Start {
-                intended: arrival.intended,
-                started: now,
-                in_window: arrival.in_window,
-                lag: None,
-                request: 0,
-            });
+            return Some(arrival.start(now, None));
         }
         let seat = self.first_seat + place as usize;
         pacer.idle.borrow_mut().push_back(seat);
@@ -314,14 +334,8 @@ impl OpenRow {
             && let Some(arrival) = pacer.seats[self.first_seat + place as usize].arrival.take()
         {
             let started = SystemClock.now();
-            let start = Start {
-                intended: arrival.intended,
-                started,
-                in_window: arrival.in_window,
-                lag: Some(started.saturating_duration_since(arrival.intended)),
-                request: 0,
-            };
-            return Poll::Ready(Some((place, start)));
+            let lag = started.saturating_duration_since(arrival.intended);
+            return Poll::Ready(Some((place, arrival.start(started, Some(lag)))));
         }
         if pacer.gate.is_stopping() {
             return Poll::Ready(None);
@@ -352,23 +366,12 @@ impl OpenUser {
             now = SystemClock.now();
         }
         if let Some(arrival) = pacer.take_overdue(now) {
-            return Some(Start {
-                intended: arrival.intended,
-                started: now,
-                in_window: arrival.in_window,
-                lag: None,
-                request: 0,
-            });
+            return Some(arrival.start(now, None));
         }
         let arrival = self.wait_for_arrival().await?;
         let started = SystemClock.now();
-        Some(Start {
-            intended: arrival.intended,
-            started,
-            in_window: arrival.in_window,
-            lag: Some(started.saturating_duration_since(arrival.intended)),
-            request: 0,
-        })
+        let lag = started.saturating_duration_since(arrival.intended);
+        Some(arrival.start(started, Some(lag)))
     }
 
     async fn wait_for_arrival(&self) -> Option<Arrival> {

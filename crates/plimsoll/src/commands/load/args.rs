@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -70,6 +71,7 @@ Examples:
   plimsoll load -q 5000 -z 1m --pid $(pgrep -o nginx) http://127.0.0.1:8080/
   plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
   plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
+  plimsoll load --from access.log --pace 2x http://127.0.0.1:8080
   plimsoll load --http2 -c 8 -p 32 http://127.0.0.1:8080/
   plimsoll load -c 100 -d hello ws://127.0.0.1:8080/socket
   plimsoll load --sse -c 1000 -z 1m http://127.0.0.1:8080/events
@@ -207,18 +209,24 @@ pub(crate) struct RequestsArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from"])]
     pub(crate) urls: Option<PathBuf>,
 
-    /// Read requests from an `.http`, HAR, OpenAPI, curl or URL list file
+    /// Read requests from an `.http`, HAR, OpenAPI, curl or URL list file, or from an access log
     ///
     /// `-` reads standard input. The URL argument is the base of paths without a host.
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
 
-    /// Format of --from: urls, http, curl, har or openapi [default: by name and content]
+    /// Format of --from: urls, http, curl, har, openapi or access-log [default: by name and content]
     #[arg(long, value_name = "FORMAT", requires = "from")]
     pub(crate) from_format: Option<Format>,
 
-    /// Send only matching requests of the file, repeatable: `host=example.org`, `method=GET`,
-    /// `name=…`, `tag=…`
+    /// Replay an access log at its own times: `1x`, `2x`, `0.5x`; `max` sends each line once, as fast as
+    /// possible
+    #[arg(long, value_name = "PACE", requires = "from",
+          conflicts_with_all = ["rate", "stages", "arrivals", "burst", "jitter", "think", "ramp_up", "pick"])]
+    pub(crate) pace: Option<Pace>,
+
+    /// Send only matching requests of the file, repeatable: `host=example.org`, `path=/api`,
+    /// `method=GET`, `name=…`, `tag=…`
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) only: Vec<String>,
 
@@ -241,6 +249,32 @@ pub(crate) struct RequestsArgs {
     /// Store cookies and send them back, separately for each virtual user
     #[arg(long)]
     pub(crate) cookies: bool,
+}
+
+/// How fast a log is replayed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Pace {
+    /// So many times as fast as it was written.
+    Times(f64),
+    /// Each line once, as fast as the connections allow.
+    Max,
+}
+
+impl FromStr for Pace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        let times = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
+        match times {
+            Ok(times) if (0.001..=100_000.0).contains(&times) => Ok(Self::Times(times)),
+            _ => Err(
+                "write `1x` for the times of the log, `2x` for twice as fast, or `max`".to_owned(),
+            ),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

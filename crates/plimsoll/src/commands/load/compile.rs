@@ -142,7 +142,10 @@ impl Compiler<'_> {
         self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
         let fail_statuses = self.fail_statuses(&expectations);
-        let shape = self.shape();
+        let log = described
+            .as_ref()
+            .and_then(|described| described.log.as_ref());
+        let shape = self.shape(log);
         let keep_alive = !self.args.requests.disable_keepalive;
         let protocol = self.args.connection.version();
         let streams = self.streams(protocol);
@@ -172,8 +175,16 @@ impl Compiler<'_> {
         if self.args.responses.compressed {
             parts.accept_encodings(Decoder::ACCEPTED);
         }
+        // Logins give cookies as often as tokens.
+        let is_chain = described.as_ref().is_some_and(Described::is_chain);
+        let is_plain = grpc.is_none() && !is_websocket && !self.args.events.sse;
+        if is_chain && !is_plain {
+            let message =
+                "has requests that need values of one another, which only plain requests can";
+            self.problem("--from", message);
+        }
         let session = SessionPlan {
-            cookies: self.args.requests.cookies,
+            cookies: self.args.requests.cookies || is_chain,
             digest: self.args.request.digest(&mut self.problems),
         };
         if let Some(grpc) = &grpc {
@@ -232,7 +243,7 @@ impl Compiler<'_> {
                 if self.args.events.sse {
                     WorkloadPlan::Events(http, sse::Limits::default())
                 } else {
-                    WorkloadPlan::Requests(http, self.responses())
+                    WorkloadPlan::Requests(http, self.responses(described.keeps_bodies()))
                 }
             }
         };
@@ -253,6 +264,7 @@ impl Compiler<'_> {
             names,
             pick: described.pick,
             feeders: described.feeders,
+            kept: described.kept,
             session,
             connect: Arc::new(connect),
             pacing: shape.pacing,
@@ -299,12 +311,14 @@ impl Compiler<'_> {
     }
 
     /// Handling of responses.
-    fn responses(&self) -> ResponsePlan {
+    ///
+    /// - `keeps_bodies`: whether something is taken from their content.
+    fn responses(&self, keeps_bodies: bool) -> ResponsePlan {
         let responses = &self.args.responses;
         let follows = self.args.request.follows_redirects();
         ResponsePlan {
             redirects: follows.then_some(responses.max_redirs),
-            decode: responses.compressed.then(DecodeLimits::default),
+            decode: (responses.compressed || keeps_bodies).then(DecodeLimits::default),
         }
     }
 

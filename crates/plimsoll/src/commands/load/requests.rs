@@ -8,12 +8,17 @@ use std::sync::Arc;
 use plimsoll_client::Endpoint;
 use plimsoll_formats::{FileRequest, Format, MissingVariable, Place, Remark, Table, Template};
 use plimsoll_load::{
-    Feeder, FeederOrder, Pick, PlannedRequest, RequestTemplate, TemplateForm, TemplateProblem,
+    Feeder, FeederOrder, KeptValue, Pick, PlannedRequest, RequestTemplate, TemplateForm,
+    TemplateProblem, ValueSources,
 };
 
+mod chain;
+mod log;
 mod reader;
 mod selector;
 
+use self::chain::SetVariables;
+pub(super) use self::log::Log;
 use self::reader::Reader;
 use self::selector::Selector;
 use super::args::{self, RequestsArgs};
@@ -23,6 +28,9 @@ use plimsoll_model::{RequestNames, masked_text};
 
 /// Every request is held in memory.
 const MOST_REQUEST_BYTES: u64 = (1 << 30) + (1 << 20);
+
+/// Requests of a file that are wrong are reported up to this number.
+const MOST_WRONG: usize = 5;
 
 /// Parts that were left out are named up to this number, and counted beyond.
 const MOST_NOTES: usize = 12;
@@ -35,6 +43,10 @@ pub(super) struct Described {
     pub(super) pick: Pick,
     /// Parts of a file that its requests do not carry.
     pub(super) left_out: Vec<Problem>,
+    /// Values of responses that later requests need, as they are written in templates.
+    pub(super) kept: Vec<String>,
+    /// Where the requests are those of a log.
+    pub(super) log: Option<Log>,
     /// Values for places in flags, if there are any.
     places: Option<HashMap<String, Template>>,
 }
@@ -53,6 +65,10 @@ struct DescribedRequest {
     weight: u32,
     /// Whether it is the handshake of a WebSocket.
     is_websocket: bool,
+    /// Variables that responses of its file give values to.
+    set: SetVariables,
+    /// What later requests need of its response.
+    kept: Vec<KeptValue>,
 }
 
 impl Described {
@@ -65,6 +81,17 @@ impl Described {
     /// Whether the URLs are those of WebSockets; all are of one kind.
     pub(super) fn is_websocket(&self) -> bool {
         self.requests.iter().any(|request| request.is_websocket)
+    }
+
+    /// Whether requests need values of responses to earlier ones.
+    pub(super) fn is_chain(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Whether later requests need something of bodies.
+    pub(super) fn keeps_bodies(&self) -> bool {
+        let mut kept = self.requests.iter().flat_map(|request| &request.kept);
+        kept.any(|kept| kept.extraction.needs_body())
     }
 
     /// Rows of the shortest feeder whose rows are used once.
@@ -89,7 +116,7 @@ impl Described {
         };
         parts.fill(&mut |flag, text| {
             let template = problems.value(flag, Template::parse(text))?;
-            match fill(&template, variables, &self.feeders) {
+            match fill(&template, variables, &self.feeders, &[]) {
                 Ok(filled) => Some(filled),
                 Err(missing) => {
                     problems.push(missing_variable(flag, &missing, &self.feeders));
@@ -189,6 +216,7 @@ impl Described {
             let request = problems.value(&described.place, content.encode(url, way))?;
             return Some(PlannedRequest {
                 weight,
+                kept: described.kept.clone(),
                 ..PlannedRequest::fixed(endpoint, request)
             });
         }
@@ -207,7 +235,10 @@ impl Described {
             url.authority(),
             &headers,
             content.body.as_ref(),
-            &self.feeders,
+            ValueSources {
+                feeders: &self.feeders,
+                kept: &self.kept,
+            },
             TemplateForm {
                 protocol: way.protocol,
                 scheme: url.scheme().name(),
@@ -220,6 +251,7 @@ impl Described {
                 request,
                 template: Some(Arc::new(template)),
                 weight,
+                kept: described.kept.clone(),
             }),
             Err(TemplateProblem::Variable(missing)) => {
                 problems.push(missing_variable(&described.place, &missing, &self.feeders));
@@ -256,17 +288,21 @@ impl Described {
     }
 }
 
-/// Puts variables in their places; columns of feeders stay places.
+/// Puts variables in their places; columns of feeders and what responses give values to stay places.
+///
+/// - `set`: variables that responses give values to.
 fn fill(
     template: &Template,
     variables: &HashMap<String, Template>,
     feeders: &[Feeder],
+    set: &[String],
 ) -> Result<Template, MissingVariable> {
-    let is_column = |name: &str| {
+    let stays = |name: &str| {
         let mut feeders = feeders.iter();
-        feeders.any(|feeder| feeder.table.column(name).is_some())
+        set.iter().any(|known| known == name)
+            || feeders.any(|feeder| feeder.table.column(name).is_some())
     };
-    template.fill(&|name| variables.get(name).cloned(), &is_column)
+    template.fill(&|name| variables.get(name).cloned(), &stays)
 }
 
 fn missing_variable(place: &str, missing: &MissingVariable, feeders: &[Feeder]) -> Problem {
@@ -315,14 +351,16 @@ pub(super) fn describe(
             "--from"
         },
         base: None,
+        set: SetVariables::default(),
         feeders: &feeders,
         variables,
         problems,
     };
     let mut left_out = Vec::new();
+    let mut log = None;
     let mut has_weights = false;
     let path = args.from.as_ref().or(args.urls.as_ref());
-    let requests = match path {
+    let mut requests = match path {
         None => reader.command_line(url?, has_places)?,
         Some(path) => {
             if let Some(url) = url {
@@ -332,22 +370,37 @@ pub(super) fn describe(
                 Some(_) => Some(Format::Urls),
                 None => args.from_format,
             };
-            let file = reader.file(path, format)?;
+            let (mut file, appearance) = reader.file(path, format)?;
             left_out = notes(path, reader.flag, &file.left_out);
             if let (None, Some(base)) = (&reader.base, &file.base) {
                 reader.offer(base);
             }
-            reader.learn(file.variables);
-            let chosen: Vec<_> = file
-                .requests
-                .into_iter()
-                .filter_map(|request| reader.request(path, request))
-                .filter(|request| Selector::all_match(&only, request))
-                .collect();
-            has_weights = chosen.iter().any(|request| request.weight != 1);
+            let is_log = !file.arrivals.is_empty();
+            if is_log {
+                if reader.base.is_none() {
+                    reader.problems.push(log::needs_url(&file, path));
+                    return None;
+                }
+                left_out.extend(log::leave_out_bodies(&mut file, &only, path));
+            }
+            reader.learn(std::mem::take(&mut file.variables));
+            let set = file.requests.iter().flat_map(|request| &request.sets);
+            reader.set = set.map(|(name, _)| name.clone()).collect();
+            let (chosen, positions) = reader.choose(path, file.requests, &only, appearance);
+            if is_log {
+                let read = Log::new(&file.arrivals, &positions);
+                left_out.push(read.note(path, args.pace.is_some()));
+                log = Some(read);
+            }
+            has_weights = log.is_none() && chosen.iter().any(|request| request.weight != 1);
             chosen
         }
     };
+    let kept = chain::link(&mut requests, problems);
+    if !kept.is_empty() && args.pick.is_some_and(|pick| pick != args::Pick::Turn) {
+        let message = "has no meaning where requests need values of one another";
+        problems.add("--pick", message);
+    }
     let websockets = requests.iter().filter(|request| request.is_websocket);
     if ![0, requests.len()].contains(&websockets.count()) {
         let flag = if args.urls.is_some() {
@@ -372,13 +425,17 @@ pub(super) fn describe(
     (problems.len() == before).then_some(Described {
         requests,
         feeders,
-        pick: match args.pick {
-            Some(args::Pick::Random) => Pick::Random,
-            Some(args::Pick::Weighted) => Pick::Weighted,
-            None if has_weights => Pick::Weighted,
-            Some(args::Pick::Turn) | None => Pick::Turn,
+        pick: match (args.pick, &log) {
+            _ if !kept.is_empty() => Pick::Sequence,
+            (Some(args::Pick::Random), _) => Pick::Random,
+            (Some(args::Pick::Weighted), _) => Pick::Weighted,
+            (Some(args::Pick::Turn) | None, Some(log)) => Pick::Recorded(Arc::clone(&log.entries)),
+            (None, None) if has_weights => Pick::Weighted,
+            (Some(args::Pick::Turn) | None, None) => Pick::Turn,
         },
         left_out,
+        kept,
+        log,
         places,
     })
 }
@@ -431,11 +488,15 @@ fn variables(args: &RequestsArgs, problems: &mut Problems) -> HashMap<String, Te
 /// The content of a file, or of standard input for `-`.
 fn text_of(path: &Path, flag: &str, problems: &mut Problems) -> Option<String> {
     let bytes = problems.file_or_stdin(flag, path)?;
-    let text = String::from_utf8(bytes);
-    problems.value(
-        flag,
-        text.map_err(|_| format!("{} is not UTF-8", path.display())),
-    )
+    let text = String::from_utf8(bytes).ok();
+    if text.is_none() {
+        problems.push(not_utf8(flag, path));
+    }
+    text
+}
+
+fn not_utf8(flag: &str, path: &Path) -> Problem {
+    Problem::with(flag, format!("{} is not UTF-8", path.display()))
 }
 
 fn report(remarks: &[Remark], flag: &str, path: &Path, problems: &mut Problems) {

@@ -8,7 +8,8 @@ use plimsoll_load::{OnFull, Pacing, Ramp, Spacing, StopRule, ThinkTime};
 use plimsoll_model::{Rate, parse_duration, parse_rate};
 
 use super::Compiler;
-use crate::commands::load::args;
+use crate::commands::load::args::{self, Pace};
+use crate::commands::load::requests::Log;
 use crate::flags::number;
 use crate::problem::Problem;
 
@@ -39,9 +40,20 @@ struct Stages {
 }
 
 impl Compiler<'_> {
-    pub(super) fn shape(&mut self) -> Option<Shape> {
+    /// - `log`: the log that the requests are from, if there is one.
+    pub(super) fn shape(&mut self, log: Option<&Log>) -> Option<Shape> {
         let shape = &self.args.shape;
         self.check_rows();
+        match (self.args.requests.pace, log) {
+            (None, _) => {}
+            (Some(_), None) => self.problem("--pace", "is for access logs, and --from names none"),
+            (Some(pace), Some(log)) => {
+                self.most_exchanges = Some(log.entries.len() as u64);
+                if let Pace::Times(times) = pace {
+                    return self.paced_shape(log, times);
+                }
+            }
+        }
         let stages = match &shape.stages {
             None => None,
             Some(text) => Some(self.value("--stages", parse_stages(text, shape.rate.is_some()))?),
@@ -96,21 +108,7 @@ impl Compiler<'_> {
         if shape.think.is_some() {
             self.problem("--think", "has no meaning on a schedule");
         }
-        let connections = match (shape.connections, shape.max_in_flight) {
-            (Some(connections), Some(most)) if most > connections => {
-                self.problems.push(
-                    Problem::with(
-                        "--max-in-flight",
-                        format!("{most} requests cannot be under way on {connections} connections"),
-                    )
-                    .hint("over HTTP/1 a connection carries one request at a time: raise -c"),
-                );
-                return None;
-            }
-            (_, Some(most)) => most,
-            (Some(connections), None) => connections,
-            (None, None) => DEFAULT_CONNECTIONS,
-        };
+        let connections = self.connections_in_flight()?;
         let stop = self.stop(stages);
         Some(Shape {
             pacing: Pacing::Open {
@@ -124,14 +122,58 @@ impl Compiler<'_> {
                 },
                 burst: shape.burst.unwrap_or(NonZeroU32::MIN),
                 jitter,
-                on_full: match shape.on_full {
-                    args::OnFull::Queue => OnFull::Queue,
-                    args::OnFull::Drop => OnFull::Drop,
-                },
+                on_full: on_full(shape.on_full),
             },
             connections: self.fit(connections, shape.connections.is_some())?,
             stop,
         })
+    }
+
+    /// - `pace`: how many times as fast as the log was written.
+    fn paced_shape(&mut self, log: &Log, pace: f64) -> Option<Shape> {
+        let shape = &self.args.shape;
+        let times = log.times(pace);
+        let length = times.last().map_or(Duration::ZERO, |last| *last);
+        let rate = times.len() as f64 / length.as_secs_f64().max(1.0);
+        if rate > HIGHEST_RATE {
+            self.problem(
+                "--pace",
+                format!("{rate:.0} requests a second are more than one machine can start (at most {HIGHEST_RATE})"),
+            );
+            return None;
+        }
+        let connections = self.connections_in_flight()?;
+        Some(Shape {
+            pacing: Pacing::Open {
+                profile: RateProfile::constant(Rate::new(rate)?),
+                spacing: Spacing::Recorded(times),
+                burst: NonZeroU32::MIN,
+                jitter: Duration::ZERO,
+                on_full: on_full(shape.on_full),
+            },
+            connections: self.fit(connections, shape.connections.is_some())?,
+            stop: self.stop(None),
+        })
+    }
+
+    /// Connections of an open loop.
+    fn connections_in_flight(&mut self) -> Option<usize> {
+        let shape = &self.args.shape;
+        match (shape.connections, shape.max_in_flight) {
+            (Some(connections), Some(most)) if most > connections => {
+                self.problems.push(
+                    Problem::with(
+                        "--max-in-flight",
+                        format!("{most} requests cannot be under way on {connections} connections"),
+                    )
+                    .hint("over HTTP/1 a connection carries one request at a time: raise -c"),
+                );
+                None
+            }
+            (_, Some(most)) => Some(most),
+            (Some(connections), None) => Some(connections),
+            (None, None) => Some(DEFAULT_CONNECTIONS),
+        }
     }
 
     fn closed_shape(&mut self, stages: Option<&Stages>) -> Option<Shape> {
@@ -197,6 +239,8 @@ impl Compiler<'_> {
         if is_given {
             let flag = if self.args.shape.requests == Some(requests) {
                 "-n"
+            } else if self.args.requests.pace.is_some() {
+                "--from"
             } else {
                 "--feeder"
             };
@@ -254,6 +298,13 @@ impl Compiler<'_> {
                 (duration, _) => duration,
             },
         }
+    }
+}
+
+const fn on_full(given: args::OnFull) -> OnFull {
+    match given {
+        args::OnFull::Queue => OnFull::Queue,
+        args::OnFull::Drop => OnFull::Drop,
     }
 }
 

@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll_client::{Endpoint, EndpointError};
-use plimsoll_formats::{FileRequest, Format, Part, RequestFile, Template, parse};
+use plimsoll_formats::{FileRequest, Format, Part, RequestFile, Template, appearance, parse};
 use plimsoll_load::Feeder;
 
-use super::{DescribedRequest, fill, missing_variable, report, text_of};
+use super::chain::SetVariables;
+use super::selector::Selector;
+use super::{DescribedRequest, MOST_WRONG, fill, missing_variable, not_utf8, report};
 use crate::flags::Problems;
 use crate::problem::Problem;
 
@@ -17,6 +20,8 @@ pub(super) struct Reader<'a> {
     pub(super) flag: &'static str,
     /// The URL that a path without a host is relative to.
     pub(super) base: Option<Endpoint>,
+    /// Variables that responses of the file give values to.
+    pub(super) set: SetVariables,
     pub(super) feeders: &'a [Feeder],
     pub(super) variables: HashMap<String, Template>,
     pub(super) problems: &'a mut Problems,
@@ -42,19 +47,44 @@ impl Reader<'_> {
             file: None,
             weight: 1,
             is_websocket,
+            set: SetVariables::default(),
+            kept: Vec::new(),
         }])
     }
 
-    pub(super) fn file(&mut self, path: &Path, format: Option<Format>) -> Option<RequestFile> {
-        let text = text_of(path, self.flag, self.problems)?;
-        let format = format.unwrap_or_else(|| Format::detect(&path.to_string_lossy(), &text));
+    /// The requests of a file, and what the file looks like if nothing but its content said that it is a list of URLs.
+    pub(super) fn file(
+        &mut self,
+        path: &Path,
+        format: Option<Format>,
+    ) -> Option<(RequestFile, Option<String>)> {
+        let bytes = self.problems.file_or_stdin(self.flag, path)?;
+        let given = format;
+        let of_content = |text: &str| Format::detect(&path.to_string_lossy(), text);
+        let (text, format) = match String::from_utf8(bytes) {
+            Ok(text) => {
+                let format = given.unwrap_or_else(|| of_content(&text));
+                (text, format)
+            }
+            Err(error) => {
+                // Clients send what they want, and some servers write it into the log as it is.
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                let format = given.unwrap_or_else(|| of_content(&text));
+                if format != Format::AccessLog {
+                    self.problems.push(not_utf8(self.flag, path));
+                    return None;
+                }
+                (text, format)
+            }
+        };
+        let is_doubtful = given.is_none() && format == Format::Urls;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut read = |name: &str| {
             let path: PathBuf = folder.join(name);
             Problems::read(&path)
         };
         match parse(format, &text, &mut read) {
-            Ok(file) => Some(file),
+            Ok(file) => Some((file, is_doubtful.then(|| appearance(&text)))),
             Err(remarks) => {
                 report(&remarks, self.flag, path, self.problems);
                 None
@@ -79,11 +109,49 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn request(
+    /// The requests that are sent, and for each of the file its position among them.
+    ///
+    /// After several that are wrong the rest is not read.
+    ///
+    /// - `appearance`: what the file looks like, if it may be something else than requests.
+    pub(super) fn choose(
         &mut self,
         path: &Path,
-        mut request: FileRequest,
-    ) -> Option<DescribedRequest> {
+        requests: Vec<FileRequest>,
+        only: &[Selector],
+        appearance: Option<String>,
+    ) -> (Vec<DescribedRequest>, Vec<Option<u32>>) {
+        let mut chosen: Vec<DescribedRequest> = Vec::new();
+        let mut positions = Vec::with_capacity(requests.len());
+        let before = self.problems.len();
+        let all = requests.len();
+        for request in requests {
+            let is_sent = request.weight > 0;
+            let request = is_sent.then(|| self.request(path, request)).flatten();
+            let request = request.filter(|request| Selector::all_match(only, request));
+            positions.push(
+                request
+                    .as_ref()
+                    .and_then(|_| u32::try_from(chosen.len()).ok()),
+            );
+            chosen.extend(request);
+            let read = positions.len();
+            if self.problems.len() - before >= MOST_WRONG && read < all {
+                let message = format!("{}: {} more were not read", path.display(), all - read);
+                let problem = Problem::with(self.flag, message);
+                self.problems.push(match appearance {
+                    Some(appearance) => {
+                        problem.hint(format!("it was read as a list of URLs, but {appearance}"))
+                    }
+                    None => problem,
+                });
+                break;
+            }
+        }
+        (chosen, positions)
+    }
+
+    fn request(&mut self, path: &Path, mut request: FileRequest) -> Option<DescribedRequest> {
         let place = format!("{}: {}{}", self.flag, path.display(), request.place);
         let url = self.fill(&place, &request.url)?;
         let (endpoint, target, is_websocket) = self.url(&place, &url)?;
@@ -105,12 +173,14 @@ impl Reader<'_> {
             target,
             weight: request.weight,
             is_websocket,
+            set: Arc::clone(&self.set),
+            kept: Vec::new(),
             file: Some(request),
         })
     }
 
     fn fill(&mut self, place: &str, template: &Template) -> Option<Template> {
-        match fill(template, &self.variables, self.feeders) {
+        match fill(template, &self.variables, self.feeders, &self.set) {
             Ok(filled) => Some(filled),
             Err(missing) => {
                 self.problems

@@ -12,13 +12,15 @@ pub(super) struct Selector {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Host,
+    Path,
     Method,
     Name,
     Tag,
 }
 
-const KEYS: [(&str, Key); 4] = [
+const KEYS: [(&str, Key); 5] = [
     ("host", Key::Host),
+    ("path", Key::Path),
     ("method", Key::Method),
     ("name", Key::Name),
     ("tag", Key::Tag),
@@ -28,7 +30,7 @@ impl Selector {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is not of the form `host=example.org`; known are host, method, name and tag"
+                "`{text}` is not of the form `host=example.org`; known are host, path, method, name and tag"
             )
         };
         let (key, value) = text.split_once('=').ok_or_else(wrong)?;
@@ -38,6 +40,11 @@ impl Selector {
             key: *key,
             value: value.trim().to_owned(),
         })
+    }
+
+    /// Whether it names a method.
+    pub(super) fn is_by_method(&self) -> bool {
+        self.key == Key::Method
     }
 
     /// Whether for each key that was given one of its values is that of the request.
@@ -57,10 +64,24 @@ impl Selector {
             return false;
         };
         match self.key {
-            Key::Host => {
-                let endpoint = &request.endpoint;
-                endpoint.authority().eq_ignore_ascii_case(value)
-                    || endpoint.host().to_string().eq_ignore_ascii_case(value)
+            Key::Host => match &file.host {
+                Some(host) => {
+                    let name = host
+                        .rsplit_once(':')
+                        .map_or(host.as_str(), |(name, _)| name);
+                    host.eq_ignore_ascii_case(value) || name.eq_ignore_ascii_case(value)
+                }
+                None => {
+                    let endpoint = &request.endpoint;
+                    endpoint.authority().eq_ignore_ascii_case(value)
+                        || endpoint.host().to_string().eq_ignore_ascii_case(value)
+                }
+            },
+            Key::Path => {
+                let path = file.url.to_string();
+                path.split(['?', '#'])
+                    .next()
+                    .is_some_and(|path| is_below(path, value))
             }
             Key::Method => file
                 .method
@@ -73,6 +94,16 @@ impl Selector {
     }
 }
 
+/// Whether a path is `base` or below it.
+fn is_below(path: &str, base: &str) -> bool {
+    let path = match path.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |start| &rest[start..]),
+        None => path,
+    };
+    let rest = path.strip_prefix(base.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +113,20 @@ mod tests {
         assert_eq!(Selector::parse("host=a").unwrap().key, Key::Host);
         for wrong in ["host", "site=a", ""] {
             assert!(Selector::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_includes_what_is_below_it() {
+        for (path, base, expected) in [
+            ("/api/users", "/api", true),
+            ("/api", "/api/", true),
+            ("/apis", "/api", false),
+            ("/x", "/", true),
+            ("http://h/api/x", "/api", true),
+            ("http://h", "/api", false),
+        ] {
+            assert_eq!(is_below(path, base), expected, "{path} below {base}");
         }
     }
 }

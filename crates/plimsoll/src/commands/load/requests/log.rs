@@ -1,0 +1,133 @@
+//! The requests of an access log, in their order and at their times.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_formats::{Arrival, RequestFile};
+use plimsoll_model::DurationText;
+
+use super::selector::Selector;
+use crate::problem::Problem;
+
+/// Methods that are sent as they stand in a log, which has no bodies: those that are safe (RFC 9110, section 9.2.1).
+const SENT: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+
+/// Hosts that are named in a message.
+const MOST_HOSTS: usize = 5;
+
+/// The entries of a log that are sent.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// Positions of their requests.
+    pub(crate) entries: Arc<[u32]>,
+    /// When each was made, from the first one on.
+    times: Vec<Duration>,
+}
+
+impl Log {
+    /// - `positions`: for each request of the file its position among those that were chosen.
+    pub(super) fn new(arrivals: &[Arrival], positions: &[Option<u32>]) -> Self {
+        let chosen = arrivals.iter().filter_map(|arrival| {
+            let position = positions.get(arrival.request).copied().flatten()?;
+            Some((position, arrival.at))
+        });
+        let (entries, mut times): (Vec<_>, Vec<_>) = chosen.unzip();
+        let first = times.first().copied().unwrap_or_default();
+        for time in &mut times {
+            *time -= first;
+        }
+        Self {
+            entries: entries.into(),
+            times,
+        }
+    }
+
+    /// The time between its first entry and its last one.
+    pub(crate) fn length(&self) -> Duration {
+        self.times.last().copied().unwrap_or_default()
+    }
+
+    /// When each entry is sent if the log is replayed `pace` times as fast as it was written.
+    pub(crate) fn times(&self, pace: f64) -> Arc<[Duration]> {
+        let times = self.times.iter();
+        times.map(|time| time.div_f64(pace)).collect()
+    }
+
+    /// A line on what was read, and how it can be replayed.
+    pub(super) fn note(&self, path: &Path, has_pace: bool) -> Problem {
+        let entries = self.entries.len();
+        let length = self.length();
+        let message = format!(
+            "{}: {entries} requests in {}",
+            path.display(),
+            DurationText(length)
+        );
+        let note = Problem::with("--from", message);
+        if has_pace || length.is_zero() {
+            return note;
+        }
+        note.hint("their times are not kept: `--pace 1x` does, `--pace max` sends each line once")
+    }
+}
+
+/// Sets the requests aside that a log does not hold whole, unless the selection names their methods; returns what is
+/// said about them.
+pub(super) fn leave_out_bodies(
+    file: &mut RequestFile,
+    only: &[Selector],
+    path: &Path,
+) -> Option<Problem> {
+    if only.iter().any(Selector::is_by_method) {
+        return None;
+    }
+    let mut left_out: BTreeMap<String, u64> = BTreeMap::new();
+    for request in &mut file.requests {
+        let method = request.method.as_deref().unwrap_or("GET");
+        if !SENT.contains(&method) {
+            *left_out.entry(method.to_owned()).or_default() += u64::from(request.weight);
+            request.weight = 0;
+        }
+    }
+    let (first, _) = left_out.first_key_value()?;
+    let hint = format!("`--only method={first}` sends them, without a body");
+    let counted: Vec<_> = left_out
+        .iter()
+        .map(|(method, count)| format!("{count} {method}"))
+        .collect();
+    let message = format!(
+        "{}: left out {}: the log has no bodies",
+        path.display(),
+        counted.join(", ")
+    );
+    Some(Problem::with("--from", message).hint(hint))
+}
+
+/// The problem with a log and no URL.
+pub(super) fn needs_url(file: &RequestFile, path: &Path) -> Problem {
+    let mut hosts: Vec<_> = file
+        .requests
+        .iter()
+        .filter_map(|request| request.host.as_deref())
+        .collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let message = format!(
+        "{} is an access log; its requests need a server",
+        path.display()
+    );
+    let problem = Problem::with("--from", message);
+    let give = "give its URL on the command line, such as http://127.0.0.1:8080";
+    match hosts.as_slice() {
+        [] => problem.hint(give),
+        hosts => {
+            let more = match hosts.len() > MOST_HOSTS {
+                true => " and others",
+                false => "",
+            };
+            let shown = hosts[..hosts.len().min(MOST_HOSTS)].join(", ");
+            problem.hint(format!("{give}; the log is of {shown}{more}"))
+        }
+    }
+}
