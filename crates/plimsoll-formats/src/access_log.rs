@@ -2,12 +2,19 @@
 //!
 //! Each line is read on its own, by what it looks like: lines of text in the formats common and combined, with whatever
 //! stands before and behind them (Apache, nginx, Caddy, Traefik, HAProxy, Envoy), JSON lines (nginx, Caddy, Envoy and
-//! Istio, Traefik, Cloudflare, Google's load balancers) and those of load balancers of AWS. A log has no bodies and few
-//! fields, so a request is its method and its target.
+//! Istio, Traefik, Cloudflare, Google's load balancers), labelled values (LTSV), those of load balancers of AWS and of
+//! Squid. In W3C's extended format (IIS, CloudFront) a directive gives the columns of the lines behind it. A log has no
+//! bodies and few fields, so a request is its method and its target.
 
 mod aws;
 
+mod extended;
+
 mod json;
+
+mod labelled;
+
+mod squid;
 
 mod text;
 
@@ -17,14 +24,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use self::extended::Columns;
 use self::time::Time;
 use crate::{Arrival, FileRequest, Place, Remark, RequestFile, Template, is_target_byte};
 
 /// Lines that were not understood, after which a file in which none was understood is given up.
 const MOST_BAD_LINES: usize = 5;
 
-/// Lines that are looked at to see whether a file is a log.
-const DETECTED_BY: usize = 3;
+/// Lines that are looked at to see whether a file is a log; most of them are to be lines of one.
+const DETECTED_BY: usize = 20;
 
 /// One line, read.
 #[derive(Debug, PartialEq)]
@@ -65,16 +73,17 @@ impl fmt::Display for Unusable {
 
 /// Whether the first lines of `text` are those of an access log.
 pub(crate) fn looks_like_log(text: &str) -> bool {
-    let lines = text.lines().filter(|line| !is_passed_over(line));
-    let mut is_log = false;
-    for line in lines.take(DETECTED_BY) {
-        match read_line(line) {
-            Ok(_) => is_log = true,
-            Err(Unusable::NotALine) => return false,
+    let mut reader = LineReader::default();
+    let lines = text.lines().filter_map(|line| reader.read(line));
+    let (mut read, mut other) = (0, 0);
+    for result in lines.take(DETECTED_BY) {
+        match result {
+            Ok(_) => read += 1,
+            Err(Unusable::NotALine) => other += 1,
             Err(_) => {}
         }
     }
-    is_log
+    read > other
 }
 
 /// Reads a log: each request once, with the number of times it was seen as its weight, and when each was made.
@@ -83,11 +92,12 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
     let mut positions = HashMap::new();
     let mut logged = Vec::new();
     let mut unusable: HashMap<Unusable, (usize, usize)> = HashMap::new();
+    let mut reader = LineReader::default();
     for (index, line) in text.lines().enumerate() {
-        if is_passed_over(line) {
+        let Some(result) = reader.read(line) else {
             continue;
-        }
-        let entry = match read_line(line) {
+        };
+        let entry = match result {
             Ok(entry) => entry,
             Err(cause) => {
                 let (count, _) = unusable.entry(cause).or_insert((0, index + 1));
@@ -166,20 +176,54 @@ fn arrivals(mut logged: Vec<(Time, usize)>) -> Vec<Arrival> {
     arrivals
 }
 
-/// Empty lines, and comments such as the `#Fields` of other logs.
-fn is_passed_over(line: &str) -> bool {
-    line.trim().is_empty() || line.starts_with('#')
+/// Reads one line after the other.
+#[derive(Debug, Default)]
+struct LineReader {
+    /// Those of the lines that follow, where the log says so.
+    columns: Option<Columns>,
+}
+
+impl LineReader {
+    /// `None` for a line that holds nothing: an empty one, or a directive.
+    fn read(&mut self, line: &str) -> Option<Result<Entry, Unusable>> {
+        let line = line.trim();
+        if line.starts_with('#') {
+            if let Some(columns) = Columns::parse(line) {
+                self.columns = Some(columns);
+            }
+            return None;
+        }
+        if line.is_empty() {
+            return None;
+        }
+        let entry = match &self.columns {
+            Some(columns) => columns.read(line),
+            None => read_line(line),
+        };
+        Some(entry.and_then(usable))
+    }
 }
 
 fn read_line(line: &str) -> Result<Entry, Unusable> {
-    let line = line.trim();
-    let mut entry = if line.starts_with('{') {
-        json::read(line)?
+    if line.starts_with('{') {
+        json::read(line)
     } else if aws::is_line(line) {
-        aws::read(line)?
+        aws::read(line)
+    } else if let Some(object) = labelled::object(line) {
+        json::of_object(&object)
+    } else if squid::is_line(line) {
+        squid::read(line)
     } else {
-        text::read(line)?
-    };
+        text::read(line).or_else(|cause| match line.find("{\"") {
+            // Containers write the name of their service or a time before it.
+            Some(start) if line.ends_with('}') => json::read(&line[start..]),
+            _ => Err(cause),
+        })
+    }
+}
+
+/// The entry, if such a request can be sent.
+fn usable(mut entry: Entry) -> Result<Entry, Unusable> {
     if entry.status == Some(101) {
         return Err(Unusable::Upgraded);
     }
@@ -255,7 +299,7 @@ pub fn appearance(text: &str) -> String {
         );
     }
     if first.starts_with("#Fields") || first.starts_with("#Version") {
-        return "it looks like a log in W3C's extended format".to_owned();
+        return "it is a log in W3C's extended format without method and path".to_owned();
     }
     if text::has_time(first) {
         return format!(

@@ -43,6 +43,7 @@ pub use crate::multipart::{
     is_multipart, parse_multipart,
 };
 pub use crate::remark::{Place, Remark};
+pub use crate::request::environment::{Environment, EnvironmentError, environments};
 pub use crate::request::format::{Format, UnknownFormat, appearance, parse};
 pub use crate::request::{Arrival, FileRequest, ReadFile, RequestFile};
 pub use crate::table::Table;

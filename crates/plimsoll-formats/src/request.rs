@@ -8,6 +8,8 @@ pub(crate) mod http_file;
 
 pub(crate) mod curl;
 
+pub(crate) mod environment;
+
 use std::time::Duration;
 
 use plimsoll_model::FieldClass;

@@ -7,6 +7,7 @@ mod metric;
 
 mod error;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -37,8 +38,11 @@ impl Threshold {
     ///
     /// A limit has the unit of the figure: a time (a bare number is milliseconds, as in k6), a
     /// share such as `0.01` or `1%`, a size, a rate or a number.
+    ///
+    /// Without a metric it is the latency from the intended start: `p99<50ms`, `med<5ms`. `errors<1%` is their rate.
     pub fn parse(text: &str) -> Result<Self, ThresholdError> {
-        let text = text.trim();
+        let whole = in_full(text.trim());
+        let text = whole.as_ref();
         let (name, rest) = text.split_once(':').ok_or(ThresholdError::Form)?;
         let metric = Metric::parse(name.trim())?;
         let start = rest
@@ -178,6 +182,28 @@ fn time(word: Option<&str>, after: &'static str) -> Result<Duration, ThresholdEr
 }
 
 /// In the unit that values have.
+/// A short form with its metric.
+fn in_full(text: &str) -> Cow<'_, str> {
+    if text.contains(':') {
+        return text.into();
+    }
+    let word = text
+        .split(['<', '>', '=', '!', ' '])
+        .next()
+        .unwrap_or_default();
+    match word {
+        "errors" => format!("errors:rate{}", &text[word.len()..]).into(),
+        "avg" | "min" | "max" | "med" => format!("latency:{text}").into(),
+        // `p99`, `p(99.9)`.
+        word if word.starts_with('p')
+            && word[1..].starts_with(|char: char| char == '(' || char.is_ascii_digit()) =>
+        {
+            format!("latency:{text}").into()
+        }
+        _ => text.into(),
+    }
+}
+
 fn parse_limit(text: &str, unit: Unit) -> Result<f64, ThresholdError> {
     if text.is_empty() {
         return Err(ThresholdError::NoLimit {

@@ -13,12 +13,15 @@ mod sampler;
 
 mod pid;
 
+mod named;
+
 mod spawned;
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod contract;
 
+pub use crate::named::{NameError, pid_of_name};
 pub use crate::pid::Pid;
 pub use crate::sampler::{Sampler, Samples};
 pub use crate::spawned::{NotReady, Readiness, Spawned, SpawnedPlan};

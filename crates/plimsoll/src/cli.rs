@@ -15,7 +15,6 @@ use crate::commands::{PackedArgs, ServeArgs};
     version,
     about,
     propagate_version = true,
-    disable_help_subcommand = true,
     styles = STYLES
 )]
 pub(crate) struct Cli {

@@ -2,6 +2,7 @@
 //!
 //! Application Load Balancers begin with the kind of request, classic ones with the time.
 
+use super::extended::fields;
 use super::time::Time;
 use super::{Entry, Unusable, request_line};
 
@@ -24,11 +25,12 @@ pub(super) fn is_line(line: &str) -> bool {
 
 pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
     let fields = fields(line);
-    let is_application = KINDS.contains(&fields[0]);
+    let first = fields.first().copied().unwrap_or_default();
+    let is_application = KINDS.contains(&first);
     let shift = usize::from(is_application);
     let field = |position: usize| fields.get(position + shift).copied();
     let request = field(11).ok_or(Unusable::NotALine)?;
-    if matches!(fields[0], "ws" | "wss") {
+    if matches!(first, "ws" | "wss") {
         return Err(Unusable::Upgraded);
     }
     // The first time is that of the response; the times that it took come behind the addresses.
@@ -48,22 +50,4 @@ pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
         host: None,
         status: field(7).and_then(|status| status.parse().ok()),
     })
-}
-
-/// The fields of a line, without their quotation marks.
-fn fields(line: &str) -> Vec<&str> {
-    let mut fields = Vec::new();
-    let mut rest = line;
-    while !rest.is_empty() {
-        let (field, behind) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
-            None => rest.split_once(' ').unwrap_or((rest, "")),
-        };
-        fields.push(field);
-        rest = behind.trim_start_matches(' ');
-    }
-    if fields.is_empty() {
-        fields.push("");
-    }
-    fields
 }

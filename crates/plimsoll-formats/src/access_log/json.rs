@@ -17,6 +17,7 @@ const METHOD: &[&str] = &[
     "http.request.method",
     "ClientRequestMethod",
     "verb",
+    ":method",
 ];
 
 /// Keys of path and query together.
@@ -33,13 +34,14 @@ const TARGET: &[&str] = &[
     "url.original",
     "ClientRequestURI",
     "request_path",
+    ":path",
 ];
 
 /// Keys of a query that the path lacks.
 const QUERY: &[&str] = &["args", "query_string", "query"];
 
 /// Keys of the whole request line.
-const LINE: &[&str] = &["request", "request_line"];
+const LINE: &[&str] = &["request", "request_line", "req"];
 
 const HOST: &[&str] = &[
     "http_host",
@@ -89,22 +91,27 @@ const TOOK: &[&str] = &["request_time", "duration"];
 
 pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
     let object: Value = serde_json::from_str(line).map_err(|_| Unusable::NotALine)?;
-    let time = began(&object).ok_or(Unusable::NotALine)?;
-    let whole = text(&object, LINE).map(request_line);
-    let (method, target) = match (text(&object, METHOD), text(&object, TARGET)) {
-        (Some(method), Some(target)) => (method.to_owned(), with_query(&object, target)),
+    of_object(&object)
+}
+
+/// The entry of an object with such keys.
+pub(super) fn of_object(object: &Value) -> Result<Entry, Unusable> {
+    let time = began(object).ok_or(Unusable::NotALine)?;
+    let whole = text(object, LINE).map(request_line);
+    let (method, target) = match (text(object, METHOD), text(object, TARGET)) {
+        (Some(method), Some(target)) => (method.to_owned(), with_query(object, target)),
         _ => whole.unwrap_or(Err(Unusable::NotALine))?,
     };
     if method.is_empty() || method == "-" {
         return Err(Unusable::NoRequest);
     }
-    let host = text(&object, HOST).filter(|host| !matches!(*host, "" | "-" | "_"));
+    let host = text(object, HOST).filter(|host| !matches!(*host, "" | "-" | "_"));
     Ok(Entry {
         time,
         method,
         target,
         host: host.map(str::to_owned),
-        status: first(&object, STATUS)
+        status: first(object, STATUS)
             .and_then(number)
             .filter(|status| (100.0..1000.0).contains(status))
             .map(|status| {

@@ -99,6 +99,31 @@ fn lines_of_servers_and_balancers() {
             r#"{"httpRequest":{"requestMethod":"GET","requestUrl":"https://a.example/b","status":200},"timestamp":"2026-11-26T09:12:01.5Z"}"#,
             "GET /b a.example",
         ),
+        (
+            "JSON behind the name of a container",
+            r#"caddy-1  | {"ts":1646861401.5,"request":{"method":"GET","host":"h","uri":"/a"}}"#,
+            "GET /a h",
+        ),
+        (
+            "LTSV",
+            "time:[26/Nov/2026:09:12:01 +0000]\thost:192.0.2.1\treq:GET /a?b HTTP/1.1\tstatus:200",
+            "GET /a?b 192.0.2.1",
+        ),
+        (
+            "labelled values with bars",
+            "time:2025-10-30T22:41:00+00:00|remote_addr:172.18.0.1|method:GET|uri:/version|status:200",
+            "GET /version -",
+        ),
+        (
+            "Squid",
+            "1580740555.461    138 192.168.5.2 TCP_MISS/200 3853 GET http://a.example/b - HIER_DIRECT/1.2.3.4 text/html",
+            "GET /b a.example",
+        ),
+        (
+            "IIS",
+            "#Software: Microsoft Internet Information Services 10.0\n#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs(User-Agent) sc-status\n2026-11-26 09:12:01 192.0.2.1 GET /a b=1 80 Mozilla/5.0+(X11) 200",
+            "GET /a?b=1 -",
+        ),
     ];
     for (server, line, expected) in table {
         assert!(looks_like_log(line), "{server}");

@@ -62,7 +62,11 @@ impl Time {
 }
 
 fn parse_clf(text: &str) -> Option<Timestamp> {
-    const WITH_ZONE: [&str; 2] = ["%d/%b/%Y:%H:%M:%S%.f %z", "%d/%b/%Y:%H:%M:%S %z"];
+    const WITH_ZONE: [&str; 3] = [
+        "%d/%b/%Y:%H:%M:%S%.f %z",
+        "%d/%b/%Y:%H:%M:%S %z",
+        "%d/%b/%Y %H:%M:%S %z",
+    ];
     const WITHOUT: [&str; 2] = ["%d/%b/%Y:%H:%M:%S%.f", "%d/%b/%Y:%H:%M:%S"];
     let parsed = |format: &&str| strtime::parse(format, text).ok();
     let with_zone = WITH_ZONE.iter().filter_map(parsed);

@@ -26,14 +26,7 @@ pub enum ObjectiveError {
 /// - anything with a colon: a threshold as `load --threshold` takes it.
 pub fn parse_objective(text: &str) -> Result<Threshold, ObjectiveError> {
     let text = text.trim();
-    let whole = if text.contains(':') {
-        text.to_owned()
-    } else if let Some(rest) = text.strip_prefix("errors") {
-        format!("errors:rate{rest}")
-    } else {
-        format!("latency:{text}")
-    };
-    let threshold = Threshold::parse(&whole).map_err(|cause| ObjectiveError::Threshold {
+    let threshold = Threshold::parse(text).map_err(|cause| ObjectiveError::Threshold {
         text: text.to_owned(),
         cause,
     })?;

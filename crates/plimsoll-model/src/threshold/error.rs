@@ -7,7 +7,9 @@ use crate::threshold::metric::Metric;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThresholdError {
     /// There is no metric with an aggregation.
-    #[error("expected METRIC:AGGREGATION OPERATOR LIMIT, such as `http_req_duration:p(99)<300ms`")]
+    #[error(
+        "expected METRIC:AGGREGATION OPERATOR LIMIT, such as `http_req_duration:p(99)<300ms`, or in short `p99<300ms` or `errors<1%`"
+    )]
     Form,
     /// There is no such metric.
     #[error("unknown metric `{name}`; {}known are {}", meant(name), Metric::names().collect::<Vec<_>>().join(", "))]

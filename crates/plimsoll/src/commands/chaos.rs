@@ -57,8 +57,8 @@ pub(crate) struct Args {
     duration: Option<Duration>,
 
     /// Watch the memory of this process and its descendants
-    #[arg(long, value_name = "PID", conflicts_with = "spawn",
-          value_parser = number::count::<u32>(u64::from(u32::MAX)))]
+    #[arg(long, value_name = "PID|NAME", conflicts_with = "spawn",
+          value_parser = number::process)]
     pid: Option<u32>,
 
     /// Start the server with this command and stop it at the end

@@ -38,9 +38,10 @@ pub(crate) struct Args {
     /// Process to profile, repeatable
     #[arg(
         long,
-        value_name = "PID",
+        value_name = "PID|NAME",
         required_unless_present_any = ["spawn", "url"],
-        conflicts_with = "spawn"
+        conflicts_with = "spawn",
+        value_parser = number::process
     )]
     pid: Vec<u32>,
 

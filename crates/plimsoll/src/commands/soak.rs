@@ -32,8 +32,8 @@ pub(crate) struct Args {
     plan: Option<PathBuf>,
 
     /// Watch this process and its descendants
-    #[arg(long, value_name = "PID", conflicts_with = "spawn",
-          value_parser = number::count::<u32>(u64::from(u32::MAX)))]
+    #[arg(long, value_name = "PID|NAME", conflicts_with = "spawn",
+          value_parser = number::process)]
     pid: Option<u32>,
 
     /// Start the target with this command, in which {port} stands for a free port

@@ -36,6 +36,18 @@ where
     RangedU64ValueParser::new().range(1..=most)
 }
 
+/// The id of a process, or its name: then of the one process that has it.
+pub(crate) fn process(text: &str) -> Result<u32, String> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text
+            .parse()
+            .ok()
+            .filter(|pid| *pid > 0)
+            .ok_or_else(|| format!("`{text}` is not the id of a process"));
+    }
+    plimsoll_observe::pid_of_name(text).map_err(|error| error.to_string())
+}
+
 /// A number of arrivals that come at once.
 pub(crate) fn burst(text: &str) -> Result<NonZeroU32, String> {
     let number: u32 = text

@@ -68,7 +68,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll load
   plimsoll load -c 64 -z 30s http://127.0.0.1:8080/
-  plimsoll load -q 5000 -z 1m --pid $(pgrep -o nginx) http://127.0.0.1:8080/
+  plimsoll load -q 5000 -z 1m --pid nginx http://127.0.0.1:8080/
   plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
   plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
   plimsoll load --from access.log --pace 2x http://127.0.0.1:8080
@@ -118,6 +118,12 @@ pub(crate) struct ShapeArgs {
     #[arg(short = 'q', long, visible_alias = "rps", value_name = "RATE",
           value_parser = number::positive_rate)]
     pub(crate) rate: Option<Rate>,
+
+    /// Replay an access log at its own times: `1x`, `2x`, `0.5x`; `max` sends each line once, as fast as
+    /// possible
+    #[arg(long, value_name = "PACE", requires = "from",
+          conflicts_with_all = ["rate", "stages", "arrivals", "burst", "jitter", "think", "ramp_up", "pick"])]
+    pub(crate) pace: Option<Pace>,
 
     /// Spacing of scheduled requests
     #[arg(long, value_enum, default_value_t = Arrivals::Fixed)]
@@ -206,7 +212,7 @@ pub(crate) struct RequestsArgs {
     pub(crate) disable_keepalive: bool,
 
     /// Read URLs from this file, one per line, and request them in turn
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "from"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) urls: Option<PathBuf>,
 
     /// Read requests from an `.http`, HAR, OpenAPI, curl or URL list file, or from an access log
@@ -218,12 +224,6 @@ pub(crate) struct RequestsArgs {
     /// Format of --from: urls, http, curl, har, openapi or access-log [default: by name and content]
     #[arg(long, value_name = "FORMAT", requires = "from")]
     pub(crate) from_format: Option<Format>,
-
-    /// Replay an access log at its own times: `1x`, `2x`, `0.5x`; `max` sends each line once, as fast as
-    /// possible
-    #[arg(long, value_name = "PACE", requires = "from",
-          conflicts_with_all = ["rate", "stages", "arrivals", "burst", "jitter", "think", "ramp_up", "pick"])]
-    pub(crate) pace: Option<Pace>,
 
     /// Send only matching requests of the file, repeatable: `host=example.org`, `path=/api`,
     /// `method=GET`, `name=…`, `tag=…`
@@ -245,6 +245,11 @@ pub(crate) struct RequestsArgs {
     /// Fill `{{NAME}}` in requests with a value, or with the environment variable NAME; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) var: Vec<String>,
+
+    /// Fill `{{NAME}}` in an `.http` file from this environment of `http-client.env.json` or of VS Code's settings
+    /// [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) env: Option<String>,
 
     /// Store cookies and send them back, separately for each virtual user
     #[arg(long)]
@@ -328,9 +333,9 @@ pub(crate) struct JudgeArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Cost of the server")]
 pub(crate) struct ServerArgs {
-    /// Measure the cost of this process and its children
-    #[arg(long, value_name = "PID", conflicts_with = "spawn",
-          value_parser = number::count::<u32>(u64::from(u32::MAX)))]
+    /// Measure the cost of this process and its children: its id, or its name if it is the only one
+    #[arg(long, value_name = "PID|NAME", conflicts_with = "spawn",
+          value_parser = number::process)]
     pub(crate) pid: Option<u32>,
 
     /// Start this server before the run, measure its cost, and stop it afterwards

@@ -294,6 +294,11 @@ impl Compiler<'_> {
         let args = self.args;
         let has_shape = args.shape.connections.is_some() || args.shape.threads.is_some();
         let mut left_out = described.left_out;
+        if described.log.is_some() && args.shape.pace.is_none() {
+            let message = "sends the requests of a log without their times";
+            let note = Problem::with("--from", message);
+            left_out.push(note.hint("`--pace 1x` keeps them, `--pace max` sends each line once"));
+        }
         left_out.extend(args.request.doubt_body(has_shape));
         Some((plan, left_out))
     }

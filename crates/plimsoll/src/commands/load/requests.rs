@@ -13,11 +13,13 @@ use plimsoll_load::{
 };
 
 mod chain;
+mod environment;
 mod log;
 mod reader;
 mod selector;
 
 use self::chain::SetVariables;
+use self::environment::Environments;
 pub(super) use self::log::Log;
 use self::reader::Reader;
 use self::selector::Selector;
@@ -351,6 +353,7 @@ pub(super) fn describe(
             "--from"
         },
         base: None,
+        are_targets: false,
         set: SetVariables::default(),
         feeders: &feeders,
         variables,
@@ -370,7 +373,7 @@ pub(super) fn describe(
                 Some(_) => Some(Format::Urls),
                 None => args.from_format,
             };
-            let (mut file, appearance) = reader.file(path, format)?;
+            let (mut file, format, appearance) = reader.file(path, format)?;
             left_out = notes(path, reader.flag, &file.left_out);
             if let (None, Some(base)) = (&reader.base, &file.base) {
                 reader.offer(base);
@@ -381,15 +384,39 @@ pub(super) fn describe(
                     reader.problems.push(log::needs_url(&file, path));
                     return None;
                 }
-                left_out.extend(log::leave_out_bodies(&mut file, &only, path));
+                reader.are_targets = true;
+                let without_bodies = log::leave_out_bodies(&mut file, &only, path);
+                if let (true, Some(problem)) = (
+                    file.requests.iter().all(|it| it.weight == 0),
+                    &without_bodies,
+                ) {
+                    reader.problems.push(problem.clone());
+                    return None;
+                }
+                left_out.extend(without_bodies);
             }
             reader.learn(std::mem::take(&mut file.variables));
             let set = file.requests.iter().flat_map(|request| &request.sets);
             reader.set = set.map(|(name, _)| name.clone()).collect();
+            let mut which_environment = None;
+            if format == Format::Http {
+                let found = Environments::find(path, reader.problems);
+                let (values, note) = found.choose(args.env.as_deref(), reader.problems);
+                reader.fall_back(values);
+                which_environment = note;
+            } else if args.env.is_some() {
+                reader.problems.add("--env", "is for `.http` files");
+            }
+            let before_values = reader.problems.len();
             let (chosen, positions) = reader.choose(path, file.requests, &only, appearance);
+            if let Some(problem) =
+                which_environment.filter(|_| reader.problems.len() > before_values)
+            {
+                reader.problems.push(problem);
+            }
             if is_log {
                 let read = Log::new(&file.arrivals, &positions);
-                left_out.push(read.note(path, args.pace.is_some()));
+                left_out.push(read.note(path));
                 log = Some(read);
             }
             has_weights = log.is_none() && chosen.iter().any(|request| request.weight != 1);

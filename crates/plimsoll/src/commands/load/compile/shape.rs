@@ -44,7 +44,7 @@ impl Compiler<'_> {
     pub(super) fn shape(&mut self, log: Option<&Log>) -> Option<Shape> {
         let shape = &self.args.shape;
         self.check_rows();
-        match (self.args.requests.pace, log) {
+        match (shape.pace, log) {
             (None, _) => {}
             (Some(_), None) => self.problem("--pace", "is for access logs, and --from names none"),
             (Some(pace), Some(log)) => {
@@ -239,7 +239,7 @@ impl Compiler<'_> {
         if is_given {
             let flag = if self.args.shape.requests == Some(requests) {
                 "-n"
-            } else if self.args.requests.pace.is_some() {
+            } else if self.args.shape.pace.is_some() {
                 "--from"
             } else {
                 "--feeder"

@@ -55,8 +55,8 @@ impl Log {
         times.map(|time| time.div_f64(pace)).collect()
     }
 
-    /// A line on what was read, and how it can be replayed.
-    pub(super) fn note(&self, path: &Path, has_pace: bool) -> Problem {
+    /// A line on what was read.
+    pub(super) fn note(&self, path: &Path) -> Problem {
         let entries = self.entries.len();
         let length = self.length();
         let message = format!(
@@ -64,11 +64,7 @@ impl Log {
             path.display(),
             DurationText(length)
         );
-        let note = Problem::with("--from", message);
-        if has_pace || length.is_zero() {
-            return note;
-        }
-        note.hint("their times are not kept: `--pace 1x` does, `--pace max` sends each line once")
+        Problem::with("--from", message)
     }
 }
 

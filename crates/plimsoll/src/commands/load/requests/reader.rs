@@ -20,6 +20,8 @@ pub(super) struct Reader<'a> {
     pub(super) flag: &'static str,
     /// The URL that a path without a host is relative to.
     pub(super) base: Option<Endpoint>,
+    /// Whether every URL is what a server received: a path, even with two slashes at its beginning.
+    pub(super) are_targets: bool,
     /// Variables that responses of the file give values to.
     pub(super) set: SetVariables,
     pub(super) feeders: &'a [Feeder],
@@ -57,7 +59,7 @@ impl Reader<'_> {
         &mut self,
         path: &Path,
         format: Option<Format>,
-    ) -> Option<(RequestFile, Option<String>)> {
+    ) -> Option<(RequestFile, Format, Option<String>)> {
         let bytes = self.problems.file_or_stdin(self.flag, path)?;
         let given = format;
         let of_content = |text: &str| Format::detect(&path.to_string_lossy(), text);
@@ -84,7 +86,7 @@ impl Reader<'_> {
             Problems::read(&path)
         };
         match parse(format, &text, &mut read) {
-            Ok(file) => Some((file, is_doubtful.then(|| appearance(&text)))),
+            Ok(file) => Some((file, format, is_doubtful.then(|| appearance(&text)))),
             Err(remarks) => {
                 report(&remarks, self.flag, path, self.problems);
                 None
@@ -96,6 +98,16 @@ impl Reader<'_> {
     pub(super) fn offer(&mut self, base: &str) {
         if !base.starts_with('/') {
             self.base = self.problems.value(self.flag, Endpoint::parse(base));
+        }
+    }
+
+    /// Takes the values of an environment for variables that have none.
+    pub(super) fn fall_back(&mut self, values: Vec<(String, Template)>) {
+        // Of several the last one counts.
+        for (name, value) in values.into_iter().rev() {
+            if !self.set.contains(&name) {
+                self.variables.entry(name).or_insert(value);
+            }
         }
     }
 
@@ -195,7 +207,8 @@ impl Reader<'_> {
     fn url(&mut self, place: &str, url: &Template) -> Option<(Endpoint, Option<Template>, bool)> {
         let url = self.fill(place, url)?;
         let mut with_base = Template::default();
-        let is_path = matches!(url.parts(), [Part::Text(text), ..] if text.starts_with(b"/") && !text.starts_with(b"//"));
+        let is_path = matches!(url.parts(), [Part::Text(text), ..] if text.starts_with(b"/")
+            && (self.are_targets || !text.starts_with(b"//")));
         if is_path {
             let Some(base) = &self.base else {
                 self.problems.push(

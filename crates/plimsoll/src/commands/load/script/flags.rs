@@ -177,7 +177,7 @@ pub(crate) struct RunFlags {
     pub(crate) no_tui: bool,
 
     /// Measure what this process, the server, and its children spend, and print it per request
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID|NAME", value_parser = crate::flags::number::process)]
     pub(crate) pid: Option<u32>,
 
     /// Serve a page with live charts of the run at this address: `:5665`, `HOST:PORT`
