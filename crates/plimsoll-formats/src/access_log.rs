@@ -276,7 +276,7 @@ fn not_a_log(text: &str) -> Remark {
         appearance(text)
     ))
     .hint(
-        "formats that are read are common, combined, JSON lines and those of AWS's load balancers; docs/load.md lists the fields",
+        "formats that are read are common, combined, JSON lines and those of AWS's load balancers; docs/formats.md lists what is read",
     )
 }
 

@@ -103,7 +103,7 @@ const GENERATORS: [&str; 16] = [
 ];
 
 /// Values that editors ask the user for, or take from their own settings.
-const EDITORS: [&str; 8] = [
+const EDITORS: [&str; 10] = [
     "input",
     "password",
     "pick",
@@ -112,6 +112,8 @@ const EDITORS: [&str; 8] = [
     "dotenv",
     "env",
     "aadToken",
+    "auth",
+    "global",
 ];
 
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -475,7 +477,7 @@ fn parse_generator(text: &str) -> Result<Generator, TemplateError> {
         "isoTimestamp" => plain(Generator::IsoTimestamp),
         other => Err(EDITORS
             .into_iter()
-            .find(|known| *known == other)
+            .find(|known| other.split('.').next() == Some(*known))
             .map_or_else(
                 || TemplateError::Generator(other.to_owned()),
                 TemplateError::Editor,

@@ -100,6 +100,16 @@ fn lines_of_servers_and_balancers() {
             "GET /b a.example",
         ),
         (
+            "Nginx Proxy Manager",
+            r#"[26/Nov/2026:09:12:01 +0000] - 200 200 - GET https a.example "/b" [Client 192.0.2.1] [Length 5] "Mozilla/5.0" "-""#,
+            "GET /b a.example",
+        ),
+        (
+            "morgan",
+            r#"::1 - - [Tue, 06 Feb 2018 06:31:06 GMT] "GET //a HTTP/1.1" 200 - "-" "-""#,
+            "GET //a -",
+        ),
+        (
             "JSON behind the name of a container",
             r#"caddy-1  | {"ts":1646861401.5,"request":{"method":"GET","host":"h","uri":"/a"}}"#,
             "GET /a h",

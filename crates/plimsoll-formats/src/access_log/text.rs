@@ -11,6 +11,12 @@ pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
     let mut quoted = Quoted(behind);
     // HAProxy has captured fields before the request, in braces and without quotation marks.
     let request = quoted.next().ok_or(Unusable::NotALine)?;
+    if let (true, Some(entry)) = (
+        request.starts_with('/'),
+        proxy_manager(time, behind, &request),
+    ) {
+        return Ok(entry);
+    }
     let status = quoted.0.split_whitespace().next();
     let status = status.and_then(|status| status.parse().ok());
     let (method, target) = request_line(&request)?;
@@ -31,6 +37,23 @@ pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
         target,
         host,
         status,
+    })
+}
+
+/// The entry of Nginx Proxy Manager, which has the method, the scheme and the host before the path in quotation marks:
+/// `[time] - 200 200 - GET https example.org "/path"`.
+fn proxy_manager(time: Time, behind: &str, target: &str) -> Option<Entry> {
+    let (before, _) = behind.split_once('"')?;
+    let words: Vec<_> = before.split_whitespace().collect();
+    let [.., method, "http" | "https", host] = words[..] else {
+        return None;
+    };
+    Some(Entry {
+        time,
+        method: method.to_owned(),
+        target: target.to_owned(),
+        host: Some(host.to_owned()),
+        status: words.get(1).and_then(|status| status.parse().ok()),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::fmt::strtime;
+use jiff::fmt::{rfc2822, strtime};
 use jiff::tz::TimeZone;
 
 /// The time at which a request began.
@@ -15,16 +15,19 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// `10/Oct/2000:13:55:36 -0700`, with milliseconds and without a zone (which is then UTC), or a time by RFC 3339.
+    /// `10/Oct/2000:13:55:36 -0700`, with milliseconds and without a zone (which is then UTC), or a time by RFC 3339 or
+    /// RFC 2822.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let timestamp = match text.as_bytes().get(2) {
-            Some(b'/') => parse_clf(text)?,
+        let timestamp = match text.as_bytes() {
+            [_, _, b'/', ..] => parse_clf(text)?,
+            // `Tue, 06 Feb 2018 06:31:06 GMT`, as morgan writes it.
+            [_, _, _, b',', ..] => rfc2822::parse(text).ok()?.timestamp(),
             _ => parse_iso(text)?,
         };
         Some(Self {
             nanoseconds: timestamp.as_nanosecond(),
-            is_whole_second: !text.contains(['.', ',']),
+            is_whole_second: !text.contains('.'),
         })
     }
 

@@ -94,6 +94,10 @@ impl Reader<'_> {
             }
             if let Some(comment) = comment(line) {
                 self.directive(number, comment, &mut name, &mut weight);
+            } else if let Some(text) = line.strip_prefix("/*") {
+                if !text.contains("*/") {
+                    while lines.next().is_some_and(|(_, line)| !line.contains("*/")) {}
+                }
             } else if opens_script(line) {
                 self.left_out(number, "a script in `{{ … }}`");
                 skip_script(lines.by_ref());
@@ -113,6 +117,15 @@ impl Reader<'_> {
             }
         };
         let (method, url) = split_method(line);
+        if let Some((_, flag)) = OTHER_CALLS
+            .iter()
+            .find(|(name, _)| method.as_deref() == Some(*name))
+        {
+            let message = format!("`{}`, which is no request of HTTP", shortened(line));
+            let remark = Remark::line(number, message);
+            self.file.left_out.push(remark.hint(*flag));
+            return;
+        }
         let (mut url, version) = split_version(url);
         if version.is_some_and(|version| !version.starts_with("HTTP/1")) {
             self.left_out(number, "the protocol version; flags decide it");
@@ -134,7 +147,7 @@ impl Reader<'_> {
             return;
         };
         let mut request = FileRequest::new(Place::Line(number), url);
-        request.method = method.map(str::to_owned);
+        request.method = method;
         let mut has_body = false;
         while let Some((number, line)) = lines.next_if(|(_, line)| !is_about_response(line.trim()))
         {
@@ -261,6 +274,23 @@ impl Reader<'_> {
                 }
                 continue;
             }
+            if kind.has_remarks() && comment(line.trim_start()).is_some() {
+                continue;
+            }
+            // Some write variables between two requests without a separator.
+            if let (true, Some(definition)) = (is_empty, line.strip_prefix('@'))
+                && definition.contains('=')
+            {
+                self.variable(*number, definition);
+                continue;
+            }
+            if is_request_line(line) {
+                let request = shortened(line);
+                let message = format!(
+                    "the request `{request}`: without `###` before it, it is part of a body"
+                );
+                self.left_out(*number, message);
+            }
             if !is_empty {
                 for _ in 0..=breaks {
                     pending.push_str(kind.line_break());
@@ -324,11 +354,42 @@ impl Reader<'_> {
     }
 }
 
+/// Calls that editors send besides requests of HTTP, with what does so here.
+const OTHER_CALLS: [(&str, &str); 4] = [
+    (
+        "GRPC",
+        "`plimsoll load --grpc SERVICE/METHOD -d JSON URL` makes calls of gRPC",
+    ),
+    (
+        "WEBSOCKET",
+        "`plimsoll load -d TEXT ws://…` sends messages over WebSockets",
+    ),
+    ("GRAPHQL", "write `POST URL` with the query in a JSON body"),
+    ("RSOCKET", "there is nothing that makes calls of RSocket"),
+];
+
+/// Whether a line of a body looks like the request line of the next request.
+fn is_request_line(line: &str) -> bool {
+    let Some((method, url)) = line.split_once(' ') else {
+        return false;
+    };
+    crate::request::url_list::METHODS.contains(&method)
+        && ["http://", "https://", "{{", "/"]
+            .iter()
+            .any(|start| url.starts_with(start))
+}
+
+fn shortened(line: &str) -> String {
+    line.chars().take(60).collect()
+}
+
 /// The separator of a body's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
-    /// As they are.
+    /// As they are, without remarks.
     Text,
+    /// As they are: a text may have lines that look like remarks.
+    Plain,
     /// Parts of a form are separated by CR LF (RFC 2046, section 5.1).
     Multipart,
     /// Fields of a form may stand on lines of their own.
@@ -345,22 +406,28 @@ impl BodyKind {
         match content_type.as_deref() {
             Some(text) if text.starts_with("multipart/") => Self::Multipart,
             Some(text) if text.starts_with("application/x-www-form-urlencoded") => Self::UrlEncoded,
+            Some(text) if text.starts_with("text/") => Self::Plain,
             _ => Self::Text,
         }
     }
 
     const fn line_break(self) -> &'static str {
         match self {
-            Self::Text => "\n",
+            Self::Text | Self::Plain => "\n",
             Self::Multipart => "\r\n",
             Self::UrlEncoded => "",
         }
     }
 
+    /// Whether lines that begin as remarks do are not sent.
+    const fn has_remarks(self) -> bool {
+        matches!(self, Self::Text | Self::UrlEncoded)
+    }
+
     fn line(self, line: &str) -> &str {
         match self {
             Self::UrlEncoded => line.trim(),
-            Self::Text | Self::Multipart => line,
+            Self::Text | Self::Plain | Self::Multipart => line,
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
         match Template::parse(url) {
             Ok(url) => {
                 let mut request = FileRequest::new(Place::Line(number), url);
-                request.method = method.map(str::to_owned);
+                request.method = method;
                 file.requests.push(request);
             }
             Err(error) => problems.push(Remark::line(number, error.to_string())),
@@ -30,15 +30,23 @@ pub(crate) fn parse(text: &str) -> Result<RequestFile, Vec<Remark>> {
     }
 }
 
-/// Takes the method off a line; a word in capitals before a blank is one.
-pub(crate) fn split_method(line: &str) -> (Option<&str>, &str) {
-    match line.split_once(char::is_whitespace) {
-        Some((method, url))
-            if is_token(method) && !method.bytes().any(|b| b.is_ascii_lowercase()) =>
-        {
-            (Some(method), url.trim_start())
-        }
-        _ => (None, line),
+/// Methods that are known in small letters too.
+pub(crate) const METHODS: [&str; 9] = [
+    "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT",
+];
+
+/// Takes the method off a line; a word in capitals before a blank is one, and a known one in small letters.
+pub(crate) fn split_method(line: &str) -> (Option<String>, &str) {
+    let Some((method, url)) = line.split_once(char::is_whitespace) else {
+        return (None, line);
+    };
+    let capitals = method.to_ascii_uppercase();
+    let is_method =
+        is_token(method) && (capitals == method || METHODS.contains(&capitals.as_str()));
+    if is_method {
+        (Some(capitals), url.trim_start())
+    } else {
+        (None, line)
     }
 }
 

@@ -219,3 +219,55 @@ POST http://a/more
         )
     );
 }
+
+#[test]
+fn remarks_are_not_sent_and_other_calls_are_named() {
+    assert_snapshot!(report("\
+/* The shop.
+   POST http://no/ */
+post http://a/items
+Content-Type: application/json
+
+// an item
+{
+  # its name
+  \"name\": \"x\"
+}
+
+###
+GET http://a/
+
+# nothing is sent
+###
+PUT http://a/text
+Content-Type: text/markdown
+
+# heading
+###
+GET http://a/one
+
+@page = 2
+###
+POST http://a/two
+
+{}
+GET http://a/three
+###
+GRPC a/Shop/List
+"), @r##"
+    @page = 2
+    POST http://a/items:3
+      Content-Type: application/json
+      "{\n  \"name\": \"x\"\n}"
+    GET http://a/:13
+    PUT http://a/text:17
+      Content-Type: text/markdown
+      "# heading"
+    GET http://a/one:22
+    POST http://a/two:26
+      "{}\nGET http://a/three"
+    :29 the request `GET http://a/three`: without `###` before it, it is part of a body
+    :31 `GRPC a/Shop/List`, which is no request of HTTP
+       hint: `plimsoll load --grpc SERVICE/METHOD -d JSON URL` makes calls of gRPC
+    "##);
+}

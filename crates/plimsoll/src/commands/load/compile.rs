@@ -142,10 +142,7 @@ impl Compiler<'_> {
         self.most_exchanges = described.as_ref().and_then(Described::most_exchanges);
         let expectations = self.expectations();
         let fail_statuses = self.fail_statuses(&expectations);
-        let log = described
-            .as_ref()
-            .and_then(|described| described.log.as_ref());
-        let shape = self.shape(log);
+        let shape = self.shape(described.as_ref());
         let keep_alive = !self.args.requests.disable_keepalive;
         let protocol = self.args.connection.version();
         let streams = self.streams(protocol);

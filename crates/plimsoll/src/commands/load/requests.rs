@@ -310,7 +310,7 @@ fn fill(
 fn missing_variable(place: &str, missing: &MissingVariable, feeders: &[Feeder]) -> Problem {
     let problem = Problem::with(place, missing);
     match missing {
-        MissingVariable::Circular(_) => problem,
+        MissingVariable::Circular(name) => problem.hint(format!("give it by `--var {name}=VALUE`")),
         MissingVariable::Unknown(name) if feeders.is_empty() => problem.hint(format!(
             "give it by `--var {name}=VALUE`, or rows with such a column by --feeder"
         )),
@@ -423,7 +423,11 @@ pub(super) fn describe(
             chosen
         }
     };
-    let kept = chain::link(&mut requests, problems);
+    // Requests that are wrong would be missed by those that need values of them.
+    let kept = match problems.len() == before {
+        true => chain::link(&mut requests, problems),
+        false => Vec::new(),
+    };
     if !kept.is_empty() && args.pick.is_some_and(|pick| pick != args::Pick::Turn) {
         let message = "has no meaning where requests need values of one another";
         problems.add("--pick", message);

@@ -9,7 +9,7 @@ use plimsoll_model::{Rate, parse_duration, parse_rate};
 
 use super::Compiler;
 use crate::commands::load::args::{self, Pace};
-use crate::commands::load::requests::Log;
+use crate::commands::load::requests::{Described, Log};
 use crate::flags::number;
 use crate::problem::Problem;
 
@@ -40,14 +40,17 @@ struct Stages {
 }
 
 impl Compiler<'_> {
-    /// - `log`: the log that the requests are from, if there is one.
-    pub(super) fn shape(&mut self, log: Option<&Log>) -> Option<Shape> {
+    /// - `described`: the requests, if they could be read.
+    pub(super) fn shape(&mut self, described: Option<&Described>) -> Option<Shape> {
         let shape = &self.args.shape;
         self.check_rows();
+        let log = described.map(|described| described.log.as_ref());
         match (shape.pace, log) {
-            (None, _) => {}
-            (Some(_), None) => self.problem("--pace", "is for access logs, and --from names none"),
-            (Some(pace), Some(log)) => {
+            (None, _) | (_, None) => {}
+            (Some(_), Some(None)) => {
+                self.problem("--pace", "is for access logs, and --from names none")
+            }
+            (Some(pace), Some(Some(log))) => {
                 self.most_exchanges = Some(log.entries.len() as u64);
                 if let Pace::Times(times) = pace {
                     return self.paced_shape(log, times);

@@ -59,8 +59,9 @@ impl Log {
     pub(super) fn note(&self, path: &Path) -> Problem {
         let entries = self.entries.len();
         let length = self.length();
+        let requests = if entries == 1 { "request" } else { "requests" };
         let message = format!(
-            "{}: {entries} requests in {}",
+            "{}: {entries} {requests} in {}",
             path.display(),
             DurationText(length)
         );
