@@ -31,7 +31,7 @@ mod follow;
 pub use crate::check::checker::{Checker, Outcome, Reuse};
 pub use crate::check::condition::{Condition, ConditionError};
 pub use crate::check::expectations::Expectations;
-pub use crate::check::extraction::{Extracting, Extraction};
+pub use crate::check::extraction::Extraction;
 pub use crate::check::follow::{CheckOptions, check};
 pub use crate::check::observed::{Facts, Observed};
 pub use crate::check::observer::Observer;

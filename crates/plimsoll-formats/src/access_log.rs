@@ -1,9 +1,9 @@
 //! Access logs: the requests that a server had, and when.
 //!
 //! Each line is read on its own, by what it looks like: lines of text in the formats common and combined, with whatever
-//! stands before and behind them (Apache, nginx, Caddy, Traefik, HAProxy, Envoy), JSON lines (nginx, Caddy, Envoy and
+//! stands before and behind them (Apache, nginx, Caddy, Traefik, `HAProxy`, Envoy), JSON lines (nginx, Caddy, Envoy and
 //! Istio, Traefik, Cloudflare, Google's load balancers), labelled values (LTSV), those of load balancers of AWS and of
-//! Squid. In W3C's extended format (IIS, CloudFront) a directive gives the columns of the lines behind it. A log has no
+//! Squid. In W3C's extended format (IIS, `CloudFront`) a directive gives the columns of the lines behind it. A log has no
 //! bodies and few fields, so a request is its method and its target.
 
 mod aws;
@@ -161,9 +161,10 @@ fn arrivals(mut logged: Vec<(Time, usize)>) -> Vec<Arrival> {
     let mut arrivals = Vec::with_capacity(logged.len());
     for same in logged.chunk_by(|(one, _), (other, _)| one.nanoseconds == other.nanoseconds) {
         let count = u32::try_from(same.len()).unwrap_or(u32::MAX);
-        let step = match is_coarse {
-            true => Duration::from_secs(1) / count,
-            false => Duration::ZERO,
+        let step = if is_coarse {
+            Duration::from_secs(1) / count
+        } else {
+            Duration::ZERO
         };
         for (number, (time, request)) in (0..count).zip(same) {
             let since = u64::try_from(time.nanoseconds - first).unwrap_or(u64::MAX);
@@ -210,13 +211,15 @@ fn read_line(line: &str) -> Result<Entry, Unusable> {
     } else if aws::is_line(line) {
         aws::read(line)
     } else if let Some(object) = labelled::object(line) {
-        json::of_object(&object)
+        json::of_object(&object, None)
     } else if squid::is_line(line) {
         squid::read(line)
     } else {
         text::read(line).or_else(|cause| match line.find("{\"") {
-            // Containers write the name of their service or a time before it.
-            Some(start) if line.ends_with('}') => json::read(&line[start..]),
+            Some(start) if line.ends_with('}') => {
+                let (before, object) = line.split_at(start);
+                json::read_behind(before, object)
+            }
             _ => Err(cause),
         })
     }
@@ -237,9 +240,10 @@ fn usable(mut entry: Entry) -> Result<Entry, Unusable> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, path) = rest.split_at(end);
         entry.host.get_or_insert_with(|| host.to_owned());
-        entry.target = match path.starts_with('/') {
-            true => path.to_owned(),
-            false => format!("/{path}"),
+        entry.target = if path.starts_with('/') {
+            path.to_owned()
+        } else {
+            format!("/{path}")
         };
     }
     if !entry.target.starts_with('/') {
@@ -317,7 +321,7 @@ pub fn appearance(text: &str) -> String {
 fn shortened(line: &str) -> String {
     const MOST: usize = 80;
     match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
+        Some((end, _)) => format!("{}…", line.split_at(end).0),
         None => line.to_owned(),
     }
 }

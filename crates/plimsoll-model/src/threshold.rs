@@ -187,19 +187,15 @@ fn in_full(text: &str) -> Cow<'_, str> {
     if text.contains(':') {
         return text.into();
     }
-    let word = text
-        .split(['<', '>', '=', '!', ' '])
-        .next()
-        .unwrap_or_default();
+    let end = text.find(['<', '>', '=', '!', ' ']).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    let is_percentile = word.strip_prefix('p').is_some_and(|number| {
+        number.starts_with(|char: char| char == '(' || char.is_ascii_digit())
+    });
     match word {
-        "errors" => format!("errors:rate{}", &text[word.len()..]).into(),
+        "errors" => format!("errors:rate{rest}").into(),
         "avg" | "min" | "max" | "med" => format!("latency:{text}").into(),
-        // `p99`, `p(99.9)`.
-        word if word.starts_with('p')
-            && word[1..].starts_with(|char: char| char == '(' || char.is_ascii_digit()) =>
-        {
-            format!("latency:{text}").into()
-        }
+        _ if is_percentile => format!("latency:{text}").into(),
         _ => text.into(),
     }
 }

@@ -77,7 +77,7 @@ fn comm_and_parent(stat: &str) -> Option<(&str, u32)> {
 
 fn is_comm_of(comm: &str, name: &str) -> bool {
     let end = name.floor_char_boundary(LONGEST_COMM);
-    comm == name || (end < name.len() && comm == &name[..end])
+    comm == name || (end < name.len() && comm == name.split_at(end).0)
 }
 
 /// The file name of the program of a process, as its command line has it.

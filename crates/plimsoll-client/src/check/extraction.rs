@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use super::condition::json::parse_path;
-use super::{ConditionError, Observer};
+use super::{ConditionError, Observed};
 
 /// What is taken of a response.
 #[derive(Clone)]
@@ -32,52 +32,24 @@ impl Extraction {
         !matches!(self, Self::Field(_))
     }
 
+    /// The value, unless the response lacks it.
+    pub fn value(&self, response: &Observed<'_>) -> Option<Vec<u8>> {
+        match self {
+            Self::Body => Some(response.body.to_vec()),
+            Self::Field(name) => response.header(name).map(<[u8]>::to_vec),
+            Self::Json(path) => match path.query(response.json()?).first()? {
+                Value::Null => None,
+                Value::String(text) => Some(text.clone().into_bytes()),
+                value => Some(value.to_string().into_bytes()),
+            },
+        }
+    }
+
     /// The field that it needs.
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::Field(name) => Some(name),
             Self::Body | Self::Json(_) => None,
-        }
-    }
-}
-
-/// Takes the values of several extractions of one response, which is parsed once.
-#[derive(Debug)]
-pub struct Extracting<'a> {
-    observer: &'a Observer,
-    json: Option<Option<Value>>,
-}
-
-impl<'a> Extracting<'a> {
-    /// - `observer`: one that kept the body and the fields that are needed.
-    pub fn new(observer: &'a Observer) -> Self {
-        Self {
-            observer,
-            json: None,
-        }
-    }
-
-    /// The value, unless the response lacks it.
-    pub fn value(&mut self, extraction: &Extraction) -> Option<Vec<u8>> {
-        match extraction {
-            Extraction::Body => Some(self.observer.body().to_vec()),
-            Extraction::Field(name) => {
-                let mut fields = self.observer.fields().iter();
-                let (_, value) = fields.find(|(field, _)| field == name)?;
-                Some(value.clone())
-            }
-            Extraction::Json(path) => {
-                let body = self.observer.body();
-                let document = self
-                    .json
-                    .get_or_insert_with(|| serde_json::from_slice(body).ok())
-                    .as_ref()?;
-                match path.query(document).first()? {
-                    Value::Null => None,
-                    Value::String(text) => Some(text.clone().into_bytes()),
-                    value => Some(value.to_string().into_bytes()),
-                }
-            }
         }
     }
 }
@@ -97,7 +69,7 @@ mod tests {
     use plimsoll_wire::h1::{ResponseHead, ResponseSink as _};
 
     use super::*;
-    use crate::check::Expectations;
+    use crate::check::{Expectations, Facts};
 
     #[test]
     fn values_of_fields_and_bodies() {
@@ -114,9 +86,9 @@ mod tests {
             headers: &[header],
         });
         observer.content(b"{\"token\": \"a\\nb\", \"list\": [{\"id\": 5}], \"none\": null}");
-        let mut extracting = Extracting::new(&observer);
-        let mut json = |path: &str| {
-            let value = extracting.value(&Extraction::json(path).unwrap());
+        let response = observer.observed(Facts::default());
+        let json = |path: &str| {
+            let value = Extraction::json(path).unwrap().value(&response);
             value.map(|value| String::from_utf8(value).unwrap())
         };
         assert_eq!(json("$.token").as_deref(), Some("a\nb"));
@@ -124,7 +96,7 @@ mod tests {
         assert_eq!(json("$.list[0]").as_deref(), Some("{\"id\":5}"));
         assert_eq!(json("$.none"), None);
         assert_eq!(json("$.other"), None);
-        let mut field = |name: &str| extracting.value(&Extraction::Field(name.to_owned()));
+        let field = |name: &str| Extraction::Field(name.to_owned()).value(&response);
         assert_eq!(field("x-id").as_deref(), Some(&b"7"[..]));
         assert_eq!(field("etag"), None);
         assert!(Extraction::json("token").is_err());

@@ -75,7 +75,8 @@ impl Observer {
         self.spare.append(&mut self.headers);
     }
 
-    pub(super) fn observed(&self, facts: Facts) -> Observed<'_> {
+    /// The response, for conditions and extractions.
+    pub fn observed(&self, facts: Facts) -> Observed<'_> {
         Observed::new(facts, &self.headers, &self.body, self.size)
     }
 }

@@ -1,6 +1,6 @@
-//! W3C's extended log format (IIS, CloudFront): a directive names the columns.
+//! W3C's extended log format (IIS, `CloudFront`): a directive names the columns.
 //!
-//! Source: https://www.w3.org/TR/WD-logfile.html
+//! Source: <https://www.w3.org/TR/WD-logfile.html>
 
 use super::time::Time;
 use super::{Entry, Unusable};
@@ -15,7 +15,7 @@ pub(super) struct Columns {
     query: Option<usize>,
     host: Option<usize>,
     status: Option<usize>,
-    /// CloudFront separates them by tabs.
+    /// `CloudFront` separates them by tabs.
     has_tabs: bool,
 }
 
@@ -37,9 +37,10 @@ impl Columns {
     }
 
     pub(super) fn read(&self, line: &str) -> Result<Entry, Unusable> {
-        let values: Vec<_> = match self.has_tabs {
-            true => line.split('\t').collect(),
-            false => fields(line),
+        let values: Vec<_> = if self.has_tabs {
+            line.split('\t').collect()
+        } else {
+            fields(line)
         };
         let value = |position: usize| values.get(position).copied().filter(|value| *value != "-");
         let time = value(self.time).ok_or(Unusable::NotALine)?;

@@ -26,6 +26,7 @@ const TARGET: &[&str] = &[
     "request.uri",
     "RequestPath",
     "x-envoy-original-path",
+    "x-envoy-origin-path",
     "path",
     "uri",
     "url",
@@ -90,13 +91,22 @@ const ENDED: &[&str] = &[
 const TOOK: &[&str] = &["request_time", "duration"];
 
 pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
+    read_behind("", line)
+}
+
+/// The same of an object behind what a container writes before each line: its name or a time.
+pub(super) fn read_behind(before: &str, line: &str) -> Result<Entry, Unusable> {
     let object: Value = serde_json::from_str(line).map_err(|_| Unusable::NotALine)?;
-    of_object(&object)
+    let mut words = before.split_whitespace();
+    let written = words.next().and_then(Time::parse);
+    of_object(&object, written)
 }
 
 /// The entry of an object with such keys.
-pub(super) fn of_object(object: &Value) -> Result<Entry, Unusable> {
-    let time = began(object).ok_or(Unusable::NotALine)?;
+///
+/// - `written`: when its line was written, for an object that has no time.
+pub(super) fn of_object(object: &Value, written: Option<Time>) -> Result<Entry, Unusable> {
+    let time = began(object).or(written).ok_or(Unusable::NotALine)?;
     let whole = text(object, LINE).map(request_line);
     let (method, target) = match (text(object, METHOD), text(object, TARGET)) {
         (Some(method), Some(target)) => (method.to_owned(), with_query(object, target)),
@@ -130,10 +140,7 @@ fn began(object: &Value) -> Option<Time> {
     if let Some(time) = first(object, BEGAN).and_then(parse_time) {
         return Some(time);
     }
-    let ended = ENDED
-        .iter()
-        .filter_map(|key| parse_time(at(object, key)?))
-        .next()?;
+    let ended = ENDED.iter().find_map(|key| parse_time(at(object, key)?))?;
     let took = first(object, TOOK).and_then(number).unwrap_or_default();
     Some(ended.minus(took))
 }

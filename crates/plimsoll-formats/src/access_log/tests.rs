@@ -115,6 +115,11 @@ fn lines_of_servers_and_balancers() {
             "GET /a h",
         ),
         (
+            "JSON without a time behind that of a container",
+            r#"2026-06-19T03:41:31Z {"DownstreamStatus":200,"RequestMethod":"GET","RequestPath":"/api/x"}"#,
+            "GET /api/x -",
+        ),
+        (
             "LTSV",
             "time:[26/Nov/2026:09:12:01 +0000]\thost:192.0.2.1\treq:GET /a?b HTTP/1.1\tstatus:200",
             "GET /a?b 192.0.2.1",

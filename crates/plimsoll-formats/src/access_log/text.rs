@@ -1,7 +1,7 @@
 //! Lines of text: a time in brackets and, behind it, a request line in quotation marks.
 //!
 //! That is what the formats common and combined have (nginx, Apache, Caddy, Traefik), those with a virtual host or an
-//! address before it, Envoy's default and the HTTP log of HAProxy.
+//! address before it, Envoy's default and the HTTP log of `HAProxy`.
 
 use super::time::Time;
 use super::{Entry, Unusable, request_line};
@@ -9,7 +9,7 @@ use super::{Entry, Unusable, request_line};
 pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
     let (time, before, behind) = time(line).ok_or(Unusable::NotALine)?;
     let mut quoted = Quoted(behind);
-    // HAProxy has captured fields before the request, in braces and without quotation marks.
+    // `HAProxy` has captured fields before the request, in braces and without quotation marks.
     let request = quoted.next().ok_or(Unusable::NotALine)?;
     if let (true, Some(entry)) = (
         request.starts_with('/'),
@@ -64,14 +64,12 @@ pub(super) fn has_time(line: &str) -> bool {
 
 /// The first time in brackets, with what stands before and behind it.
 fn time(line: &str) -> Option<(Time, &str, &str)> {
-    let mut from = 0;
-    while let Some(open) = line[from..].find('[') {
-        let open = from + open;
-        let close = open + line[open..].find(']')?;
-        if let Some(time) = Time::parse(&line[open + 1..close]) {
-            return Some((time, line[..open].trim(), &line[close + 1..]));
+    for (open, _) in line.match_indices('[') {
+        let (before, bracket) = line.split_at(open);
+        let (inner, behind) = bracket.strip_prefix('[')?.split_once(']')?;
+        if let Some(time) = Time::parse(inner) {
+            return Some((time, before.trim(), behind));
         }
-        from = open + 1;
     }
     None
 }
@@ -92,14 +90,13 @@ impl Iterator for Quoted<'_> {
     type Item = String;
 
     fn next(&mut self) -> Option<String> {
-        let start = self.0.find('"')? + 1;
-        let text = &self.0[start..];
+        let (_, text) = self.0.split_once('"')?;
         let mut bytes = Vec::new();
         let mut rest = text.bytes().enumerate();
         while let Some((position, byte)) = rest.next() {
             match byte {
                 b'"' => {
-                    self.0 = &text[position + 1..];
+                    self.0 = text.get(position + 1..).unwrap_or_default();
                     return Some(String::from_utf8_lossy(&bytes).into_owned());
                 }
                 b'\\' => match rest.next() {

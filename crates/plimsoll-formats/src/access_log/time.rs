@@ -72,10 +72,9 @@ fn parse_clf(text: &str) -> Option<Timestamp> {
     ];
     const WITHOUT: [&str; 2] = ["%d/%b/%Y:%H:%M:%S%.f", "%d/%b/%Y:%H:%M:%S"];
     let parsed = |format: &&str| strtime::parse(format, text).ok();
-    let with_zone = WITH_ZONE.iter().filter_map(parsed);
+    let mut with_zone = WITH_ZONE.iter().filter_map(parsed);
     with_zone
-        .filter_map(|time| time.to_timestamp().ok())
-        .next()
+        .find_map(|time| time.to_timestamp().ok())
         .or_else(|| {
             let time = WITHOUT.iter().find_map(parsed)?;
             in_utc(time.to_datetime().ok()?)

@@ -1,12 +1,12 @@
 //! Environments: values for the variables of `.http` files, which editors keep beside them.
 //!
-//! JetBrains' HTTP client and Visual Studio have them in `http-client.env.json` and `http-client.private.env.json`
+//! `JetBrains`' HTTP client and Visual Studio have them in `http-client.env.json` and `http-client.private.env.json`
 //! (`{"dev": {"host": "…"}}`), REST Client of VS Code in its settings.
 
 use serde_json::{Map, Value};
 
+use crate::Template;
 use crate::table::json5::json5_to_json;
-use crate::{Template, TemplateError};
 
 /// Names of values that each environment has.
 const SHARED: &str = "$shared";
@@ -32,16 +32,6 @@ pub enum EnvironmentError {
     /// It is something else than objects of values.
     #[error("has no object of environments, such as `{{\"dev\": {{\"host\": \"…\"}}}}`")]
     Form,
-    /// A value is not a template.
-    #[error("`{name}` of `{environment}`: {cause}")]
-    Value {
-        /// The environment.
-        environment: String,
-        /// The variable.
-        name: String,
-        /// The error.
-        cause: TemplateError,
-    },
 }
 
 /// Reads a file of environments, or the settings of VS Code, which may have comments.
@@ -70,7 +60,7 @@ pub fn environments(text: &str) -> Result<Vec<Environment>, EnvironmentError> {
             values: Vec::new(),
         };
         for values in shared.into_iter().chain([values]) {
-            environment.add(values)?;
+            environment.add(values);
         }
         environments.push(environment);
     }
@@ -79,14 +69,14 @@ pub fn environments(text: &str) -> Result<Vec<Environment>, EnvironmentError> {
             name: SHARED.to_owned(),
             values: Vec::new(),
         };
-        environment.add(shared)?;
+        environment.add(shared);
         environments.push(environment);
     }
     Ok(environments)
 }
 
 impl Environment {
-    fn add(&mut self, values: &Map<String, Value>) -> Result<(), EnvironmentError> {
+    fn add(&mut self, values: &Map<String, Value>) {
         for (name, value) in values {
             let text = match value {
                 Value::String(text) => text.clone(),
@@ -94,14 +84,10 @@ impl Environment {
                 Value::Bool(value) => value.to_string(),
                 _ => continue,
             };
-            let value = Template::parse(&text).map_err(|cause| EnvironmentError::Value {
-                environment: self.name.clone(),
-                name: name.clone(),
-                cause,
-            })?;
+            // A value with braces that are no place is what it is: it may not even be used.
+            let value = Template::parse(&text).unwrap_or_else(|_| Template::literal(text));
             self.values.push((name.clone(), value));
         }
-        Ok(())
     }
 }
 
@@ -137,7 +123,11 @@ mod tests {
         );
         assert_eq!(shown(r#"{"$shared": {"v": "1"}}"#), ["$shared: v=1"]);
         assert_eq!(shown(r#"{"editor.tabSize": 2}"#), [""; 0]);
-        for wrong in ["", "[]", "{", r#"{"dev": {"a": "{{"}}"#] {
+        assert_eq!(
+            shown(r#"{"dev": {"a": "{{your token}}"}}"#),
+            ["dev: a={{your token}}"]
+        );
+        for wrong in ["", "[]", "{"] {
             assert!(environments(wrong).is_err(), "{wrong}");
         }
     }

@@ -203,9 +203,10 @@ impl Writer {
         }
         let method = request.method.as_deref().unwrap_or("GET");
         let key = key(request);
-        let kept = match self.referred.contains(&key) {
-            true => format!("responses[{}] = ", literal(key.as_bytes())),
-            false => String::new(),
+        let kept = if self.referred.contains(&key) {
+            format!("responses[{}] = ", literal(key.as_bytes()))
+        } else {
+            String::new()
         };
         let url = self.url(&request.url, base, known);
         let body = match &request.body {

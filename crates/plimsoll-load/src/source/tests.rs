@@ -417,8 +417,8 @@ fn entries_of_a_log_belong_to_their_arrivals() {
         let mut source = RequestSource::new(shared, &plan, 0);
         for arrival in [0, 2] {
             source.advance(&plan, Some(arrival));
-            let entry = (arrival * u64::from(of) + u64::from(index)) as usize % entries.len();
-            assert_eq!(source.position(), entries[entry] as usize);
+            let entry = usize::try_from(arrival * u64::from(of) + u64::from(index)).unwrap();
+            assert_eq!(source.position(), entries[entry % entries.len()] as usize);
         }
     }
     // Without a schedule, all users of all workers together go through the log.

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use plimsoll_client::check::{Extracting, Facts, Observer};
+use plimsoll_client::check::{Facts, Observer};
 use plimsoll_client::{Http3, Request, Session};
 use plimsoll_model::{Exchange, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
@@ -263,20 +263,19 @@ impl Requests {
             return;
         }
         if let (Ok(_), Some(observer)) = (&exchange.outcome, &reader.observer) {
-            let mut extracting = Extracting::new(observer);
+            let response = observer.observed(Facts::default());
             for KeptValue {
                 position,
                 extraction,
             } in kept
             {
-                match extracting.value(extraction) {
-                    Some(value) => self.source.keep(*position, value),
-                    None => {
-                        let cause = format!("`{}` has no value", plan.kept[*position]);
-                        let failure = Failure::new(Phase::Receive, FailureKind::MissingValue);
-                        exchange.outcome = Err(failure.because(cause));
-                        break;
-                    }
+                if let Some(value) = extraction.value(&response) {
+                    self.source.keep(*position, value);
+                } else {
+                    let cause = format!("`{}` has no value", plan.kept[*position]);
+                    let failure = Failure::new(Phase::Receive, FailureKind::MissingValue);
+                    exchange.outcome = Err(failure.because(cause));
+                    break;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What a response handler of JetBrains' HTTP client keeps of a response, where it says so plainly.
+//! What a response handler of `JetBrains`' HTTP client keeps of a response, where it says so plainly.
 //!
 //! Handlers are JavaScript. Most of them keep a value for later requests, in one form:
 //! `client.global.set("token", response.body.access_token)`. That form is read; the rest is left out.
@@ -24,9 +24,8 @@ impl Handler {
         let mut handler = Self::default();
         let mut rest = script;
         let mut other = String::new();
-        while let Some(start) = rest.find(SET) {
-            other.push_str(&rest[..start]);
-            let behind = &rest[start + SET.len()..];
+        while let Some((before, behind)) = rest.split_once(SET) {
+            other.push_str(before);
             let Some((arguments, after)) = arguments(behind) else {
                 other.push_str(SET);
                 rest = behind;
@@ -60,11 +59,11 @@ fn arguments(text: &str) -> Option<(&str, &str)> {
     for (position, char) in inner.char_indices() {
         match (quote, char) {
             (Some(open), char) if open == char => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'' | '`') => quote = Some(char),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')') if depth == 0 => {
-                return Some((&inner[..position], &inner[position + 1..]));
+                let (arguments, rest) = inner.split_at(position);
+                return Some((arguments, rest.strip_prefix(')')?));
             }
             (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
             _ => {}
@@ -74,9 +73,11 @@ fn arguments(text: &str) -> Option<(&str, &str)> {
 }
 
 fn unquoted(text: &str) -> Option<&str> {
-    let mut chars = text.chars();
-    let quote = chars.next().filter(|char| matches!(char, '"' | '\''))?;
-    let inner = text[1..].strip_suffix(quote)?;
+    let quote = text
+        .chars()
+        .next()
+        .filter(|char| matches!(char, '"' | '\''))?;
+    let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
     (!inner.contains([quote, '\\'])).then_some(inner)
 }
 
@@ -103,28 +104,24 @@ fn response_part(text: &str) -> Option<ResponsePart> {
 fn is_path(text: &str) -> bool {
     let mut rest = text;
     while !rest.is_empty() {
-        let length = if let Some(key) = rest.strip_prefix('.') {
-            let length = key
-                .find(|char: char| !char.is_ascii_alphanumeric() && char != '_')
-                .unwrap_or(key.len());
-            if length == 0 {
+        rest = if let Some(key) = rest.strip_prefix('.') {
+            let behind =
+                key.trim_start_matches(|char: char| char.is_ascii_alphanumeric() || char == '_');
+            if behind.len() == key.len() {
                 return false;
             }
-            1 + length
-        } else if let Some(inner) = rest.strip_prefix('[') {
-            let Some(length) = inner.find(']') else {
+            behind
+        } else {
+            let inner = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let Some((key, behind)) = inner else {
                 return false;
             };
-            let key = &inner[..length];
             let is_index = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
             if !is_index && unquoted(key).is_none() {
                 return false;
             }
-            length + 2
-        } else {
-            return false;
+            behind
         };
-        rest = &rest[length..];
     }
     true
 }

@@ -424,9 +424,10 @@ pub(super) fn describe(
         }
     };
     // Requests that are wrong would be missed by those that need values of them.
-    let kept = match problems.len() == before {
-        true => chain::link(&mut requests, problems),
-        false => Vec::new(),
+    let kept = if problems.len() == before {
+        chain::link(&mut requests, problems)
+    } else {
+        Vec::new()
     };
     if !kept.is_empty() && args.pick.is_some_and(|pick| pick != args::Pick::Turn) {
         let message = "has no meaning where requests need values of one another";

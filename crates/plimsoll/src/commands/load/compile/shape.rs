@@ -48,7 +48,7 @@ impl Compiler<'_> {
         match (shape.pace, log) {
             (None, _) | (_, None) => {}
             (Some(_), Some(None)) => {
-                self.problem("--pace", "is for access logs, and --from names none")
+                self.problem("--pace", "is for access logs, and --from names none");
             }
             (Some(pace), Some(Some(log))) => {
                 self.most_exchanges = Some(log.entries.len() as u64);

@@ -119,9 +119,10 @@ pub(super) fn needs_url(file: &RequestFile, path: &Path) -> Problem {
     match hosts.as_slice() {
         [] => problem.hint(give),
         hosts => {
-            let more = match hosts.len() > MOST_HOSTS {
-                true => " and others",
-                false => "",
+            let more = if hosts.len() > MOST_HOSTS {
+                " and others"
+            } else {
+                ""
             };
             let shown = hosts[..hosts.len().min(MOST_HOSTS)].join(", ");
             problem.hint(format!("{give}; the log is of {shown}{more}"))

@@ -64,19 +64,19 @@ impl Selector {
             return false;
         };
         match self.key {
-            Key::Host => match &file.host {
-                Some(host) => {
+            Key::Host => {
+                // A log names the host that received the request.
+                let (authority, host) = if let Some(host) = &file.host {
                     let name = host
                         .rsplit_once(':')
                         .map_or(host.as_str(), |(name, _)| name);
-                    host.eq_ignore_ascii_case(value) || name.eq_ignore_ascii_case(value)
-                }
-                None => {
+                    (host.clone(), name.to_owned())
+                } else {
                     let endpoint = &request.endpoint;
-                    endpoint.authority().eq_ignore_ascii_case(value)
-                        || endpoint.host().to_string().eq_ignore_ascii_case(value)
-                }
-            },
+                    (endpoint.authority().to_owned(), endpoint.host().to_string())
+                };
+                authority.eq_ignore_ascii_case(value) || host.eq_ignore_ascii_case(value)
+            }
             Key::Path => {
                 let path = file.url.to_string();
                 path.split(['?', '#'])
@@ -97,7 +97,7 @@ impl Selector {
 /// Whether a path is `base` or below it.
 fn is_below(path: &str, base: &str) -> bool {
     let path = match path.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("/", |start| &rest[start..]),
+        Some((_, rest)) => rest.find('/').map_or("/", |start| rest.split_at(start).1),
         None => path,
     };
     let rest = path.strip_prefix(base.trim_end_matches('/'));
