@@ -220,6 +220,7 @@ pub(crate) fn compile_text(
         Some(set) if problems.is_empty() => Ok(MockFile {
             plan: MockPlan {
                 files: gathered.files_with(file),
+                others: gathered.others.iter().cloned().collect(),
                 openapi: gathered.openapi,
                 states: states.clone(),
                 collections: gathered.collections,

@@ -25,6 +25,8 @@ mod ocsp;
 
 mod middleware;
 
+mod paths;
+
 mod retry_key;
 mod route;
 
@@ -62,6 +64,9 @@ pub use crate::config::action::{
 pub use crate::config::address::{network, networks};
 pub use crate::config::listen::trusted_proxies;
 pub use crate::config::log::{LogPlan, LogTarget};
+pub use crate::config::paths::{
+    NamedPath, NamedPaths, OutsideSandbox, PathUse, PermittedPaths, is_in_shared_folder,
+};
 pub use crate::config::retry_key::retry_key;
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
@@ -83,6 +88,8 @@ pub struct ServerPlan {
     pub ocsp: Vec<OcspPlan>,
     /// Access log, if any; the code that runs the plan writes it.
     pub log: Option<LogPlan>,
+    /// Every file and folder that the plan reads or writes.
+    pub paths: Vec<NamedPath>,
 }
 
 /// A response of OCSP that is to be kept current.
@@ -124,6 +131,8 @@ pub struct Compiler {
     pub admin_paths: Vec<AdminPath>,
     /// Sockets that the program was started with.
     pub inherited: Arc<Inherited>,
+    /// The paths that files may name; absent if they may name any.
+    pub permitted: Option<PermittedPaths>,
     /// Receives notices while the plans are served.
     pub notices: Notices,
     /// Responses to ACME challenges that the listeners of its plans serve.
@@ -146,6 +155,7 @@ impl Compiler {
             listens: Vec::new(),
             admin_paths: Vec::new(),
             inherited: Arc::default(),
+            permitted: None,
             notices: Notices::default(),
             challenges: Challenges::default(),
             states: SharedStates::default(),
@@ -159,8 +169,9 @@ impl Compiler {
         let counters = &self.counters;
         let mut root = document.root();
         let apis = root.has("admin").then(AdminApis::default);
+        let paths = NamedPaths::new(&self.directory, self.permitted.as_ref());
         let place = SectionContext {
-            directory: &self.directory,
+            paths: &paths,
             counters,
             apis: apis.as_ref(),
             notices: &self.notices,
@@ -173,6 +184,7 @@ impl Compiler {
         let context = Context {
             sections,
             compiler: self,
+            paths: &paths,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
             acme: RefCell::default(),
@@ -222,6 +234,13 @@ impl Compiler {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let Context {
+            certificates,
+            acme,
+            on_demand,
+            ocsp,
+            ..
+        } = context;
         Ok(ServerPlan {
             engine: EnginePlan {
                 threads: threads.unwrap_or(self.threads),
@@ -231,11 +250,12 @@ impl Compiler {
                 inherited: Arc::clone(&self.inherited),
             },
             drain: drain.unwrap_or(DRAIN),
-            certificates: context.certificates.into_inner(),
-            acme: context.acme.into_inner(),
-            on_demand: context.on_demand.into_inner(),
-            ocsp: context.ocsp.into_inner(),
+            certificates: certificates.into_inner(),
+            acme: acme.into_inner(),
+            on_demand: on_demand.into_inner(),
+            ocsp: ocsp.into_inner(),
             log,
+            paths: paths.into_named(),
         })
     }
 }
@@ -243,6 +263,8 @@ impl Compiler {
 /// The surroundings of compiling a file.
 struct Context<'c> {
     compiler: &'c Compiler,
+    /// Makes paths of texts.
+    paths: &'c NamedPaths<'c>,
     /// The compiled sections of other crates.
     sections: Sections,
     /// Figures can be read.
@@ -262,10 +284,6 @@ struct Context<'c> {
 }
 
 impl Context<'_> {
-    fn directory(&self) -> &Path {
-        &self.compiler.directory
-    }
-
     /// An identity for a place of that name: the same in each compilation of the same file.
     fn identity(&self, name: &str) -> String {
         let mut identities = self.identities.borrow_mut();
@@ -275,10 +293,10 @@ impl Context<'_> {
     }
 
     /// The place of a certificate or key, noted to be watched.
-    fn certificate(&self, path: &str) -> PathBuf {
-        let path = self.directory().join(path);
+    fn certificate(&self, value: &Value<'_>) -> Option<PathBuf> {
+        let path = self.paths.read(value)?;
         self.certificates.borrow_mut().push(path.clone());
-        path
+        Some(path)
     }
 
     /// A certificate for these names that vouches for itself, the same each time.

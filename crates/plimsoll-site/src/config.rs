@@ -153,7 +153,7 @@ fn source(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Source> {
     if table.has("root") {
         table.wrong("both `root` and `pack` are given", None);
     }
-    let path = mounted.directory.join(as_text(&value)?);
+    let path = mounted.paths.read(&value)?;
     value
         .check(Pack::open(&path))
         .map(Arc::new)
@@ -166,7 +166,7 @@ fn root(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<PathBuf> {
         table.missing("root", hint);
         return None;
     };
-    let root = mounted.directory.join(as_text(&value)?);
+    let root = mounted.paths.read(&value)?;
     // An empty path is the working directory.
     let root = if root.as_os_str().is_empty() {
         PathBuf::from(".")
@@ -271,29 +271,30 @@ const REFRESH: Duration = Duration::from_mins(5);
 
 fn links(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Vec<LinkSource>> {
     let refresh = table.duration("refresh").unwrap_or(REFRESH);
-    let places = match table.take("redirects") {
-        None => Vec::new(),
-        Some(value) => value.texts_with(|text| link_place(text, mounted).err())?,
-    };
-    let places = places
-        .iter()
-        .filter_map(|text| link_place(text, mounted).ok());
-    Some(places.map(|place| LinkSource { place, refresh }).collect())
+    let values = table.take("redirects").map(Value::elements);
+    let places = values.unwrap_or_default().into_iter();
+    let sources = places.map(|value| {
+        let place = link_place(&value, mounted)?;
+        Some(LinkSource { place, refresh })
+    });
+    // Every error is noted before it is known that there was one.
+    sources.collect::<Vec<_>>().into_iter().collect()
 }
 
 /// A text that begins with a scheme is a URL; anything else is a file, which has to exist.
-fn link_place(text: &str, mounted: &Mounted<'_>) -> Result<LinkPlace, String> {
+fn link_place(value: &Value<'_>, mounted: &Mounted<'_>) -> Option<LinkPlace> {
+    let text = as_text(value)?;
     if text.starts_with("http://") || text.starts_with("https://") {
         // Not shown: it may hold a password.
-        let url = Url::parse(text).map_err(|error| format!("the URL is malformed: {error}"))?;
-        return Ok(LinkPlace::Url(url));
+        let url = Url::parse(text).map_err(|error| format!("the URL is malformed: {error}"));
+        return value.check(url).map(LinkPlace::Url);
     }
-    let path = mounted.directory.join(text);
-    match std::fs::metadata(&path) {
+    let path = mounted.paths.read(value)?;
+    value.check(match std::fs::metadata(&path) {
         Ok(metadata) if metadata.is_file() => Ok(LinkPlace::File(path)),
         Ok(_) => Err(format!("{} is no file", path.display())),
         Err(error) => Err(format!("cannot read {}: {error}", path.display())),
-    }
+    })
 }
 
 fn redirect_status(table: &mut Table<'_>) -> Option<StatusCode> {

@@ -171,7 +171,7 @@ fn quic(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
     let hint = "the name of an upstream or a URL such as udp://10.0.0.1:443";
     let mut key = None;
     let (upstream, limits) = datagram_target(value, listened, hint, |table| {
-        key = retry_key(table, listened.directory);
+        key = retry_key(table, listened.paths);
     })?;
     let plan = datagram_plan("quic", upstream, limits, (None, key), listened);
     let ids = listened.states.state(&plan.identity, ServerIds::default);
@@ -308,10 +308,13 @@ impl Relayed {
             table.wrong(message, None);
             is_right = false;
         }
-        if let Some(file) = table.text("ca") {
-            self.trust = Trust::Only(listened.directory.join(file));
+        if let Some(file) = table.take("ca") {
+            match listened.paths.read(&file) {
+                Some(file) => self.trust = Trust::Only(file),
+                None => is_right = false,
+            }
         }
-        self.retry_key = retry_key(table, listened.directory);
+        self.retry_key = retry_key(table, listened.paths);
         is_right
     }
 

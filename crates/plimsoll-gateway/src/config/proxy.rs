@@ -354,7 +354,7 @@ pub(super) fn upstream_of(
         Some(table) => {
             let is_looked_up = table.boolean("dns") == Some(true);
             let options =
-                upstream::options(table, mounted.directory, mounted.notices, Transport::Http)?;
+                upstream::options(table, mounted.paths, mounted.notices, Transport::Http)?;
             UpstreamOptions {
                 discovery: if is_looked_up {
                     Discovery::Dns

@@ -166,8 +166,7 @@ fn error_page(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<ErrorPage> 
     let content = match (body, file) {
         (Some(_), Some(file)) => file.wrong("`body` is given too"),
         (Some(body), None) => Some(Bytes::from(body)),
-        (None, Some(file)) => as_text(&file).and_then(|name| {
-            let path = mounted.directory.join(name);
+        (None, Some(file)) => mounted.paths.read(&file).and_then(|path| {
             let read = fs::read(&path);
             let read = read.map_err(|error| format!("cannot read {}: {error}", path.display()));
             file.check(read).map(Bytes::from)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 use plimsoll_client::forward::{PoolOptions, Speaks};
 use plimsoll_server::Notices;
-use plimsoll_server::config::{ConfigProblem, SectionContext, Table, Value, as_text};
+use plimsoll_server::config::{ConfigProblem, NamedPaths, SectionContext, Table, Value, as_text};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
 use super::servers;
@@ -29,8 +29,7 @@ pub(super) fn compile(
     let servers = match (servers, file) {
         (Some(_), Some(file)) => file.wrong("`servers` are given too"),
         (Some(servers), None) => servers::compile(servers),
-        (None, Some(file)) => as_text(&file).and_then(|file_name| {
-            let path = context.directory.join(file_name);
+        (None, Some(file)) => context.paths.read(&file).and_then(|path| {
             let read = servers::read(&path).map_err(|problems| first(&path, &problems));
             discovery = Discovery::File(path);
             file.check(read)
@@ -42,7 +41,7 @@ pub(super) fn compile(
     };
     let transport = servers.as_ref().and_then(|it| it.first());
     let transport = transport.map(|it| it.transport).unwrap_or_default();
-    let options = options(&mut table, context.directory, context.notices, transport);
+    let options = options(&mut table, context.paths, context.notices, transport);
     if transport != Transport::Http {
         for key in OF_REQUESTS {
             if table.was_given(key) {
@@ -119,7 +118,7 @@ pub(super) fn default_balance(transport: Transport) -> Balance {
 /// Options that upstreams and inline targets of routes share.
 pub(super) fn options(
     table: &mut Table<'_>,
-    directory: &Path,
+    paths: &NamedPaths<'_>,
     notices: &Notices,
     transport: Transport,
 ) -> Option<UpstreamOptions> {
@@ -163,13 +162,17 @@ pub(super) fn options(
     timeouts(table, &mut options.timeouts);
     pool(table, &mut options.pool);
     if let Some(mut tls) = table.table("tls") {
-        let trust = trust(&mut tls, directory);
+        let trust = trust(&mut tls, paths);
         is_whole &= trust.is_some();
         options.trust = trust.unwrap_or_default();
-        options.identity = tls.text("cert").map(|certificate| IdentityFiles {
-            certificate: directory.join(certificate),
-            key: tls.text("key").map(|key| directory.join(key)),
-        });
+        let mut file = |key| {
+            let value = tls.take(key)?;
+            let file = paths.read(&value);
+            is_whole &= file.is_some();
+            file
+        };
+        let (certificate, key) = (file("cert"), file("key"));
+        options.identity = certificate.map(|certificate| IdentityFiles { certificate, key });
         options.server_name = tls.text("server_name");
         tls.finish();
     }
@@ -251,8 +254,8 @@ fn pool(table: &mut Table<'_>, pool: &mut PoolOptions) {
     }
 }
 
-fn trust(tls: &mut Table<'_>, directory: &Path) -> Option<Trust> {
-    let ca = tls.text("ca");
+fn trust(tls: &mut Table<'_>, paths: &NamedPaths<'_>) -> Option<Trust> {
+    let ca = tls.take("ca");
     match (tls.boolean("insecure"), ca) {
         (Some(true), None) => Some(Trust::Anyone),
         (Some(true), Some(_)) => {
@@ -262,7 +265,7 @@ fn trust(tls: &mut Table<'_>, directory: &Path) -> Option<Trust> {
             );
             None
         }
-        (_, Some(file)) => Some(Trust::Only(directory.join(file))),
+        (_, Some(file)) => paths.read(&file).map(Trust::Only),
         (_, None) => Some(Trust::PublicRoots),
     }
 }

@@ -57,6 +57,7 @@ impl Insertion {
             grpc: self.origin.grpc.clone(),
             data: Arc::clone(&self.origin.data),
             files: RefCell::default(),
+            others: RefCell::default(),
         }
     }
 

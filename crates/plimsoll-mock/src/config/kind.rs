@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plimsoll_server::config::{ActionKind, Mounted, Table, Value, as_text};
+use plimsoll_server::config::{
+    ActionKind, Mounted, OutsideSandbox, PathUse, Table, Value, as_text,
+};
 use plimsoll_server::{Action, MakeAction, Request, WorkerContext};
 use plimsoll_wire::tls::Trust;
 
@@ -43,8 +45,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         table.wrong("`validate` and `callbacks` are of a `file` only", None);
     }
     let shared = match (directory, file) {
-        (Some(value), None) => as_text(&value).and_then(|path| {
-            let path = mounted.directory.join(path);
+        (Some(value), None) => mounted.paths.read(&value).and_then(|path| {
             let folder = Folder::new(&path)
                 .map_err(|error| format!("cannot serve {}: {error}", path.display()));
             let mut plan = MockPlan::of_folder(value.check(folder)?);
@@ -55,12 +56,22 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
             table.wrong("`cors` is of a `dir` only", None);
             None
         }
-        (None, Some(value)) => as_text(&value).and_then(|path| {
-            let path = mounted.directory.join(path);
+        (None, Some(value)) => mounted.paths.read(&value).and_then(|path| {
             let identity = format!("{} {}", mounted.identity, path.display());
             let states = mounted.states.state(&identity, States::default);
             match SharedMock::of_file_with(&path, mounted.notices, states, settings) {
-                Ok(shared) => Some(shared),
+                Ok(shared) => {
+                    let outside = shared
+                        .named_paths()
+                        .into_iter()
+                        .find_map(|it| mounted.paths.note(&it.path, it.usage).err());
+                    match outside {
+                        None => Some(shared),
+                        Some(outside) => {
+                            value.wrong_with(outside, Some(OutsideSandbox::HINT.to_owned()))
+                        }
+                    }
+                }
                 Err(problems) => {
                     for problem in problems {
                         value.wrong::<()>(problem);
@@ -97,6 +108,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
         apis.add(WIREMOCK, &[], Arc::new(answer));
     }
     Some(Arc::new(move |_: &WorkerContext| {
+        shared.follow_files();
         Rc::new(Mock::new(Arc::clone(&shared), &prefix)) as Rc<dyn Action>
     }))
 }
@@ -104,12 +116,12 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
 /// `{ record = URL, dir = FOLDER, redact, ca, insecure }`: passes requests on, and keeps what is answered.
 fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let insecure = table.boolean("insecure").unwrap_or(false);
-    let trust = match table.text("ca") {
+    let trust = match table.take("ca") {
         Some(_) if insecure => {
             table.wrong("both `ca` and `insecure` are given", None);
             return None;
         }
-        Some(file) => Trust::Only(mounted.directory.join(file)),
+        Some(file) => Trust::Only(mounted.paths.read(&file)?),
         None if insecure => Trust::Anyone,
         None => Trust::PublicRoots,
     };
@@ -126,7 +138,7 @@ fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeActi
     }
     table.finish();
     let value = folder?;
-    let folder = mounted.directory.join(as_text(&value)?);
+    let folder = mounted.paths.path(&value, PathUse::WriteFolder)?;
     let redaction = Redaction::new(&redact.unwrap_or_default());
     let recorder = value.check(Recorder::new(
         upstream?,
@@ -136,6 +148,7 @@ fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeActi
     ))?;
     let prefix = mounted.prefix.to_owned();
     Some(Arc::new(move |_: &WorkerContext| {
+        recorder.follow_time();
         Rc::new(Record::new(Arc::clone(&recorder), &prefix)) as Rc<dyn Action>
     }))
 }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plimsoll_server::config::{NamedPath, PathUse};
+
 use crate::folder::Folder;
 use crate::import::mapping_folder::MappingFolder;
 use crate::openapi::{DocumentSettings, OpenApi};
@@ -35,6 +37,8 @@ pub struct MockPlan {
     pub states: States,
     /// The files that it was made of.
     pub files: Vec<PathBuf>,
+    /// Files that it was made of or uses, and that are not followed.
+    pub(crate) others: Vec<PathBuf>,
     /// The folder of WireMock's mappings that it was imported from, if it was.
     pub(crate) mappings: Option<Arc<MappingFolder>>,
 }
@@ -62,6 +66,7 @@ impl MockPlan {
             body_limit: BODY_LIMIT,
             states: States::default(),
             files: Vec::new(),
+            others: Vec::new(),
             mappings: None,
         }
     }
@@ -89,6 +94,21 @@ impl MockPlan {
             .iter()
             .enumerate()
             .find_map(|(number, set)| Some((number, set.find(request)?)))
+    }
+
+    /// Every file and folder that it reads or writes.
+    pub(crate) fn named_paths(&self) -> Vec<NamedPath> {
+        let named = |usage| move |path: PathBuf| NamedPath { path, usage };
+        let origins = self.sets.iter().filter_map(|set| set.origin().root.clone());
+        let read = self.files.iter().chain(&self.others).cloned();
+        let read = read.chain(origins).chain(self.roots());
+        let kept = self.collections.iter().filter_map(|it| it.kept_file());
+        // The folder of contents beside the mappings may not exist yet.
+        let mappings = self.mappings.iter().map(|it| it.folder());
+        read.map(named(PathUse::Read))
+            .chain(kept.map(named(PathUse::WriteFile)))
+            .chain(mappings.map(named(PathUse::WriteFolder)))
+            .collect()
     }
 
     /// Paths of the files that it answers with, each once.

@@ -32,7 +32,9 @@ pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstrea
         }
         Some(file) => {
             let root = context.root.clone().unwrap_or_default();
-            Some(Trust::Only(root.join(file)))
+            let file = root.join(file);
+            context.others.borrow_mut().insert(file.clone());
+            Some(Trust::Only(file))
         }
         None if insecure => Some(Trust::Anyone),
         None => Some(Trust::PublicRoots),

@@ -128,6 +128,7 @@ pub(super) fn compile(
             openapi: gathered.openapi,
             states: states.clone(),
             files,
+            others: gathered.others.into_iter().collect(),
             mappings: None,
         },
         listener,

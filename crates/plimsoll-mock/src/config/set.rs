@@ -30,6 +30,8 @@ pub(super) struct Gathered {
     pub(super) openapi: Vec<Arc<OpenApi>>,
     /// Files of scripts and descriptor sets.
     pub(super) files: BTreeSet<PathBuf>,
+    /// Files that are not followed: schemas, authorities.
+    pub(super) others: BTreeSet<PathBuf>,
 }
 
 impl Gathered {
@@ -63,6 +65,8 @@ pub(super) struct Context {
     pub(super) data: Arc<DataBuckets>,
     /// Files of scripts and descriptor sets that were read.
     pub(super) files: RefCell<BTreeSet<PathBuf>>,
+    /// Files that are not followed: schemas, authorities.
+    pub(super) others: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Context {
@@ -128,6 +132,7 @@ pub(super) fn compile(
         grpc: None,
         data: Arc::new(data(root.tables("data")).with_store(gathered.states.store.clone())),
         files: RefCell::default(),
+        others: RefCell::default(),
     };
     if let Some(table) = root.table("grpc") {
         context.grpc = grpc::descriptors(table, &context);
@@ -161,6 +166,7 @@ pub(super) fn compile(
         gathered.openapi.extend(openapi.map(Arc::new));
     }
     gathered.files.append(&mut context.files.borrow_mut());
+    gathered.others.append(&mut context.others.borrow_mut());
     root.finish();
     let problems: Vec<_> = FileProblem::all(file, document.into_problems()).collect();
     if rules.len() < count || !problems.is_empty() {

@@ -346,6 +346,7 @@ fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
         ("it".to_owned(), given.to_owned())
     } else {
         let path = context.root.clone()?.join(given);
+        context.others.borrow_mut().insert(path.clone());
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()));
         (path.display().to_string(), value.check(text)?)

@@ -59,6 +59,12 @@ impl MappingFolder {
         }
     }
 
+    /// The folder that holds those of mappings and contents.
+    pub(crate) fn folder(&self) -> PathBuf {
+        let parent = self.mappings.parent();
+        parent.unwrap_or(&self.mappings).to_owned()
+    }
+
     /// The folder of contents, which is there once something was saved in it.
     pub(crate) fn bodies(&self) -> &Path {
         &self.bodies

@@ -18,7 +18,7 @@ mod store;
 pub(crate) mod tap;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub struct Recorder {
     kept: Mutex<UnwrittenExchanges>,
     /// Taken before `kept`.
     store: Mutex<Store>,
+    /// Done once there is a thread that writes.
+    writing: Once,
 }
 
 #[derive(Debug, Default)]
@@ -100,12 +102,19 @@ impl Recorder {
             notices: notices.clone(),
             kept: Mutex::default(),
             store: Mutex::new(Store::new(folder, redaction)),
+            writing: Once::new(),
         });
-        let weak = Arc::downgrade(&recorder);
-        let writing = thread::Builder::new().name("mock-record".to_owned());
-        // Without a thread all is written at the end.
-        writing.spawn(move || write_now_and_then(&weak)).ok();
         Ok(recorder)
+    }
+
+    /// Writes at intervals from now on, on a thread of its own; called when it is served.
+    pub(crate) fn follow_time(self: &Arc<Self>) {
+        self.writing.call_once(|| {
+            let weak = Arc::downgrade(self);
+            let writing = thread::Builder::new().name("mock-record".to_owned());
+            // Without a thread all is written at the end.
+            writing.spawn(move || write_now_and_then(&weak)).ok();
+        });
     }
 
     /// Keeps an exchange.

@@ -131,6 +131,12 @@ impl Collection {
         database.reset(&self.name, &json)
     }
 
+    /// The file that its changes are written to, if they are.
+    pub(crate) fn kept_file(&self) -> Option<PathBuf> {
+        let database = &self.database;
+        database.source.clone().filter(|_| database.is_kept())
+    }
+
     /// Path, normalised.
     pub fn path(&self) -> &str {
         &self.path

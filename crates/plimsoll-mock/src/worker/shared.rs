@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_server::config::NamedPath;
 use plimsoll_server::{Notice, Notices, Severity};
 use plimsoll_wire::WatchedFiles;
 
@@ -38,6 +39,8 @@ pub struct SharedMock {
     delays: Mutex<CommonDelays>,
     callbacks: OnceLock<Arc<Callbacks>>,
     notices: OnceLock<Arc<NoticeLimiter>>,
+    /// The files to follow once it is served.
+    unfollowed: Mutex<Option<(WatchedFiles, Notices)>>,
 }
 
 /// How often files are checked where the kernel reports no changes (network file systems): a saved file is served
@@ -65,6 +68,7 @@ impl SharedMock {
             delays: Mutex::default(),
             callbacks: OnceLock::new(),
             notices: OnceLock::new(),
+            unfollowed: Mutex::default(),
         })
     }
 
@@ -72,10 +76,14 @@ impl SharedMock {
     ///
     /// - `notices`: receives a notice each time it is loaded again, or refused.
     pub fn of_file(file: &Path, notices: &Notices) -> Result<Arc<Self>, Vec<FileProblem>> {
-        Self::of_file_with(file, notices, Arc::default(), DocumentSettings::default())
+        let settings = DocumentSettings::default();
+        let shared = Self::of_file_with(file, notices, Arc::default(), settings)?;
+        shared.follow_files();
+        Ok(shared)
     }
 
-    /// The same with the states of one that was there before.
+    /// The same with the states of one that was there before, which is loaded again only once
+    /// [`follow_files`](Self::follow_files) was called: what compiles a configuration starts no thread.
     ///
     /// - `settings`: of OpenAPI documents, in place of those of the file.
     pub(crate) fn of_file_with(
@@ -89,15 +97,35 @@ impl SharedMock {
         shared
             .notices
             .get_or_init(|| Arc::new(NoticeLimiter::new(notices)));
-        let source = || (file.to_owned(), settings.clone());
-        shared.source.get_or_init(source);
-        let (weak, file, notices) = (Arc::downgrade(&shared), file.to_owned(), notices.clone());
+        shared.source.get_or_init(|| (file.to_owned(), settings));
+        *shared.unfollowed() = Some((watched, notices.clone()));
+        Ok(shared)
+    }
+
+    /// From now on it is loaded again when one of its files changes, if it is of a file.
+    pub(crate) fn follow_files(self: &Arc<Self>) {
+        let unfollowed = self.unfollowed().take();
+        let source = self.source.get().cloned();
+        let Some(((watched, notices), (file, settings))) = unfollowed.zip(source) else {
+            return;
+        };
+        let weak = Arc::downgrade(self);
         let looking = thread::Builder::new().name("mock-rules".to_owned());
         // Without a thread it answers as it was loaded.
         looking
             .spawn(move || look(&weak, &file, &notices, watched, &settings))
             .ok();
-        Ok(shared)
+    }
+
+    fn unfollowed(&self) -> MutexGuard<'_, Option<(WatchedFiles, Notices)>> {
+        self.unfollowed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every file and folder that it reads or writes.
+    pub(crate) fn named_paths(&self) -> Vec<NamedPath> {
+        self.plan().1.named_paths()
     }
 
     /// The plan, and how many there were before it.

@@ -13,7 +13,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use plimsoll_server::config::{Mounted, Value, as_text};
+use plimsoll_server::config::{Mounted, OutsideSandbox, Value};
 use plimsoll_server::{Action, MakeAction, Mount, Notice, Notices, Severity, WorkerContext};
 use plimsoll_wire::WatchedFiles;
 use plimsoll_wire::tls::{NamePermission, OnDemandCertificates};
@@ -46,7 +46,7 @@ pub fn compile(
     environment: Environment,
     supplied: SuppliedKinds,
 ) -> Option<Arc<MakeAction>> {
-    let path = mounted.directory.join(as_text(value)?);
+    let path = mounted.paths.read(value)?;
     let plan = match load_with(&path, &environment, supplied) {
         Ok(plan) => plan,
         Err(LoadError::Problems { path, problems }) => {
@@ -58,6 +58,11 @@ pub fn compile(
         }
         Err(error) => return value.wrong(error),
     };
+    let named = plan.named_paths();
+    let mut named = named.iter();
+    if let Some(outside) = named.find_map(|it| mounted.paths.note(&it.path, it.usage).err()) {
+        return value.wrong_with(outside, Some(OutsideSandbox::HINT.to_owned()));
+    }
     let identity = format!("monitor {}", path.display());
     let notices = mounted.notices.clone();
     let service = mounted.states.state(&identity, || {

@@ -1,5 +1,6 @@
 //! The TOML file as a whole.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +39,17 @@ pub(super) struct Context {
     pub(super) defaults: Defaults,
     /// From where monitors may be checked.
     pub(super) regions: Regions,
+    /// The files that monitors name.
+    pub(super) named: RefCell<Vec<PathBuf>>,
+}
+
+impl Context {
+    /// The file of that name, noted as one that the configuration names.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        let path = self.directory.join(name);
+        self.named.borrow_mut().push(path.clone());
+        path
+    }
 }
 
 /// Folder of a configuration, and the resources it may use.
@@ -89,6 +101,7 @@ pub(super) fn compile(
         reaches: HashMap::new(),
         defaults,
         regions,
+        named: RefCell::default(),
     };
     let windows: Vec<_> = root
         .tables("maintenance")
@@ -112,7 +125,7 @@ pub(super) fn compile(
         .map(|(window, only)| PlacedWindow::of(window, &only, &monitors))
         .collect();
     attach(&mut monitors, &windows);
-    let pages = page::compile(root.tables("page"), &monitors, directory);
+    let pages = page::compile(root.tables("page"), &monitors, (directory, &context.named));
     let subscriptions = root
         .table("subscriptions")
         .and_then(|table| subscriptions::compile(table, environment));
@@ -186,6 +199,7 @@ pub(super) fn compile(
         grounds: Arc::new(grounds),
         warnings,
         files,
+        named: context.named.into_inner(),
     })
 }
 

@@ -253,7 +253,7 @@ fn file(table: &mut Table<'_>, context: &Context, key: &'static str) -> Option<P
         context,
         "names a file of the machine of the monitor",
     )?;
-    Some(context.directory.join(value.text()?))
+    Some(context.file(&value.text()?))
 }
 
 /// Nothing unless the configuration file defines the monitor, and no agent checks it.
@@ -682,7 +682,7 @@ fn of_file(
 ) -> Option<Kind> {
     let file = as_text(value)?;
     of_this_machine(value, context, "names a file of the machine of the monitor")?;
-    let path = context.directory.join(file);
+    let path = context.file(file);
     let filter = context.filter.clone();
     let probe = value.check((kind.compile)(&path, settings.timeout, filter))?;
     Some(Kind {

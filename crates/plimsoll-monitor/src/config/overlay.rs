@@ -4,6 +4,7 @@
 //! A definition is the content of one table, such as that of `[[monitor]]`. What it names in others is looked for among
 //! the file's and the other definitions. Its defaults, and the addresses it may connect to, are those of the file.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -164,6 +165,7 @@ fn compiled<'o>(
         reaches,
         defaults: grounds.defaults.clone(),
         regions: grounds.regions.clone(),
+        named: RefCell::default(),
     };
     let mut documents: Vec<_> = texts.iter().map(|text| Document::parse(text)).collect();
     let mut compiled = Vec::with_capacity(texts.len());

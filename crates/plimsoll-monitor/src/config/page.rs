@@ -1,7 +1,8 @@
 //! `[[page]]`: which monitors a status page shows, and how it looks.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -168,16 +169,19 @@ fn component_of(monitor: &MonitorPlan) -> (String, PageComponent) {
     (monitor.group.clone(), component)
 }
 
+/// The folder that logos are relative to, and where their files are noted.
+pub(super) type LogoFolder<'f> = (&'f Path, &'f RefCell<Vec<PathBuf>>);
+
 /// Compiles all pages.
-pub(crate) fn compile(
+pub(super) fn compile(
     tables: Vec<Table<'_>>,
     monitors: &[MonitorPlan],
-    directory: &Path,
+    folder: LogoFolder<'_>,
 ) -> Vec<Arc<PagePlan>> {
     let mut slugs = HashSet::new();
     let mut hosts = HashSet::new();
     let pages = tables.into_iter().filter_map(|table| {
-        one(table, monitors, Some(directory), &mut slugs, &mut hosts).map(Arc::new)
+        one(table, monitors, Some(folder), &mut slugs, &mut hosts).map(Arc::new)
     });
     pages.collect()
 }
@@ -196,7 +200,7 @@ pub(crate) fn compile_one(
 fn one(
     mut table: Table<'_>,
     monitors: &[MonitorPlan],
-    directory: Option<&Path>,
+    folder: Option<LogoFolder<'_>>,
     slugs: &mut HashSet<String>,
     hosts: &mut HashSet<String>,
 ) -> Option<PagePlan> {
@@ -262,7 +266,7 @@ fn one(
         }),
     };
     let color = table.take("color").and_then(|value| color(&value));
-    let logo = table.take("logo").and_then(|value| logo(&value, directory));
+    let logo = table.take("logo").and_then(|value| logo(&value, folder));
     let guard = match table.take("password_bcrypt") {
         None => Some(Guard::Open),
         Some(value) => password(&value),
@@ -392,7 +396,7 @@ fn color(value: &Value<'_>) -> Option<String> {
 }
 
 /// A file, or its content as a `data:` URL (RFC 2397), which definitions in the store have.
-fn logo(value: &Value<'_>, directory: Option<&Path>) -> Option<Arc<Logo>> {
+fn logo(value: &Value<'_>, folder: Option<LogoFolder<'_>>) -> Option<Arc<Logo>> {
     let text = as_text(value)?;
     let content = if let Some(data) = text.strip_prefix("data:") {
         let encoded = data.split_once(";base64,").map(|(_, encoded)| encoded);
@@ -406,8 +410,9 @@ fn logo(value: &Value<'_>, directory: Option<&Path>) -> Option<Arc<Logo>> {
                 ));
             }
         }
-    } else if let Some(directory) = directory {
+    } else if let Some((directory, named)) = folder {
         let path = directory.join(text);
+        named.borrow_mut().push(path.clone());
         match std::fs::read(&path) {
             Ok(content) => content,
             Err(error) => return value.wrong(format!("cannot read {}: {error}", path.display())),

@@ -1,13 +1,15 @@
 //! Plans: what is to be monitored, checked and ready to run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use plimsoll_model::{Secret, masked_text};
 use plimsoll_server::BasicAuth;
+use plimsoll_server::config::{NamedPath, PathUse};
+use plimsoll_wire::tls::Trust;
 
 use crate::config::agent::AgentPlan;
 use crate::config::overlay::Grounds;
@@ -66,6 +68,33 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// The files that it was read from, to be watched.
     pub files: Vec<PathBuf>,
+    /// Other files that it names: authorities, certificates, scripts, logos.
+    pub(crate) named: Vec<PathBuf>,
+}
+
+impl Plan {
+    /// Every file and folder that a monitor of this plan reads or writes.
+    pub fn named_paths(&self) -> Vec<NamedPath> {
+        let named = |usage| move |path: PathBuf| NamedPath { path, usage };
+        let mut read: Vec<_> = self.files.iter().chain(&self.named).cloned().collect();
+        let mut written = Vec::new();
+        match &self.store {
+            StorePlan::Memory => {}
+            // SQLite writes its journal beside the file.
+            StorePlan::Sqlite(path) => written.extend(path.parent().map(Path::to_owned)),
+            StorePlan::Servers(urls, _) => {
+                read.extend(urls.ca.clone());
+                written.extend(urls.spill.clone());
+            }
+        }
+        let trust = self.oidc.as_ref().map(|plan| &plan.trust);
+        if let Some(Trust::Only(path)) = trust {
+            read.push(path.clone());
+        }
+        let read = read.into_iter().map(named(PathUse::Read));
+        let written = written.into_iter().map(named(PathUse::WriteFolder));
+        read.chain(written).collect()
+    }
 }
 
 /// Something doubtful.

@@ -241,6 +241,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         grounds: Arc::default(),
         warnings: Vec::new(),
         files: Vec::new(),
+        named: endpoints.named(),
     }
 }
 

@@ -55,6 +55,15 @@ pub(super) struct Client {
 }
 
 impl Endpoints {
+    /// The files that endpoints name.
+    pub(super) fn named(&self) -> Vec<PathBuf> {
+        let clients = self.reaches.iter().map(|(client, _)| client);
+        let identities = clients.filter_map(|client| client.identity.clone());
+        identities
+            .flat_map(|(certificate, key)| [certificate, key])
+            .collect()
+    }
+
     pub(super) fn compile(&mut self, block: &Block) -> Option<MonitorPlan> {
         let enabled = block.boolean("enabled").unwrap_or(true);
         let (name, group) = names(block);

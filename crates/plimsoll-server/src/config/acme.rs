@@ -1,6 +1,7 @@
 //! `acme` of a `tls`: a certificate that is ordered by ACME.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -13,6 +14,7 @@ use crate::acme::{
 };
 use crate::config::Context;
 use crate::config::document::{Table, Value, as_text, with_causes};
+use crate::config::paths::{OutsideSandbox, PathUse};
 
 /// The default directory.
 const DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -78,12 +80,12 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
             (!text.contains('@')).then(|| format!("`{text}` is no address of mail"))
         }),
     };
-    let folder = table.text("folder").unwrap_or_else(|| FOLDER.to_owned());
+    let folder = folder(&mut table, context);
     let trust = match table.take("ca") {
         None => Some(Trust::PublicRoots),
-        Some(value) => as_text(&value).and_then(|text| {
+        Some(value) => context.paths.read(&value).and_then(|file| {
             let settings = TlsSettings {
-                trust: Trust::Only(context.directory().join(text)),
+                trust: Trust::Only(file),
                 ..TlsSettings::default()
             };
             let compiled = settings.compile().map_err(|error| with_causes(&error));
@@ -112,9 +114,8 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
         table.wrong(message, Some(hint));
         false
     });
-    let folder = context.directory().join(folder);
     let plan = || {
-        let (names, directory) = (names?, directory?);
+        let (names, directory, folder) = (names?, directory?, folder?);
         let first = names.first().map_or("", String::as_str);
         let (file, account) = AcmePlan::files(&folder, &directory, first);
         let account = AcmeAccount {
@@ -128,7 +129,7 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
             return Some(Acme::OnDemand(OnDemandPlan {
                 challenge: challenge?,
                 account,
-                folder: folder.clone(),
+                folder,
                 most_per_hour: most_per_hour.unwrap_or(MOST_PER_HOUR),
             }));
         }
@@ -147,6 +148,20 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
     }
     table.finish();
     plan
+}
+
+/// The folder of accounts and certificates.
+fn folder(table: &mut Table<'_>, context: &Context<'_>) -> Option<PathBuf> {
+    if let Some(value) = table.take("folder") {
+        return context.paths.path(&value, PathUse::WriteFolder);
+    }
+    let folder = context.paths.directory().join(FOLDER);
+    let noted = context.paths.note(&folder, PathUse::WriteFolder);
+    if let Err(outside) = noted {
+        table.wrong(outside, Some(OutsideSandbox::HINT.to_owned()));
+        return None;
+    }
+    Some(folder)
 }
 
 /// Has names ordered on demand by one account.
@@ -238,7 +253,7 @@ fn external_account(mut table: Table<'_>) -> Option<ExternalAccount> {
 #[cfg(test)]
 mod tests {
     use std::fmt::Write;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::sync::Arc;
 
     use super::*;

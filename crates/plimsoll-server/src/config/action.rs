@@ -4,7 +4,6 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use http::header::HeaderName;
@@ -12,6 +11,7 @@ use plimsoll_wire::tls::OnDemandCertificates;
 
 use crate::action::MakeAction;
 use crate::config::document::Value;
+use crate::config::paths::NamedPaths;
 use crate::engine::Serves;
 use crate::middleware::OwnFields;
 use crate::observe::access_log::AccessLog;
@@ -48,8 +48,8 @@ pub type CompileSection = fn(Option<Value<'_>>, &SectionContext<'_>) -> Arc<dyn 
 /// The surroundings of compiling a section.
 #[derive(Debug, Clone, Copy)]
 pub struct SectionContext<'a> {
-    /// The folder that paths in the file are relative to.
-    pub directory: &'a Path,
+    /// Makes paths of the texts of the file.
+    pub paths: &'a NamedPaths<'a>,
     /// The counters of the server.
     pub counters: &'a Arc<Counters>,
     /// Takes the admin endpoints of the section; absent if there is no admin port.
@@ -73,8 +73,8 @@ pub type CompileListen = fn(Value<'_>, &Listened<'_>) -> Option<Serves>;
 /// The listener that a [`ListenKind`] is compiled for.
 #[derive(Debug, Clone)]
 pub struct Listened<'a> {
-    /// The folder that paths in the file are relative to.
-    pub directory: &'a Path,
+    /// Makes paths of the texts of the file.
+    pub paths: &'a NamedPaths<'a>,
     /// The address as it is written: the same in every compilation, and what figures are labelled with.
     pub identity: &'a str,
     /// State that survives a reload.
@@ -103,8 +103,8 @@ pub(super) type Sections = HashMap<&'static str, Arc<dyn Any + Send + Sync>>;
 /// Where an action has its place.
 #[derive(Debug, Clone, Copy)]
 pub struct Mounted<'a> {
-    /// The folder that paths in the file are relative to.
-    pub directory: &'a Path,
+    /// Makes paths of the texts of the file.
+    pub paths: &'a NamedPaths<'a>,
     /// The prefix of the route's paths; `/` if it has none.
     pub prefix: &'a str,
     /// The methods that the route takes; empty for any.

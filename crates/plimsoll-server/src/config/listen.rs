@@ -1,6 +1,5 @@
 //! `[[listen]]`.
 
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,8 +16,10 @@ use crate::config::acme::Acme;
 use crate::config::action::Listened;
 use crate::config::address::{address, check_http, check_udp, mode, networks};
 use crate::config::document::{Table, Value, as_text, with_causes};
+use crate::config::paths::{NamedPaths, OutsideSandbox, PathUse};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
+use crate::engine::address::Address;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::{
     BehindProxies, Middleware, OwnFields, Spelling, TrustedProxies, Underscores,
@@ -66,6 +67,11 @@ pub(super) fn compile(
     let mut listeners: Vec<ListenerPlan> = Vec::new();
     for ((mut table, secured), name) in tables.into_iter().zip(secured).zip(names) {
         let address = address(&mut table);
+        if let Some(Address::Unix(path)) = &address
+            && let Err(outside) = context.paths.note(path, PathUse::WriteFile)
+        {
+            table.wrong(outside, Some(OutsideSandbox::HINT.to_owned()));
+        }
         let mode = mode(&mut table, address.as_ref());
         let shares_port = table.boolean("share_port").unwrap_or(false);
         let raw = raw_key(&table, context);
@@ -74,7 +80,7 @@ pub(super) fn compile(
         {
             let shown = address.as_ref().map(ToString::to_string);
             let listened = Listened {
-                directory: context.directory(),
+                paths: context.paths,
                 identity: &shown.unwrap_or_default(),
                 states: &context.compiler.states,
                 counters: &context.compiler.counters,
@@ -125,7 +131,7 @@ pub(super) fn compile(
             on_demand,
             ..
         } = secured;
-        let http3 = http3(&mut table, tls.is_some(), context.directory());
+        let http3 = http3(&mut table, tls.is_some(), context.paths);
         let to_tls = to_tls(&mut table);
         let shown = address.as_ref().map(ToString::to_string);
         let identity = context.identity(&format!("listener {}", shown.unwrap_or_default()));
@@ -334,14 +340,14 @@ fn layered(
 }
 
 /// `true`, or a table with the port that is advertised to clients.
-fn http3(table: &mut Table<'_>, has_tls: bool, directory: &Path) -> Option<Http3Plan> {
+fn http3(table: &mut Table<'_>, has_tls: bool, paths: &NamedPaths<'_>) -> Option<Http3Plan> {
     let value = table.take("http3")?;
     if value.is_false() {
         return None;
     }
     let mut settings = value.table_or_true()?;
     let advertised = settings.count("advertise", 1..=65_535);
-    let retry_key = retry_key(&mut settings, directory);
+    let retry_key = retry_key(&mut settings, paths);
     settings.finish();
     let plan = Http3Plan {
         advertised: advertised.and_then(|port| u16::try_from(port).ok()),
@@ -460,11 +466,11 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
         return made?.ok().map(ServerCertificate::SelfSigned);
     }
     let mut file = |key: &'static str| {
-        let path = table.text(key);
+        let path = table.take(key);
         if path.is_none() {
             table.missing(key, "a file in PEM");
         }
-        path.map(|path| context.certificate(&path))
+        path.and_then(|path| context.certificate(&path))
     };
     let (certificates, key) = (file("cert"), file("key"));
     let ocsp = ocsp::compile(&mut table, certificates.as_deref(), context);
@@ -477,14 +483,14 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
 }
 
 fn clients(mut table: Table<'_>, context: &Context<'_>) -> Option<ClientCertificates> {
-    let authorities = table.text("ca");
-    if authorities.is_none() && !table.was_given("ca") {
+    let authorities = table.take("ca");
+    if authorities.is_none() {
         table.missing("ca", "a file in PEM with those that vouch for clients");
     }
     let required = table.boolean("required").unwrap_or(true);
     table.finish();
     Some(ClientCertificates {
-        authorities: context.certificate(&authorities?),
+        authorities: context.certificate(&authorities?)?,
         required,
     })
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::config::Context;
 use crate::config::document::{Table, as_text};
+use crate::config::paths::PathUse;
 use crate::observe::access_log::{AccessLog, LogFormat};
 use crate::observe::counters::Counters;
 
@@ -59,8 +60,8 @@ pub(super) fn compile(
         Some(value) => as_text(&value).and_then(|text| match text {
             "" => value.wrong("must name a file"),
             "-" => Some(LogTarget::Stdout),
-            path => {
-                let path = context.directory().join(path);
+            _ => {
+                let path = context.paths.path(&value, PathUse::WriteFile)?;
                 // The file itself need not be there.
                 let is_there = path
                     .parent()

@@ -342,9 +342,8 @@ fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
         }
     }
     if let Some(value) = table.take("file")
-        && let Some(path) = as_text(&value)
+        && let Some(path) = context.paths.read(&value)
     {
-        let path = context.directory().join(path);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()));
         for (line, number) in value.check(text).unwrap_or_default().lines().zip(1..) {

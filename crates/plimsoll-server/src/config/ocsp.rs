@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_wire::tls::MOST_OCSP_BYTES;
 
-use crate::config::document::{Table, as_text};
+use crate::config::document::Table;
+use crate::config::paths::{OutsideSandbox, PathUse};
 use crate::config::{Context, OcspPlan};
 
 /// The file that is shown, noted to be watched and, with `true`, to be fetched.
@@ -30,6 +31,9 @@ pub(super) fn compile(
             file: PathBuf::from(name),
         };
         let file = plan.file.clone();
+        if let Err(outside) = context.paths.note(&file, PathUse::WriteFile) {
+            return value.wrong_with(outside, Some(OutsideSandbox::HINT.to_owned()));
+        }
         context.certificates.borrow_mut().push(file.clone());
         let mut plans = context.ocsp.borrow_mut();
         if !plans.contains(&plan) {
@@ -37,7 +41,7 @@ pub(super) fn compile(
         }
         return Some(file);
     }
-    let file = context.certificate(as_text(&value)?);
+    let file = context.certificate(&value)?;
     let mut bytes = Vec::new();
     let read =
         File::open(&file).and_then(|file| file.take(MOST_OCSP_BYTES + 1).read_to_end(&mut bytes));

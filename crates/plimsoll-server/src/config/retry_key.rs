@@ -2,20 +2,19 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
 
-use plimsoll_model::document::{Table, as_text};
+use plimsoll_model::document::Table;
 use plimsoll_wire::RetryKey;
+
+use crate::config::paths::NamedPaths;
 
 /// Bytes of a secret, at most.
 const MOST: u64 = 4096;
 
 /// Takes the key; what is wrong with its file is noted.
-///
-/// - `directory`: the one that its path is relative to.
-pub fn retry_key(table: &mut Table<'_>, directory: &Path) -> Option<RetryKey> {
+pub fn retry_key(table: &mut Table<'_>, paths: &NamedPaths<'_>) -> Option<RetryKey> {
     let value = table.take("retry_key")?;
-    let file = directory.join(as_text(&value)?);
+    let file = paths.read(&value)?;
     let mut secret = Vec::new();
     let read = File::open(&file).and_then(|file| file.take(MOST).read_to_end(&mut secret));
     if let Err(error) = read {

@@ -279,7 +279,7 @@ fn action(
         }));
     }
     let mounted = Mounted {
-        directory: context.directory(),
+        paths: context.paths,
         prefix: match path {
             Some(PathCondition::Prefix(prefix)) => prefix,
             _ => "/",
@@ -339,8 +339,7 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     let has_both = body.is_some() && file.is_some();
     let bytes = match (body, file) {
         (Some(body), _) => Some(Bytes::from(body)),
-        (None, Some(file)) => as_text(&file).and_then(|path| {
-            let path = context.directory().join(path);
+        (None, Some(file)) => context.paths.read(&file).and_then(|path| {
             file.check(
                 std::fs::read(&path)
                     .map(Bytes::from)

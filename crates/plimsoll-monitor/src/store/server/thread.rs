@@ -80,7 +80,12 @@ impl StoreThread {
             });
         let thread = spawned
             .map_err(|error| StoreError::Database(format!("cannot start a thread: {error}")))?;
-        started.recv().map_err(|_| StoreError::Closed)??;
+        let started = started.recv().map_err(|_| StoreError::Closed).flatten();
+        if let Err(error) = started {
+            // A store that could not be opened leaves no thread.
+            thread.join().ok();
+            return Err(error);
+        }
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
