@@ -23,6 +23,7 @@ pub(crate) mod admission;
 pub(crate) mod limits;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -92,6 +93,47 @@ pub struct Engine {
     pin: bool,
 }
 
+/// An engine whose listeners are bound and wait.
+pub struct BoundEngine<'p> {
+    engine: Engine,
+    updates: Vec<Vec<Update>>,
+    plan: &'p EnginePlan,
+}
+
+impl BoundEngine<'_> {
+    /// Starts the workers; requests are served when this returns.
+    pub fn start(self) -> Result<Engine, EngineError> {
+        let Self {
+            mut engine,
+            updates,
+            plan,
+        } = self;
+        let cores = cores::available();
+        for number in 0..plan.threads.max(1) {
+            let core = plan
+                .pin
+                .then(|| cores.get(number).copied().unwrap_or(number));
+            engine.workers.push(Worker::start(
+                number,
+                core,
+                plan.limits,
+                Arc::clone(&engine.counters),
+                Arc::clone(&engine.admission),
+            )?);
+        }
+        engine.apply(updates, plan.limits)?;
+        Ok(engine)
+    }
+}
+
+impl fmt::Debug for BoundEngine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundEngine")
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
+    }
+}
+
 #[derive(Debug)]
 struct Worker {
     commands: mpsc::Sender<Command>,
@@ -110,15 +152,17 @@ impl Engine {
     ///
     /// - `counters`: what it counts in; may be shared with actions that show it.
     pub fn start(plan: &EnginePlan, counters: Arc<Counters>) -> Result<Self, EngineError> {
-        Self::take_over(plan, counters, Vec::new())
+        Self::bind(plan, counters, Vec::new())?.start()
     }
 
-    /// The same with the sockets of another process, for listeners that have the same address.
-    pub fn take_over(
+    /// Binds every listener, without serving yet: a process may then give up what only binding needs.
+    ///
+    /// - `taken`: sockets of another process, for listeners that have the same address.
+    pub fn bind(
         plan: &EnginePlan,
         counters: Arc<Counters>,
         mut taken: Vec<HandedOver>,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<BoundEngine<'_>, EngineError> {
         let threads = plan.threads.max(1);
         let mut engine = Self {
             workers: Vec::with_capacity(threads),
@@ -131,22 +175,12 @@ impl Engine {
             threads: plan.threads,
             pin: plan.pin,
         };
-        let updates = engine.bind(plan, threads, &mut taken)?;
-        let cores = cores::available();
-        for number in 0..threads {
-            let core = plan
-                .pin
-                .then(|| cores.get(number).copied().unwrap_or(number));
-            engine.workers.push(Worker::start(
-                number,
-                core,
-                plan.limits,
-                Arc::clone(&engine.counters),
-                Arc::clone(&engine.admission),
-            )?);
-        }
-        engine.apply(updates, plan.limits)?;
-        Ok(engine)
+        let updates = engine.bind_listeners(plan, threads, &mut taken)?;
+        Ok(BoundEngine {
+            engine,
+            updates,
+            plan,
+        })
     }
 
     /// The ports that it listens on, in no particular order.
@@ -184,7 +218,7 @@ impl Engine {
             return Err(EngineError::Fixed("binding to cores"));
         }
         let before = self.bound.clone();
-        let result = match self.bind(plan, self.workers.len(), &mut Vec::new()) {
+        let result = match self.bind_listeners(plan, self.workers.len(), &mut Vec::new()) {
             Ok(updates) => self.apply(updates, plan.limits),
             Err(error) => {
                 self.bound = before;
@@ -272,7 +306,7 @@ impl Engine {
     /// Sockets for every listener of `plan` that is not there yet.
     ///
     /// - `taken`: those of another process.
-    fn bind(
+    fn bind_listeners(
         &mut self,
         plan: &EnginePlan,
         count: usize,

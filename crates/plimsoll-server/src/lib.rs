@@ -82,7 +82,7 @@ pub use crate::engine::inherited::Inherited;
 pub use crate::engine::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::engine::listener::Transport;
 pub use crate::engine::{
-    Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
+    BoundEngine, Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
 pub use crate::layer4::{
     Accepted, AcceptedQuic, Datagram, DatagramHandler, Effect, Effects, FirstBytes, Inspection,

@@ -23,7 +23,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_model::{Clock, CpuTime};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::fs::Mode;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process_group, setrlimit, umask,
+    waitid,
+};
 use wait4::Wait4;
 
 use crate::SystemClock;
@@ -92,6 +96,24 @@ pub enum SpawnError {
         /// The error of the system.
         source: io::Error,
     },
+}
+
+/// Makes the kernel write no file with the memory of this process, keys among it, when a signal ends it.
+///
+/// A debugger can still be attached, and programs that collect dumps (`systemd-coredump`) keep none.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    Ok(setrlimit(Resource::Core, none)?)
+}
+
+/// Makes files that this process creates from now on accessible to its user alone (umask 077); files with a mode of their own,
+/// such as sockets of listeners, keep it.
+pub fn keep_new_files_private() {
+    let before = umask(Mode::empty());
+    umask(before | Mode::RWXG | Mode::RWXO);
 }
 
 /// Where `program` lies, in the directories of `PATH` if it has no slash; `None` if there is no such file.

@@ -265,6 +265,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         }) => return import(file, apply.then_some(server)),
         None => {}
     }
+    if !args.check {
+        // The store belongs to the user that the server becomes.
+        args.serving.confinement.act_as_user()?;
+    }
     let plan = load(&args.file)?;
     if args.check {
         let warnings = plan.warnings.iter().map(|warning| {

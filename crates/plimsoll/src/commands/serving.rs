@@ -7,6 +7,8 @@ mod profiling;
 
 mod takeover;
 
+mod confinement;
+
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +18,8 @@ use std::time::Duration;
 #[cfg(feature = "serve")]
 use plimsoll_gateway::is_expressgateway;
 use plimsoll_server::config::{
-    ActionKind, Compiler, ConfigProblem, ListenKind, LogPlan, LogTarget, SectionKind, ServerPlan,
+    ActionKind, Compiler, ConfigProblem, ListenKind, LogPlan, LogTarget, NamedPath, PathUse,
+    SectionKind, ServerPlan, is_in_shared_folder,
 };
 use plimsoll_server::{
     AdminPath, Counters, Drained, Engine, EngineError, Inherited, Limits, LogWriter, Notice,
@@ -31,6 +34,10 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 #[cfg(feature = "serve")]
 use crate::commands::gateway::import;
+pub(crate) use crate::commands::serving::confinement::ConfinementArgs;
+use crate::commands::serving::confinement::Sandbox;
+#[cfg(feature = "monitor")]
+pub(crate) use crate::commands::serving::confinement::keep_private;
 use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
 use crate::commands::serving::takeover::{Predecessor, Successors};
 use crate::exit::Exit;
@@ -119,16 +126,29 @@ pub(crate) fn check(source: Source, brought: Brought) -> Result<Vec<String>, Fai
     Ok(lines.collect())
 }
 
+/// Options of a server that are about its process, not about what it serves.
+#[derive(Debug)]
+pub(crate) struct ProcessOptions<'a> {
+    /// A socket in the file system, by which it takes over from a server and hands over to the next one.
+    pub(crate) takeover: Option<&'a Path>,
+    /// Also loads the file again when it changes.
+    pub(crate) watch: bool,
+    /// The rights that it gives up.
+    pub(crate) confinement: &'a ConfinementArgs,
+}
+
 /// Serves until SIGTERM or Ctrl-C; SIGHUP loads the configuration again.
-///
-/// - `takeover`: a socket in the file system, by which it takes over from a server and hands over to the next one.
-/// - `watch`: also loads the file again when it changes.
 pub(crate) fn run(
     source: Source,
     brought: Brought,
-    takeover: Option<&Path>,
-    watch: bool,
+    options: &ProcessOptions<'_>,
 ) -> Result<Exit, Failed> {
+    let ProcessOptions {
+        takeover,
+        watch,
+        confinement,
+    } = *options;
+    let privileges = confinement.begin()?;
     // As it is before it is loaded: a change in between is one.
     let file = match &source {
         Source::File(file) if watch => Some(WatchedFiles::new(vec![file.clone()])),
@@ -150,7 +170,6 @@ pub(crate) fn run(
     let manager = ServiceManager::of_environment();
     let mut signals =
         Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
-    let log = write_log(&plan)?;
     let counters = Arc::clone(&configuration.compiler.counters);
     let at_socket = |error: std::io::Error| {
         let path = takeover.unwrap_or(Path::new("")).display();
@@ -164,8 +183,23 @@ pub(crate) fn run(
         None => Vec::new(),
         Some(predecessor) => predecessor.sockets().map_err(at_socket)?,
     };
-    let mut engine =
-        Engine::take_over(&plan.engine, counters, taken).map_err(|error| could_not(&error))?;
+    let bound = privileges.bind(|| Engine::bind(&plan.engine, counters, taken))?;
+    let bound = bound.map_err(|error| could_not(&error))?;
+    if confinement.has_sandbox() {
+        if let Some(socket) = takeover.filter(|socket| is_in_shared_folder(socket)) {
+            let message = format!(
+                "{} lies in a folder that other programs share: the sandbox permits no new files there",
+                socket.display()
+            );
+            let hint = "use a folder of its own, such as /run/plimsoll/takeover.sock";
+            return Err(Problem::with("--takeover", message).hint(hint).usage());
+        }
+        let sandbox = Sandbox::enter(&configuration.named(&plan, takeover))?;
+        configuration.compiler.permitted = Some(sandbox.permitted().clone());
+        configuration.sandbox = Some(sandbox);
+    }
+    let log = write_log(&plan)?;
+    let mut engine = bound.start().map_err(|error| could_not(&error))?;
     let successors = takeover.map(Successors::listen).transpose();
     let successors = successors.map_err(at_socket)?;
     if let Some(successors) = &successors {
@@ -199,6 +233,8 @@ struct Configuration {
     compiler: Compiler,
     /// Connections that the limit on open files has room for.
     room: Option<usize>,
+    /// In force until the process ends.
+    sandbox: Option<Sandbox>,
 }
 
 /// Room for fewer connections deserves a warning.
@@ -231,7 +267,22 @@ impl Configuration {
             source,
             compiler,
             room: None,
+            sandbox: None,
         }
+    }
+
+    /// Every path that the server uses while `plan` is served.
+    fn named(&self, plan: &ServerPlan, takeover: Option<&Path>) -> Vec<NamedPath> {
+        let named = |path: &Path, usage| NamedPath {
+            path: path.to_owned(),
+            usage,
+        };
+        let mut all = plan.paths.clone();
+        if let Source::File(file) = &self.source {
+            all.push(named(file, PathUse::Read));
+        }
+        all.extend(takeover.map(|socket| named(socket, PathUse::WriteFile)));
+        all
     }
 
     /// Accepts no more connections than there is room for: one beyond it would take the place of a file.
@@ -300,6 +351,22 @@ impl Configuration {
             exit: Exit::Usage,
             problems: problems.iter().map(|problem| self.shown(problem)).collect(),
         })
+    }
+
+    /// Says what to do where the sandbox may have refused a file that one of the files of the configuration names.
+    fn explained(&self, mut failed: Failed) -> Failed {
+        /// Of `EACCES`, as the standard library prints it.
+        const REFUSED: &str = "(os error 13)";
+
+        if self.sandbox.is_some() {
+            for problem in &mut failed.problems {
+                if problem.message.contains(REFUSED) && problem.hint.is_none() {
+                    let hint = "the sandbox permits the paths that were named at the start: restart the server to use others";
+                    problem.hint = Some(hint.to_owned());
+                }
+            }
+        }
+        failed
     }
 
     fn shown(&self, problem: &ConfigProblem) -> Problem {
@@ -440,6 +507,7 @@ fn serve(
             }
             // What is served stays as it was, but the log may have been moved.
             Err(failed) => {
+                let failed = configuration.explained(failed);
                 if let Some(log) = &log {
                     log.reopen();
                 }

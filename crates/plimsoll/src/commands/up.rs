@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_server::config::STARTER;
 
-use crate::commands::serving::{self, Brought, Source};
+use crate::commands::serving::{self, Brought, ConfinementArgs, ProcessOptions, Source};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// Write an example file, unless it exists
     #[arg(long, conflicts_with = "check")]
     init: bool,
+
+    #[command(flatten)]
+    confinement: ConfinementArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
@@ -50,7 +53,12 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
         return Ok(Exit::Fine);
     }
-    serving::run(source, Brought::all(), args.takeover.as_deref(), args.watch)
+    let options = ProcessOptions {
+        takeover: args.takeover.as_deref(),
+        watch: args.watch,
+        confinement: &args.confinement,
+    };
+    serving::run(source, Brought::all(), &options)
 }
 
 fn init(file: &Path) -> Result<Exit, Failed> {

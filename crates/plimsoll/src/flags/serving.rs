@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_server::Address;
 use toml::Value;
 
-use crate::commands::serving::{self, Brought, Source};
+use crate::commands::serving::{self, Brought, ConfinementArgs, ProcessOptions, Source};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
@@ -85,6 +85,9 @@ pub(crate) struct ServingArgs {
     /// What would be served is printed; commands that have it say so.
     #[arg(skip)]
     is_check: bool,
+
+    #[command(flatten)]
+    pub(crate) confinement: ConfinementArgs,
 }
 
 /// Where and how to listen if the command line does not say where.
@@ -130,12 +133,12 @@ impl ServingArgs {
             printed.map_err(|error| Problem::caused_by(&error).could_not_run())?;
             return Ok(Exit::Fine);
         }
-        serving::run(
-            Source::CommandLine(text),
-            brought,
-            self.takeover.as_deref(),
-            false,
-        )
+        let options = ProcessOptions {
+            takeover: self.takeover.as_deref(),
+            watch: false,
+            confinement: &self.confinement,
+        };
+        serving::run(Source::CommandLine(text), brought, &options)
     }
 
     /// The same, which prints where it would listen instead of serving if `is_check`.

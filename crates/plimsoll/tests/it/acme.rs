@@ -47,7 +47,9 @@ impl Certified {
 
     fn start<const N: usize>(&self) -> (Served, [String; N], Heard) {
         let path = self.files.path("plimsoll.toml");
-        let (mut served, more) = Served::with_more(&mut command(&["up", &path.to_string_lossy()]));
+        // Orders, renewals and accounts are what a sandbox must not keep a server from.
+        let arguments = ["up", &path.to_string_lossy(), "--sandbox"];
+        let (mut served, more) = Served::with_more(&mut command(&arguments));
         let heard = Heard::of(&mut served);
         (served, more, heard)
     }
@@ -85,10 +87,10 @@ impl Certified {
 }
 
 /// What a server says on its standard error.
-struct Heard(Arc<Mutex<String>>);
+pub(crate) struct Heard(Arc<Mutex<String>>);
 
 impl Heard {
-    fn of(served: &mut Served) -> Self {
+    pub(crate) fn of(served: &mut Served) -> Self {
         let heard = Arc::<Mutex<String>>::default();
         let stderr = BufReader::new(served.child.stderr.take().unwrap());
         let hearing = Arc::clone(&heard);
@@ -100,13 +102,13 @@ impl Heard {
         Self(heard)
     }
 
-    fn says(&self, text: &str) -> bool {
+    pub(crate) fn says(&self, text: &str) -> bool {
         self.0.lock().unwrap().contains(text)
     }
 
     /// Waits until it says all of these.
     #[track_caller]
-    fn eventually(&self, texts: &[&str]) {
+    pub(crate) fn eventually(&self, texts: &[&str]) {
         eventually(|| texts.iter().all(|text| self.says(text)));
     }
 }

@@ -70,6 +70,9 @@ mod profile_store;
 
 mod takeover;
 
+#[cfg(target_os = "linux")]
+mod confinement;
+
 mod up;
 
 mod acme;

@@ -39,9 +39,9 @@ impl Service {
         Served::start(&self.arguments())
     }
 
-    fn arguments(&self) -> [&str; 4] {
+    fn arguments(&self) -> [&str; 5] {
         let (file, socket) = (shown(&self.file), shown(&self.socket));
-        ["up", file, "--takeover", socket]
+        ["up", file, "--takeover", socket, "--sandbox"]
     }
 }
 
@@ -224,8 +224,9 @@ fn a_process_that_cannot_serve_changes_nothing() {
     // And the next one takes over.
     let next = service.start(&text(1, "three"));
     let mut running = running;
-    let mut errors = BufReader::new(running.child.stderr.take().unwrap()).lines();
-    let warning = errors.next().unwrap().unwrap();
+    let errors = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let mut errors = errors.map_while(Result::ok);
+    let warning = errors.find(|line| !line.starts_with("note: ")).unwrap();
     assert!(warning.contains("did not start"), "{warning}");
     ends(running);
     assert!(next.answers("/", &["body == three"]));

@@ -13,6 +13,7 @@ use tokio::task::LocalSet;
 use url::Url;
 
 use crate::commands::monitor::server::secret;
+use crate::commands::serving::keep_private;
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::signals::Ends;
@@ -49,6 +50,7 @@ pub(super) struct AgentArgs {
 }
 
 pub(super) fn run(args: &AgentArgs) -> Result<Exit, Failed> {
+    keep_private()?;
     let trust = match &args.cacert {
         Some(file) => Trust::Only(file.clone()),
         None => Trust::PublicRoots,
