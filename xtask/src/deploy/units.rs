@@ -1,4 +1,4 @@
-//! Unit files of systemd, and the messages of their services to it.
+//! Unit files of systemd, the confinement of their services, and the messages of these to it.
 
 use std::fs;
 use std::io;
@@ -141,6 +141,7 @@ fn converse(
         .stdout(Stdio::null());
     let mut server = Server::start(&mut command)?;
     hear(socket, "READY=1")?;
+    confined(&server)?;
     hear(socket, "WATCHDOG=1")?;
     signal(&server, "-HUP")?;
     hear(socket, "RELOADING=1")?;
@@ -152,6 +153,18 @@ fn converse(
         Ok(())
     } else {
         Err(format!("it ended with {status} after SIGTERM").into())
+    }
+}
+
+/// The service filters its system calls, and so does nothing that it could start.
+fn confined(server: &Server) -> Outcome {
+    let file = format!("/proc/{}/status", server.0.id());
+    let status = read(Path::new(&file))?;
+    let has = |line: &str| status.lines().any(|it| it == line);
+    if has("Seccomp:\t2") && has("NoNewPrivs:\t1") {
+        Ok(())
+    } else {
+        Err("it runs without its sandbox".into())
     }
 }
 

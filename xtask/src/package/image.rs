@@ -140,7 +140,7 @@ fn config(release: &Release, layer: &str) -> Result<Value, Failure> {
     config["config"] = json!({
         "User": format!("{USER}:{USER}"),
         "Entrypoint": ["/usr/bin/plimsoll"],
-        "Env": ["PATH=/usr/bin"],
+        "Env": ["PATH=/usr/bin", "PLIMSOLL_SANDBOX=1"],
         "WorkingDir": "/",
         "Labels": labels(release),
     });

@@ -96,9 +96,9 @@ spec:
       image: {{ include "plimsoll.image" .root | quote }}
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
       {{- if $isMonitor }}
-      args: ["monitor", "/etc/plimsoll/monitor.toml", "--listen", "{{ .root.Values.bindAddress }}:8080"]
+      args: ["monitor", "--sandbox", "/etc/plimsoll/monitor.toml", "--listen", "{{ .root.Values.bindAddress }}:8080"]
       {{- else }}
-      args: ["up", "/etc/plimsoll/up.toml"]
+      args: ["up", "--sandbox", "/etc/plimsoll/up.toml"]
       {{- end }}
       securityContext:
         allowPrivilegeEscalation: false
