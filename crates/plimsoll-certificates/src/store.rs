@@ -1,9 +1,11 @@
 //! Files that only their owner may read, and that are there as a whole or not at all.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+
+use plimsoll_wire::files::NewFile;
 
 /// A file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +19,7 @@ pub(crate) struct StoreError {
 /// A file that is written and not yet in its place.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile {
-    at: PathBuf,
+    new: NewFile,
     place: PathBuf,
 }
 
@@ -30,40 +32,24 @@ impl TemporaryFile {
             .mode(0o700)
             .create(folder)
             .map_err(failed("make", folder))?;
-        let mut name = place.as_os_str().to_owned();
-        name.push(".new");
-        let at = PathBuf::from(name);
-        // One that was left behind may have other permissions.
-        match fs::remove_file(&at) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("replace", &at)(error));
-            }
-            _ => {}
-        }
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let mut file = options.open(&at).map_err(failed("write", &at))?;
-        file.write_all(content.as_ref())
-            .and_then(|()| file.sync_all())
-            .map_err(failed("write", &at))?;
+        let mut new = NewFile::private(place).map_err(failed("write", place))?;
+        new.file()
+            .write_all(content.as_ref())
+            .map_err(failed("write", place))?;
         Ok(Self {
-            at,
+            new,
             place: place.to_owned(),
         })
     }
 
     /// Its current file.
     pub(crate) fn path(&self) -> &Path {
-        &self.at
+        self.new.path()
     }
 
     /// Puts it in its place, instead of what is there.
     pub(crate) fn keep(self) -> Result<(), StoreError> {
-        fs::rename(&self.at, &self.place).map_err(failed("replace", &self.place))?;
-        let folder = folder_of(&self.place);
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(failed("write", folder))
+        self.new.put().map_err(failed("replace", &self.place))
     }
 }
 
@@ -91,7 +77,7 @@ fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreErr
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
@@ -100,8 +86,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("a/b/account.json");
         assert_eq!(read(&place).unwrap(), None);
-        fs::create_dir_all(folder.path().join("a/b")).unwrap();
-        fs::write(folder.path().join("a/b/account.json.new"), "left behind").unwrap();
         let written = TemporaryFile::new(&place, "one").unwrap();
         assert_eq!(read(&place).unwrap(), None);
         assert_eq!(read(written.path()).unwrap().unwrap(), "one");

@@ -4,15 +4,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use plimsoll_wire::files;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Writes `path` and the folders that lead to it; what was there is replaced at once, by all of `bytes`.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = path.with_extension("partial");
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    fs::write(&partial, bytes)?;
-    fs::rename(&partial, path)
+    files::replace(path, bytes)
 }
 
 /// Whether `path` holds `ours`; a file that is not there yet is written with it.

@@ -11,8 +11,6 @@ pub(crate) mod ready;
 
 pub mod edit;
 
-pub mod replace;
-
 pub(crate) mod kind;
 
 mod added;

@@ -47,7 +47,7 @@ pub use crate::admin::SCHEMA as ADMIN_SCHEMA;
 pub use crate::admin::journal;
 pub use crate::config::kind::KIND;
 pub use crate::config::plan::MockPlan;
-pub use crate::config::{edit, plan, replace};
+pub use crate::config::{edit, plan};
 pub use crate::fault::{delay, pace};
 pub use crate::folder::Folder;
 pub use crate::proxy::record;

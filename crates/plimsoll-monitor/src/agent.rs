@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_model::Clock;
-use plimsoll_wire::SystemClock;
+use plimsoll_wire::{SystemClock, files};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 
@@ -31,8 +31,8 @@ use crate::config::{MonitorPlan, What, of_agent};
 use crate::engine::running::{self, Finished};
 use crate::probe::ProbeContext;
 use crate::schedule::{Gates, Pass, Scheduler};
+use crate::store::MonitorId;
 use crate::store::timestamp::Timestamp;
-use crate::store::{MonitorId, private};
 
 pub use crate::agent::link::{Centre, CentreError, Link, LinkFuture, Reply};
 
@@ -411,7 +411,7 @@ impl Agent {
         let Some(path) = self.options.state.clone() else {
             return;
         };
-        if let Err(error) = keep_private(&path, text) {
+        if let Err(error) = files::replace_private(&path, text.as_bytes()) {
             self.show(format!(
                 "cannot keep the configuration in {}: {error}",
                 path.display()
@@ -438,13 +438,4 @@ impl Agent {
             (self.operator)(&format!("{left} results were not sent"));
         }
     }
-}
-
-/// Writes a file that only its owner may read, in one step.
-fn keep_private(path: &std::path::Path, text: &str) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    private::write(&beside, text.as_bytes())?.sync_all()?;
-    std::fs::rename(&beside, path)
 }

@@ -2,6 +2,8 @@
 
 mod watch;
 
+pub mod files;
+
 mod clock;
 
 mod socket;

@@ -1,10 +1,11 @@
 //! The folder that `--out` names.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use plimsoll_report::files::NamedFile;
+use plimsoll_wire::files::NewFile;
 
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
@@ -14,9 +15,6 @@ use crate::problem::{Failed, Problem};
 pub(crate) struct ResultFolder {
     path: PathBuf,
 }
-
-/// Behind the names of files that are not complete yet.
-const PARTIAL: &str = ".partial";
 
 impl ResultFolder {
     /// Makes the folder, and checks that results can be written to it and that none are there.
@@ -37,30 +35,22 @@ impl ResultFolder {
                     .usage(),
             );
         }
-        let probe = path.join(format!(".plimsoll{PARTIAL}"));
         fs::create_dir_all(path)
-            .and_then(|()| fs::write(&probe, b""))
-            .and_then(|()| fs::remove_file(&probe))
+            .and_then(|()| NewFile::beside(&path.join("plimsoll")))
             .map_err(|error| folder.unwritable(&error))?;
         Ok(folder)
     }
 
     /// Writes all result files, or none.
     pub(crate) fn write(&self, files: &[NamedFile]) -> Result<(), Failed> {
-        let partial = |name: &str| self.path.join(format!("{name}{PARTIAL}"));
-        let mut written = Ok(());
-        for (name, bytes) in files {
-            written = written.and_then(|()| fs::write(partial(name), bytes));
-        }
-        for (name, _) in files {
-            if written.is_ok() {
-                written = fs::rename(partial(name), self.path.join(name));
-            } else {
-                // What could not be written may not be there to be removed either.
-                fs::remove_file(partial(name)).ok();
-            }
-        }
-        written.map_err(|error| self.unwritable(&error))
+        let new = files.iter().map(|(name, bytes)| {
+            let mut new = NewFile::beside(&self.path.join(name))?;
+            new.file().write_all(bytes)?;
+            Ok(new)
+        });
+        let new: io::Result<Vec<_>> = new.collect();
+        new.and_then(|new| new.into_iter().try_for_each(NewFile::put))
+            .map_err(|error| self.unwritable(&error))
     }
 
     fn unwritable(&self, error: &io::Error) -> Failed {

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plimsoll_wire::files;
 use ring::digest::{SHA256, digest};
 
 use crate::modules::hex;
@@ -141,10 +142,8 @@ impl RemoteModules {
         let folder = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
         // Whole or not at all: another process may write the same.
-        let made = file.with_extension(format!("{}.tmp", std::process::id()));
         let content = format!("{}\n{text}", first_line(url, hash));
-        fs::write(&made, content).map_err(failed)?;
-        fs::rename(&made, &file).map_err(failed)
+        files::replace(&file, content.as_bytes()).map_err(failed)
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use plimsoll_wire::files;
 use serde_json::Value;
 
 use super::mapping::id_of;
-use crate::config::replace::replace;
 
 /// A folder of mappings, one file each, as WireMock keeps them.
 #[derive(Debug, Clone)]
@@ -136,9 +136,7 @@ impl MappingFolder {
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), SaveError> {
-    replace(path, |new| new.write_all(content).map(|()| true))
-        .map(drop)
-        .map_err(|error| SaveError::Write(path.to_owned(), error))
+    files::replace(path, content).map_err(|error| SaveError::Write(path.to_owned(), error))
 }
 
 /// The longest name of a file without its id, in characters.

@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 use plimsoll_server::{Coding, compress_well};
+use plimsoll_wire::files::NewFile;
 use ring::digest::{Context, SHA256};
 
 use crate::files::media;
@@ -53,20 +54,9 @@ const LEAST_COMPRESSED: usize = 256;
 /// Packs a directory; the file is complete or not there.
 pub fn pack(options: &PackOptions) -> Result<Packed, PackError> {
     let mut writer = Writer::begin(options)?;
-    let result = writer.write_all(options);
-    match result {
-        Ok(packed) => {
-            fs::rename(&writer.path, &options.output)
-                .and_then(|()| sync_folder_of(&options.output))
-                .map_err(io("write", &options.output))?;
-            Ok(packed)
-        }
-        Err(error) => {
-            // A half-written file is useless.
-            fs::remove_file(&writer.path).ok();
-            Err(error)
-        }
-    }
+    let packed = writer.write_all(options)?;
+    writer.new.put().map_err(io("write", &options.output))?;
+    Ok(packed)
 }
 
 fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PackError {
@@ -74,16 +64,10 @@ fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PackErr
     move |source| PackError::Io { verb, path, source }
 }
 
-/// Makes sure that the new name survives a loss of power.
-fn sync_folder_of(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
 struct Writer {
-    /// Beside the output, which it becomes.
-    path: PathBuf,
-    file: File,
+    /// Becomes the output.
+    new: NewFile,
+    output: PathBuf,
     program_bytes: u64,
     is_dynamic: bool,
     /// Bytes of the payload so far.
@@ -97,16 +81,16 @@ struct Writer {
 impl Writer {
     fn begin(options: &PackOptions) -> Result<Self, PackError> {
         let program = program(&options.program)?;
-        let mut path = options.output.clone().into_os_string();
-        path.push(".part");
-        let path = PathBuf::from(path);
-        let mut file = File::create(&path).map_err(io("write", &path))?;
-        file.write_all(&program).map_err(io("write", &path))?;
+        let output = options.output.clone();
+        let mut new = NewFile::beside(&output).map_err(io("write", &output))?;
         let runnable = fs::Permissions::from_mode(0o755);
-        file.set_permissions(runnable).map_err(io("write", &path))?;
+        new.file()
+            .write_all(&program)
+            .and_then(|()| new.file().set_permissions(runnable))
+            .map_err(io("write", &output))?;
         Ok(Self {
-            path,
-            file,
+            new,
+            output,
             program_bytes: program.len() as u64,
             is_dynamic: is_dynamic(&program),
             written: 0,
@@ -137,11 +121,8 @@ impl Writer {
             checksum: digest_bytes(&self.checksum.clone().finish()),
         };
         let bytes = trailer.to_bytes();
-        let written = self
-            .file
-            .write_all(&bytes)
-            .and_then(|()| self.file.sync_all());
-        written.map_err(io("write", &self.path))?;
+        let written = self.new.file().write_all(&bytes);
+        written.map_err(io("write", &self.output))?;
         let files = &self.index.files;
         Ok(Packed {
             files: files.len(),
@@ -198,9 +179,10 @@ impl Writer {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), PackError> {
-        self.file
+        self.new
+            .file()
             .write_all(bytes)
-            .map_err(io("write", &self.path))?;
+            .map_err(io("write", &self.output))?;
         self.checksum.update(bytes);
         self.written += bytes.len() as u64;
         Ok(())

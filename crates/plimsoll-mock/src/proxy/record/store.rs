@@ -5,8 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use plimsoll_wire::files::replace;
 
 use super::RecorderError;
 use super::exchange::KeptExchange;
@@ -196,10 +198,6 @@ impl Store {
         );
         failed.map_or(Ok(table), Err)
     }
-}
-
-fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    crate::config::replace::replace(file, |new| new.write_all(bytes).map(|()| true)).map(drop)
 }
 
 /// The name of a content: of its path, which it is recognised by, and of what it is.

@@ -1,11 +1,12 @@
 //! Changes on their way to the disk.
 
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plimsoll_wire::files::NewFile;
+
 use super::database::Snapshot;
-use crate::config::replace::replace;
 
 /// File of a persistent database.
 #[derive(Debug)]
@@ -47,11 +48,13 @@ impl DatabaseVersion {
         if *last >= self.snapshot.version {
             return Ok(());
         }
-        replace(&self.file, |file| {
-            self.snapshot.write(file)?;
-            file.write_all(b"\n")?;
-            Ok(true)
-        })?;
+        let mut new = NewFile::beside(&self.file)?;
+        let mut writer = BufWriter::new(new.file());
+        self.snapshot.write(&mut writer)?;
+        writer.write_all(b"\n")?;
+        writer.flush()?;
+        drop(writer);
+        new.put()?;
         *last = self.snapshot.version;
         Ok(())
     }

@@ -5,6 +5,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plimsoll_wire::files;
+
 use crate::store::private;
 
 /// Processes that share a folder, such as those that wait for the lease.
@@ -85,12 +87,8 @@ impl Spill {
             rows,
             bytes: lines.len() as u64,
         };
-        // A file that is not whole has another name.
-        let partial = self.folder.join("partial");
         // A name must never outlive a loss of power without its content, nor be lost itself.
-        private::write(&partial, lines.as_bytes())?.sync_all()?;
-        fs::rename(&partial, self.folder.join(batch.name()))?;
-        self.sync_folder()?;
+        files::replace_private(&self.folder.join(batch.name()), lines.as_bytes())?;
         self.next += 1;
         self.bytes += batch.bytes;
         self.batches.push_back(batch);
@@ -215,7 +213,14 @@ mod tests {
         assert!(spill.is_empty());
         spill.push("[1]\n", 1).unwrap();
         spill.push("[2]\n[3]\n", 2).unwrap();
-        fs::write(folder.path().join("spill/0/partial"), "[9").unwrap();
+        // A process was killed while it wrote a batch.
+        let name = Batch {
+            number: 2,
+            rows: 1,
+            bytes: 2,
+        };
+        let partial = format!("spill/0/.{}.new", name.name());
+        fs::write(folder.path().join(partial), "[9").unwrap();
         let mut spill = {
             drop(spill);
             open()

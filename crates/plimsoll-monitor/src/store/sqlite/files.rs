@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_wire::files::NewFile;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::store::sqlite::schema;
@@ -66,13 +67,12 @@ pub fn restore(backup: &Path, store: &Path, replace: bool) -> Result<(), StoreEr
         ));
     }
     let _lock = lock(store, LOCK_TRIES)?;
-    let copy = store.with_extension("restoring");
     let copied = File::open(backup).and_then(|mut from| {
-        let mut to = private::write(&copy, b"")?;
-        io::copy(&mut from, &mut to)?;
-        to.sync_all()
+        let mut new = NewFile::private(store)?;
+        io::copy(&mut from, new.file())?;
+        Ok(new)
     });
-    copied.map_err(|error| unusable(store, error.to_string()))?;
+    let new = copied.map_err(|error| unusable(store, error.to_string()))?;
     for suffix in ["-wal", "-shm"] {
         let mut name = store.as_os_str().to_owned();
         name.push(suffix);
@@ -83,7 +83,8 @@ pub fn restore(backup: &Path, store: &Path, replace: bool) -> Result<(), StoreEr
             _ => {}
         }
     }
-    fs::rename(&copy, store).map_err(|error| unusable(store, error.to_string()))
+    new.put()
+        .map_err(|error| unusable(store, error.to_string()))
 }
 
 /// How often the lock of a store is tried: for a second, in which a predecessor that was stopped ends, or a child that

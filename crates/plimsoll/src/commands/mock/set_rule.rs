@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_mock::RuleSet;
 use plimsoll_mock::config;
 use plimsoll_mock::edit::{RuleChange, RuleContent, WhichRule, changed};
-use plimsoll_mock::replace::replace;
+use plimsoll_wire::files::NewFile;
 
 use super::{FILE, failed, open};
 use crate::exit::Exit;
@@ -177,10 +177,13 @@ impl Args {
 
 /// Puts `after` in the place of `before`; whether it did: not if something else is there by now.
 fn write(file: &Path, before: &str, after: &str) -> io::Result<bool> {
-    replace(file, |new| {
-        new.write_all(after.as_bytes())?;
-        Ok(fs::read_to_string(file)? == before)
-    })
+    let mut new = NewFile::beside(file)?;
+    new.file().write_all(after.as_bytes())?;
+    if fs::read_to_string(file)? != before {
+        return Ok(false);
+    }
+    new.put()?;
+    Ok(true)
 }
 
 /// The lines that are others, as `diff` shows them; those between the first and the last one too.
