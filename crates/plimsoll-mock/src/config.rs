@@ -58,6 +58,7 @@ use plimsoll_server::{Notice, Severity};
 
 use crate::config::plan::MockPlan;
 use crate::import;
+use crate::middleware::MiddlewareError;
 use crate::rules::{Rule, RuleSet};
 use crate::store::states::States;
 
@@ -125,6 +126,23 @@ impl FileProblem {
             place => format!("{place}: {message}"),
         };
         Self::unreadable(&remark.file, reason)
+    }
+
+    fn in_middleware(file: &Path, error: MiddlewareError) -> Self {
+        let Some((line, column)) = error.place else {
+            return Self::unreadable(file, error.message);
+        };
+        Self {
+            file: file.to_owned(),
+            problem: Some(ConfigProblem {
+                line,
+                column,
+                key: String::new(),
+                message: error.message,
+                hint: None,
+            }),
+            unreadable: None,
+        }
     }
 
     fn all(file: &Path, problems: Vec<ConfigProblem>) -> impl Iterator<Item = Self> {

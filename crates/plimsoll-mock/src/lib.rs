@@ -28,6 +28,8 @@ pub mod store;
 
 pub mod script;
 
+pub mod middleware;
+
 pub mod openapi;
 
 pub mod folder;

@@ -4,11 +4,14 @@ pub(crate) mod action;
 
 pub(crate) mod layers;
 
+mod middlewares;
+
 pub mod shared;
 
 pub mod sharing;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -30,6 +33,7 @@ use crate::rules::nearness::{findings, near_misses};
 use crate::script::Scripts;
 use crate::store::collection;
 use crate::store::states::SessionsFull;
+use crate::worker::middlewares::MiddlewareThreads;
 use crate::worker::shared::SharedMock;
 use crate::worker::sharing::{Allowed, Sharing};
 
@@ -48,6 +52,7 @@ pub(crate) struct Worker {
     /// Whether a condition parses content as XML.
     reads_xml: bool,
     evaluations: Arc<Semaphore>,
+    middlewares: MiddlewareThreads,
 }
 
 /// With more rules than these it is not looked which one came nearest.
@@ -114,6 +119,7 @@ impl Worker {
             callbacks: shared.callbacks(),
             reads_xml,
             evaluations: Arc::new(Semaphore::new(MOST_EVALUATIONS)),
+            middlewares: MiddlewareThreads::new(shared.notices()),
             plan,
         }
     }
@@ -347,25 +353,29 @@ impl Worker {
         kept.body = Bytes::copy_from_slice(request.body);
         Answer::later(async move {
             let (plan, wanted) = (Arc::clone(&worker.plan), path.clone());
-            let loaded = files::loaded(move || {
-                let folder = plan.folder.as_ref();
-                match folder.and_then(|folder| folder.find(&wanted)) {
-                    Some(file) => files::load(&file, RECORDS),
-                    None => LoadedFile::Missing,
-                }
-            });
-            let loaded = loaded.await;
-            let sharing = worker.sharing();
-            let answer = worker.context.files.answer(
-                &path,
-                epoch,
-                loaded,
-                (StatusCode::OK, &[]),
-                sharing,
-                &allowed,
-            );
-            answer.unwrap_or_else(|| worker.unmatched(&kept.view(), nearest, &allowed))
+            let find = move || plan.folder.as_ref()?.find(&wanted);
+            let found = worker.found_file(&path, epoch, find, &allowed).await;
+            found.unwrap_or_else(|| worker.unmatched(&kept.view(), nearest, &allowed))
         })
+    }
+
+    /// A file as a response, kept under `key`; nothing if there is none.
+    ///
+    /// - `find`: may block.
+    async fn found_file(
+        &self,
+        key: &str,
+        epoch: u64,
+        find: impl FnOnce() -> Option<PathBuf> + Send + 'static,
+        allowed: &Allowed,
+    ) -> Option<Response> {
+        let loaded = files::loaded(|| match find() {
+            Some(file) => files::load(&file, RECORDS),
+            None => LoadedFile::Missing,
+        });
+        let (loaded, head) = (loaded.await, (StatusCode::OK, &[][..]));
+        let files = &self.context.files;
+        files.answer(key, epoch, loaded, head, self.sharing(), allowed)
     }
 
     /// The response where nothing matches.

@@ -70,6 +70,8 @@ pub(crate) enum AnsweredBy {
     Rule(Arc<Rule>),
     /// A rule, by a WebSocket.
     Session(Arc<Rule>, Arc<Session>),
+    /// The script of this name.
+    Middleware(String),
     /// The one at this path.
     Collection(String),
     Document(Arc<OpenApi>),

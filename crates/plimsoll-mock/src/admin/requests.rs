@@ -251,6 +251,7 @@ fn shown(entry: &Entry, plan: &MockPlan) -> Value {
 fn answered_by(entry: &Entry, plan: &MockPlan) -> Value {
     match &entry.by {
         AnsweredBy::Rule(rule) | AnsweredBy::Session(rule, _) => json!({ "rule": rule.key }),
+        AnsweredBy::Middleware(name) => json!({ "middleware": name }),
         AnsweredBy::Collection(path) => json!({ "collection": path }),
         AnsweredBy::Document(document) => {
             json!({ "openapi": document.file().display().to_string() })

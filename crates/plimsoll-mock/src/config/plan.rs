@@ -7,6 +7,7 @@ use plimsoll_server::config::{NamedPath, PathUse};
 
 use crate::folder::Folder;
 use crate::import::mapping_folder::MappingFolder;
+use crate::middleware::RhaiMiddleware;
 use crate::openapi::{DocumentSettings, OpenApi};
 use crate::request::RequestView;
 use crate::rules::RuleSet;
@@ -21,6 +22,8 @@ pub const BODY_LIMIT: u64 = 32 << 20;
 /// Rules and folders.
 #[derive(Debug, Clone)]
 pub struct MockPlan {
+    /// Scripts that may answer before everything else, in the order in which they are called.
+    pub middlewares: Arc<[RhaiMiddleware]>,
     /// In the order in which they are tried.
     pub sets: Vec<Arc<RuleSet>>,
     /// Collections, which respond where no rule does, each below its path; the first one that covers a path.
@@ -55,6 +58,7 @@ impl MockPlan {
     /// Rules and nothing else.
     pub fn of_sets(sets: Vec<RuleSet>) -> Self {
         Self {
+            middlewares: Arc::default(),
             sets: sets.into_iter().map(Arc::new).collect(),
             collections: Vec::new(),
             openapi: Vec::new(),
@@ -117,7 +121,10 @@ impl MockPlan {
         let replies = rules.flat_map(|rule| &rule.replies);
         let of_rules = replies.filter_map(|reply| reply.root().map(Path::to_owned));
         let of_folder = self.folder.iter().map(|folder| folder.root().to_owned());
-        let mut roots: Vec<PathBuf> = of_rules.chain(of_folder).collect();
+        let middlewares = self.middlewares.iter();
+        let of_middlewares = middlewares.map(|it| it.folder().root().to_owned());
+        let all = of_rules.chain(of_folder).chain(of_middlewares);
+        let mut roots: Vec<PathBuf> = all.collect();
         roots.sort();
         roots.dedup();
         // A root within another one is watched with it.

@@ -11,6 +11,7 @@ use super::set::Gathered;
 use super::{FileProblem, MockFile, directory_of, is_same, read, set};
 use crate::config::plan::{BODY_LIMIT, MockPlan};
 use crate::folder::Folder;
+use crate::middleware::{OPERATIONS, RhaiMiddleware};
 use crate::rules::{RuleSet, Strategy};
 use crate::store::states::States;
 use crate::worker::sharing::Sharing;
@@ -105,19 +106,27 @@ pub(super) fn compile(
             }
         }
     }
+    let mut middlewares = Vec::new();
+    for path in &service.middlewares {
+        files.push(path.clone());
+        match RhaiMiddleware::load(path, service.operations) {
+            Ok(middleware) => middlewares.push(middleware),
+            Err(error) => problems.push(FileProblem::in_middleware(path, error)),
+        }
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
     files.extend(gathered.named());
     let listener = listener.flatten().unwrap_or_default();
     let key = listener.tls.as_ref().map(|tls| tls.key.clone());
-    let folder = service
-        .folder
-        .take()
-        .map(|folder| folder.hiding(files.iter().cloned().chain(key)));
+    let hidden = || files.iter().cloned().chain(key.clone());
+    let folder = service.folder.take().map(|folder| folder.hiding(hidden()));
+    let middlewares = middlewares.into_iter().map(|it| it.hiding(hidden()));
     Ok(MockFile {
         plan: MockPlan {
             sets: sets.into_iter().map(Arc::new).collect(),
+            middlewares: middlewares.collect(),
             folder,
             sharing: Sharing {
                 is_on: true,
@@ -139,6 +148,9 @@ pub(super) fn compile(
 struct Service {
     strategy: Option<Strategy>,
     sets: Vec<PathBuf>,
+    middlewares: Vec<PathBuf>,
+    /// Limit of each middleware.
+    operations: u64,
     folder: Option<Folder>,
     origins: Vec<String>,
     body_limit: Option<u64>,
@@ -160,14 +172,17 @@ fn service(mut table: Table<'_>, directory: &Path) -> Service {
             }
         }
     }
+    let mut middlewares = Vec::new();
     if let Some(value) = table.take("middlewares") {
         for value in value.elements() {
-            if let Some(script) = as_text(&value) {
-                let hint = "answer by a function of JavaScript instead: respond.javascript = { file = \"handler.js\" }";
-                value.wrong_with::<()>(
-                    format!("`{script}` is a script of Rhai, which is not run here"),
-                    Some(hint.to_owned()),
-                );
+            let Some(path) = as_text(&value) else {
+                continue;
+            };
+            let path = directory.join(path);
+            if path.is_file() {
+                middlewares.push(path);
+            } else {
+                value.wrong::<()>(format!("there is no file {}", path.display()));
             }
         }
     }
@@ -191,12 +206,13 @@ fn service(mut table: Table<'_>, directory: &Path) -> Service {
             })
         });
     let body_limit = table.count("max_request_body_bytes", 0..=1 << 40);
-    // Bounds of scripts, which are not run.
-    table.count("middleware_max_operations", 0..=usize::MAX >> 1);
+    let operations = table.count("middleware_max_operations", 0..=usize::MAX >> 1);
     table.finish();
     Service {
         strategy,
         sets,
+        middlewares,
+        operations: operations.map_or(OPERATIONS, |most| most as u64),
         folder,
         origins: origins.unwrap_or_default(),
         body_limit: body_limit.and_then(|limit| u64::try_from(limit).ok()),

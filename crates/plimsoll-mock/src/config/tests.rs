@@ -377,7 +377,7 @@ fn an_empty_table_is_no_condition_anywhere() {
 }
 
 #[test]
-fn scripts_and_missing_files_are_refused_by_name() {
+fn missing_files_are_refused_by_name() {
     let root = "[service]\nrule_sets = [\"none.toml\"]\nmiddlewares = [\"mw.rhai\"]\nfallback_respond_dir = \"none\"\nx = 1\n";
     let folder = folder(root, "");
     let problems = load_in(&folder).map(|_| ()).unwrap_err();
@@ -385,7 +385,7 @@ fn scripts_and_missing_files_are_refused_by_name() {
     let reported = reported.join("\n");
     for expected in [
         "there is no file",
-        "`mw.rhai` is a script of Rhai",
+        "middlewares[1]: there is no file",
         "cannot serve",
         "service.x: unknown key",
     ] {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::config::plan::MockPlan;
+use crate::middleware::RhaiMiddleware;
 use crate::request::RequestView;
 use crate::rules::{Rule, Strategy};
 
@@ -13,6 +14,8 @@ use crate::rules::{Rule, Strategy};
 pub struct Explanation {
     /// The request: method and path, normalised.
     pub request: String,
+    /// Scripts that may answer before the rules. They are not run for an explanation.
+    pub middlewares: Vec<String>,
     /// In the order in which they are tried.
     pub sets: Vec<SetVerdict>,
     /// The numbers of the set and the rule that answer, both counted from 0.
@@ -80,6 +83,7 @@ impl MockPlan {
         let folder = self.folder.as_ref().filter(|_| is_left);
         Explanation {
             request: format!("{} {}", request.method, request.path),
+            middlewares: self.middlewares.iter().map(RhaiMiddleware::shown).collect(),
             sets: sets.collect(),
             rule,
             collection,
@@ -162,6 +166,7 @@ impl Explanation {
         json!({
             "version": 1,
             "request": self.request,
+            "middlewares": self.middlewares,
             "sets": self.sets.iter().map(set).collect::<Vec<Value>>(),
             "answer": answer,
         })
@@ -172,6 +177,9 @@ impl Explanation {
 impl std::fmt::Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{}", self.request)?;
+        for middleware in &self.middlewares {
+            writeln!(f, "{middleware}: not run here, may answer before the rules")?;
+        }
         for set in &self.sets {
             let prefix = set.prefix.as_deref().unwrap_or("/");
             if !set.is_covering {

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body::Body;
 use http_body_util::BodyExt;
-use plimsoll_server::{Action, Answer, BodyError, Outcome, Request, RequestBody};
+use plimsoll_server::{Action, Answer, BodyError, Outcome, Request, RequestBody, Response};
 
 use crate::admin::journal::AnsweredBy;
 use crate::config::ready::PreparedResponse;
@@ -49,7 +49,7 @@ impl Action for Mock {
         let is_tunnel = request.upgrade.is_some() && request.method == "CONNECT";
         if !is_tunnel {
             let body = request.take_body();
-            if !body.is_end_stream() {
+            if !body.is_end_stream() || worker.has_middlewares(request.method) {
                 let inner = Rc::clone(&self.0);
                 return inner.later(worker, KeptRequest::of(request), body);
             }
@@ -97,6 +97,8 @@ impl Inner {
             let answer = if let Err(refusal) = collected {
                 let answer = refused(&worker, &kept, refusal);
                 self.noted(kept, || AnsweredBy::Refusal, answer)
+            } else if let Some((response, by)) = self.by_middleware(&worker, &kept).await {
+                self.noted(kept, || by, Answer::now(response))
             } else {
                 let matched = worker.matched_off_worker(&kept, &self.prefix).await;
                 if let Some(text) = mistake(&kept)
@@ -111,6 +113,18 @@ impl Inner {
             };
             outcome(answer).await
         }))
+    }
+
+    /// The response of a middleware, which sees no content that is not what it claims.
+    async fn by_middleware(
+        &self,
+        worker: &Rc<Worker>,
+        kept: &KeptRequest,
+    ) -> Option<(Response, AnsweredBy)> {
+        if !worker.has_middlewares(&kept.method) || mistake(kept).is_some() {
+            return None;
+        }
+        worker.by_middleware(kept, &self.prefix).await
     }
 
     /// Notes a request in the journal, if there is one.

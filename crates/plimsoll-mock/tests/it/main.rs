@@ -12,6 +12,8 @@ mod grpc;
 
 mod imports;
 
+mod middleware;
+
 mod mock;
 
 mod proxy;
