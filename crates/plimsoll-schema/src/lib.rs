@@ -6,8 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+use std::sync::LazyLock;
+
 use jsonschema::{Draft, Validator};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A schema that values are judged by.
 #[derive(Debug)]
@@ -45,6 +47,17 @@ impl JsonSchema {
         Self::of(options.build(schema).map_err(|error| error.to_string()))
     }
 
+    /// The same for values that were written as texts, in a query or a form: a date stands for a time of the format `date-time`,
+    /// as clients write it.
+    pub fn of_openapi_texts(schema: &Value) -> Result<Self, JsonSchemaError> {
+        let options = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .with_format("byte", is_base64)
+            .with_format("date-time", is_time_or_date)
+            .should_validate_formats(true);
+        Self::of(options.build(schema).map_err(|error| error.to_string()))
+    }
+
     fn of(compiled: Result<Validator, String>) -> Result<Self, JsonSchemaError> {
         let compiled = compiled.map_err(JsonSchemaError)?;
         Ok(Self(Box::new(compiled)))
@@ -73,10 +86,17 @@ fn is_base64(text: &str) -> bool {
     text.len().is_multiple_of(4) && text.len() - bare.len() <= 2 && bare.bytes().all(is_digit)
 }
 
+/// Whether a text is a time or a date (RFC 3339, section 5.6).
+fn is_time_or_date(text: &str) -> bool {
+    static EITHER: LazyLock<JsonSchema> = LazyLock::new(|| {
+        let either = json!({ "anyOf": [{ "format": "date-time" }, { "format": "date" }] });
+        JsonSchema::of_openapi(&either).expect("it is a schema")
+    });
+    EITHER.is_valid(&Value::from(text))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -113,6 +133,25 @@ mod tests {
             ("a===", false),
         ] {
             assert_eq!(schema.is_valid(&json!(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_date_stands_for_a_time_in_texts_alone() {
+        let schema = json!({ "type": "string", "format": "date-time" });
+        let content = JsonSchema::of_openapi(&schema).unwrap();
+        let texts = JsonSchema::of_openapi_texts(&schema).unwrap();
+        for (text, in_content, in_texts) in [
+            ("2026-01-02T03:04:05Z", true, true),
+            ("2026-01-02T03:04:05+01:00", true, true),
+            ("2026-01-02", false, true),
+            ("2026-13-02", false, false),
+            ("03:04:05", false, false),
+            ("tomorrow", false, false),
+            ("", false, false),
+        ] {
+            let found = [&content, &texts].map(|it| it.is_valid(&json!(text)));
+            assert_eq!(found, [in_content, in_texts], "{text}");
         }
     }
 

@@ -237,12 +237,17 @@ fn scalar(text: String, parts: &[&Value], whole: &Value, may_wrap: bool) -> Valu
             _ => {}
         }
     }
+    // A digit is a boolean where it can be nothing else.
+    let is_digit = matches!(text.as_str(), "0" | "1");
+    let mut all = parts.iter().flat_map(|part| kinds(part));
+    let may_be_written = all.any(|kind| matches!(kind, "integer" | "number" | "string"));
     for part in parts {
         let is_named = part.get("enum").is_some() || part.get("const").is_some();
         for kind in kinds(part) {
             let value = match kind {
                 "string" if !is_named => return Value::String(text),
                 "null" if text.is_empty() => return Value::Null,
+                "boolean" if is_digit && may_be_written => continue,
                 "integer" | "number" | "boolean" => typed(Some(kind), &text),
                 _ => continue,
             };

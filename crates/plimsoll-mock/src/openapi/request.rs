@@ -16,6 +16,10 @@ use crate::request::{Pairs, RequestView, values};
 /// Further mistakes of one request are left out.
 const MOST_ERRORS: usize = 50;
 
+/// Media types whose values are written as texts.
+const FORM: &str = "application/x-www-form-urlencoded";
+const MULTIPART: &str = "multipart/form-data";
+
 /// Characters of one mistake's message.
 const LONGEST_MESSAGE: usize = 300;
 
@@ -31,28 +35,36 @@ pub(super) struct RequestCheck {
 impl RequestCheck {
     /// Compiles the schemas of an operation; those that are none are noted.
     pub(super) fn new(operation: &Operation, left_out: &mut Vec<Remark>) -> Self {
-        let mut compile =
-            |what: &str, schema: &Option<Value>| match JsonSchema::of_openapi(schema.as_ref()?) {
-                Ok(validator) => Some(validator),
-                Err(error) => {
+        let mut compile = |what: &str, schema: &Option<Value>, is_written: bool| {
+            let schema = schema.as_ref()?;
+            let compiled = if is_written {
+                JsonSchema::of_openapi_texts(schema)
+            } else {
+                JsonSchema::of_openapi(schema)
+            };
+            compiled
+                .inspect_err(|error| {
                     let method = operation.method.to_ascii_lowercase();
                     let key = format!("paths.{}.{method}.{what}", operation.path);
                     let message = cut(&format!(
                         "is no schema ({error}), so nothing is validated by it"
                     ));
                     left_out.push(Remark::new(Place::Key(key), message));
-                    None
-                }
-            };
+                })
+                .ok()
+        };
         let parameters = operation.parameters.iter();
         let parameters =
-            parameters.map(|it| compile(&format!("parameters.{}", it.name), &it.schema));
+            parameters.map(|it| compile(&format!("parameters.{}", it.name), &it.schema, true));
         let parameters = parameters.collect();
         let content = operation.body.iter().flat_map(|body| &body.content);
         Self {
             parameters,
             content: content
-                .map(|it| compile(&format!("requestBody.{}", it.kind), &it.schema))
+                .map(|it| {
+                    let is_form = it.kind == FORM || it.kind == MULTIPART;
+                    compile(&format!("requestBody.{}", it.kind), &it.schema, is_form)
+                })
                 .collect(),
         }
     }
@@ -134,9 +146,9 @@ impl RequestCheck {
                 None => errors.push(error(&at, "", "is no JSON")),
                 Some(value) => judge(validator, &at, value, errors),
             }
-        } else if kind == "application/x-www-form-urlencoded" {
+        } else if kind == FORM {
             judge(validator, &at, &form::of_pairs(fields, request), errors);
-        } else if kind == "multipart/form-data" {
+        } else if kind == MULTIPART {
             match form::of_parts(fields, request) {
                 Ok(value) => judge(validator, &at, &value, errors),
                 Err(wrong) => {
@@ -309,11 +321,20 @@ pub(super) fn typed(kind: Option<&str>, text: &str) -> Value {
     let parsed = || serde_json::from_str::<Value>(text).ok();
     let value = match kind {
         Some("integer" | "number") => parsed().filter(Value::is_number),
-        Some("boolean") => parsed().filter(Value::is_boolean),
+        Some("boolean") => boolean(text).map(Value::Bool),
         Some("object") => parsed().filter(Value::is_object),
         _ => None,
     };
     value.unwrap_or_else(|| Value::from(text))
+}
+
+/// A boolean as clients write it: most with words, those of Python with a capital, those of Go and PHP with numbers.
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "true" | "True" | "TRUE" | "1" => Some(true),
+        "false" | "False" | "FALSE" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 fn judge(schema: Option<&JsonSchema>, at: &Value, value: &Value, errors: &mut Vec<Value>) {

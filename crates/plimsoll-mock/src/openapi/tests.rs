@@ -630,3 +630,56 @@ fn a_recursive_schema_is_validated_and_a_change_of_protocols_is_not_made() {
         (422, &json!("/kids/0/kids/0/n"))
     );
 }
+
+#[test]
+fn booleans_and_dates_are_read_as_clients_write_them() {
+    const DOCUMENT: &str = r##"{
+      "openapi": "3.0.3", "info": {"title": "t", "version": "1"},
+      "paths": {"/a/{on}": {"post": {
+        "parameters": [
+          {"name": "on", "in": "path", "required": true, "schema": {"type": "boolean"}},
+          {"name": "all", "in": "query", "schema": {"type": "boolean"}},
+          {"name": "since", "in": "query", "schema": {"type": "string", "format": "date-time"}},
+          {"name": "x-on", "in": "header", "schema": {"type": "boolean"}}],
+        "requestBody": {"content": {
+          "application/x-www-form-urlencoded": {"schema": {"$ref": "#/components/schemas/B"}},
+          "application/json": {"schema": {"$ref": "#/components/schemas/B"}}}},
+        "responses": {"200": {"description": ""}}}}},
+      "components": {"schemas": {"B": {"type": "object", "properties": {
+        "on": {"type": "boolean"}, "at": {"type": "string", "format": "date-time"}}}}}
+    }"##;
+    let made = OpenApi::new(Path::new("a.json"), DOCUMENT, "/", USUAL);
+    let (openapi, _) = made.unwrap_or_else(|errors| panic!("{errors:?}"));
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    for (target, field, body, expected) in [
+        ("/a/true", ("x-on", "false"), "", ""),
+        ("/a/True?all=0", ("x-on", "1"), "", ""),
+        ("/a/2", ("x-on", "1"), "", "on"),
+        ("/a/1?all=yes", ("x-on", "1"), "", "all"),
+        ("/a/1?all=", ("x-on", "1"), "", "all"),
+        ("/a/1", ("x-on", "no"), "", "x-on"),
+        ("/a/1?since=2026-01-02", ("x-on", "1"), "", ""),
+        ("/a/1?since=2026-01-02T03:04:05Z", ("x-on", "1"), "", ""),
+        ("/a/1?since=yesterday", ("x-on", "1"), "", "since"),
+        ("/a/1", form, "on=False&at=2026-01-02", ""),
+        ("/a/1", form, "on=maybe", "/on"),
+        ("/a/1", form, "at=now", "/at"),
+        // JSON has types of its own.
+        (
+            "/a/1",
+            JSON,
+            "{\"on\": true, \"at\": \"2026-01-02T03:04:05Z\"}",
+            "",
+        ),
+        ("/a/1", JSON, "{\"on\": 1}", "/on"),
+        ("/a/1", JSON, "{\"on\": \"true\"}", "/on"),
+        ("/a/1", JSON, "{\"at\": \"2026-01-02\"}", "/at"),
+    ] {
+        let (status, value, _) = ask(&openapi, "POST", target, &[field], body);
+        let error = &value["errors"][0];
+        let named = error["name"].as_str().or(error["pointer"].as_str());
+        let found = named.unwrap_or_default();
+        assert_eq!(found, expected, "{target} {field:?} {body} {value}");
+        assert_eq!(status == 200, expected.is_empty(), "{target} {body}");
+    }
+}

@@ -33,6 +33,9 @@ fn read(name: &str, query: &str, schema: Option<&Value>) -> Option<Value> {
 fn every_form_of_clients_is_read() {
     let numbers = json!({ "type": "array", "items": { "type": "integer" } });
     let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let flag = json!({ "type": "boolean" });
+    let flag_or_number = json!({ "type": ["boolean", "integer"] });
+    let flag_or_text = json!({ "anyOf": [{ "type": "boolean" }, { "type": "string" }] });
     let prices = json!({ "type": "array", "items": { "type": "object", "properties": {
         "price": { "type": "string" }, "quantity": { "type": "integer" }, "on": { "type": "boolean" },
     } } });
@@ -77,6 +80,22 @@ fn every_form_of_clients_is_read() {
             json!([["1", "2"]]),
         ),
         ("no integer", "x[]=a", &numbers, json!(["a"])),
+        ("Python: a boolean", "x=True", &flag, json!(true)),
+        ("Go, PHP: a boolean", "x=0", &flag, json!(false)),
+        ("no boolean", "x=yes", &flag, json!("yes")),
+        (
+            "a number before a boolean",
+            "x=1",
+            &flag_or_number,
+            json!(1),
+        ),
+        ("a text before a boolean", "x=1", &flag_or_text, json!("1")),
+        (
+            "a boolean or a number",
+            "x=true",
+            &flag_or_number,
+            json!(true),
+        ),
         ("a text of digits", "x[]=1", &texts, json!(["1"])),
         (
             "Stripe: objects in a list",
