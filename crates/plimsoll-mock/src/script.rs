@@ -3,10 +3,6 @@
 //! They run on a thread of their own beside each worker, so that a script that does not end holds up other scripts of
 //! that worker, and nothing else. It costs two changes of threads a request, which is little beside what a script takes.
 
-#[cfg_attr(
-    not(feature = "script"),
-    expect(dead_code, reason = "only scripts report so much")
-)]
 pub(crate) mod notice_limiter;
 
 #[cfg(feature = "script")]

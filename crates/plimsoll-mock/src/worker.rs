@@ -51,6 +51,8 @@ pub(crate) struct Worker {
     callbacks: Arc<Callbacks>,
     /// Whether a condition parses content as XML.
     reads_xml: bool,
+    /// Whether the rules were made of mappings of WireMock.
+    is_of_mappings: bool,
     evaluations: Arc<Semaphore>,
     middlewares: MiddlewareThreads,
 }
@@ -105,6 +107,8 @@ impl Worker {
         });
         let mut rules = plan.sets.iter().flat_map(|set| set.rules());
         let reads_xml = rules.any(|rule| rule.conditions.iter().any(Condition::reads_xml));
+        let mut rules = plan.sets.iter().flat_map(|set| set.rules());
+        let is_of_mappings = plan.mappings.is_some() || rules.any(|rule| rule.mapping.is_some());
         let scripts = Scripts::new(plan.states.store.clone(), shared.notices());
         Self {
             epoch,
@@ -118,6 +122,7 @@ impl Worker {
             delays: shared.delays(),
             callbacks: shared.callbacks(),
             reads_xml,
+            is_of_mappings,
             evaluations: Arc::new(Semaphore::new(MOST_EVALUATIONS)),
             middlewares: MiddlewareThreads::new(shared.notices()),
             plan,
@@ -167,12 +172,14 @@ impl Worker {
         matching.await.unwrap_or_default()
     }
 
-    /// Whether the rule that answers a request looks at its content as text.
-    pub(crate) fn reads_text(&self, matched: &Matched) -> bool {
-        matched.rule.is_some_and(|(set, number)| {
-            let rule = &self.plan.sets[set].rules()[number];
-            rule.conditions.iter().any(Condition::reads_text)
-        })
+    /// Whether content that is not the JSON it claims to be is answered like any other: where the rule that answers looks at
+    /// its text, and by mappings of WireMock, to which a content is bytes.
+    pub(crate) fn takes_broken_json(&self, matched: &Matched) -> bool {
+        let Some((set, number)) = matched.rule else {
+            return self.is_of_mappings;
+        };
+        let rule = &self.plan.sets[set].rules()[number];
+        rule.mapping.is_some() || rule.conditions.iter().any(Condition::reads_text)
     }
 
     /// The answer to a request, and the part of the plan that gives it.

@@ -110,6 +110,11 @@ fn pattern_within(value: Value, at: &str, notes: &mut Notes, levels: usize) -> O
     let namespaces = table.remove("xPathNamespaces");
     let times = time_options(&mut table, at, notes);
     let ignores_order_of_same = flag_of(&mut table, "ignoreOrderOfSameNode");
+    if table.get("enablePlaceholders").is_none_or(says_nothing) {
+        // They are of placeholders alone.
+        table.remove("placeholderOpeningDelimiterRegex");
+        table.remove("placeholderClosingDelimiterRegex");
+    }
     let of_xml = XML_OPTIONS.iter().filter(|option| {
         let value = table.remove(**option);
         value.is_some_and(|value| !says_nothing(&value))

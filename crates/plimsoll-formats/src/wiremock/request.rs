@@ -176,7 +176,8 @@ pub(super) fn fields(request: &mut Map<String, Value>, notes: &mut Notes) -> Vec
         fields.push(MappingField {
             place: FieldPlace::Header,
             name: "authorization".to_owned(),
-            pattern: Pattern::Equal(format!("Basic {credentials}"), false),
+            // The name of a scheme has no case (RFC 9110, section 11.1).
+            pattern: Pattern::Matches(format!("(?i:Basic) {}", credentials.replace('+', "\\+"))),
         });
     }
     fields

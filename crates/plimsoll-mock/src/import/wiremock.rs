@@ -259,7 +259,7 @@ fn part_condition(part: &MappingPart) -> Result<Entry, String> {
 fn url(url: &MappingUrl) -> Result<When, Remark> {
     let expression = |key: &str, pattern: &str| {
         let place = Place::Key(format!("request.{key}"));
-        let translated = java_regex::translated(pattern);
+        let translated = java_regex::translated_pattern(pattern);
         let translated = translated.map_err(|reason| Remark::new(place, reason))?;
         Ok(test("regex", whole(&translated)))
     };
@@ -296,7 +296,7 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
         Pattern::Equal(text, false) => regex::escape(text),
         Pattern::Equal(text, true) => format!("(?i:{})", regex::escape(text)),
         Pattern::Contains(text) => format!("[^/]*{}[^/]*", regex::escape(text)),
-        Pattern::Matches(pattern) => format!("(?:{})", java_regex::translated(pattern)?),
+        Pattern::Matches(pattern) => format!("(?:{})", java_regex::translated_pattern(pattern)?),
         Pattern::Anything => "[^/]+".to_owned(),
         Pattern::Not(inner) => return Ok(When::not(path_parameter(template, name, inner)?)),
         Pattern::Any(all) => {
@@ -370,9 +370,10 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             site.ask(test("regex", pattern))
         }
         Pattern::Contains(text) => site.ask(test("contains", text.as_str())),
-        Pattern::Matches(pattern) => {
-            site.ask(test("regex", whole(&java_regex::translated(pattern)?)))
-        }
+        Pattern::Matches(pattern) => site.ask(test(
+            "regex",
+            whole(&java_regex::translated_pattern(pattern)?),
+        )),
         Pattern::Number(order, number) => {
             let operator = match order {
                 NumberOrder::Equal => "equal_number",

@@ -40,11 +40,25 @@ const PROPERTIES: [(&str, &str); 13] = [
 ];
 
 /// The expression in the words of the `regex` crate; fails with what it cannot say.
+#[cfg_attr(
+    not(any(feature = "mock-import", test)),
+    expect(dead_code, reason = "only templates use it")
+)]
 pub(crate) fn translated(pattern: &str) -> Result<String, String> {
+    translated_with(pattern, false)
+}
+
+/// The same for the patterns of mappings, whose dot matches line ends too: WireMock compiles them with `DOTALL`.
+pub(crate) fn translated_pattern(pattern: &str) -> Result<String, String> {
+    translated_with(pattern, true)
+}
+
+fn translated_with(pattern: &str, dot_matches_all: bool) -> Result<String, String> {
     let mut translator = Translator {
         rest: pattern.chars().peekable(),
         made: String::with_capacity(pattern.len()),
-        dot_matches_all: false,
+        dot_matches_all,
+        is_all_by_default: dot_matches_all,
     };
     translator.translate()?;
     Ok(translator.made)
@@ -55,6 +69,8 @@ struct Translator<'p> {
     made: String,
     /// `(?s)` holds.
     dot_matches_all: bool,
+    /// It holds from the beginning, where the expression has no flag of its own.
+    is_all_by_default: bool,
 }
 
 impl Translator<'_> {
@@ -65,6 +81,9 @@ impl Translator<'_> {
             match character {
                 '\\' => self.escape(false)?,
                 '[' => self.class()?,
+                '.' if self.dot_matches_all && self.is_all_by_default => {
+                    self.made.push_str("(?s:.)");
+                }
                 '.' if !self.dot_matches_all => {
                     self.made.push_str("[^");
                     self.made.push_str(LINE_ENDS);
@@ -420,6 +439,20 @@ mod tests {
         let whole = format!("^(?:{translated})$");
         let regex = Regex::new(&whole).unwrap_or_else(|error| panic!("{pattern} {whole}: {error}"));
         regex.is_match(text)
+    }
+
+    #[test]
+    fn the_dot_of_a_mapping_matches_line_ends() {
+        let text = "{\n \"a\": 1\r\n}";
+        for pattern in [".*\"a\": 1.*", "(?i).*A.*", "[{].*[}]", "(?:.*)a(.*)"] {
+            let made = translated_pattern(pattern).unwrap();
+            let regex = Regex::new(&format!("^(?:{made})$")).unwrap();
+            assert!(regex.is_match(text), "{pattern}");
+            assert!(!matches(pattern, text), "{pattern}");
+        }
+        // Unless the expression says otherwise.
+        let made = translated_pattern("(?-s).*a.*").unwrap();
+        assert!(!Regex::new(&format!("^(?:{made})$")).unwrap().is_match(text));
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Inner {
             } else {
                 let matched = worker.matched_off_worker(&kept, &self.prefix).await;
                 if let Some(text) = mistake(&kept)
-                    && !worker.reads_text(&matched)
+                    && !worker.takes_broken_json(&matched)
                 {
                     let answer = refused(&worker, &kept, (StatusCode::BAD_REQUEST, text));
                     let noted = self.noted(kept, || AnsweredBy::Refusal, answer);

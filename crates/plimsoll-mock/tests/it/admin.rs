@@ -88,6 +88,18 @@ impl Administered {
         ask(self.address(0), method, target, &["host: a"], body)
     }
 
+    /// The same with fields.
+    pub(crate) fn ask_with(
+        &self,
+        method: &str,
+        target: &str,
+        fields: &[&str],
+        body: &str,
+    ) -> Answer {
+        let fields = [&["host: a"], fields].concat();
+        ask(self.address(0), method, target, &fields, body)
+    }
+
     pub(crate) fn admin(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
         ask(self.address(1), method, target, fields, body)
     }

@@ -464,3 +464,103 @@ fn mappings_of_the_state_extension_share_what_they_keep() {
     let secret = get(&mock, "/settings")["settings"]["extended"]["jwt"]["hs256Secret"].clone();
     assert!(secret.as_str().is_some_and(|it| it.len() == 48), "{secret}");
 }
+
+#[test]
+fn a_reset_of_mappings_forgets_requests_too() {
+    let mock = start();
+    let total = || get(&mock, "/requests")["meta"]["total"].clone();
+    mock.ask("GET", "/one", "");
+    assert_eq!(total(), 1);
+    document(&mock, "POST", "/mappings/reset", &Value::Null, 200);
+    assert_eq!(total(), 0);
+    mock.ask("GET", "/one", "");
+    document(&mock, "DELETE", "/mappings", &Value::Null, 200);
+    assert_eq!(total(), 1);
+}
+
+#[test]
+fn mappings_are_removed_by_their_request_if_none_has_the_id() {
+    let mock = start();
+    let add = |id: &str| {
+        let mapping = json!({ "id": id, "request": { "url": "/new" }, "response": { "body": id } });
+        document(&mock, "POST", "/mappings", &mapping, 201);
+    };
+    add(ID);
+    let described =
+        json!({ "id": "00000000-0000-4000-8000-0000000000ff", "request": { "url": "/new" } });
+    document(&mock, "POST", "/mappings/remove", &described, 200);
+    assert_eq!(mock.ask("GET", "/new", "").status, 404);
+    // One that has the id goes alone.
+    let other = "00000000-0000-4000-8000-0000000000fe";
+    add(ID);
+    add(other);
+    let described = json!({ "id": other, "request": { "url": "/new" } });
+    document(&mock, "POST", "/mappings/remove", &described, 200);
+    assert_eq!(mock.ask("GET", "/new", "").text(), ID);
+    let taken = json!({ "id": ID, "request": {}, "response": {} });
+    let refused = document(&mock, "POST", "/mappings", &taken, 422);
+    let detail =
+        format!("ID of the provided stub mapping '{ID}' is already taken by another stub mapping");
+    assert_eq!(refused["errors"][0]["detail"], detail);
+    let unknown = format!("/mappings/{other}");
+    assert_eq!(call(&mock, "PUT", &unknown, &Value::Null).status, 404);
+}
+
+#[test]
+fn clients_find_texts_and_orders_that_wiremock_has() {
+    let mock = start();
+    let wrong = document(&mock, "GET", "/requests?matchingStub=x", &Value::Null, 400);
+    let title = "Query parameter matchingStub value 'x' is not a valid UUID";
+    assert_eq!(wrong["errors"][0]["title"], title);
+    for state in ["3", "2"] {
+        let mapping = json!({ "request": { "url": "/s" }, "response": {}, "scenarioName": "s",
+            "requiredScenarioState": "Started", "newScenarioState": state });
+        document(&mock, "POST", "/mappings", &mapping, 201);
+    }
+    let scenarios = get(&mock, "/scenarios");
+    let found = scenarios["scenarios"].as_array().unwrap().iter();
+    let mut found = found.filter(|scenario| scenario["name"] == "s");
+    assert_eq!(
+        found.next().unwrap()["possibleStates"],
+        json!(["Started", "2", "3"])
+    );
+    let settings = json!({ "settings": { "fixedDelay": 1 } });
+    document(&mock, "PUT", "/settings", &settings, 200);
+    assert_eq!(get(&mock, "/settings")["settings"]["fixedDelay"], 1);
+    // The names of a scheme have no case.
+    let basic = json!({ "request": { "url": "/in", "basicAuthCredentials": { "username": "tom", "password": "secret" } },
+        "response": { "jsonBody": { "a": [1, 2], "long": "-".repeat(90) } } });
+    document(&mock, "POST", "/mappings", &basic, 201);
+    for (scheme, status) in [
+        ("Basic", 200),
+        ("BASIC", 200),
+        ("basic", 200),
+        ("Bearer", 404),
+    ] {
+        let field = format!("authorization: {scheme} dG9tOnNlY3JldA==");
+        let answer = mock.ask_with("GET", "/in", &[&field], "");
+        assert_eq!(answer.status, status, "{scheme}");
+        if status == 200 {
+            assert!(
+                answer.text().starts_with("{\"a\":[1,2],\"long\":\"--"),
+                "{}",
+                answer.text()
+            );
+        }
+    }
+}
+
+#[test]
+fn content_that_is_not_the_json_it_claims_to_be_is_bytes_to_mappings() {
+    let mock = start();
+    let json = ["content-type: application/json"];
+    let answer = mock.ask_with("POST", "/one", &json, "{ broken");
+    assert_eq!((answer.status, answer.text()), (200, "one"));
+    let strict = json!({ "request": { "url": "/strict", "bodyPatterns": [{ "equalToJson": "{}" }] }, "response": {} });
+    document(&mock, "POST", "/mappings", &strict, 201);
+    assert_eq!(mock.ask_with("POST", "/strict", &json, "{}").status, 200);
+    assert_eq!(
+        mock.ask_with("POST", "/strict", &json, "{ broken").status,
+        404
+    );
+}

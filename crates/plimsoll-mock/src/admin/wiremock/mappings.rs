@@ -106,6 +106,7 @@ impl AdminOfMock {
         let id = uuid(id)?;
         match call.method.as_str() {
             "PUT" => {
+                key_of(&self.shared.plan().1, &id).ok_or_else(missing)?;
                 let mut mapping = object(json_of(call)?)?;
                 for key in ["id", "uuid"] {
                     mapping[key] = json!(id);
@@ -138,12 +139,12 @@ impl AdminOfMock {
         }
     }
 
-    /// By its id, or by what it asks of requests.
+    /// By its id, or by its request if no mapping has the id: clients give one to each mapping that they describe.
     pub(super) fn remove_mapping(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
         let mapping = object(json_of(call)?)?;
-        let wanted = id_of(&mapping);
+        let id = id_of(&mapping).filter(|id| key_of(&self.shared.plan().1, id).is_some());
         let request = with_id(mapping, |_| String::new())["request"].take();
-        self.remove_mappings(|(_, mapping)| match &wanted {
+        self.remove_mappings(|(_, mapping)| match &id {
             Some(id) => mapping["id"] == id.as_str(),
             None => mapping["request"] == request,
         })
@@ -206,7 +207,8 @@ impl AdminOfMock {
     pub(super) fn reset_mappings(&self) -> AdminResponse {
         self.shared.reset_rules();
         self.shared.plan().1.states.reset();
-        done()
+        // As there: the requests are those of the mappings before.
+        self.forget_requests()
     }
 
     pub(super) fn import_mappings(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
@@ -358,11 +360,17 @@ fn import(layers: &mut Layers, rules: Vec<Rule>, options: &Options) -> Result<()
 }
 
 fn not_changed(error: &ChangeError) -> AdminResponse {
-    let (code, title) = match error {
-        ChangeError::Taken(_) => (DUPLICATE, "Duplicate stub mapping ID"),
-        _ => (super::NOT_PERMITTED, "Not permitted"),
+    let (code, title, detail) = match error {
+        ChangeError::Taken(id) => (
+            DUPLICATE,
+            "Duplicate stub mapping ID",
+            format!(
+                "ID of the provided stub mapping '{id}' is already taken by another stub mapping"
+            ),
+        ),
+        _ => (super::NOT_PERMITTED, "Not permitted", error.to_string()),
     };
-    let error = json!({ "code": code, "title": title, "detail": error.to_string() });
+    let error = json!({ "code": code, "title": title, "detail": detail });
     refused(StatusCode::UNPROCESSABLE_ENTITY, &error)
 }
 

@@ -219,9 +219,10 @@ impl AdminOfMock {
                 continue;
             }
             let flag = || {
-                value
-                    .as_bool()
-                    .ok_or_else(|| wrong_type(&key, "true or false"))
+                // WireMock takes texts too.
+                let text = value.as_str().and_then(|text| text.parse().ok());
+                let flag = value.as_bool().or(text);
+                flag.ok_or_else(|| wrong_type(&key, "true or false"))
             };
             match key.as_str() {
                 "targetBaseUrl" => {
@@ -382,8 +383,12 @@ fn extract(
     let kind = response["headers"]["content-type"]
         .as_str()
         .unwrap_or_default();
-    let extension = crate::import::body::extension(kind, &content);
-    let name = folder.save_content(mapping, extension, &content);
+    let mut extension = crate::import::body::extension(kind, &content);
+    if matches!(extension, "bin" | "txt") {
+        extension = extension_of_path(&mapping["request"]).unwrap_or(extension);
+    }
+    let extension = extension.to_owned();
+    let name = folder.save_content(mapping, &extension, &content);
     let name = name.map_err(|error| super::not_saved(&error))?;
     if let Value::Object(response) = &mut mapping["response"] {
         response.remove(key);
@@ -392,9 +397,35 @@ fn extract(
     Ok(())
 }
 
+/// The extension of the last name of a path. JSON5 and CSV would be sent as JSON.
+fn extension_of_path(request: &Value) -> Option<&str> {
+    let url = request["url"].as_str().or(request["urlPath"].as_str())?;
+    let path = url.split('?').next().unwrap_or_default();
+    let (_, extension) = path.rsplit('/').next()?.rsplit_once('.')?;
+    let is_plain = extension.bytes().all(|it| it.is_ascii_alphanumeric());
+    let is_sent_as_it_is = !["csv", "json5"].contains(&extension.to_ascii_lowercase().as_str());
+    (is_plain && (1..=5).contains(&extension.len()) && is_sent_as_it_is).then_some(extension)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_path_names_the_kind_of_content_that_has_none() {
+        for (request, expected) in [
+            (json!({ "url": "/a/image.png?size=1.gif" }), Some("png")),
+            (json!({ "urlPath": "/a.tar.gz" }), Some("gz")),
+            (json!({ "url": "/v1.2/users" }), None),
+            (json!({ "url": "/a." }), None),
+            (json!({ "url": "/a.CSV" }), None),
+            (json!({ "url": "/a.very-odd" }), None),
+            (json!({ "url": "/" }), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(extension_of_path(&request), expected, "{request}");
+        }
+    }
 
     #[test]
     fn sizes_are_read_as_wiremock_writes_them() {

@@ -43,7 +43,11 @@ impl AdminOfMock {
                 .map_err(|_| bad_request(&format!("{text} is not a valid ISO8601 date")))?,
         };
         let unmatched = call.parameter("unmatched") == Some("true");
-        let of_mapping = call.parameter("matchingStub").map(uuid).transpose()?;
+        let of_mapping = call.parameter("matchingStub").map(|id| {
+            let title = format!("Query parameter matchingStub value '{id}' is not a valid UUID");
+            uuid(id).map_err(|_| bad_request(&title))
+        });
+        let of_mapping = of_mapping.transpose()?;
         let entries = self.entries();
         let wanted = |entry: &&Arc<Entry>| {
             let mapping = entry.rule().and_then(|rule| rule.mapping.as_ref());
@@ -65,10 +69,15 @@ impl AdminOfMock {
         id: &str,
     ) -> Result<AdminResponse, AdminResponse> {
         let number = number_of(&uuid(id)?);
-        let (number, journal) = number.zip(self.shared.journal()).ok_or_else(missing)?;
+        let found = number.zip(self.shared.journal());
         if call.method == "DELETE" {
-            return journal.remove(number).then(done).ok_or_else(missing);
+            // One that is not there is no error in WireMock.
+            if let Some((number, journal)) = found {
+                journal.remove(number);
+            }
+            return Ok(done());
         }
+        let (number, journal) = found.ok_or_else(missing)?;
         let entry = journal.entry(number).ok_or_else(missing)?;
         Ok(AdminResponse::json(StatusCode::OK, serve_event(&entry)))
     }

@@ -35,11 +35,13 @@ impl AdminOfMock {
                 .filter(|(_, mapping)| mapping["scenarioName"] == name.as_str())
                 .map(|(_, mapping)| &**mapping)
                 .collect();
+            let begun = known.states.iter().filter(|state| *state == STARTED);
+            let others = known.states.iter().filter(|state| *state != STARTED);
             json!({
                 "id": name,
                 "name": name,
                 "state": state,
-                "possibleStates": known.states,
+                "possibleStates": begun.chain(others).collect::<Vec<_>>(),
                 "mappings": mappings,
             })
         });
@@ -173,7 +175,12 @@ impl AdminOfMock {
     }
 
     pub(super) fn put_settings(&self, call: &Call) -> Result<AdminResponse, AdminResponse> {
-        self.shared.set_delays(delays_of(&json_of(call)?)?);
+        let mut settings = json_of(call)?;
+        // As they are shown, or without what is around them.
+        if let Some(inner) = settings.get_mut("settings") {
+            settings = inner.take();
+        }
+        self.shared.set_delays(delays_of(&settings)?);
         Ok(done())
     }
 }

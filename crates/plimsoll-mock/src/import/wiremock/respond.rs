@@ -4,7 +4,6 @@ use std::path::Path;
 
 use plimsoll_formats::wiremock::{MappingBody, MappingDelay, MappingProxy, MappingResponse};
 use plimsoll_formats::{Place, Remark};
-use serde_json::Value;
 
 use crate::import::entry::{Entry, Table};
 use crate::import::{body, inside, is_about_connection};
@@ -83,7 +82,8 @@ pub(super) fn respond(
             respond.push("text", text.as_str());
         }
         MappingBody::Json(value) => {
-            let text = pretty(value);
+            // Tests compare it with what WireMock sends, which has no spaces.
+            let text = value.to_string();
             texts.look(&text);
             respond.push("json", text);
         }
@@ -169,15 +169,6 @@ fn proxied(proxy: &MappingProxy, respond: &mut Table, texts: &mut Texts<'_>) -> 
     }
     respond.push("proxy", Entry::Braces(table));
     Ok(())
-}
-
-/// Enough of an object on one line, so that rules stay readable.
-fn pretty(value: &Value) -> String {
-    let short = value.to_string();
-    if short.len() <= 80 {
-        return short;
-    }
-    serde_json::to_string_pretty(value).unwrap_or(short)
 }
 
 fn headers(response: &MappingResponse, respond: &mut Table, texts: &mut Texts<'_>) {

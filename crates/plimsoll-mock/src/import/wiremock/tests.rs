@@ -199,6 +199,18 @@ fn one_mapping_is_a_rule_with_notes() {
 fn patterns_are_met_as_wiremock_has_it() {
     for (request, target, body, expected) in [
         (
+            json!({"bodyPatterns": [{"matches": ".*\"key\": \"value\".*"}]}),
+            "/",
+            "{\n  \"key\": \"value\"\n}",
+            true,
+        ),
+        (
+            json!({"bodyPatterns": [{"doesNotMatch": ".*key.*"}]}),
+            "/",
+            "{\n  \"key\": \"value\"\n}",
+            false,
+        ),
+        (
             json!({"bodyPatterns": [{"matchesJsonPath": "$[?(@.type == 'a')]"}]}),
             "/",
             r#"{"type":"a"}"#,

@@ -254,8 +254,8 @@ fn response(exchange: &KeptExchange, redaction: &Redaction) -> Value {
         let hidden = redaction.json(&reply.body, REDACTED).filter(|_| is_json);
         let bytes = hidden.as_deref().unwrap_or(&reply.body);
         let (key, value) = match std::str::from_utf8(bytes) {
-            Ok(text) => ("body", text.to_owned()),
-            Err(_) => ("base64Body", body::encoded(bytes)),
+            Ok(text) if !kind.is_some_and(is_binary) => ("body", text.to_owned()),
+            _ => ("base64Body", body::encoded(bytes)),
         };
         response.insert(key.to_owned(), json!(value));
     }
@@ -281,6 +281,14 @@ fn response(exchange: &KeptExchange, redaction: &Redaction) -> Value {
         response.insert("headers".to_owned(), Value::Object(headers));
     }
     Value::Object(response)
+}
+
+/// Whether a media type is of bytes, also where these happen to be UTF-8.
+fn is_binary(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let class = kind.split('/').next().unwrap_or_default();
+    let is_class = ["audio", "font", "image", "video"].contains(&class);
+    kind == "application/octet-stream" || is_class && kind != "image/svg+xml"
 }
 
 #[cfg(test)]
