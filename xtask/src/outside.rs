@@ -20,6 +20,8 @@ mod go;
 
 mod http11probe;
 
+mod java_client;
+
 mod json_server;
 
 mod jsonpath;
@@ -33,6 +35,8 @@ mod node_files;
 mod prism;
 
 mod redirects;
+
+mod sdks;
 
 mod stubr;
 
@@ -82,7 +86,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 26] = [
+const SUITES: [Suite; 28] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -124,6 +128,11 @@ const SUITES: [Suite; 26] = [
         run: documents::run,
     },
     Suite {
+        name: "sdks",
+        about: "calls of the clients of Stripe, OpenAI, Twilio, Docker and Kubernetes, to mocks of their documents",
+        run: sdks::run,
+    },
+    Suite {
         name: "stubr",
         about: "stubs in WireMock's format, with requests to them",
         run: stubr::run,
@@ -132,6 +141,11 @@ const SUITES: [Suite; 26] = [
         name: "wiremock-mappings",
         about: "mappings of public repositories, beside WireMock itself: the request that each describes, and a mutated one",
         run: wiremock::run,
+    },
+    Suite {
+        name: "wiremock",
+        about: "WireMock's own tests of its Java client, with `plimsoll` as the server",
+        run: java_client::run,
     },
     Suite {
         name: "mockoon-environments",
@@ -309,6 +323,18 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
             "{} passed, {failed} failed, {different} different for a reason",
             results.passed
         );
+        // Files that are not there have their reasons too, so this is no failure.
+        let is_used = |name: &str| {
+            results
+                .failed
+                .iter()
+                .any(|(case, _)| case.starts_with(name))
+        };
+        for (name, reason) in explained.into_iter().flatten() {
+            if !is_used(name) {
+                println!("no case differs by `{name}`: {reason}");
+            }
+        }
         for (reason, count) in &results.skipped {
             println!("{count} skipped: {reason}");
         }
@@ -339,7 +365,8 @@ fn row(suite: &Suite, results: &Results, failed: usize, different: usize) -> Str
     )
 }
 
-/// The table and the reasons stand between two marks of the page, whose other text stays.
+/// The table and the reasons stand between two marks of the page, whose other text stays; so do the rows of suites that
+/// did not run.
 fn write(root: &Path, rows: &[String], differences: &Differences) -> Outcome {
     const BEGIN: &str = "<!-- outside: begin -->\n";
     const END: &str = "<!-- outside: end -->";
@@ -348,9 +375,16 @@ fn write(root: &Path, rows: &[String], differences: &Differences) -> Outcome {
     let (before, rest) = page
         .split_once(BEGIN)
         .ok_or("docs/conformance.md lacks the mark of the table's beginning")?;
-    let (_, after) = rest
+    let (table, after) = rest
         .split_once(END)
         .ok_or("docs/conformance.md lacks the mark of the table's end")?;
+    let rows = SUITES.iter().filter_map(|suite| {
+        let beginning = format!("| {} |", suite.name);
+        let is_it = |row: &&str| row.starts_with(&beginning);
+        let mut new = rows.iter().map(String::as_str);
+        new.find(is_it).or_else(|| table.lines().find(is_it))
+    });
+    let rows: Vec<_> = rows.collect();
     let mut text = format!(
         "{before}{BEGIN}| suite | cases | passed | failed | different | skipped |\n|---|---|---|---|---|---|\n{}\n",
         rows.join("\n")
