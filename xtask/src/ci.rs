@@ -125,7 +125,11 @@ fn docs(root: &Path) -> Outcome {
 }
 
 fn all_tests(root: &Path) -> Outcome {
-    test::run(root, &test::Arguments::default())
+    let arguments = test::Arguments {
+        no_debug_info: true,
+        ..test::Arguments::default()
+    };
+    test::run(root, &arguments)
 }
 
 #[expect(

@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "at")]
     report: bool,
 
+    /// Build without debug information: sooner, and backtraces have no lines
+    #[arg(long)]
+    pub(crate) no_debug_info: bool,
+
     /// Passed on to the tests
     #[arg(last = true)]
     rest: Vec<String>,
@@ -59,6 +63,7 @@ impl Default for Arguments {
             late: None,
             at: None,
             report: false,
+            no_debug_info: false,
             rest: Vec::new(),
         }
     }
@@ -141,6 +146,9 @@ fn tests(arguments: &Arguments) -> Result<Command, Failure> {
     }
     for package in &arguments.packages {
         command.args(["--package", package]);
+    }
+    if arguments.no_debug_info {
+        command.env("CARGO_PROFILE_DEV_DEBUG", "false");
     }
     if let Some(late) = arguments.late {
         command.env("PLIMSOLL_LATE_ORIGINS", format!("{late}ms"));

@@ -36,6 +36,8 @@ pub struct XPath {
     namespaces: Vec<(String, String)>,
     /// Whether it compares node sets with each other.
     is_product: bool,
+    /// Whether elements and attributes have no namespace for it.
+    ignores_namespaces: bool,
 }
 
 /// An evaluation needs more steps or reads more text than it may.
@@ -81,6 +83,7 @@ impl XPath {
             is_product: cost::is_product(&expression),
             expression,
             namespaces: namespaces.to_vec(),
+            ignores_namespaces: false,
         };
         // Unknown functions show in evaluation.
         let empty = Document::parse("<a/>").expect("this is XML");
@@ -88,6 +91,15 @@ impl XPath {
             .evaluate(true, |budget| compiled.evaluated(&empty, budget))
             .map_err(|error| XPathError::Grammar(text.to_owned(), error))?;
         Ok(compiled)
+    }
+
+    /// The same for documents whose names count without their namespaces.
+    #[must_use]
+    pub(crate) fn ignoring_namespaces(self) -> Self {
+        Self {
+            ignores_namespaces: true,
+            ..self
+        }
     }
 
     /// The texts that it finds: of nodes their string values, of numbers and texts themselves, and `true` of what holds.
@@ -113,7 +125,7 @@ impl XPath {
             let (_, uri) = known.find(|(known, _)| known == prefix)?;
             Some(uri.clone())
         };
-        let scope = Scope::new(document, budget);
+        let scope = Scope::new(document, budget, self.ignores_namespaces);
         let mut context = EvaluationContext::new(scope.root());
         context.namespaces = Some(&namespace);
         let found = evaluate(&self.expression, &context).map_err(|error| error.to_string())?;

@@ -106,6 +106,10 @@ fn templates_of_wiremock_are_filled() {
         ),
         ("{{xPath '<a><b>1</b></a>' '/a/b/text()'}}", "1"),
         (
+            "{{xPath '<a xmlns=\"urn:a\"><b>1</b></a>' '/a/b/text()'}}",
+            "1",
+        ),
+        (
             "{{date (parseDate '2026-01-31T23:00:00Z') offset='2 days' format='yyyy-MM-dd' timezone='Europe/Berlin'}}",
             "2026-02-03",
         ),

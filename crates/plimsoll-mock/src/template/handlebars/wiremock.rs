@@ -286,6 +286,8 @@ fn x_path(call: &Call<'_>, before: &str) -> Result<Value, String> {
     };
     let expression = format!("{before}{}", call.text(1));
     let expression = XPath::new(&expression, &[]).map_err(|error| error.to_string())?;
+    // WireMock's helpers read XML without namespaces: `/a/b` finds the elements whatever their default is.
+    let expression = expression.ignoring_namespaces();
     let values = expression.values(&document, &RequestBudget::default());
     let first = values
         .map_err(|error| error.to_string())?

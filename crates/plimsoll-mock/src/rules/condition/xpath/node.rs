@@ -13,6 +13,7 @@ use super::budget::Budget;
 pub(super) struct Scope<'d> {
     document: &'d Document<'d>,
     budget: &'d Budget,
+    ignores_namespaces: bool,
 }
 
 /// A node, or an attribute or a namespace of one, which are no nodes to the parser.
@@ -44,8 +45,16 @@ enum Part {
 }
 
 impl<'d> Scope<'d> {
-    pub(super) fn new(document: &'d Document<'d>, budget: &'d Budget) -> Self {
-        Self { document, budget }
+    pub(super) fn new(
+        document: &'d Document<'d>,
+        budget: &'d Budget,
+        ignores_namespaces: bool,
+    ) -> Self {
+        Self {
+            document,
+            budget,
+            ignores_namespaces,
+        }
     }
 
     pub(super) fn root(&'d self) -> XmlNode<'d> {
@@ -187,7 +196,9 @@ impl<'d> Node<'d> for XmlNode<'d> {
             Part::Itself => (None, self.node().pi()?.target),
         };
         Some(ExpandedName {
-            namespace_uri: uri.map(str::to_owned),
+            namespace_uri: uri
+                .filter(|_| !self.scope.ignores_namespaces)
+                .map(str::to_owned),
             local_name: name.to_owned(),
         })
     }
