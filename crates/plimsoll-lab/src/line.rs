@@ -25,6 +25,8 @@ mod outcome;
 
 mod figures;
 
+mod limit;
+
 mod text;
 
 mod json;

@@ -53,15 +53,23 @@ pub(super) fn sentence(line: &Line) -> String {
     let found = &line.found;
     let up_to = found.held_up_to.map_or_else(
         || "no rate held".to_owned(),
-        |held| format!("every window held up to {}/s", rate(held)),
+        |held| format!("every window of the search held up to {}/s", rate(held)),
     );
     match found.ended {
         SearchEnd::Line(_) => match (found.confirmed, line.confirm.is_zero()) {
-            (Some(confirmed), _) => format!(
-                "{up_to}; a window of {:?} held at {}/s",
-                line.confirm,
-                rate(confirmed)
-            ),
+            (Some(confirmed), _) => {
+                let long: Vec<_> = line
+                    .confirmations()
+                    .into_iter()
+                    .filter(|it| it.planned.rate.total_cmp(&confirmed).is_eq())
+                    .collect();
+                let held = long.iter().filter(|window| window.seen.held).count();
+                let windows = match (held, long.len()) {
+                    (held, made) if held == made => format!("a window of {:?} held", line.confirm),
+                    (held, made) => format!("{held} of {made} windows of {:?} held", line.confirm),
+                };
+                format!("{up_to}; {windows} at {}/s", rate(confirmed))
+            }
             (None, true) => up_to,
             (None, false) => format!("{up_to}; no window of {:?} held there", line.confirm),
         },
@@ -99,7 +107,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", three_figures(share * 100.0))
 }
 
-/// The medians of the windows at one rate.
+/// The medians of the windows at one rate that count: what broke by the generator's limit says nothing of the target.
 pub(super) struct Row {
     pub(super) rate: f64,
     pub(super) held: usize,
@@ -116,16 +124,19 @@ pub(super) struct Row {
 }
 
 /// One row a rate, ascending.
-pub(super) fn rows(line: &Line) -> Vec<Row> {
-    line.by_rate()
+pub(super) fn rows(windows: Vec<&Window>) -> Vec<Row> {
+    Line::by_rate(windows)
         .iter()
-        .map(|windows| {
+        .map(|made| {
+            let counts = |window: &&Window| window.seen.held || !window.seen.generator_limited;
+            let windows: Vec<&Window> = made.iter().copied().filter(counts).collect();
+            let windows = windows.as_slice();
             let middle = |value: fn(&Window) -> Option<f64>| {
                 let values: Vec<f64> = windows.iter().filter_map(|window| value(window)).collect();
                 median(&values)
             };
             Row {
-                rate: windows[0].planned.rate,
+                rate: made[0].planned.rate,
                 held: windows.iter().filter(|window| window.seen.held).count(),
                 windows: windows.len(),
                 throughput: middle(|window| Some(window.throughput)),
@@ -138,10 +149,7 @@ pub(super) fn rows(line: &Line) -> Vec<Row> {
                 peak_memory_bytes: middle(|window| {
                     window.peak_memory_bytes.map(|bytes| bytes as f64)
                 }),
-                generator_limited: windows
-                    .iter()
-                    .filter(|window| window.seen.generator_limited && !window.seen.held)
-                    .count(),
+                generator_limited: made.len() - windows.len(),
             }
         })
         .collect()
@@ -169,7 +177,10 @@ impl Row {
         let time_or = |value: Option<Bounded<f64>>| {
             value.map_or_else(|| NOTHING.to_owned(), |value| value.text(time))
         };
-        let limited = if self.generator_limited > 0 { " *" } else { "" };
+        let limited = match self.generator_limited {
+            0 => String::new(),
+            limited => format!(" +{limited}*"),
+        };
         vec![
             rate(self.rate),
             format!("{}/{}{limited}", self.held, self.windows),
@@ -245,6 +256,36 @@ fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use super::super::outcome::tests::line_with;
+    use super::super::search::Purpose;
+
+    #[test]
+    fn nothing_contradicts_a_row() {
+        let mut line = line_with(&[
+            (100.0, Purpose::Round, true),
+            (100.0, Purpose::Round, false),
+            (200.0, Purpose::Round, false),
+            (100.0, Purpose::Confirm, false),
+            (100.0, Purpose::Confirm, true),
+            (50.0, Purpose::Bracket, true),
+        ]);
+        line.windows[1].seen.generator_limited = true;
+        // A search with fewer connections came before.
+        line.windows[5].planned.connections = 32;
+        let held = |windows| {
+            let cells = rows(windows).into_iter().map(|row| row.cells());
+            cells
+                .map(|cells| format!("{} {}", cells[0], cells[1]))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(held(line.searched()), ["100 1/1 +1*", "200 0/1"]);
+        assert_eq!(held(line.confirmations()), ["100 1/2"]);
+        assert_eq!(
+            sentence(&line),
+            "every window of the search held up to 100/s; 1 of 2 windows of 30s held at 100/s"
+        );
+    }
 
     #[test]
     fn digits_follow_the_doubt() {

@@ -7,6 +7,7 @@ use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
 use plimsoll_report::plot::{Axis, Line as PlotLine, Plot, escaped};
 
 use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
+use super::limit::limit;
 use super::outcome::{Line, Window};
 use super::search::SearchEnd;
 use crate::pages::{write_cards, write_conditions, write_marks};
@@ -65,6 +66,9 @@ fn head(page: &mut String, line: &Line, title: &str) {
         escaped(&sentence(line)),
     )
     .expect(IN_MEMORY);
+    if let Some(limit) = limit(line) {
+        write!(page, "<p>Limited by {}.</p>", escaped(&limit)).expect(IN_MEMORY);
+    }
     if let SearchEnd::Generator { .. } = line.found.ended {
         page.push_str(
             "<p class=\"mark limit\">The generator was the limit: the target may carry more.</p>",
@@ -86,12 +90,12 @@ fn cards(page: &mut String, line: &Line) {
     if let Some(knee) = line.knee {
         cards.push(("knee", format!("{}/s", rate(knee))));
     }
-    let below = rows(line)
+    let below = rows(line.searched())
         .into_iter()
         .rfind(|row| line.found.held_up_to.is_some_and(|held| row.rate <= held));
     if let Some(row) = below {
         let cells = row.cells();
-        for (label, column) in [("p99 there", 4), ("CPU µs/request there", 7)] {
+        for (label, column) in [("p99 there, in the search", 4), ("CPU µs/request there", 7)] {
             if cells[column] != NOTHING {
                 cards.push((label, cells[column].clone()));
             }
@@ -117,7 +121,7 @@ fn over_rate(
     write: fn(f64) -> String,
     series: &[Series],
 ) -> Option<Plot> {
-    let rows = rows(line);
+    let rows = rows(line.searched());
     let lines: Vec<PlotLine> = series
         .iter()
         .map(|(label, value)| PlotLine {
@@ -188,27 +192,35 @@ fn memory(line: &Line) -> Option<Plot> {
 
 /// Each window: whether it held, and how near it was to the limit.
 fn held(line: &Line) -> Plot {
-    let dots = |label: &str, held: bool| PlotLine {
+    let dots = |label: &str, windows: &[&Window], held: bool| PlotLine {
         label: label.to_owned(),
-        points: line
-            .windows
+        points: windows
             .iter()
             .filter(|window| window.seen.held == held)
             .map(|window| (window.planned.rate, worst(line, window)))
             .collect(),
         is_dots: true,
     };
+    let (searched, long) = (line.searched(), line.confirmations());
+    let all = searched.iter().chain(&long).copied().collect();
     let limit = PlotLine {
         label: "limit".to_owned(),
-        points: rows(line).iter().map(|row| (row.rate, Some(1.0))).collect(),
+        points: rows(all).iter().map(|row| (row.rate, Some(1.0))).collect(),
         is_dots: false,
     };
+    let dots = [
+        dots("held", &searched, true),
+        dots("broke", &searched, false),
+        dots("held, confirmation", &long, true),
+        dots("broke, confirmation", &long, false),
+    ];
+    let dots = dots.into_iter().filter(|line| !line.points.is_empty());
     Plot {
         title: "Windows: the worst objective as a multiple of its limit".to_owned(),
         x: Axis::Time(short_number),
         across: "target rate, requests per second",
         y: Axis::Logarithmic(short_number),
-        lines: vec![limit, dots("held", true), dots("broke", false)],
+        lines: std::iter::once(limit).chain(dots).collect(),
         shaded: interval(line),
     }
 }
@@ -259,19 +271,19 @@ fn scaling(line: &Line) -> Option<Plot> {
 }
 
 fn table(page: &mut String, line: &Line) {
-    page.push_str("<section class=\"n\"><h2>By rate</h2><div class=\"wide\"><table><tr>");
-    for heading in HEADINGS {
-        write!(page, "<th>{heading}</th>").expect(IN_MEMORY);
+    write!(
+        page,
+        "<section class=\"n\"><h2>Search, windows of {:?}</h2>",
+        line.window
+    )
+    .expect(IN_MEMORY);
+    table_of(page, line.searched());
+    let confirmations = line.confirmations();
+    if !confirmations.is_empty() {
+        let confirm = line.confirm;
+        write!(page, "<h2>Confirmation, windows of {confirm:?}</h2>").expect(IN_MEMORY);
+        table_of(page, confirmations);
     }
-    page.push_str("</tr>");
-    for row in rows(line) {
-        page.push_str("<tr>");
-        for cell in row.cells() {
-            write!(page, "<td>{}</td>", escaped(&cell)).expect(IN_MEMORY);
-        }
-        page.push_str("</tr>");
-    }
-    page.push_str("</table></div>");
     if let Some(law) = law(line) {
         write!(
             page,
@@ -281,4 +293,24 @@ fn table(page: &mut String, line: &Line) {
         .expect(IN_MEMORY);
     }
     page.push_str("</section>\n");
+}
+
+fn table_of(page: &mut String, windows: Vec<&Window>) {
+    page.push_str("<div class=\"wide\"><table><tr>");
+    for heading in HEADINGS {
+        write!(page, "<th>{heading}</th>").expect(IN_MEMORY);
+    }
+    page.push_str("</tr>");
+    let rows = rows(windows);
+    for row in &rows {
+        page.push_str("<tr>");
+        for cell in row.cells() {
+            write!(page, "<td>{}</td>", escaped(&cell)).expect(IN_MEMORY);
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</table></div>");
+    if rows.iter().any(|row| row.generator_limited > 0) {
+        page.push_str("<p class=\"shape\">* broke by the generator's limit, and not counted</p>");
+    }
 }

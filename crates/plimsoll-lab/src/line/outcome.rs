@@ -284,9 +284,25 @@ impl Line {
         warnings
     }
 
-    /// The windows by rate, ascending.
-    pub fn by_rate(&self) -> Vec<Vec<&Window>> {
-        let mut windows: Vec<&Window> = self.windows.iter().collect();
+    /// The windows of the search with its final number of connections: those before have other figures.
+    pub fn searched(&self) -> Vec<&Window> {
+        let windows = self.windows.iter();
+        windows
+            .filter(|it| it.planned.purpose != Purpose::Confirm)
+            .filter(|it| it.planned.connections == self.found.connections)
+            .collect()
+    }
+
+    /// The long windows that were to confirm the line.
+    pub fn confirmations(&self) -> Vec<&Window> {
+        let windows = self.windows.iter();
+        windows
+            .filter(|it| it.planned.purpose == Purpose::Confirm)
+            .collect()
+    }
+
+    /// `windows` by rate, ascending.
+    pub fn by_rate(mut windows: Vec<&Window>) -> Vec<Vec<&Window>> {
         windows.sort_by(|a, b| a.planned.rate.total_cmp(&b.planned.rate));
         windows
             .chunk_by(|a, b| a.planned.rate.total_cmp(&b.planned.rate).is_eq())
@@ -298,5 +314,97 @@ impl Line {
     pub fn counts(window: &Window) -> bool {
         window.planned.purpose == Purpose::Round
             && (window.seen.held || !window.seen.generator_limited)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::SystemTime;
+
+    use plimsoll_model::{Limits, Pinning, Protocol};
+
+    use super::super::boundary::Boundary;
+    use super::*;
+
+    /// A line between 100 and 200 requests a second with these windows: rate, purpose and whether each held.
+    pub(in super::super) fn line_with(windows: &[(f64, Purpose, bool)]) -> Line {
+        let window = |(rate, purpose, held): &(f64, Purpose, bool)| Window {
+            planned: WindowPlan {
+                rate: *rate,
+                connections: 64,
+                purpose: *purpose,
+            },
+            began: Duration::ZERO,
+            seen: WindowOutcome {
+                held: *held,
+                generator_limited: false,
+                connections_full: false,
+            },
+            kept_rate: true,
+            queue_grew: false,
+            values: Vec::new(),
+            throughput: *rate,
+            error_share: 0.0,
+            started: 1000,
+            missed: 0,
+            mean_us: None,
+            p50_us: None,
+            p99_us: None,
+            in_flight: None,
+            cpu_us_per_request: None,
+            cpu_percent: None,
+            peak_memory_bytes: None,
+            generator_cpu_us_per_request: None,
+            saturated: None,
+            warnings: Vec::new(),
+        };
+        Line {
+            url: "http://127.0.0.1/".to_owned(),
+            method: "GET".to_owned(),
+            protocol: Protocol::Http1,
+            workers: 1,
+            objectives: Vec::new(),
+            window: Duration::from_secs(3),
+            confirm: Duration::from_secs(30),
+            warm_up: Duration::ZERO,
+            is_poisson: false,
+            precision: 0.02,
+            rounds: 6,
+            seed: 1,
+            found: SearchOutcome {
+                ended: SearchEnd::Line(Boundary {
+                    rate: 150.0,
+                    low: Some(100.0),
+                    high: Some(200.0),
+                }),
+                held_up_to: Some(100.0),
+                confirmed: Some(100.0),
+                gaps: Vec::new(),
+                connections: 64,
+                connections_full: false,
+            },
+            knee: None,
+            usl: None,
+            target: None,
+            windows: windows.iter().map(window).collect(),
+            conditions: Conditions {
+                plimsoll: String::new(),
+                command: Vec::new(),
+                started: SystemTime::UNIX_EPOCH,
+                kernel: None,
+                cpu_model: None,
+                cores: 4,
+                governor: None,
+                memory_bytes: None,
+                limits: Limits::default(),
+                local_ports: None,
+                congestion_control: None,
+                load_before: None,
+                steal_percent: None,
+                pinning: Pinning::default(),
+                co_located: None,
+                warnings: Vec::new(),
+            },
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
-use super::outcome::Line;
+use super::limit::limit;
+use super::outcome::{Line, Window};
 use crate::wording::{write_machine, write_wrapped};
 use plimsoll_model::Threshold;
 
@@ -46,8 +47,17 @@ fn write_all(out: &mut String, line: &Line) -> fmt::Result {
     if let Some(law) = law(line) {
         writeln!(out, "scaling     {law}")?;
     }
+    if let Some(limit) = limit(line) {
+        write_wrapped(out, &format!("limited by  {limit}"))?;
+    }
     writeln!(out)?;
-    write_rows(out, line)?;
+    writeln!(out, "search, windows of {:?}", line.window)?;
+    write_rows(out, line.searched())?;
+    let confirmations = line.confirmations();
+    if !confirmations.is_empty() {
+        writeln!(out, "\nconfirmation, windows of {:?}", line.confirm)?;
+        write_rows(out, confirmations)?;
+    }
     writeln!(out)?;
     write_machine(out, &line.conditions)?;
     for warning in &line.conditions.warnings {
@@ -56,8 +66,8 @@ fn write_all(out: &mut String, line: &Line) -> fmt::Result {
     Ok(())
 }
 
-fn write_rows(out: &mut String, line: &Line) -> fmt::Result {
-    let rows = rows(line);
+fn write_rows(out: &mut String, windows: Vec<&Window>) -> fmt::Result {
+    let rows = rows(windows);
     let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
     // Columns that nothing is known of are left out.
     let columns: Vec<usize> = (0..HEADINGS.len())
@@ -85,7 +95,7 @@ fn write_rows(out: &mut String, line: &Line) -> fmt::Result {
         writeln!(out, "{}", line_of(&|column| row[column].clone()))?;
     }
     if rows.iter().any(|row| row.generator_limited > 0) {
-        writeln!(out, "* the generator was at its limit in some that broke")?;
+        writeln!(out, "* broke by the generator's limit, and not counted")?;
     }
     Ok(())
 }

@@ -167,7 +167,7 @@ fn a_limit_of_600_per_second_is_found_within_five_percent() {
     for part in [
         "Load line of GET",
         "Latency by rate",
-        "By rate",
+        "Search, windows of",
         "<circle",
         "</html>",
     ] {
