@@ -156,14 +156,19 @@ fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
-/// The symbols that a just-in-time compiler writes: `/tmp/perf-PID.map`, lines of `START LENGTH NAME` in
+/// The file in which a runtime writes the functions that it compiles in process `pid`.
+pub(super) fn jit_map(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/perf-{pid}.map"))
+}
+
+/// The symbols that a just-in-time compiler writes into its [map](jit_map): lines of `START LENGTH NAME` in
 /// hexadecimal numbers (Linux, tools/perf/Documentation/jit-interface.txt).
 #[derive(Debug, Default)]
 struct Compiled(Vec<(u64, u64, String)>);
 
 impl Compiled {
     fn load(pid: u32) -> Self {
-        let path = format!("/tmp/perf-{pid}.map");
+        let path = jit_map(pid);
         Self::parse(&std::fs::read_to_string(path).unwrap_or_default())
     }
 

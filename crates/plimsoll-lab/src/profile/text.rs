@@ -1,16 +1,27 @@
 //! A profile as text: threads, then functions.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use plimsoll_model::{counted, grouped};
 
 use super::{FunctionShare, Nameless, Origin, Profile};
 
+/// The order in which functions are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FunctionOrder {
+    /// By the time that was spent in each itself.
+    #[default]
+    Own,
+    /// By the time in each and in what it called.
+    Total,
+}
+
 /// Lines for a terminal.
 ///
 /// - `most`: functions that are shown at most.
 /// - `width`: columns that there are.
-pub fn table(profile: &Profile, most: usize, width: usize) -> String {
+pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize) -> String {
     let all = profile.samples();
     let mut text = format!(
         "{} samples in {:.1} s, taken at {} Hz of CPU time per thread\n",
@@ -73,7 +84,12 @@ pub fn table(profile: &Profile, most: usize, width: usize) -> String {
         .expect(IN_MEMORY);
     }
     text.push_str("\n     own    total  function\n");
-    for function in profile.functions().iter().take(most) {
+    let mut functions = profile.functions();
+    if order == FunctionOrder::Total {
+        // They are sorted by their own time; where totals are equal, they stay so.
+        functions.sort_by_key(|function| Reverse(function.total));
+    }
+    for function in functions.iter().take(most) {
         writeln!(
             text,
             "{:>6.1} %  {:>5.1} %  {}",
@@ -128,14 +144,13 @@ fn percent(part: u64, all: u64) -> f64 {
     part as f64 * 100.0 / all as f64
 }
 
-/// The end of a long name says more than its beginning.
+/// A long name keeps its beginning: behind it are files, lines and types.
 fn clipped(name: &str, width: usize) -> String {
-    let length = name.chars().count();
-    if length <= width {
+    if name.chars().count() <= width {
         return name.to_owned();
     }
-    let rest: String = name.chars().skip(length + 1 - width.max(1)).collect();
-    format!("…{rest}")
+    let start: String = name.chars().take(width.saturating_sub(1)).collect();
+    format!("{start}…")
 }
 
 const IN_MEMORY: &str = "writing to memory does not fail";
@@ -149,9 +164,45 @@ mod tests {
     use crate::profile::result::Thread;
 
     #[test]
-    fn long_names_keep_their_end() {
+    fn long_names_keep_their_beginning() {
         assert_eq!(clipped("abcdef", 6), "abcdef");
-        assert_eq!(clipped("abcdefg", 6), "…cdefg");
+        assert_eq!(clipped("abcdefg", 6), "abcde…");
+        assert_eq!(clipped("äöüß", 3), "äö…");
+    }
+
+    #[test]
+    fn functions_are_sorted_by_what_they_spend_or_by_their_total() {
+        let frame = |name: &str| {
+            Rc::new(Frame {
+                name: name.to_owned(),
+                origin: Origin::User,
+            })
+        };
+        let (main, work, wait) = (frame("main"), frame("work"), frame("wait"));
+        let stacks = [
+            (vec![Rc::clone(&main), work], 60),
+            (vec![Rc::clone(&main), wait], 30),
+            (vec![main], 10),
+        ];
+        let thread = Thread {
+            name: "server".to_owned(),
+            stacks: stacks.into_iter().collect(),
+        };
+        let profile = Profile {
+            has_kernel: true,
+            threads: [((1, 1), thread)].into(),
+            ..Profile::default()
+        };
+        let listed = |order| {
+            let text = table(&profile, order, 10, 80);
+            let (_, functions) = text.split_once("function\n").unwrap();
+            let names = functions
+                .lines()
+                .filter_map(|line| line.split_whitespace().last());
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(FunctionOrder::Own), ["work", "wait", "main"]);
+        assert_eq!(listed(FunctionOrder::Total), ["main", "work", "wait"]);
     }
 
     /// A process whose samples lie in functions of these names.
@@ -186,17 +237,27 @@ mod tests {
             ("luajit", "[unknown]", "/tmp/perf-4711.map"),
             ("server", "[libssl.so.3]", "debug symbols"),
         ] {
-            let text = table(&profile(program, &[(function, 40), ("work", 60)]), 10, 80);
+            let text = table(
+                &profile(program, &[(function, 40), ("work", 60)]),
+                FunctionOrder::Own,
+                10,
+                80,
+            );
             assert!(text.contains("40.0 % of the samples"), "{text}");
             assert!(text.contains(expected), "{text}");
         }
-        let text = table(&profile("node", &[("[unknown]", 1), ("work", 99)]), 10, 80);
+        let text = table(
+            &profile("node", &[("[unknown]", 1), ("work", 99)]),
+            FunctionOrder::Own,
+            10,
+            80,
+        );
         assert!(!text.contains("without names"), "{text}");
     }
 
     #[test]
     fn threads_of_one_name_are_distinguished() {
-        let text = table(&profile("java", &[("work", 1)]), 10, 80);
+        let text = table(&profile("java", &[("work", 1)]), FunctionOrder::Own, 10, 80);
         let lines: Vec<&str> = text
             .lines()
             .filter(|line| line.contains(" java "))
@@ -216,7 +277,7 @@ mod tests {
             no_kernel: Some("kernel.perf_event_paranoid is 2".to_owned()),
             ..Profile::default()
         };
-        let text = table(&profile, 10, 80);
+        let text = table(&profile, FunctionOrder::Own, 10, 80);
         assert!(
             text.contains("3 threads could not be sampled: no memory; raise"),
             "{text}"
@@ -229,6 +290,8 @@ mod tests {
 
     #[test]
     fn an_idle_process_is_reported() {
-        assert!(table(&Profile::default(), 10, 80).contains("no CPU time was used"));
+        assert!(
+            table(&Profile::default(), FunctionOrder::Own, 10, 80).contains("no CPU time was used")
+        );
     }
 }

@@ -66,7 +66,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration)]
     every: Option<Duration>,
 
-    /// Stack unwinding [default: unwind tables where a program has them, else frame pointers]
+    /// Stack unwinding [default: unwind tables where a program has them,
+    /// else frame pointers; frame pointers for programs that a runtime compiles and maps, such as Node]
     #[arg(long, value_name = "HOW")]
     call_graph: Option<Callers>,
 
@@ -75,6 +76,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 30,
           value_parser = number::count::<usize>(number::MOST_TRIALS))]
     top: usize,
+
+    /// Order of the functions
+    #[arg(long, value_enum, default_value_t = Order::Own)]
+    sort: Order,
 
     /// Write profile.svg, profile.folded and profile.pb.gz into this folder
     #[arg(long, value_name = "DIR")]
@@ -95,6 +100,14 @@ pub(crate) struct Args {
     store: StoreArgs,
 }
 
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Order {
+    /// By the time that was spent in each function itself
+    Own,
+    /// By the time in each function and in what it called
+    Total,
+}
+
 /// As perf names them.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Callers {
@@ -106,7 +119,7 @@ enum Callers {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll profile --pid $(pidof -s nginx) -z 5s
+  plimsoll profile --pid nginx -z 5s
   plimsoll profile --spawn './server --port 8080' --out after --before before
   plimsoll profile http://127.0.0.1:6060 -z 5s --firefox server.json";
 
@@ -138,6 +151,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         checked(Problem::with("--every", "must be at least 100ms"));
     }
     problems.unless_any(Some(()))?;
+    let order = match args.sort {
+        Order::Own => text::FunctionOrder::Own,
+        Order::Total => text::FunctionOrder::Total,
+    };
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
@@ -194,7 +211,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
                 Problem::with("--firefox", message).could_not_run()
             })?;
         }
-        let mut table = text::table(&profile, args.top, WIDTH);
+        let mut table = text::table(&profile, order, args.top, WIDTH);
         if args.every.is_some() {
             table = format!("profile {number:04}: {table}\n");
         }

@@ -18,7 +18,7 @@ use rustix::thread::gettid;
 
 use super::mappings::{self, Mapping};
 use super::result::Thread;
-use super::symbols::Symbols;
+use super::symbols::{Symbols, jit_map};
 use super::{CallGraph, Frame, Profile, ProfileError, ProfilePlan};
 use unwind::Unwinding;
 
@@ -154,7 +154,10 @@ impl<'a> Sampling<'a> {
 
     fn watch(&mut self, pid: u32, tid: u32) {
         let call_graph = *self.call_graphs.entry(pid).or_insert_with(|| {
-            self.plan.call_graph.unwrap_or(if unwind::has_tables(pid) {
+            // Code that was compiled at run time has frame pointers and no tables.
+            let is_compiled_at_run_time = jit_map(pid).exists();
+            let by_tables = unwind::has_tables(pid) && !is_compiled_at_run_time;
+            self.plan.call_graph.unwrap_or(if by_tables {
                 CallGraph::UnwindTables
             } else {
                 CallGraph::FramePointers
