@@ -125,11 +125,7 @@ fn docs(root: &Path) -> Outcome {
 }
 
 fn all_tests(root: &Path) -> Outcome {
-    let arguments = test::Arguments {
-        no_debug_info: true,
-        ..test::Arguments::default()
-    };
-    test::run(root, &arguments)
+    test::run(root, &test::Arguments::once())
 }
 
 #[expect(

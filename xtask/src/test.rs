@@ -46,16 +46,16 @@ pub(crate) struct Arguments {
 
     /// Build without debug information: sooner, and backtraces have no lines
     #[arg(long)]
-    pub(crate) no_debug_info: bool,
+    no_debug_info: bool,
 
     /// Passed on to the tests
     #[arg(last = true)]
     rest: Vec<String>,
 }
 
-/// All tests, once.
-impl Default for Arguments {
-    fn default() -> Self {
+impl Arguments {
+    /// All tests, once, as soon as they can be.
+    pub(crate) fn once() -> Self {
         Self {
             packages: Vec::new(),
             repeat: 1,
@@ -63,7 +63,7 @@ impl Default for Arguments {
             late: None,
             at: None,
             report: false,
-            no_debug_info: false,
+            no_debug_info: true,
             rest: Vec::new(),
         }
     }

@@ -51,7 +51,7 @@ fn a_hot_function_is_found_with_its_thread() {
     assert!(profile.folded().starts_with("hot-thread;"));
     let svg = String::from_utf8(flame::svg(&profile, "hot").unwrap()).unwrap();
     assert!(svg.contains("planted_hot_function"));
-    let table = text::table(&profile, 5, 80);
+    let table = text::table(&profile, text::FunctionOrder::Own, 5, 80);
     assert!(
         table.lines().all(|line| line.chars().count() <= 80),
         "{table}"
