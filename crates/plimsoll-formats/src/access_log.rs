@@ -206,8 +206,10 @@ impl LineReader {
 }
 
 fn read_line(line: &str) -> Result<Entry, Unusable> {
-    if line.starts_with('{') {
-        json::read(line)
+    if let (Some(start), true) = (line.find("{\""), line.ends_with('}')) {
+        // Containers write the name of their service or a time before it.
+        let (before, object) = line.split_at(start);
+        json::read(before, object)
     } else if aws::is_line(line) {
         aws::read(line)
     } else if let Some(object) = labelled::object(line) {
@@ -215,13 +217,7 @@ fn read_line(line: &str) -> Result<Entry, Unusable> {
     } else if squid::is_line(line) {
         squid::read(line)
     } else {
-        text::read(line).or_else(|cause| match line.find("{\"") {
-            Some(start) if line.ends_with('}') => {
-                let (before, object) = line.split_at(start);
-                json::read_behind(before, object)
-            }
-            _ => Err(cause),
-        })
+        text::read(line)
     }
 }
 

@@ -90,12 +90,8 @@ const ENDED: &[&str] = &[
 /// Keys of the seconds that a request took, for those whose line was written at its end.
 const TOOK: &[&str] = &["request_time", "duration"];
 
-pub(super) fn read(line: &str) -> Result<Entry, Unusable> {
-    read_behind("", line)
-}
-
-/// The same of an object behind what a container writes before each line: its name or a time.
-pub(super) fn read_behind(before: &str, line: &str) -> Result<Entry, Unusable> {
+/// - `before`: what a container writes before each line: its name or a time.
+pub(super) fn read(before: &str, line: &str) -> Result<Entry, Unusable> {
     let object: Value = serde_json::from_str(line).map_err(|_| Unusable::NotALine)?;
     let mut words = before.split_whitespace();
     let written = words.next().and_then(Time::parse);

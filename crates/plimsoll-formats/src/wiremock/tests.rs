@@ -47,7 +47,7 @@ fn a_mapping_is_taken_apart() {
     );
     assert_eq!(
         mapping.fields[2].pattern,
-        Pattern::Equal("Basic dTpw".to_owned(), false)
+        Pattern::Matches("(?i:Basic) dTpw".to_owned())
     );
     assert_eq!(
         mapping.bodies[0],

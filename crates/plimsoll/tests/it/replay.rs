@@ -102,8 +102,14 @@ fn what_a_log_needs_is_reported() {
         output.stderr.contains("the log is of a.example, b.example"),
         "{output}"
     );
-    let output = plimsoll(&["load", "--urls", "x", "--pace", "1x"]).exits(2);
-    assert!(output.stderr.contains("--from"), "{output}");
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list.urls");
+    fs::write(&list, "http://127.0.0.1:1/").unwrap();
+    let output = plimsoll(&["load", "--from", list.to_str().unwrap(), "--pace", "1x"]).exits(2);
+    assert!(
+        output.stderr.contains("--pace: is for access logs"),
+        "{output}"
+    );
     let output = replay(&["--pace", "soon", "http://127.0.0.1:1"]).exits(2);
     assert!(
         output

@@ -366,7 +366,7 @@ fn mistakes_are_reported_all_at_once() {
     assert_snapshot!(
         files.reported(&["load", "--from", &requests, "--feeder", &rows, "--only", "site=x"]),
         @r"
-    error: --only: `site=x` is not of the form `host=example.org`; known are host, method, name and tag
+    error: --only: `site=x` is not of the form `host=example.org`; known are host, path, method, name and tag
     error: --from: a.http:1: `/x` has no host
       hint: give the URL that it stands behind on the command line
     error: --from: a.http:3: the host of `http://{{host}}/` has a place for a value

@@ -215,7 +215,7 @@ pub(crate) struct RequestsArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) urls: Option<PathBuf>,
 
-    /// Read requests from an `.http`, HAR, OpenAPI, curl or URL list file, or from an access log
+    /// Read requests from an `.http`, HAR, OpenAPI, curl, URL list or access log file
     ///
     /// `-` reads standard input. The URL argument is the base of paths without a host.
     #[arg(long, value_name = "FILE")]
@@ -333,7 +333,9 @@ pub(crate) struct JudgeArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Cost of the server")]
 pub(crate) struct ServerArgs {
-    /// Measure the cost of this process and its children: its id, or its name if it is the only one
+    /// Measure the cost of this process and its children
+    ///
+    /// A name stands for the one process that has it, or for the parent of all that have it.
     #[arg(long, value_name = "PID|NAME", conflicts_with = "spawn",
           value_parser = number::process)]
     pub(crate) pid: Option<u32>,
