@@ -180,7 +180,7 @@ fn arrivals(mut logged: Vec<(Time, usize)>) -> Vec<Arrival> {
 /// Reads one line after the other.
 #[derive(Debug, Default)]
 struct LineReader {
-    /// Those of the lines that follow, where the log says so.
+    /// Those of the lines that follow, where a directive names them.
     columns: Option<Columns>,
 }
 

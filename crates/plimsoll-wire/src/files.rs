@@ -57,7 +57,7 @@ impl NewFile {
         Ok(new)
     }
 
-    /// A file that only its owner may read, whoever could read the one in its place.
+    /// A file that only its owner may read, also if others could read the one in its place.
     pub fn private(place: &Path) -> io::Result<Self> {
         Self::create(resolved(place), Some(PRIVATE))
     }

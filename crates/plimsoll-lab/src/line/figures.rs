@@ -107,7 +107,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", three_figures(share * 100.0))
 }
 
-/// The medians of the windows at one rate that count: what broke by the generator's limit says nothing of the target.
+/// The medians of the windows at one rate that count: what broke by the generator's limit is no fact about the target.
 pub(super) struct Row {
     pub(super) rate: f64,
     pub(super) held: usize,

@@ -78,7 +78,7 @@ mod tests {
             line.conditions.cores = cores;
             line.found.connections_full = connections_full;
             for window in &mut line.windows {
-                // A window that held says nothing of the limit.
+                // A window that held does not show the limit.
                 window.cpu_percent =
                     cpu_percent.map(|used| if window.seen.held { 1.0 } else { used });
             }

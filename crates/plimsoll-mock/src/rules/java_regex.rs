@@ -450,7 +450,7 @@ mod tests {
             assert!(regex.is_match(text), "{pattern}");
             assert!(!matches(pattern, text), "{pattern}");
         }
-        // Unless the expression says otherwise.
+        // A flag in the expression turns that off.
         let made = translated_pattern("(?-s).*a.*").unwrap();
         assert!(!Regex::new(&format!("^(?:{made})$")).unwrap().is_match(text));
     }

@@ -14,7 +14,7 @@ use crate::mock::mock;
 use crate::plimsoll::{command, plimsoll};
 use crate::served::Served;
 
-/// A user and a group that the system need not know.
+/// A user and a group, of which the system may have no entry.
 const USER: u32 = 64_123;
 const GROUP: u32 = 64_124;
 const USER_AND_GROUP: &str = "64123:64124";

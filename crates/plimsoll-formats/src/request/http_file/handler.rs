@@ -1,4 +1,4 @@
-//! What a response handler of `JetBrains`' HTTP client keeps of a response, where it says so plainly.
+//! What a response handler of `JetBrains`' HTTP client keeps of a response, where it is written in one plain form.
 //!
 //! Handlers are JavaScript. Most of them keep a value for later requests, in one form:
 //! `client.global.set("token", response.body.access_token)`. That form is read; the rest is left out.

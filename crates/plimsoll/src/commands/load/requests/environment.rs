@@ -51,7 +51,7 @@ impl Environments {
 
     /// The values of the environment `name`; without a name, those of the only one.
     ///
-    /// Returns what is said about it beside them, if several could be meant.
+    /// Returns a note beside them if several could be meant.
     pub(super) fn choose(
         self,
         name: Option<&str>,

@@ -69,8 +69,8 @@ impl Log {
     }
 }
 
-/// Sets the requests aside that a log does not hold whole, unless the selection names their methods; returns what is
-/// said about them.
+/// Sets the requests aside that a log does not hold whole, unless the selection names their methods; returns a note
+/// on them.
 pub(super) fn leave_out_bodies(
     file: &mut RequestFile,
     only: &[Selector],

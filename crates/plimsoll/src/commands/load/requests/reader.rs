@@ -54,7 +54,7 @@ impl Reader<'_> {
         }])
     }
 
-    /// The requests of a file, and what the file looks like if nothing but its content said that it is a list of URLs.
+    /// The requests of a file, and what the file looks like if it was taken for a list of URLs by its content alone.
     pub(super) fn file(
         &mut self,
         path: &Path,
@@ -69,7 +69,7 @@ impl Reader<'_> {
                 (text, format)
             }
             Err(error) => {
-                // Clients send what they want, and some servers write it into the log as it is.
+                // Some servers write what clients send into the log as it is.
                 let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
                 let format = given.unwrap_or_else(|| of_content(&text));
                 if format != Format::AccessLog {

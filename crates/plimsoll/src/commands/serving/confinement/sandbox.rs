@@ -1,7 +1,7 @@
 //! `--sandbox`: the kernel refuses this process every file that its configuration does not name, and every system call that a
 //! server never makes.
 //!
-//! Both are best effort: a kernel without Landlock or seccomp leaves a server running, which says so. Neither touches sockets.
+//! Both are best effort: a kernel without Landlock or seccomp leaves a server running, which reports it. Neither touches sockets.
 
 mod files;
 

@@ -1,7 +1,7 @@
 //! System calls: a seccomp filter (`seccomp(2)`).
 //!
 //! It lists what is refused, not what is permitted. The calls of an allocator, a runtime, an engine of JavaScript and SQLite change
-//! with each version and C library, and a server that fails a year later at a call that was forgotten protects nobody. The unit
+//! with each version and C library, and a server that fails a year later at a call that was forgotten protects no one. The unit
 //! files have the list of permitted calls that systemd maintains for its services beside this filter. A call fails with EPERM;
 //! the process goes on.
 
