@@ -174,3 +174,30 @@ GET http://h/{{loging.response.body.$.id}}?{{login.response.body.$[}}
     :4: `login.response.body.$[`: JSON path `$[`: at position 1, parser error; write for example `$.items[0].name`
     ");
 }
+
+#[test]
+fn an_environment_gives_the_values_that_are_missing() {
+    let origin = Origin::hello();
+    let folder = tempfile::tempdir().unwrap();
+    let requests = folder.path().join("a.http");
+    let path = requests.to_str().unwrap();
+    let environments = folder.path().join("http-client.env.json");
+    let load = |more: &[&str]| plimsoll(&[&["load", "--from", path, "-n", "1"], more].concat());
+    fs::write(&requests, "GET {{host}}\n").unwrap();
+    let one = format!("{{\"dev\": {{\"host\": \"{}\"}}}}", origin.url("/dev"));
+    fs::write(&environments, one).unwrap();
+    load(&[]).exits(0);
+    assert!(origin.heads()[0].starts_with("GET /dev "));
+    fs::write(&environments, "{\"dev\": {\"a\": 1}, \"test\": {}}").unwrap();
+    let output = load(&[]).exits(2);
+    assert!(output.stderr.contains("environments dev, test"), "{output}");
+    // A file that cannot be used matters only where a value is missing.
+    fs::write(&environments, "{").unwrap();
+    let output = load(&[]).exits(2);
+    assert!(
+        output.stderr.contains("http-client.env.json is not JSON"),
+        "{output}"
+    );
+    fs::write(&requests, format!("GET {}\n", origin.url("/"))).unwrap();
+    load(&[]).exits(0);
+}

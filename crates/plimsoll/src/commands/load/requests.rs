@@ -400,7 +400,7 @@ pub(super) fn describe(
             reader.set = set.map(|(name, _)| name.clone()).collect();
             let mut which_environment = None;
             if format == Format::Http {
-                let found = Environments::find(path, reader.problems);
+                let found = Environments::find(path);
                 let (values, note) = found.choose(args.env.as_deref(), reader.problems);
                 reader.fall_back(values);
                 which_environment = note;

@@ -21,12 +21,14 @@ const MOST_FOLDERS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Environments {
     found: Vec<(PathBuf, Environment)>,
+    /// Files that cannot be used. They matter to those requests alone that need a value.
+    wrong: Vec<Problem>,
 }
 
 impl Environments {
     /// Those of the nearest folder that has one of each kind of file.
-    pub(super) fn find(path: &Path, problems: &mut Problems) -> Self {
-        let mut found = Vec::new();
+    pub(super) fn find(path: &Path) -> Self {
+        let (mut found, mut wrong) = (Vec::new(), Vec::new());
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         for name in FILES {
             let folders = path.ancestors().skip(1).take(MOST_FOLDERS);
@@ -34,8 +36,12 @@ impl Environments {
             let Some(file) = candidates.find(|candidate| candidate.is_file()) else {
                 continue;
             };
-            let Some(bytes) = problems.file("--env", &file) else {
-                continue;
+            let bytes = match Problems::read(&file) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    wrong.push(Problem::with("--env", error));
+                    continue;
+                }
             };
             match environments(&String::from_utf8_lossy(&bytes)) {
                 Ok(environments) => {
@@ -43,10 +49,13 @@ impl Environments {
                 }
                 // The settings of an editor need not have any.
                 Err(_) if name == FILES[0] => {}
-                Err(error) => problems.add("--env", format!("{} {error}", file.display())),
+                Err(error) => {
+                    let message = format!("{} {error}", file.display());
+                    wrong.push(Problem::with("--env", message));
+                }
             }
         }
-        Self { found }
+        Self { found, wrong }
     }
 
     /// The values of the environment `name`; without a name, those of the only one.
@@ -60,6 +69,11 @@ impl Environments {
         let mut names: Vec<_> = self.found.iter().map(|(_, it)| it.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
+        if name.is_some() {
+            for problem in &self.wrong {
+                problems.push(problem.clone());
+            }
+        }
         let chosen = match (name, names.as_slice()) {
             (Some(name), names) => {
                 if !names.iter().any(|known| known == name) {
@@ -74,7 +88,7 @@ impl Environments {
                 name.to_owned()
             }
             (None, [only]) => only.clone(),
-            (None, []) => return (Vec::new(), None),
+            (None, []) => return (Vec::new(), self.wrong.into_iter().next()),
             (None, names) => {
                 let file = self
                     .found
