@@ -291,7 +291,9 @@ mod tests {
                 .spawn()
                 .unwrap();
             let bus = Self { folder, daemon };
-            plimsoll_testkit::eventually(|| bus.socket().exists());
+            // The file is there before the daemon listens.
+            let is_served = || std::os::unix::net::UnixStream::connect(bus.socket()).is_ok();
+            plimsoll_testkit::eventually(is_served);
             let (ready, started) = std::sync::mpsc::channel();
             let socket = bus.socket();
             std::thread::spawn(move || {
