@@ -30,6 +30,8 @@ mod mockoon;
 
 mod nginx;
 
+mod nginx_tests;
+
 mod node_files;
 
 mod prism;
@@ -86,7 +88,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 28] = [
+const SUITES: [Suite; 29] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -221,6 +223,11 @@ const SUITES: [Suite; 28] = [
         name: "netbox",
         about: "NetBox's configuration of nginx, in the same way",
         run: nginx::run,
+    },
+    Suite {
+        name: "nginx-tests",
+        about: "nginx's own tests, their configurations imported: those cases that nginx passes here",
+        run: nginx_tests::run,
     },
     Suite {
         name: "go",

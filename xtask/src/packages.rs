@@ -9,7 +9,9 @@ use crate::{Failure, Outcome};
 /// A program and the package that brings it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Package {
+    /// A program, or the path of another file, that is there once it is installed.
     pub(crate) program: &'static str,
+    /// Its name, or those of several.
     pub(crate) name: &'static str,
 }
 
@@ -130,7 +132,8 @@ pub(crate) fn install(root: &Path, packages: &[Package]) -> Outcome {
 
 /// Installs packages, whether or not their programs are there.
 pub(crate) fn install_always(root: &Path, packages: &[Package]) -> Outcome {
-    let missing: Vec<&str> = packages.iter().map(|package| package.name).collect();
+    let names = packages.iter().flat_map(|it| it.name.split_whitespace());
+    let missing: Vec<&str> = names.collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -38,8 +38,6 @@ mod grpc;
 
 mod error_pages;
 
-mod template;
-
 mod tunnel;
 
 use std::cell::RefCell;
@@ -66,8 +64,8 @@ pub(crate) use self::error_pages::{ErrorPage, ErrorPages, ErrorStatus};
 pub(crate) use self::fault::Fault;
 pub(crate) use self::frames::FrameLimits;
 pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, WebSockets};
+pub(crate) use self::split::NamedUpstreams;
 pub(crate) use self::target::Rewrite;
-pub(crate) use self::template::Template;
 pub(crate) use self::tunnel::WebSocketPlan;
 
 use self::attempt::{Attempt, Responding, hedged, late};
@@ -118,6 +116,8 @@ impl RouteDeadlines {
 /// The upstreams that a route uses, on a worker.
 pub(crate) struct Upstreams {
     pub(crate) main: Rc<Upstream>,
+    /// By the names that a text with places gives, if the route has one.
+    pub(crate) named: Option<NamedUpstreams>,
     /// Percentages of requests that go elsewhere, and where.
     pub(crate) others: Vec<(u32, Rc<Upstream>)>,
     /// The cookie that keeps a client where its first request went.
@@ -139,7 +139,12 @@ impl Forward {
         let authorizer = plan.authorize.clone().zip(upstreams.authorize);
         let mirror = upstreams.mirror;
         Self(Rc::new(Forwarder {
-            split: Split::new(upstreams.main, upstreams.others, upstreams.split_cookie),
+            split: Split::new(
+                upstreams.main,
+                upstreams.named,
+                upstreams.others,
+                upstreams.split_cookie,
+            ),
             authorizer: authorizer.map(|(plan, upstream)| Authorizer { plan, upstream }),
             mirror: mirror.map(|(share, upstream)| Mirror::new(upstream, share)),
             exporter: upstreams.exporter,
@@ -161,7 +166,9 @@ impl Forward {
 
 impl Action for Forward {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let Choice { upstream, cookie } = self.0.split.choose(request);
+        let Some(Choice { upstream, cookie }) = self.0.split.choose(request) else {
+            return Answer::Now(self.0.failed(failure::no_upstream(), false));
+        };
         let call = Call::of(request, self.0.plan.grpc_timeout);
         if self.0.plan.grpc_health
             && let Some(call) = &call
@@ -171,7 +178,7 @@ impl Action for Forward {
         }
         let options = &upstream.plan.options;
         let name = options.sticky.as_deref();
-        let sticky = name.and_then(|name| upstream::cookie(request, name));
+        let sticky = name.and_then(|name| request.cookie(name));
         let mut forwarding = Forwarding {
             forwarder: Rc::clone(&self.0),
             key: options.key.of(request),

@@ -24,6 +24,10 @@ mod limits;
 
 mod loads;
 
+mod logs;
+
+mod maps;
+
 mod proxy;
 
 mod rate_limit;
@@ -42,7 +46,11 @@ mod servers;
 
 mod shares;
 
+mod stream;
+
 mod upstreams;
+
+mod variables;
 
 mod toml;
 

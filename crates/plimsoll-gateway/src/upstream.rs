@@ -45,7 +45,7 @@ pub(crate) use self::ejection::Ejection;
 pub(crate) use self::gradient::Bounds;
 pub(crate) use self::health::{HealthCheck, HealthKind};
 pub(crate) use self::history::{History, Recent, Sample};
-pub(crate) use self::key::{KeySource, cookie};
+pub(crate) use self::key::KeySource;
 pub(crate) use self::plan::{
     Discovery, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
 };

@@ -375,6 +375,14 @@ impl<'i> Value<'i> {
         matches!(self.content, DeValue::Table(_))
     }
 
+    /// The text, if it is one; anything else is no mistake.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.content {
+            DeValue::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Its elements, or itself if it is no array.
     pub fn elements(self) -> Vec<Self> {
         let DeValue::Array(array) = self.content else {

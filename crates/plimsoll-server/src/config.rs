@@ -19,6 +19,8 @@ mod listen;
 
 mod log;
 
+mod map;
+
 mod metrics;
 
 mod ocsp;
@@ -53,6 +55,7 @@ use crate::middleware::OwnFields;
 use crate::observe::admin::{AdminApis, AdminPath};
 use crate::observe::counters::Counters;
 use crate::observe::notice::Notices;
+use crate::place::Maps;
 use crate::route::Routes;
 use crate::worker::context::WorkerContext;
 use crate::worker::states::SharedStates;
@@ -64,6 +67,7 @@ pub use crate::config::action::{
 pub use crate::config::address::{network, networks};
 pub use crate::config::listen::trusted_proxies;
 pub use crate::config::log::{LogPlan, LogTarget};
+pub use crate::config::map::template;
 pub use crate::config::paths::{
     NamedPath, NamedPaths, OutsideSandbox, PathUse, PermittedPaths, is_in_shared_folder,
 };
@@ -169,6 +173,7 @@ impl Compiler {
         let counters = &self.counters;
         let mut root = document.root();
         let apis = root.has("admin").then(AdminApis::default);
+        let maps = map::compile(root.table("map"));
         let paths = NamedPaths::new(&self.directory, self.permitted.as_ref());
         let place = SectionContext {
             paths: &paths,
@@ -185,6 +190,7 @@ impl Compiler {
             sections,
             compiler: self,
             paths: &paths,
+            maps,
             is_measured: root.has("admin") || root.has("metrics"),
             certificates: RefCell::default(),
             acme: RefCell::default(),
@@ -265,6 +271,8 @@ struct Context<'c> {
     compiler: &'c Compiler,
     /// Makes paths of texts.
     paths: &'c NamedPaths<'c>,
+    /// Values by other values, for places.
+    maps: Maps,
     /// The compiled sections of other crates.
     sections: Sections,
     /// Figures can be read.

@@ -45,6 +45,8 @@ mod message;
 
 mod actions;
 
+mod place;
+
 mod middleware;
 
 mod route;
@@ -100,9 +102,9 @@ pub use crate::message::request::{
 };
 pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
-    Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, HashError, HeaderRules, LimitKey,
-    Middleware, Origins, OwnFields, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
-    TrustedProxies, Underscores, compress, compress_well, preferred_coding,
+    Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, FieldValue, HashError, HeaderRules,
+    LimitKey, Middleware, Origins, OwnFields, PasswordHash, RateLimit, RequestIds, SecurityHeaders,
+    Trace, TrustedProxies, Underscores, compress, compress_well, preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{
@@ -112,10 +114,11 @@ pub use crate::observe::counters::{Counters, Cut, RouteTag, Snapshot};
 pub use crate::observe::metrics::{Figures, MetricsText};
 pub use crate::observe::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
+pub use crate::place::{Maps, Moment, Template, UnknownPlace};
 pub use crate::protocol::stream::Stream;
 pub use crate::route::{
-    FieldCondition, PathCondition, PathError, Pattern, RouteConditions, RouteIndex, RouteInput,
-    RouteRefusal, Routes,
+    FieldCondition, PathCondition, PathError, Pattern, PlaceCondition, RouteConditions, RouteIndex,
+    RouteInput, RouteRefusal, Routes,
 };
 pub use crate::worker::alarms::Alarms;
 pub use crate::worker::context::WorkerContext;

@@ -37,7 +37,7 @@ pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
 pub use crate::middleware::cors::{Cors, Origins};
-pub use crate::middleware::header_rules::{FieldRewrite, HeaderRules};
+pub use crate::middleware::header_rules::{FieldRewrite, FieldValue, HeaderRules};
 pub use crate::middleware::rate_limit::{LimitKey, RateLimit};
 pub use crate::middleware::request_id::RequestIds;
 pub use crate::middleware::security::SecurityHeaders;
@@ -100,7 +100,7 @@ impl Middleware {
             action = Rc::new(compress::Compressing::new(Arc::clone(compress), action));
         }
         if let Some(rules) = &self.request_headers {
-            action = Rc::new(header_rules::Requests::new(rules, action));
+            action = Rc::new(header_rules::Requests::new(Arc::clone(rules), action));
         }
         if let Some(auth) = &self.basic_auth {
             action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
@@ -118,7 +118,7 @@ impl Middleware {
             action = Rc::new(security::Secured::new(Arc::clone(headers), action));
         }
         if let Some(rules) = &self.response_headers {
-            action = Rc::new(header_rules::Responses::new(rules, action));
+            action = Rc::new(header_rules::Responses::new(Arc::clone(rules), action));
         }
         if let Some(trace) = self.trace {
             action = Rc::new(trace::Traced::new(trace, action));

@@ -24,7 +24,7 @@ use crate::message::request::Request;
 use crate::message::response::Response;
 use crate::observe::counters::RouteTag;
 
-pub use crate::route::conditions::{FieldCondition, RouteConditions};
+pub use crate::route::conditions::{FieldCondition, PlaceCondition, RouteConditions};
 pub use crate::route::path::{PathCondition, PathError, Pattern};
 
 use crate::route::path::{RequestPath, key};
@@ -79,6 +79,10 @@ pub trait RouteInput {
     fn query(&self) -> Option<&str>;
     /// Whether one of the fields of that name has a value that `test` accepts.
     fn any_field(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+    /// Whether a text with places has one of its values; what is no request of a connection has no places.
+    fn meets(&self, _wanted: &PlaceCondition) -> bool {
+        false
+    }
 }
 
 impl RouteInput for Request<'_> {
@@ -101,6 +105,10 @@ impl RouteInput for Request<'_> {
     fn any_field(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         self.headers()
             .any(|(field, value)| field.eq_ignore_ascii_case(name) && test(value))
+    }
+
+    fn meets(&self, wanted: &PlaceCondition) -> bool {
+        wanted.is_met(self)
     }
 }
 

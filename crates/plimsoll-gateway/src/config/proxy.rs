@@ -1,17 +1,19 @@
 //! `proxy = …` in a `[[route]]`.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
+use plimsoll_server::config::template;
 use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
-use plimsoll_server::{Action, MakeAction, WorkerContext};
+use plimsoll_server::{Action, MakeAction, Moment, Template, WorkerContext};
 
 use super::traces::Traces;
 use super::{Upstreams, cache, rules, servers, upstream};
 use crate::cache::{CachePlan, Cached};
 use crate::figures::GatewayFigures;
-use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, Template};
+use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteTimeouts};
 use crate::traces::{Exporter, TracesPlan};
 use crate::upstream::{
     Discovery, Durations, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan,
@@ -56,6 +58,8 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
 struct ProxyPlan {
     forward: Arc<ForwardPlan>,
     main: Arc<UpstreamPlan>,
+    /// What names the upstream of a request, and those that it may name.
+    named: Option<(Template, BTreeMap<String, Arc<UpstreamPlan>>)>,
     /// Percentages of requests that go elsewhere.
     others: Vec<(u32, Arc<UpstreamPlan>)>,
     split_cookie: Option<String>,
@@ -70,6 +74,7 @@ impl ProxyPlan {
         Self {
             forward: Arc::new(forward),
             main,
+            named: None,
             others: Vec::new(),
             split_cookie: None,
             authorize: None,
@@ -87,7 +92,11 @@ impl ProxyPlan {
         let mirror = mirror.map(|(share, it)| format!("copies to {} ({share} %)", it.name));
         let authorize = self.authorize.iter();
         let authorize = authorize.map(|it| format!("authorized by {}", it.name));
-        std::iter::once(self.main.name.clone())
+        let main = match &self.named {
+            None => vec![self.main.name.clone()],
+            Some((_, named)) => named.values().map(|it| it.name.clone()).collect(),
+        };
+        main.into_iter()
             .chain(others)
             .chain(mirror)
             .chain(authorize)
@@ -101,6 +110,12 @@ impl ProxyPlan {
             drain: context.drain().clone(),
             durations,
             main: of_worker(&self.main),
+            named: self.named.as_ref().map(|(template, upstreams)| {
+                let upstreams = upstreams.iter();
+                let upstreams =
+                    upstreams.map(|(name, it)| (name.clone().into_bytes(), of_worker(it)));
+                (template.clone(), upstreams.collect())
+            }),
             others: others.map(|(share, it)| (*share, of_worker(it))).collect(),
             split_cookie: self.split_cookie.clone(),
             authorize: self.authorize.as_ref().map(of_worker),
@@ -123,7 +138,14 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         return None;
     };
     let target = as_text(&to)?.to_owned();
-    let main = upstream_of(&to, &target, mounted, Some(&mut table));
+    let named = target.contains('{').then(|| named(&to, mounted));
+    let main = match &named {
+        None => upstream_of(&to, &target, mounted, Some(&mut table)),
+        Some(named) => {
+            let mut upstreams = named.iter().flat_map(|(_, upstreams)| upstreams.values());
+            upstreams.next().cloned()
+        }
+    };
     let mut plan = ForwardPlan {
         base: base_of(&target),
         ..ForwardPlan::default()
@@ -137,7 +159,14 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
     }
     let mut is_whole = request(&mut table, mounted, &mut plan);
     is_whole &= rules::compile(&mut table, mounted, &mut plan);
-    let split = rules::split(&mut table, mounted);
+    let mut split = rules::split(&mut table, mounted);
+    if named.is_some() && split.as_ref().is_some_and(|(others, _)| !others.is_empty()) {
+        table.wrong(
+            "`split` does not go with places in `to`",
+            Some("give the map a value with shares of its own".to_owned()),
+        );
+        split = None;
+    }
     let mirror = table.take("mirror").map(|it| rules::mirror(it, mounted));
     let authorize = table.take("auth").map(|it| rules::authorize(it, mounted));
     let cache = table
@@ -179,7 +208,12 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         Some(mirror) => Some(mirror?),
     };
     let main = main?;
+    let named = match named {
+        None => None,
+        Some(named) => Some(named?),
+    };
     is_whole.then(|| ProxyPlan {
+        named,
         others,
         split_cookie,
         authorize,
@@ -187,6 +221,41 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         cache,
         ..ProxyPlan::new(main, plan)
     })
+}
+
+/// A text that names the upstream of a request, with those that it may name: all of the file, or the values of its map.
+fn named(
+    value: &Value<'_>,
+    mounted: &Mounted<'_>,
+) -> Option<(Template, BTreeMap<String, Arc<UpstreamPlan>>)> {
+    let template = template(value, mounted.maps, Moment::Request)?;
+    let names = template.constants().unwrap_or_else(|| {
+        let upstreams = mounted.section::<Upstreams>("upstream").unwrap_or_default();
+        let is_http = |plan: &Option<Arc<UpstreamPlan>>| {
+            let plan = plan.as_ref();
+            plan.is_none_or(|it| it.transport().scheme().is_none())
+        };
+        let named = upstreams.0.iter().filter(|(_, plan)| is_http(plan));
+        named.map(|(name, _)| name.clone()).collect()
+    });
+    let mut upstreams = BTreeMap::new();
+    for name in names {
+        // No upstream is named by an empty text: such requests get a 502.
+        if name.is_empty() || name.ends_with("://") {
+            continue;
+        }
+        if !base_of(&name).is_empty() {
+            let hint = "give the path by `path` of the route";
+            let message = format!("`{name}` has a path, which is that of the request here");
+            return value.wrong_with(message, Some(hint.to_owned()));
+        }
+        let plan = upstream_of(value, &name, mounted, None)?;
+        upstreams.insert(name, plan);
+    }
+    if upstreams.is_empty() {
+        return value.wrong("names no upstream, whatever the request is");
+    }
+    Some((template, upstreams))
 }
 
 /// Compiles the changes of requests on their way to a server; false if anything is wrong.
@@ -239,12 +308,16 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= networks.is_some();
         plan.trusted = networks.unwrap_or_default();
     }
-    is_whole &= headers(table, plan);
+    is_whole &= headers(table, mounted, plan);
     is_whole
 }
 
 /// Compiles `headers`: fields to set, with places or without, and to remove; false if anything is wrong.
-pub(super) fn headers(table: &mut Table<'_>, plan: &mut ForwardPlan) -> bool {
+pub(super) fn headers(
+    table: &mut Table<'_>,
+    mounted: &Mounted<'_>,
+    plan: &mut ForwardPlan,
+) -> bool {
     let Some(mut headers) = table.table("headers") else {
         return true;
     };
@@ -258,16 +331,10 @@ pub(super) fn headers(table: &mut Table<'_>, plan: &mut ForwardPlan) -> bool {
             plan.removed.push(name);
             continue;
         };
-        match Template::parse(field.to_str().unwrap_or_default()) {
-            Ok(Some(template)) => plan.templates.push((name, template)),
-            Ok(None) => plan.set.push((name, field)),
-            Err(error) => {
-                let hint = error
-                    .suggestion()
-                    .map(|it| format!("did you mean `{{{it}}}`?"));
-                value.wrong_with::<()>(error, hint);
-                is_whole = false;
-            }
+        match template(&value, mounted.maps, Moment::Request) {
+            Some(text) if text.as_text().is_some() => plan.set.push((name, field)),
+            Some(template) => plan.templates.push((name, template)),
+            None => is_whole = false,
         }
     }
     is_whole

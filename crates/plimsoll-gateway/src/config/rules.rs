@@ -318,7 +318,7 @@ pub(super) fn authorize(
         }
     });
     let mut own = ForwardPlan::default();
-    let is_whole = headers(&mut table, &mut own);
+    let is_whole = headers(&mut table, mounted, &mut own);
     let mut names = |key| {
         let Some(value) = table.take(key) else {
             return Some(Vec::new());

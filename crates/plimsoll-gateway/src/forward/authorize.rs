@@ -8,12 +8,11 @@ use http::header::{HeaderName, HeaderValue, SET_COOKIE};
 use http_body_util::Empty;
 use plimsoll_client::forward::{Exchange, Head, ResponseHead};
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Side};
-use plimsoll_server::{Outcome, OwnedRequest, Response, ResponseBody};
+use plimsoll_server::{Outcome, OwnedRequest, Response, ResponseBody, Template};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
 
 use super::failure;
-use super::template::Template;
 use crate::upstream::{ServerUse, Upstream};
 
 /// Settings of authorization subrequests.
@@ -133,9 +132,9 @@ impl AuthorizePlan {
     /// The fields that the configuration sets come last, and no field of the client stands beside one of them.
     fn add_own(&self, request: &OwnedRequest, fields: &mut FieldList) {
         let templates = self.templates.iter().map(|(name, template)| {
-            let mut value = String::new();
-            template.write(&request.request(), &mut value);
-            (name, value.into_bytes())
+            let mut value = Vec::new();
+            template.fill(&request.request(), &mut value);
+            (name, value)
         });
         let set = self.set.iter();
         let set = set.map(|(name, value)| (name, value.as_bytes().to_vec()));

@@ -78,6 +78,14 @@ pub(super) fn response_too_large() -> Response {
     )
 }
 
+/// For a request that names no upstream.
+pub(super) fn no_upstream() -> Response {
+    Response::text(
+        StatusCode::BAD_GATEWAY,
+        "there is no upstream for this request\n",
+    )
+}
+
 pub(super) fn no_server() -> Response {
     Response::text(
         StatusCode::SERVICE_UNAVAILABLE,

@@ -275,13 +275,16 @@ impl FieldSource for AddedFields<'_> {
                 visit(name, value.as_bytes());
             }
         }
-        let mut text = String::new();
+        let mut text = Vec::new();
         for (name, template) in &self.plan.templates {
             let name = name.as_str().as_bytes();
             if !self.is_identity(name) {
                 text.clear();
-                template.write(self.request, &mut text);
-                visit(name, text.as_bytes());
+                template.fill(self.request, &mut text);
+                // Where nothing is left, the field is not there.
+                if !text.is_empty() {
+                    visit(name, &text);
+                }
             }
         }
         for (name, value) in self.identity {

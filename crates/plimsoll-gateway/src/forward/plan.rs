@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
-use plimsoll_server::Request;
+use plimsoll_server::{Request, Template};
 
 use super::authorize::AuthorizePlan;
 use super::error_pages::ErrorPages;
 use super::fault::Fault;
 use super::target::Rewrite;
-use super::template::Template;
 use super::tunnel::WebSocketPlan;
 
 /// Forwarding settings of a route, immutable.

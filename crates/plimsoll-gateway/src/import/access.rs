@@ -197,7 +197,7 @@ pub(super) fn authorized(
     {
         // The subrequest has no content, and the host of the request.
         if is_field(field.argument(0), "") {
-            set_field(field, &mut own, notes);
+            set_field(field, scope, &mut own, notes);
         }
     }
     if !own.is_empty() {

@@ -47,7 +47,12 @@ pub(super) const READ: &[(&str, &[Level])] = &[
     ("http", &[Level::Main]),
     ("server", HTTP),
     ("upstream", HTTP),
+    ("map", HTTP),
+    ("geo", HTTP),
     ("split_clients", HTTP),
+    ("log_format", HTTP),
+    ("access_log", ANY),
+    ("stream", &[Level::Main, Level::Http]),
     ("location", OF_REWRITES),
     ("listen", SERVER),
     ("server_name", SERVER),
@@ -247,13 +252,11 @@ const WITHHOLDS: &[&str] = &[
 pub(super) fn fate(directive: &Directive, level: Level) -> Fate {
     let name = directive.name.as_str();
     let is_read = |(known, levels): &(&str, &[Level])| *known == name && levels.contains(&level);
-    // By which WebSockets are upgraded to; they are anyway.
-    let is_upgrade = name == "map" && directive.argument(0) == "$http_upgrade";
     // `off` turns off what there is not.
     let is_off = matches!(directive.arguments.as_slice(), [only] if only == "off");
     if READ.iter().any(is_read) {
         Fate::Read
-    } else if is_upgrade || is_one_of(name, HARMLESS) {
+    } else if is_one_of(name, HARMLESS) {
         Fate::Harmless
     } else if is_withholding(directive) {
         Fate::Withholds
@@ -309,7 +312,7 @@ pub(super) fn report(block: &[Directive], level: Level, notes: &mut Notes) {
     }
 }
 
-/// The level of the directives of a block; that of `upstream` and `split_clients` is for those who translate them.
+/// The level of the directives of a block; that of `upstream`, `stream` and maps is for those who translate them.
 pub(super) fn within(directive: &Directive) -> Option<Level> {
     Some(match directive.name.as_str() {
         "http" => Level::Http,
@@ -323,7 +326,6 @@ pub(super) fn within(directive: &Directive) -> Option<Level> {
 
 fn why_left_out(directive: &Directive, level: Level) -> &'static str {
     match directive.name.as_str() {
-        "stream" => "left out: TCP and UDP are not translated",
         "client_body_timeout"
         | "client_header_timeout"
         | "send_timeout"

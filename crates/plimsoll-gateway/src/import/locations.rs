@@ -133,7 +133,7 @@ fn in_order(
             scope = scope.within(&outer.block);
         }
         routes.extend(redirecting(condition, &location.directive.block, notes));
-        for variant in variants(&server.block, &location.directive.block, notes) {
+        for variant in variants(&server.block, &location.directive.block, &scope, notes) {
             let context = Context {
                 server,
                 location,
@@ -207,7 +207,7 @@ fn in_order(
         .iter()
         .any(|it| it.kind == Kind::Prefix && it.pattern == "/")
     {
-        for variant in variants(&server.block, &[], notes) {
+        for variant in variants(&server.block, &[], scope, notes) {
             let mut route = server_route(server, scope, &variant, by_regex, upstreams, notes);
             route.rules = selection::rules(scope);
             route.led_rules = selection::led_rules(scope);

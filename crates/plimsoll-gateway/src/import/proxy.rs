@@ -1,21 +1,23 @@
 //! `proxy_pass` and what goes with it.
 
 use http::{HeaderName, HeaderValue};
+use plimsoll_server::Moment;
 use plimsoll_wire::http::{FieldClass, NormalPath};
 
 use super::Notes;
 use super::access;
 use super::cache::cache;
 use super::errors::error_pages;
+use super::maps;
 use super::nginx::Directive;
 use super::real_ip::{is_of_place, networks};
 use super::redirects::{is_redirecting, proxy_cookies, proxy_redirects};
 use super::route::Condition;
 use super::scope::Scope;
-use super::shares::{mirrored, split};
+use super::shares::mirrored;
 use super::toml::{Keys, quoted};
 use super::upstreams::{Upstreams, duration, is_server, size};
-use crate::forward::Template;
+use super::variables::with_places;
 
 /// The action `proxy` of a route, and what belongs to its upstream.
 pub(super) fn proxy(
@@ -39,9 +41,10 @@ pub(super) fn proxy(
     };
     let (authority, uri) = authority_and_uri(rest);
     let is_socket = authority.starts_with("unix:");
-    let split = split(url, scope, notes);
-    let authority = split.as_ref().map_or(authority, |it| it.main.as_str());
-    let is_known = split.is_some() || !url.contains('$');
+    let chosen = chosen(authority, scheme, scope, upstreams);
+    let first = chosen.as_ref().and_then(|it| it.servers.first());
+    let authority = first.map_or(authority, String::as_str);
+    let is_known = chosen.is_some() || !url.contains('$');
     let is_server = upstreams.has(authority) || is_server(authority);
     if !is_known || authority.is_empty() || !is_server || (is_socket && scheme == "https") {
         notes.add(
@@ -83,7 +86,12 @@ pub(super) fn proxy(
         access::forbid(route);
         return;
     }
-    if upstreams.has(authority) {
+    if let Some(chosen) = &chosen {
+        keys.text("to", &chosen.to);
+        for name in &chosen.servers {
+            upstreams.used(name, scheme, &connection, directive, notes);
+        }
+    } else if upstreams.has(authority) {
         keys.text("to", authority);
         keys.inherit(&timeouts);
         upstreams.used(authority, scheme, &connection, directive, notes);
@@ -91,12 +99,6 @@ pub(super) fn proxy(
         keys.text("to", authority);
     } else {
         keys.text("to", &format!("{scheme}://{authority}"));
-    }
-    if let Some(split) = &split {
-        keys.set("split", split.shares.inline());
-        for name in &split.others {
-            upstreams.used(name, scheme, &connection, directive, notes);
-        }
     }
     if let Some(mirror) = scope.last("mirror").filter(|it| it.argument(0) != "off") {
         mirrored(mirror, scope, upstreams, &mut keys, notes);
@@ -135,11 +137,48 @@ pub(super) fn proxy(
             "left out: content is forwarded as it comes; `buffer_request = \"1MiB\"` reads up to that much first",
         );
     }
-    if !upstreams.has(authority) {
+    if chosen.is_none() && !upstreams.has(authority) {
         keys.inherit(&connection);
         keys.inherit(&timeouts);
     }
     route.set("proxy", keys.inline());
+}
+
+/// The servers that a variable may name.
+struct Chosen {
+    /// The text with a place that names one of them.
+    to: String,
+    /// Upstreams of the file, or servers.
+    servers: Vec<String>,
+}
+
+/// What `http://$variable` may lead to, if a map gives the variable values that are all known: the names of upstreams.
+fn chosen(
+    authority: &str,
+    scheme: &str,
+    scope: &Scope<'_>,
+    upstreams: &Upstreams,
+) -> Option<Chosen> {
+    let map = maps::defining(authority, scope)?;
+    let text = maps::translated(map, scope, Moment::Request, 1).ok()?;
+    let mut servers = text.values?;
+    servers.retain(|it| !it.is_empty());
+    servers.sort();
+    servers.dedup();
+    let are_upstreams = !servers.is_empty() && servers.iter().all(|it| upstreams.has(it));
+    let are_servers = !servers.is_empty()
+        && servers
+            .iter()
+            .all(|it| !upstreams.has(it) && is_server(it) && !it.starts_with("unix:"));
+    let place = format!("{{map:{}}}", authority.trim_start_matches('$'));
+    let to = if are_upstreams {
+        place
+    } else if are_servers {
+        format!("{scheme}://{place}")
+    } else {
+        return None;
+    };
+    Some(Chosen { to, servers })
 }
 
 /// The server of a URL, or the socket (`unix:/run/app.sock:/uri`), and what the location is replaced by.
@@ -416,33 +455,6 @@ fn is_https(scope: &Scope<'_>) -> bool {
     })
 }
 
-/// A value with the placeholders of `headers` in the place of variables, if all of them have one.
-pub(super) fn placeholders(value: &str) -> Option<String> {
-    let variables = [
-        ("$remote_addr", "{client}"),
-        ("$request_uri", "{path}{query}"),
-        ("$server_port", "{port}"),
-        ("$is_args$args", "{query}"),
-        ("$http_host", "{authority}"),
-        ("$scheme", "{scheme}"),
-        ("$host", "{host}"),
-        ("$uri", "{path}"),
-    ];
-    let mut value = value.to_owned();
-    for (variable, placeholder) in variables {
-        let at = value.find(variable).map(|at| at + variable.len());
-        let goes_on = |at: usize| {
-            let next = value.get(at..).and_then(|rest| rest.chars().next());
-            next.is_some_and(|it| it.is_ascii_alphanumeric() || it == '_')
-        };
-        if at.is_some_and(|at| !goes_on(at)) {
-            value = value.replace(variable, placeholder);
-        }
-    }
-    let is_valid = !value.contains('$') && Template::parse(&value).is_ok();
-    is_valid.then_some(value)
-}
-
 /// `proxy_set_header` as the host, the forwarded fields and others.
 fn headers(
     scope: &Scope<'_>,
@@ -491,7 +503,7 @@ fn headers(
                     format!("{{ field = {} }}", quoted(&name.to_ascii_lowercase())),
                 );
             }
-            _ => set_field(directive, &mut set, notes),
+            _ => set_field(directive, scope, &mut set, notes),
         }
     }
     keys.text("host", &host);
@@ -505,7 +517,12 @@ fn headers(
 /// One `proxy_set_header`: servers never receive the field as the client sent it, so a value that cannot be kept removes it.
 ///
 /// Servers take fields such as `X-Remote-User` and `X-Client-Verify` for what the proxy found out.
-pub(super) fn set_field(directive: &Directive, set: &mut Keys, notes: &mut Notes) {
+pub(super) fn set_field(
+    directive: &Directive,
+    scope: &Scope<'_>,
+    set: &mut Keys,
+    notes: &mut Notes,
+) {
     let (name, value) = (directive.argument(0), directive.argument(1));
     if !is_field(name, "") {
         notes.add(
@@ -514,7 +531,8 @@ pub(super) fn set_field(directive: &Directive, set: &mut Keys, notes: &mut Notes
         );
         return;
     }
-    match placeholders(value).filter(|_| is_field(name, value)) {
+    let filled = with_places(value, scope, Moment::Request, None);
+    match filled.filter(|_| is_field(name, value)) {
         Some(text) if text.is_empty() => set.set(name, "false"),
         Some(text) => set.text(name, &text),
         None => {

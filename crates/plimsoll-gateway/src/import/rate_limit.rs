@@ -1,10 +1,12 @@
 //! `limit_req` and its zones.
 
+use plimsoll_server::Moment;
+
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
-use super::upstreams::key_source;
+use super::variables::with_places;
 
 /// The layer `rate_limit` of a route that forwards or sends files; nginx does not limit what it returns by itself.
 pub(super) fn rate_limit(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
@@ -24,12 +26,6 @@ pub(super) fn rate_limit(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes)
             let status = scope.last("limit_req_status");
             if let Some(status) = status.filter(|it| it.argument(0) != "429") {
                 notes.add(status, "left out: what is beyond the limit gets a 429");
-            }
-            if limit.get("key").is_some_and(|it| it.contains("header:")) {
-                notes.add(
-                    first,
-                    "requests without the field share one limit; nginx has none for them",
-                );
             }
             let is_delayed = !first.arguments.iter().any(|it| it == "nodelay");
             if is_delayed && first.parameter("burst=").is_some() {
@@ -52,9 +48,9 @@ fn limit(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
         "$binary_remote_addr" | "$remote_addr" => None,
         key if !key.contains('$') || key == "$server_name" => Some("all".to_owned()),
         key => {
-            let header =
-                key_source(key).filter(|it| it.starts_with("header:") && !it.contains('$'));
-            Some(header.ok_or_else(|| format!("requests are not told apart by `{key}`"))?)
+            let key = with_places(key, scope, Moment::Request, None);
+            let reason = || format!("requests are not told apart by `{}`", zone.argument(0));
+            Some(key.ok_or_else(reason)?)
         }
     };
     let rate = zone.parameter("rate=").unwrap_or_default();

@@ -71,7 +71,7 @@ pub(super) fn redirect_target(text: &str, groups: Option<&str>) -> Option<String
 }
 
 /// The name of a variable, in braces or not, and what is behind it. Of digits the first alone counts.
-fn variable(text: &str) -> Option<(&str, &str)> {
+pub(super) fn variable(text: &str) -> Option<(&str, &str)> {
     if let Some(braced) = text.strip_prefix('{') {
         return braced.split_once('}');
     }

@@ -1,7 +1,7 @@
 //! What a route responds with by itself, and its layers.
 
 use http::{HeaderName, HeaderValue};
-use plimsoll_server::Redirect;
+use plimsoll_server::{Maps, Moment, Redirect};
 
 use super::Notes;
 use super::access;
@@ -14,6 +14,7 @@ use super::scope::Scope;
 use super::selection;
 use super::toml::{Keys, quoted};
 use super::upstreams::{bytes, duration};
+use super::variables::with_places;
 
 /// Key under which the rules of `proxy_redirect` wait for those of other fields; no route has it.
 pub(super) const REWRITES: &str = "rewrites of fields";
@@ -188,6 +189,7 @@ fn tried_files(
 pub(super) fn returned(
     directive: &Directive,
     groups: Option<&str>,
+    scope: &Scope<'_>,
     keys: &mut Keys,
     notes: &mut Notes,
 ) {
@@ -199,8 +201,9 @@ pub(super) fn returned(
     };
     if [301, 302, 303, 307, 308].contains(&status) {
         let expression = groups.and_then(|it| regex::Regex::new(it).ok());
-        let target = redirect_target(text, groups)
-            .filter(|it| Redirect::by_groups(status, it, expression.clone()).is_ok());
+        let target = redirect_target(text, groups).filter(|it| {
+            Redirect::by_groups(status, it, expression.clone(), &Maps::default()).is_ok()
+        });
         if let Some(target) = target {
             let target = quoted(&target);
             keys.set(
@@ -225,6 +228,14 @@ pub(super) fn returned(
         400
     };
     if text.contains('$') {
+        if let Some(template) = with_places(text, scope, Moment::Request, None) {
+            let template = quoted(&template);
+            keys.set(
+                "respond",
+                format!("{{ status = {status}, template = {template} }}"),
+            );
+            return;
+        }
         notes.add(
             directive,
             "the text is sent as it stands, with its variables",
@@ -275,18 +286,20 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         if is_of_service && access::requested(scope).is_some() {
             continue;
         }
-        if value.contains('$') {
+        let Some(value) = with_places(value, scope, Moment::Response, None) else {
             notes.add(
                 directive,
-                format!("`{name}` is left out: `{value}` has a variable"),
+                format!("`{name}` is left out: `{value}` has a variable without a counterpart"),
             );
-        } else if !is_field(name, value) {
+            continue;
+        };
+        if !is_field(name, &value) {
             notes.add(
                 directive,
                 format!("`{name}` is left out: the server sets it by itself, or it is no field"),
             );
         } else {
-            added.text(name, value);
+            added.text(name, &value);
         }
     }
     if let Some(value) = lifetime_of(scope) {

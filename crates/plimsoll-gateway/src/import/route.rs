@@ -53,7 +53,7 @@ impl Route {
             directive: directive.name.clone(),
             text,
             path: path_condition(keys),
-            is_conditional: ["method", "query", "header"]
+            is_conditional: ["method", "query", "header", "places"]
                 .iter()
                 .any(|it| keys.get(it).is_some()),
             effect: effect(keys),
@@ -74,7 +74,9 @@ impl Route {
 
     /// Responds with a 403 instead, to the same requests.
     pub(super) fn forbid(&mut self) {
-        let conditions = ["path", "prefix", "regex", "method", "query", "header"];
+        let conditions = [
+            "path", "prefix", "regex", "method", "query", "header", "places",
+        ];
         let is_condition = |line: &&str| {
             let key = line.split(' ').next().unwrap_or_default();
             conditions.contains(&key)

@@ -14,11 +14,14 @@ use super::access;
 use super::fates::{self, Level};
 use super::limits;
 use super::locations;
+use super::logs;
+use super::maps;
 use super::nginx::Directive;
 use super::real_ip::RealIp;
 use super::responses;
 use super::route::Route;
 use super::scope::Scope;
+use super::stream;
 use super::toml::{Keys, quoted};
 use super::upstreams::{UpstreamText, Upstreams};
 use super::variants::{host_of, hosts_except, is_for_plain, is_guard, is_of_listener};
@@ -174,6 +177,8 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
         .collect();
     let mut limits = String::new();
     limits::write(outer, &mut limits, notes);
+    logs::write(outer, &mut limits, notes);
+    maps::write(outer, &mut limits, notes);
     write_listeners(
         &listeners,
         &named,
@@ -181,7 +186,11 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
         &allows_underscores,
         &mut limits,
     );
-    if listeners.is_empty() {
+    let stream = stream::translate(directives, notes);
+    limits.push_str(&stream.listeners);
+    let mut upstreams = upstreams.written();
+    upstreams.extend(stream.upstreams);
+    if listeners.is_empty() && stream.listeners.is_empty() {
         // A file without listeners does not load.
         limits.push_str("\n[[listen]]\naddress = \"127.0.0.1:8080\"\n");
         if let Some(first) = directives.first() {
@@ -194,7 +203,7 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
     Translation {
         head: limits,
         routes,
-        upstreams: upstreams.written(),
+        upstreams,
         at: directives
             .first()
             .map_or((Rc::from(""), 1), |it| (Rc::clone(&it.file), it.line)),
@@ -410,7 +419,7 @@ fn leads_to_https(returned: &Directive) -> bool {
 }
 
 /// The address of a listener; of `80`, `*:80`, `0.0.0.0:80` and `[::]:80` the same, which is all addresses.
-fn address(text: &str) -> Option<String> {
+pub(super) fn address(text: &str) -> Option<String> {
     let address = if text.starts_with("unix:") || text.contains('/') {
         text.to_owned()
     } else if text.parse::<u16>().is_ok() {
@@ -536,13 +545,13 @@ fn write_routes(
             notes.left_out(other);
         }
     }
+    let scope = Scope::new(outer).within(&server.directive.block);
     let returns = |returned: &Directive, notes: &mut Notes| {
         let mut keys = Keys::default();
         keys.text("prefix", "/");
-        responses::returned(returned, None, &mut keys, notes);
+        responses::returned(returned, None, &scope, &mut keys, notes);
         Route::new(&keys, returned)
     };
-    let scope = Scope::new(outer).within(&server.directive.block);
     let routes = if is_closed(server, written.listeners, notes) {
         let mut keys = Keys::default();
         keys.text("prefix", "/");

@@ -10,9 +10,15 @@ mod listeners;
 
 mod loads;
 
+mod maps;
+
 mod precedence;
 
 mod rate_limit;
+
+mod stream;
+
+mod variables;
 
 fn imported(text: &str) -> Imported {
     let mut include = |_: &str| Err("there are no files here".to_owned());
@@ -179,7 +185,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
             server {
                 location / {
                     proxy_pass http://u;
-                    proxy_set_header X-Id $connection;
+                    proxy_set_header X-Id $request_length;
                     proxy_set_header X-Request-Id $request_id;
                     proxy_cache zone;
                 }
@@ -199,12 +205,12 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
         &[
             "nginx.conf:3: lua_shared_dict: left out",
             "nginx.conf:4: sticky: left out",
-            "nginx.conf:8: proxy_set_header: servers get no `X-Id`: `$connection` has no counterpart",
+            "nginx.conf:8: proxy_set_header: servers get no `X-Id`: `$request_length` has no counterpart",
             "nginx.conf:10: proxy_cache: responses are kept in memory",
             "nginx.conf:12: fastcgi_pass: responds with 501",
             "nginx.conf:13: proxy_pass: responds with 502",
             "nginx.conf:14: location: left out: `(?=x)` is not a regular expression here",
-            "nginx.conf:17: stream: left out",
+            "nginx.conf:17: server: left out: it does not forward",
         ],
     );
 }

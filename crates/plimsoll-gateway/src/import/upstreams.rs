@@ -5,10 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plimsoll_client::Endpoint;
+use plimsoll_server::Moment;
 
 use super::Notes;
 use super::nginx::Directive;
+use super::scope::Scope;
 use super::toml::{Keys, quoted};
+use super::variables::with_places;
 
 /// The upstreams of a file by name, and what locations add to them.
 #[derive(Debug, Default)]
@@ -104,6 +107,13 @@ impl Upstreams {
                     "`connect_timeout`, `retry` and `tls` of `{name}` are those of the location that uses it first"
                 ),
             );
+        }
+    }
+
+    /// Its servers are reached by this scheme.
+    pub(super) fn scheme(&mut self, name: &str, scheme: &'static str) {
+        if let Some(upstream) = self.0.get_mut(name) {
+            upstream.scheme = Some(scheme);
         }
     }
 
@@ -332,22 +342,13 @@ pub(super) fn is_server(address: &str) -> bool {
             .is_ok_and(|it| it.path_and_query() == "/" && it.credentials().is_none())
 }
 
-/// What requests are told apart by, for a variable.
-pub(super) fn key_source(variable: &str) -> Option<String> {
-    match variable {
+/// What requests are distributed by, for a text with variables; those of maps are not known to upstreams.
+fn key_source(text: &str) -> Option<String> {
+    match text {
         "$remote_addr" | "$binary_remote_addr" => Some("source".to_owned()),
         "$uri" | "$document_uri" | "$request_uri" => Some("path".to_owned()),
         _ => {
-            let header = variable.strip_prefix("$http_");
-            let cookie = variable.strip_prefix("$cookie_");
-            let is_name = |name: &&str| {
-                let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
-                !name.is_empty() && name.bytes().all(is_part)
-            };
-            let header = header.filter(is_name);
-            header
-                .map(|name| format!("header:{}", name.replace('_', "-")))
-                .or_else(|| cookie.filter(is_name).map(|name| format!("cookie:{name}")))
+            with_places(text, &Scope::new(&[]), Moment::Request, None).filter(|it| it.contains('{'))
         }
     }
 }

@@ -4,10 +4,15 @@
 //! holds. Of routes the first one that matches counts, so those with a `return` come first, in their order, and those
 //! with a `set` follow in reverse.
 
+use plimsoll_server::Moment;
+
 use super::Notes;
+use super::maps;
 use super::nginx::Directive;
 use super::redirects::is_redirecting;
+use super::scope::Scope;
 use super::toml::{Keys, quoted};
+use super::variables::with_places;
 
 /// One of the routes that a location becomes.
 #[derive(Debug)]
@@ -27,10 +32,17 @@ type Variables = Vec<(String, String)>;
 ///
 /// - `server`: the directives of the server, which come before those of the location.
 /// - `own`: those of the location; empty for the route of the server itself.
-pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Notes) -> Vec<Variant> {
+/// - `scope`: the server, with the maps around it.
+pub(super) fn variants(
+    server: &[Directive],
+    own: &[Directive],
+    scope: &Scope<'_>,
+    notes: &mut Notes,
+) -> Vec<Variant> {
     let mut variables = Variables::new();
     let mut returning = Vec::new();
     let mut setting = Vec::new();
+    let mut unguarded = 0;
     let mut ending = None;
     let mut is_closed = false;
     let levels = [(server, true), (own, false)];
@@ -42,11 +54,16 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
             "set" => set(directive, &mut variables, notes),
             // Those of the server choose it, or its listener.
             "if" if is_server && is_of_listener(directive) => {}
-            "if" => match condition(directive)
+            "if" => match condition(directive, scope)
                 .filter(|_| !is_guard_of_argument(directive) && !is_guard_by_rewrite(directive))
             {
                 Some(Conditions::All(conditions)) => {
+                    let before = returning.len();
                     conditional(directive, conditions, &mut returning, &mut setting, notes);
+                    // Those before a guard are reached without it.
+                    if ending.is_none() {
+                        unguarded += returning.len() - before;
+                    }
                 }
                 // What it returns is for all but the requests of the routes before.
                 Some(Conditions::AllBut(conditions)) if ending.is_none() && is_guard(directive) => {
@@ -95,7 +112,11 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
         let block = [own, std::slice::from_ref(&returned)].concat();
         variant(Keys::default(), &block, &variables)
     });
-    for (conditions, returned) in returning {
+    for (number, (mut conditions, returned)) in returning.into_iter().enumerate() {
+        if number >= unguarded {
+            keep_places(&mut conditions, &base);
+            conditions.inherit(&base);
+        }
         let block = [own, std::slice::from_ref(&returned)].concat();
         variants.push(variant(conditions, &block, &variables));
     }
@@ -104,6 +125,7 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
         if let Some(method) = base.get("method") {
             conditions.set("method", method);
         }
+        keep_places(&mut conditions, &base);
         conditions.inherit(&base);
         let variables = [variables.as_slice(), &own_variables].concat();
         variants.push(variant(conditions, own, &variables));
@@ -112,6 +134,19 @@ pub(super) fn variants(server: &[Directive], own: &[Directive], notes: &mut Note
     variants.extend(forbidden);
     variants.extend(ending);
     variants
+}
+
+/// Takes over the conditions on places beside those that are there; a place that has two is refused when the file is loaded,
+/// which closes the route.
+fn keep_places(conditions: &mut Keys, base: &Keys) {
+    let bare = |keys: &Keys| {
+        let places = keys.get("places")?;
+        let bare = places.strip_prefix('{')?.strip_suffix('}')?;
+        Some(bare.trim().to_owned())
+    };
+    if let (Some(own), Some(outer)) = (bare(conditions), bare(base)) {
+        conditions.set("places", format!("{{ {own}, {outer} }}"));
+    }
 }
 
 fn variant(conditions: Keys, block: &[Directive], variables: &[(String, String)]) -> Variant {
@@ -278,14 +313,17 @@ pub(super) fn hosts_except(directive: &Directive) -> Option<Vec<&str>> {
 }
 
 /// The condition of an `if` as keys of a route.
-fn condition(directive: &Directive) -> Option<Conditions> {
+fn condition(directive: &Directive, scope: &Scope<'_>) -> Option<Conditions> {
     let words = words(directive);
     let (words, is_inverted) = match words.as_slice() {
         [subject @ "$request_method", "!=", value] => (vec![*subject, "=", value], true),
         [subject @ "$request_method", "!~" | "!~*", value] => (vec![*subject, "~", value], true),
+        [subject, "!=", value] if place_name(subject, scope).is_some() => {
+            (vec![*subject, "=", value], true)
+        }
         _ => (words, false),
     };
-    let keys = keys_of(&words)?;
+    let keys = keys_of(&words).or_else(|| place_keys(&words, scope))?;
     Some(if is_inverted {
         Conditions::AllBut(keys)
     } else {
@@ -341,6 +379,47 @@ fn keys_of(words: &[&str]) -> Option<Keys> {
         _ => return None,
     }
     Some(keys)
+}
+
+/// The condition on a variable that is a place, such as one of a map.
+fn place_keys(words: &[&str], scope: &Scope<'_>) -> Option<Keys> {
+    let (name, values) = match words {
+        [variable] => (place_name(variable, scope)?, true_values(variable, scope)?),
+        [variable, "=", value] if !value.contains('$') => {
+            (place_name(variable, scope)?, format!("[{}]", quoted(value)))
+        }
+        _ => return None,
+    };
+    let mut inner = Keys::default();
+    inner.set(&name, values);
+    let mut keys = Keys::default();
+    keys.set("places", inner.inline());
+    Some(keys)
+}
+
+/// The name of the place that a variable is by itself.
+fn place_name(variable: &str, scope: &Scope<'_>) -> Option<String> {
+    // The path is not decoded in places.
+    if !variable.starts_with('$') || matches!(variable, "$uri" | "$document_uri") {
+        return None;
+    }
+    let place = with_places(variable, scope, Moment::Request, None)?;
+    let name = place.strip_prefix('{')?.strip_suffix('}')?;
+    (!name.contains(['{', '}'])).then(|| name.to_owned())
+}
+
+/// The values for which `if` takes a variable to be true: all but the empty one and `0`.
+fn true_values(variable: &str, scope: &Scope<'_>) -> Option<String> {
+    let Some(map) = maps::defining(variable, scope) else {
+        return Some("true".to_owned());
+    };
+    let text = maps::translated(map, scope, Moment::Request, 1).ok()?;
+    let mut values = text.values?;
+    values.retain(|it| !it.is_empty() && it != "0");
+    values.sort();
+    values.dedup();
+    let values: Vec<_> = values.iter().map(|it| quoted(it)).collect();
+    (!values.is_empty()).then(|| format!("[{}]", values.join(", ")))
 }
 
 /// The words between the parentheses.

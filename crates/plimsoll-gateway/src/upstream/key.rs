@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use http::HeaderName;
-use plimsoll_server::Request;
+use plimsoll_server::{Maps, Moment, Request, Template};
 
 use crate::balance::hash;
 
@@ -21,11 +21,15 @@ pub(crate) enum KeySource {
     Header(HeaderName),
     /// The value of a cookie.
     Cookie(String),
+    /// A text with places.
+    Template(Template),
 }
 
 /// A key source that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not \"source\", \"path\", \"header:NAME\" or \"cookie:NAME\"")]
+#[error(
+    "`{0}` is not \"source\", \"path\", \"header:NAME\", \"cookie:NAME\" or a text with places, such as {{query:id}}"
+)]
 pub(crate) struct UnknownKey(String);
 
 impl FromStr for KeySource {
@@ -33,6 +37,11 @@ impl FromStr for KeySource {
 
     fn from_str(text: &str) -> Result<Self, UnknownKey> {
         let unknown = || UnknownKey(text.to_owned());
+        if text.contains('{') {
+            let template = Template::parse(text, &Maps::default(), Moment::Request);
+            let template = template.ok().flatten();
+            return template.map(Self::Template).ok_or_else(unknown);
+        }
         match text.split_once(':') {
             None if text == "source" => Ok(Self::Source),
             None if text == "path" => Ok(Self::Path),
@@ -56,23 +65,15 @@ impl KeySource {
             }
             Self::Path => request.path.as_bytes(),
             Self::Header(name) => request.header(name.as_str()).unwrap_or_default(),
-            Self::Cookie(name) => cookie(request, name).unwrap_or("").as_bytes(),
+            Self::Template(template) => {
+                let mut text = Vec::new();
+                template.fill(request, &mut text);
+                return if text.is_empty() { 0 } else { hash(&text) };
+            }
+            Self::Cookie(name) => request.cookie(name).unwrap_or("").as_bytes(),
         };
         if key.is_empty() { 0 } else { hash(key) }
     }
-}
-
-/// The value of the first cookie of that name.
-pub(crate) fn cookie<'a>(request: &Request<'a>, name: &str) -> Option<&'a str> {
-    let fields = request
-        .headers()
-        .filter(|(field, _)| field.eq_ignore_ascii_case("cookie"));
-    fields
-        .filter_map(|(_, value)| std::str::from_utf8(value).ok())
-        .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(known, _)| *known == name)
-        .map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -86,7 +87,17 @@ mod tests {
         let user = HeaderName::from_static("x-user");
         assert_eq!("header:X-User".parse(), Ok(KeySource::Header(user)));
         assert_eq!("cookie:id".parse(), Ok(KeySource::Cookie("id".into())));
-        for wrong in ["", "header", "header:", "header:a b", "cookie:", "ip"] {
+        assert!("{query:id}{client}".parse::<KeySource>().is_ok());
+        for wrong in [
+            "{nobody}",
+            "{status}",
+            "",
+            "header",
+            "header:",
+            "header:a b",
+            "cookie:",
+            "ip",
+        ] {
             assert!(wrong.parse::<KeySource>().is_err(), "{wrong}");
         }
     }

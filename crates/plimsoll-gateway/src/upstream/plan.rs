@@ -200,7 +200,10 @@ impl UpstreamPlan {
             match options.key {
                 KeySource::None => options.key = KeySource::Source,
                 KeySource::Source => {}
-                KeySource::Path | KeySource::Header(_) | KeySource::Cookie(_) => {
+                KeySource::Path
+                | KeySource::Header(_)
+                | KeySource::Cookie(_)
+                | KeySource::Template(_) => {
                     return Err(UpstreamError::NoRequests);
                 }
             }

@@ -27,6 +27,13 @@ impl Received {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
+
+    /// The value of the first field of that name, whatever its case.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut fields = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        fields.next().map(|(_, value)| value)
+    }
 }
 
 /// A connection with a limit on every read and write.

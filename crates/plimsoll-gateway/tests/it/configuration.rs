@@ -26,7 +26,7 @@ proxy = { to = "http://10.0.0.1", rewrite = { from = "(", to = "../x" }, error_p
 
 [[route]]
 path = "/g"
-proxy = { to = "http://10.0.0.1", headers = { x-user = "{clint}" }, auth = { to = "http://10.0.0.2/x?a b", headers = { x-user = "{user}" } } }
+proxy = { to = "http://10.0.0.1", headers = { x-user = "{clint}" }, auth = { to = "http://10.0.0.2/x?a b", headers = { x-user = "{owner}" } } }
 
 [[route]]
 path = "/e"
@@ -97,8 +97,8 @@ balance = "maglev"
         "route[4].proxy.fault: `delay` is missing",
         "route[4].proxy.auth: `to` is missing",
         "route[4].proxy.auth.copy: `content-length` is not a field that can be copied",
-        "route[5].proxy.headers.x-user: `{clint}` is no place; there are {client}, {authority}, {host}, {scheme}, {port}, {path}, {query} Some(\"did you mean `{client}`?\")",
-        "route[5].proxy.auth.headers.x-user: `{user}` is no place",
+        "route[5].proxy.headers.x-user: `{clint}` is no place, such as {host}, {path}, {header:NAME} or {map:NAME} Some(\"did you mean `{client}`?\")",
+        "route[5].proxy.auth.headers.x-user: `{owner}` is no place",
         "route[5].proxy.auth.to: has a query with a blank",
         "route[8].proxy.headers.x-a: `X-A` and `x-a` are the same header field",
         "route[8].proxy.headers.x-b: `X-B` and `x-b` are the same header field",

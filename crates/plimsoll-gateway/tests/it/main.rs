@@ -40,6 +40,8 @@ mod log;
 
 mod pairs;
 
+mod places;
+
 mod protection;
 
 mod quic;

@@ -7,12 +7,13 @@ use plimsoll_wire::http::NormalPath;
 use regex::Regex;
 
 use crate::action::{Action, Answer};
-use crate::message::location::{LocationError, LocationTemplate, RequestParts, encoded_group};
+use crate::message::location::{LocationError, LocationTemplate, encoded_group};
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
+use crate::place::Maps;
 
-/// Answers with a `location`, in which `{scheme}`, `{host}`, `{authority}`, `{path}` and `{query}` stand for those of the request, and `{1}` and
-/// `{name}` for groups of the route's regular expression.
+/// Answers with a `location`, in which places such as `{host}` stand for what the request has, and `{1}` and `{name}` for groups
+/// of the route's regular expression.
 #[derive(Debug, Clone)]
 pub struct Redirect {
     status: StatusCode,
@@ -35,17 +36,22 @@ pub enum RedirectError {
 impl Redirect {
     /// Sends clients to `to`.
     pub fn new(status: u16, to: &str) -> Result<Self, RedirectError> {
-        Self::by_groups(status, to, None)
+        Self::by_groups(status, to, None, &Maps::default())
     }
 
     /// Sends clients to `to`, which may contain groups of an expression for the path in its normal form.
-    pub fn by_groups(status: u16, to: &str, groups: Option<Regex>) -> Result<Self, RedirectError> {
+    pub fn by_groups(
+        status: u16,
+        to: &str,
+        groups: Option<Regex>,
+        maps: &Maps,
+    ) -> Result<Self, RedirectError> {
         if ![301, 302, 303, 307, 308].contains(&status) {
             return Err(RedirectError::Status(status));
         }
         Ok(Self {
             status: StatusCode::from_u16(status).map_err(|_| RedirectError::Status(status))?,
-            to: LocationTemplate::parse(to, groups.as_ref())?,
+            to: LocationTemplate::parse(to, groups.as_ref(), maps)?,
             groups,
         })
     }
@@ -54,10 +60,9 @@ impl Redirect {
         let path = NormalPath::cleaned(request.path);
         let groups = self.groups.as_ref();
         let groups = groups.and_then(|groups| groups.captures(path.text()));
-        self.to
-            .fill(&RequestParts::of(request), &|location, number| {
-                encoded_group(groups.as_ref()?, number, location)
-            })
+        self.to.fill(request, &|location, number| {
+            encoded_group(groups.as_ref()?, number, location)
+        })
     }
 }
 
@@ -85,7 +90,7 @@ mod tests {
     #[test]
     fn mistakes_have_names() {
         let error = |status, to| Redirect::new(status, to).unwrap_err();
-        let place = |name: &str| RedirectError::Location(LocationError::Place(name.into()));
+        let place = |name: &str| RedirectError::Location(LocationError::Group(name.into()));
         let brace = RedirectError::Location(LocationError::Brace);
         let character = RedirectError::Location(LocationError::Character);
         assert_eq!(error(200, "/"), RedirectError::Status(200));

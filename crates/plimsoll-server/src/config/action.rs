@@ -18,6 +18,7 @@ use crate::observe::access_log::AccessLog;
 use crate::observe::admin::AdminApis;
 use crate::observe::counters::Counters;
 use crate::observe::notice::Notices;
+use crate::place::Maps;
 use crate::worker::states::SharedStates;
 
 /// An action that another crate brings, known by its key in a `[[route]]`.
@@ -116,6 +117,8 @@ pub struct Mounted<'a> {
     pub identity: &'a str,
     /// State that survives a reload.
     pub states: &'a SharedStates,
+    /// The maps of the file, for texts with places.
+    pub maps: &'a Maps,
     /// The counters of the server.
     pub counters: &'a Arc<Counters>,
     /// Takes its admin endpoints; absent if there is no admin port.

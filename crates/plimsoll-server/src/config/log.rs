@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::Context;
-use crate::config::document::{Table, as_text};
+use crate::config::document::{Table, Value, as_text};
+use crate::config::map::template;
 use crate::config::paths::PathUse;
 use crate::observe::access_log::{AccessLog, LogFormat};
 use crate::observe::counters::Counters;
+use crate::place::{Maps, Moment};
 
 /// The access log that a file asks for.
 #[derive(Debug, Clone)]
@@ -74,14 +76,8 @@ pub(super) fn compile(
         }),
     };
     let format = match table.take("format") {
-        None => Some(LogFormat::Json),
-        Some(value) => as_text(&value).and_then(|text| match text {
-            "json" => Some(LogFormat::Json),
-            "combined" => Some(LogFormat::Combined),
-            _ => value.wrong(format!(
-                "`{text}` is not a format; there are json and combined"
-            )),
-        }),
+        None => Some(LogFormat::default()),
+        Some(value) => format(value, &context.maps),
     };
     let queue = table.bytes("queue").unwrap_or(QUEUE_BYTES);
     if !(LEAST_QUEUE..=MOST_QUEUE).contains(&queue) {
@@ -93,4 +89,36 @@ pub(super) fn compile(
         log: AccessLog::new(format?, queue, Arc::clone(counters)),
         target: target?,
     })
+}
+
+/// The name of a format, a text with places, or the members of a JSON object.
+fn format(value: Value<'_>, maps: &Maps) -> Option<LogFormat> {
+    if value.is_table() {
+        let mut members = Vec::new();
+        let mut is_whole = true;
+        for (name, value) in value.table()?.rest_of_fields() {
+            match template(&value, maps, Moment::End) {
+                Some(template) => members.push((name, template)),
+                None => is_whole = false,
+            }
+        }
+        return is_whole.then(|| LogFormat::object(members));
+    }
+    match as_text(&value)? {
+        "json" => Some(LogFormat::json()),
+        "combined" => Some(LogFormat::combined()),
+        text if text.contains('{') => {
+            if text.contains(char::is_control) {
+                return value.wrong("contains a control character: a line is one line");
+            }
+            template(&value, maps, Moment::End).map(|it| LogFormat::text(&it))
+        }
+        text => value.wrong_with(
+            format!("`{text}` is not a format; there are json and combined"),
+            Some(
+                "or write a text with places, such as format = \"{client} {request.line} {status}\""
+                    .to_owned(),
+            ),
+        ),
+    }
 }

@@ -9,12 +9,14 @@ use http::header::{HeaderName, HeaderValue};
 use crate::config::Context;
 use crate::config::address::networks;
 use crate::config::document::{Table, Value, as_text};
-use crate::config::route::{field, not_of_server};
+use crate::config::map::template;
+use crate::config::route::{field, not_of_server, placed_field};
 use crate::message::location::LocationTemplate;
 use crate::middleware::{
     Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules, LimitKey, Middleware,
     Origins, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
 };
+use crate::place::{Maps, Moment};
 
 /// Clients that a limit keeps apart by default.
 const CLIENTS: usize = 100_000;
@@ -46,7 +48,9 @@ pub(super) fn compile(
             .and_then(request_ids)
             .map(Arc::new),
         trace: trace.and_then(Value::table_or_true).map(tracing),
-        response_headers: response_headers.and_then(response_rules).map(Arc::new),
+        response_headers: response_headers
+            .and_then(|it| response_rules(it, &context.maps))
+            .map(Arc::new),
         security_headers: security
             .and_then(Value::table_or_true)
             .map(security_headers)
@@ -57,7 +61,9 @@ pub(super) fn compile(
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
             .map(Arc::new),
-        request_headers: request_headers.and_then(rules).map(Arc::new),
+        request_headers: request_headers
+            .and_then(|it| request_rules(it, &context.maps))
+            .map(Arc::new),
         compress: compress_value
             .and_then(Value::table_or_true)
             .map(compress)
@@ -88,20 +94,22 @@ fn tracing(mut table: Table<'_>) -> Trace {
     }
 }
 
-fn response_rules(value: Value<'_>) -> Option<HeaderRules> {
+fn response_rules(value: Value<'_>, maps: &Maps) -> Option<HeaderRules> {
     let mut table = value.table()?;
     let errors = table.boolean("errors").unwrap_or(true);
-    let rules = table.tables("rewrite").into_iter();
-    let rewrite: Vec<_> = rules.filter_map(field_rewrite).collect();
+    let rewrites = table.tables("rewrite").into_iter();
+    let rewrite: Vec<_> = rewrites
+        .filter_map(|rule| field_rewrite(rule, maps))
+        .collect();
     Some(HeaderRules {
         rewrite,
         skip_errors: !errors,
-        ..rules_of(table)
+        ..rules(table, maps, Moment::Response)
     })
 }
 
 /// One rule that replaces a part of a response's field.
-fn field_rewrite(mut table: Table<'_>) -> Option<FieldRewrite> {
+fn field_rewrite(mut table: Table<'_>, maps: &Maps) -> Option<FieldRewrite> {
     let mut needed = |key, example: &str| {
         let value = table.take(key);
         if value.is_none() {
@@ -124,7 +132,7 @@ fn field_rewrite(mut table: Table<'_>) -> Option<FieldRewrite> {
     });
     let to = to.and_then(|value| {
         let text = as_text(&value)?;
-        value.check(LocationTemplate::parse(text, from.as_ref()))
+        value.check(LocationTemplate::parse(text, from.as_ref(), maps))
     });
     Some(FieldRewrite {
         name: name?,
@@ -133,11 +141,14 @@ fn field_rewrite(mut table: Table<'_>) -> Option<FieldRewrite> {
     })
 }
 
-fn rules(value: Value<'_>) -> Option<HeaderRules> {
-    value.table().map(rules_of)
+fn request_rules(value: Value<'_>, maps: &Maps) -> Option<HeaderRules> {
+    value
+        .table()
+        .map(|table| rules(table, maps, Moment::Request))
 }
 
-fn rules_of(mut table: Table<'_>) -> HeaderRules {
+/// - `moment`: when values with places are filled.
+fn rules(mut table: Table<'_>, maps: &Maps, moment: Moment) -> HeaderRules {
     let mut fields = |key| -> Vec<_> {
         let Some(mut table) = table.table(key) else {
             return Vec::new();
@@ -145,7 +156,7 @@ fn rules_of(mut table: Table<'_>) -> HeaderRules {
         let fields = table.rest_of_fields();
         fields
             .into_iter()
-            .filter_map(|(name, value)| field(&name, &value))
+            .filter_map(|(name, value)| placed_field(&name, &value, maps, moment))
             .collect()
     };
     let (set, add) = (fields("set"), fields("add"));
@@ -310,10 +321,13 @@ fn rate_limit(
         Some(value) => as_text(&value).and_then(|text| match text {
             "address" => Some(LimitKey::Address),
             "all" => Some(LimitKey::All),
+            text if text.contains('{') => {
+                template(&value, &context.maps, Moment::Request).map(LimitKey::Template)
+            }
             _ => match text.strip_prefix("header:") {
                 Some(text) => name(text.trim(), &value).map(LimitKey::Header),
                 None => value.wrong(format!(
-                    "`{text}` is not known; there are address, all and header:NAME"
+                    "`{text}` is not known; there are address, all, header:NAME and texts with places, such as {{cookie:id}}"
                 )),
             },
         }),

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,14 +11,16 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
 use crate::action::Action;
-use crate::actions::{Delay, Echo, Redirect, Respond};
+use crate::actions::{Delay, Echo, Fill, FillContent, Filled, Redirect, RedirectError, Respond};
 use crate::config::action::{MadeAction, Mounted};
 use crate::config::document::{Table, Value, as_text};
+use crate::config::map::checked;
 use crate::config::{Context, middleware};
 use crate::message::request::without_root;
 use crate::message::response::{Response, ResponseBody};
-use crate::middleware::{Middleware, OwnFields};
-use crate::route::{FieldCondition, PathCondition, RouteConditions};
+use crate::middleware::{FieldValue, Middleware, OwnFields};
+use crate::place::{Maps, Moment, Template};
+use crate::route::{FieldCondition, PathCondition, PlaceCondition, RouteConditions};
 use crate::worker::context::WorkerContext;
 
 /// One route, of which each worker makes its own.
@@ -81,6 +84,7 @@ pub(super) enum ActionPlan {
         fields: HeaderMap,
         content: Bytes,
     },
+    Fill(Arc<Fill>),
     Redirect(Redirect),
     Echo,
     Delay(Duration, Box<ActionPlan>),
@@ -102,6 +106,7 @@ impl ActionPlan {
                 let content = ResponseBody::Bytes(content.clone());
                 Rc::new(Respond::new(response.with_body(content)))
             }
+            Self::Fill(fill) => Rc::new(Filled(Arc::clone(fill))),
             Self::Redirect(redirect) => Rc::new(redirect.clone()),
             Self::Echo => Rc::new(Echo),
             Self::Delay(time, inner) => {
@@ -140,6 +145,8 @@ pub(super) fn compile(
     let headers = table.table("header");
     let headers = headers.map(|mut table| table.rest_of_fields());
     let (query, headers) = (conditions(query), conditions(headers));
+    let places = table.table("places").map(|mut table| table.rest());
+    let places = place_conditions(places, &context.maps);
     let delay = table.duration("delay");
     let shown_path = || path.as_ref().map(shown).unwrap_or_default();
     let called = name.clone().unwrap_or_else(shown_path);
@@ -161,6 +168,7 @@ pub(super) fn compile(
         path: path?,
         query,
         headers,
+        places: places?,
     };
     let action = match delay {
         None => action?,
@@ -257,6 +265,27 @@ fn conditions(pairs: Option<Vec<(String, Value<'_>)>>) -> Vec<FieldCondition> {
         .collect()
 }
 
+/// Places by their names without braces, each with `true` for any value, one value, or several.
+fn place_conditions(
+    pairs: Option<Vec<(String, Value<'_>)>>,
+    maps: &Maps,
+) -> Option<Vec<PlaceCondition>> {
+    let pairs = pairs.into_iter().flatten();
+    let conditions = pairs.map(|(name, value)| {
+        let text = Template::parse(&format!("{{{name}}}"), maps, Moment::Request);
+        let Some(text) = checked(&value, text)? else {
+            return value.wrong(format!("`{name}` is no place, such as scheme or map:NAME"));
+        };
+        let values = if value.is_true() {
+            Vec::new()
+        } else {
+            value.texts_with(|_| None)?
+        };
+        Some(PlaceCondition { text, values })
+    });
+    conditions.collect::<Vec<_>>().into_iter().collect()
+}
+
 fn action(
     table: &mut Table<'_>,
     context: &Context<'_>,
@@ -270,7 +299,8 @@ fn action(
         given.push(value.table().and_then(|table| respond(table, context)));
     }
     if let Some(value) = table.take("redirect") {
-        given.push(value.table().and_then(|table| redirect(table, path)));
+        let redirect = |table| redirect(table, path, &context.maps);
+        given.push(value.table().and_then(redirect));
     }
     if let Some(value) = table.take("echo") {
         given.push(value.table().map(|table| {
@@ -288,6 +318,7 @@ fn action(
         name,
         identity,
         states: &context.compiler.states,
+        maps: &context.maps,
         counters: &context.compiler.counters,
         apis: context.apis.as_ref(),
         is_measured: context.is_measured,
@@ -336,7 +367,14 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     });
     let body = table.text("body");
     let file = table.take("file");
-    let has_both = body.is_some() && file.is_some();
+    let template = table.take("template");
+    let given = [body.is_some(), file.is_some(), template.is_some()];
+    let has_both = given.into_iter().filter(|it| *it).count() > 1;
+    let is_filled = template.is_some();
+    let template = template.and_then(|value| {
+        let maps = &context.maps;
+        super::map::template(&value, maps, Moment::Request)
+    });
     let bytes = match (body, file) {
         (Some(body), _) => Some(Bytes::from(body)),
         (None, Some(file)) => context.paths.read(&file).and_then(|path| {
@@ -349,13 +387,19 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
         (None, None) => Some(Bytes::new()),
     };
     if has_both {
-        table.wrong("both `body` and `file` are given", None);
+        table.wrong(
+            "the content is given more than once",
+            Some("keep one of `body`, `file` and `template`".to_owned()),
+        );
     }
     let mut fields = HeaderMap::new();
+    let mut filled = Vec::new();
     if let Some(mut headers) = table.table("headers") {
         for (name, value) in headers.rest_of_fields() {
-            if let Some((name, value)) = field(&name, &value) {
-                fields.append(name, value);
+            match placed_field(&name, &value, &context.maps, Moment::Request) {
+                Some((name, FieldValue::Fixed(value))) => _ = fields.append(name, value),
+                Some((name, FieldValue::Filled(value))) => filled.push((name, value)),
+                None => {}
             }
         }
     }
@@ -364,7 +408,7 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
         Some(kind) => {
             fields.insert(CONTENT_TYPE, kind);
         }
-        None if !bytes.is_empty() && !fields.contains_key(CONTENT_TYPE) => {
+        None if (is_filled || !bytes.is_empty()) && !fields.contains_key(CONTENT_TYPE) => {
             let text = HeaderValue::from_static("text/plain; charset=utf-8");
             fields.insert(CONTENT_TYPE, text);
         }
@@ -374,11 +418,54 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     let status = status
         .and_then(|status| u16::try_from(status).ok())
         .and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.unwrap_or(StatusCode::OK);
+    if is_filled || !filled.is_empty() {
+        return Some(ActionPlan::Fill(Arc::new(Fill {
+            status,
+            fields,
+            filled,
+            content: match template {
+                Some(template) => FillContent::Template(template),
+                None if is_filled => return None,
+                None => FillContent::Bytes(bytes),
+            },
+        })));
+    }
     Some(ActionPlan::Respond {
-        status: status.unwrap_or(StatusCode::OK),
+        status,
         fields,
         content: bytes,
     })
+}
+
+/// Notes what is wrong with a target, with the place that was probably meant.
+fn redirect_checked(
+    value: &Value<'_>,
+    redirect: Result<Redirect, RedirectError>,
+) -> Option<Redirect> {
+    match redirect {
+        Err(RedirectError::Location(error)) => {
+            let hint = error.suggestion();
+            let hint = hint.map(|it| format!("did you mean `{{{it}}}`?"));
+            value.wrong_with(error, hint)
+        }
+        redirect => value.check(redirect),
+    }
+}
+
+/// A field whose value may have places.
+///
+/// - `moment`: when it is filled.
+pub(super) fn placed_field(
+    name: &str,
+    value: &Value<'_>,
+    maps: &Maps,
+    moment: Moment,
+) -> Option<(HeaderName, FieldValue)> {
+    let (name, fixed) = field(name, value)?;
+    let filled = checked(value, Template::parse(as_text(value)?, maps, moment))?;
+    let value = filled.map_or(FieldValue::Fixed(fixed), FieldValue::Filled);
+    Some((name, value))
 }
 
 pub(super) fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, HeaderValue)> {
@@ -403,7 +490,7 @@ pub(super) fn not_of_server(name: HeaderName, value: &Value<'_>) -> Option<Heade
 }
 
 /// - `path`: of the route, whose groups may stand in the target.
-fn redirect(mut table: Table<'_>, path: Option<&PathCondition>) -> Option<ActionPlan> {
+fn redirect(mut table: Table<'_>, path: Option<&PathCondition>, maps: &Maps) -> Option<ActionPlan> {
     let status = table.count("status", 300..=399).unwrap_or(308);
     let to = table.take("to");
     if to.is_none() {
@@ -416,7 +503,8 @@ fn redirect(mut table: Table<'_>, path: Option<&PathCondition>) -> Option<Action
             Some(PathCondition::Regex(expression)) => Some(expression.clone()),
             _ => None,
         };
-        value.check(Redirect::by_groups(status, to, groups))
+        let redirect = Redirect::by_groups(status, to, groups, maps);
+        redirect_checked(&value, redirect)
     });
     table.finish();
     redirect.map(ActionPlan::Redirect)

@@ -180,7 +180,7 @@ redirect = { to = "/{pth}" }
          15:22: route[1].respond.status: must be a whole number from 200 to 599\n\
          17:1: route[2]: more than one action (a route has one of `respond`, `redirect` or `echo`)\n\
          18:10: route[2].method: `get` is not a method, such as GET\n\
-         24:19: route[3].redirect.to: `{pth}` is not known; there are {scheme}, {host}, {authority}, {path}, {query} and the groups of a regular expression, such as {1}\n"
+         24:19: route[3].redirect.to: `{pth}` is no place, such as {host}, {path} or {query}, and no group of a regular expression, such as {1} (did you mean `{path}`?)\n"
     );
 }
 
@@ -271,7 +271,7 @@ echo = {}
          7:8: listen[1].cors: browsers do not send credentials to `*` (name the origins, or leave `credentials` out)\n\
          8:14: listen[1].rate_limit: `requests` is missing (such as requests = 100, per = \"1m\")\n\
          8:14: listen[1].rate_limit: `per` must be longer than nothing\n\
-         8:34: listen[1].rate_limit.key: `colour` is not known; there are address, all and header:NAME\n\
+         8:34: listen[1].rate_limit.key: `colour` is not known; there are address, all, header:NAME and texts with places, such as {cookie:id}\n\
          10:34: route[1].basic_auth.users.alice: is not a bcrypt hash; `htpasswd -nB NAME` makes one\n\
          11:33: route[1].compress.codings: `deflate` is not known; there are zstd, br and gzip\n\
          11:53: route[1].compress.types: `text` is not a media type, such as text/html, text/* or *+json\n\
@@ -303,11 +303,11 @@ redirect = { to = "/{1}{2}" }
     assert_eq!(
         check(text).unwrap_err(),
         "4:31: listen[1].response_headers.rewrite[1].from: `(` is not a regular expression\n\
-         5:45: listen[1].response_headers.rewrite[2].to: `{2}` is not known; there are {scheme}, {host}, {authority}, {path}, {query} and the groups of a regular expression, such as {1}\n\
+         5:45: listen[1].response_headers.rewrite[2].to: `{2}` is no place, such as {host}, {path} or {query}, and no group of a regular expression, such as {1}\n\
          6:12: listen[1].response_headers.rewrite[3].name: is set by the server and cannot be given\n\
          7:3: listen[1].response_headers.rewrite[4]: `from` is missing (such as from = \"^http://10.0.0.1:8080/\")\n\
          7:12: listen[1].response_headers.rewrite[4].name: `a b` is not the name of a header field\n\
-         11:19: route[1].redirect.to: `{2}` is not known; there are {scheme}, {host}, {authority}, {path}, {query} and the groups of a regular expression, such as {1}\n"
+         11:19: route[1].redirect.to: `{2}` is no place, such as {host}, {path} or {query}, and no group of a regular expression, such as {1}\n"
     );
 }
 
@@ -324,7 +324,7 @@ fn a_log_needs_a_place() {
         problems("file = \"a.log\"\nformat = \"xml\"\nqueue = \"1KiB\""),
         "3:1: log: `queue` must be from 64KiB to 1GiB\n\
          4:8: log.file: no file can be at /nonexistent/a.log\n\
-         5:10: log.format: `xml` is not a format; there are json and combined\n"
+         5:10: log.format: `xml` is not a format; there are json and combined (or write a text with places, such as format = \"{client} {request.line} {status}\")\n"
     );
 }
 

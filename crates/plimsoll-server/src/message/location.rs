@@ -1,12 +1,12 @@
 //! Targets of redirects with places for what a request has.
 
-use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use regex::{Captures, Regex};
 
-use crate::message::request::{Request, Scheme};
+use crate::place::{Maps, Moment, Place, Template, UnknownPlace, Values};
 
-/// A target in which `{scheme}`, `{host}`, `{authority}`, `{path}`, `{query}` and the groups of a regular expression stand for those of a request.
+/// A target in which places and the groups of a regular expression stand for those of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocationTemplate {
     parts: Vec<Part>,
@@ -15,14 +15,7 @@ pub struct LocationTemplate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    Scheme,
-    /// Without the port.
-    Host,
-    /// With the port, as the client sent it.
-    Authority,
-    Path,
-    /// With its question mark, if there is one.
-    Query,
+    Place(Place),
     /// By its number.
     Group(usize),
 }
@@ -31,11 +24,13 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// A place that is not known.
+    #[error(transparent)]
+    Place(#[from] UnknownPlace),
+    /// A place that is neither known nor a group.
     #[error(
-        "`{{{0}}}` is not known; there are {{scheme}}, {{host}}, {{authority}}, {{path}}, {{query}} and the groups of a regular expression, such as \
-         {{1}}"
+        "`{{{0}}}` is no place, such as {{host}}, {{path}} or {{query}}, and no group of a regular expression, such as {{1}}"
     )]
-    Place(String),
+    Group(String),
     /// A brace without its other half.
     #[error("a brace is not closed")]
     Brace,
@@ -44,36 +39,13 @@ pub enum LocationError {
     Character,
 }
 
-/// The parts of a request that targets are made of.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestParts<'a> {
-    scheme: Scheme,
-    host: Cow<'a, str>,
-    authority: Cow<'a, str>,
-    path: Cow<'a, str>,
-    query: Option<Cow<'a, str>>,
-}
-
-impl<'a> RequestParts<'a> {
-    pub(crate) fn of(request: &Request<'a>) -> Self {
-        Self {
-            scheme: request.scheme,
-            host: request.host().into(),
-            authority: request.authority.into(),
-            path: request.path.into(),
-            query: request.query.map(Cow::Borrowed),
-        }
-    }
-
-    /// For as long as the response takes.
-    pub(crate) fn into_owned(self) -> RequestParts<'static> {
-        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        RequestParts {
-            scheme: self.scheme,
-            host: owned(self.host),
-            authority: owned(self.authority),
-            path: owned(self.path),
-            query: self.query.map(owned),
+impl LocationError {
+    /// The place that was probably meant.
+    pub(crate) fn suggestion(&self) -> Option<String> {
+        match self {
+            Self::Place(error) => error.suggestion(),
+            Self::Group(name) => UnknownPlace::Name(name.clone()).suggestion(),
+            Self::Brace | Self::Character => None,
         }
     }
 }
@@ -82,7 +54,7 @@ impl LocationTemplate {
     /// Parses a target.
     ///
     /// - `groups`: the expression whose groups may stand in it.
-    pub fn parse(text: &str, groups: Option<&Regex>) -> Result<Self, LocationError> {
+    pub fn parse(text: &str, groups: Option<&Regex>, maps: &Maps) -> Result<Self, LocationError> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(LocationError::Character);
         }
@@ -94,16 +66,9 @@ impl LocationTemplate {
                 return Err(LocationError::Brace);
             }
             parts.push(Part::Text(text.to_owned()));
-            parts.push(match place {
-                "scheme" => Part::Scheme,
-                "host" => Part::Host,
-                "authority" => Part::Authority,
-                "path" => Part::Path,
-                "query" => Part::Query,
-                other => {
-                    let group = groups.and_then(|groups| group(groups, other));
-                    Part::Group(group.ok_or_else(|| LocationError::Place(other.to_owned()))?)
-                }
+            parts.push(match groups.and_then(|groups| group(groups, place)) {
+                Some(number) => Part::Group(number),
+                None => Part::Place(named(place, maps)?),
             });
             rest = after;
         }
@@ -114,30 +79,31 @@ impl LocationTemplate {
         Ok(Self { parts })
     }
 
+    /// Its places.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Place(place) => Some(place),
+            Part::Text(_) | Part::Group(_) => None,
+        })
+    }
+
     /// The target for a request.
     ///
     /// - `group`: the text of a group behind what is there already; it may be absent.
     pub(crate) fn fill(
         &self,
-        request: &RequestParts<'_>,
+        values: &dyn Values,
         group: &dyn Fn(&str, usize) -> Option<String>,
     ) -> String {
         let mut location = String::new();
+        let mut value = Vec::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) => location.push_str(text),
-                Part::Scheme => location.push_str(match request.scheme {
-                    Scheme::Http => "http",
-                    Scheme::Https => "https",
-                }),
-                Part::Host => location.push_str(&request.host),
-                Part::Authority => location.push_str(&request.authority),
-                Part::Path => push_path(&mut location, &request.path),
-                // The target may have a query already.
-                Part::Query => {
-                    if let Some(query) = &request.query {
-                        location.push(if location.contains('?') { '&' } else { '?' });
-                        location.push_str(query);
+                Part::Place(place) => {
+                    value.clear();
+                    if values.write(place, &mut value) {
+                        push_value(&mut location, place, &String::from_utf8_lossy(&value));
                     }
                 }
                 Part::Group(number) => {
@@ -147,6 +113,49 @@ impl LocationTemplate {
             }
         }
         location
+    }
+}
+
+/// The place of that name.
+fn named(name: &str, maps: &Maps) -> Result<Place, LocationError> {
+    let template = Template::parse(&format!("{{{name}}}"), maps, Moment::Request);
+    let template = template.map_err(|error| match error {
+        UnknownPlace::Name(name) => LocationError::Group(name),
+        error => error.into(),
+    })?;
+    let place = template.as_ref().and_then(Template::as_place).cloned();
+    place.ok_or_else(|| LocationError::Group(name.to_owned()))
+}
+
+/// Appends the value of a place to what is there of a target.
+fn push_value(location: &mut String, place: &Place, value: &str) {
+    match place {
+        Place::Path | Place::Target => push_path(location, value),
+        // The target may have a query already.
+        Place::Query if location.contains('?') => {
+            location.push('&');
+            location.push_str(value.trim_start_matches('?'));
+        }
+        Place::Query => location.push_str(value),
+        // What a map has is the configuration's, such as a URL.
+        Place::Map(_) => push_encoded(location, value),
+        // Where it is the whole of the location, two slashes would name another host.
+        _ if location.is_empty() && value.starts_with(['/', '\\']) => {
+            location.push('/');
+            push_encoded(location, value.trim_start_matches(['/', '\\']));
+        }
+        _ => push_encoded(location, value),
+    }
+}
+
+/// Appends a text in which what URLs do not have is percent-encoded.
+fn push_encoded(location: &mut String, value: &str) {
+    for byte in value.bytes() {
+        if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
+            location.push(char::from(byte));
+        } else {
+            write!(location, "%{byte:02X}").expect("writing to memory does not fail");
+        }
     }
 }
 
@@ -180,8 +189,6 @@ pub(crate) fn encoded_group(
     number: usize,
     location: &str,
 ) -> Option<String> {
-    use std::fmt::Write as _;
-
     let mut text = groups.get(number)?.as_str();
     // As with the path: two slashes at the start would name another host.
     if location.is_empty() || location == "/" {
@@ -208,13 +215,21 @@ pub(crate) fn encoded_group(
 mod tests {
     use super::*;
 
-    fn request<'a>(path: &'a str, query: Option<&'a str>) -> RequestParts<'a> {
-        RequestParts {
-            scheme: Scheme::Https,
-            host: "a.test".into(),
-            authority: "a.test:8443".into(),
-            path: path.into(),
-            query: query.map(Cow::Borrowed),
+    struct Sent<'a>(&'a str, Option<&'a str>);
+
+    impl Values for Sent<'_> {
+        fn write(&self, place: &Place, out: &mut Vec<u8>) -> bool {
+            let text = match place {
+                Place::Scheme => "https".to_owned(),
+                Place::Host => "a.test".to_owned(),
+                Place::Authority => "a.test:8443".to_owned(),
+                Place::Path => self.0.to_owned(),
+                Place::Query => self.1.map_or(String::new(), |query| format!("?{query}")),
+                Place::Header(_) => "//evil.test/ä b".to_owned(),
+                _ => return false,
+            };
+            out.extend_from_slice(text.as_bytes());
+            !text.is_empty()
         }
     }
 
@@ -222,8 +237,8 @@ mod tests {
     fn filled(from: &str, to: &str, path: &str, query: Option<&str>) -> String {
         let from = Regex::new(from).unwrap();
         let groups = from.captures(path).unwrap();
-        let to = LocationTemplate::parse(to, Some(&from)).unwrap();
-        to.fill(&request(path, query), &|location, number| {
+        let to = LocationTemplate::parse(to, Some(&from), &Maps::default()).unwrap();
+        to.fill(&Sent(path, query), &|location, number| {
             encoded_group(&groups, number, location)
         })
     }
@@ -261,6 +276,14 @@ mod tests {
                 "https://a.test:8443/x%20y%25",
             ),
             ("^/a/(.*)$", "/b/{1}", "/a/%5Cx%2Fy", None, "/b/%5Cx%2Fy"),
+            ("^/a$", "{header:x-to}", "/a", None, "/evil.test/%C3%A4%20b"),
+            (
+                "^/a$",
+                "/b?c={header:x-to}",
+                "/a",
+                None,
+                "/b?c=//evil.test/%C3%A4%20b",
+            ),
             // Not another host.
             ("^/a(.*)$", "{1}", "/a//evil.test", None, "/evil.test"),
             ("^/a(.*)$", "/{1}", "/a/evil.test", None, "/evil.test"),
@@ -285,10 +308,10 @@ mod tests {
         let groups = Regex::new("^/(?P<name>.)(.)$").unwrap();
         for place in ["3", "0", "other"] {
             let text = format!("/{{{place}}}");
-            let error = LocationTemplate::parse(&text, Some(&groups)).unwrap_err();
-            assert_eq!(error, LocationError::Place(place.to_owned()));
+            let error = LocationTemplate::parse(&text, Some(&groups), &Maps::default());
+            assert_eq!(error.unwrap_err(), LocationError::Group(place.to_owned()));
         }
-        assert!(LocationTemplate::parse("/{1}", None).is_err());
-        assert!(LocationTemplate::parse("/{2}{name}", Some(&groups)).is_ok());
+        assert!(LocationTemplate::parse("/{1}", None, &Maps::default()).is_err());
+        assert!(LocationTemplate::parse("/{2}{name}", Some(&groups), &Maps::default()).is_ok());
     }
 }

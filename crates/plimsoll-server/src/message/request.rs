@@ -331,6 +331,18 @@ impl<'a> Request<'a> {
         self.fields.get(name)
     }
 
+    /// The value of the first cookie of that name.
+    pub fn cookie(&self, name: &str) -> Option<&'a str> {
+        let fields = self.headers();
+        let fields = fields.filter(|(field, _)| field.eq_ignore_ascii_case("cookie"));
+        fields
+            .filter_map(|(_, value)| std::str::from_utf8(value).ok())
+            .flat_map(|value| value.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
+    }
+
     /// Every field in the order it came, names as they were written; over HTTP/2 and HTTP/3 those of one name together.
     pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         self.fields.iter()

@@ -1,14 +1,16 @@
 //! Header fields that are set, added or removed, on the way in or on the way out.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use regex::Regex;
 
 use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
-use crate::message::location::{LocationTemplate, RequestParts};
+use crate::message::location::LocationTemplate;
 use crate::message::request::Request;
+use crate::place::{Captured, Place, ResponseValues, Source, Template, Values, places_of};
 
 /// Changes to a set of header fields: first values are rewritten, then fields are removed, then set, then added.
 #[derive(Debug, Clone, Default)]
@@ -18,11 +20,49 @@ pub struct HeaderRules {
     /// Fields that are taken away.
     pub remove: Vec<HeaderName>,
     /// Fields that are there once, with this value.
-    pub set: Vec<(HeaderName, HeaderValue)>,
+    pub set: Vec<(HeaderName, FieldValue)>,
     /// Fields that are there beside others of their name.
-    pub add: Vec<(HeaderName, HeaderValue)>,
+    pub add: Vec<(HeaderName, FieldValue)>,
     /// Responses with a status of 400 and above stay as they are.
     pub skip_errors: bool,
+}
+
+/// The value of a field that is set.
+#[derive(Debug, Clone)]
+pub enum FieldValue {
+    /// The same for all.
+    Fixed(HeaderValue),
+    /// One with places. Where nothing is left of it, the field is not there.
+    Filled(Template),
+}
+
+impl FieldValue {
+    /// The value; `None` if it is empty or none of a field.
+    fn filled(&self, values: &dyn Values) -> Option<HeaderValue> {
+        match self {
+            Self::Fixed(value) => Some(value.clone()),
+            Self::Filled(template) => {
+                let mut text = Vec::new();
+                template.write(values, None, &mut text);
+                (!text.is_empty())
+                    .then(|| HeaderValue::from_bytes(&text).ok())
+                    .flatten()
+            }
+        }
+    }
+
+    fn template(&self) -> Option<&Template> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Filled(template) => Some(template),
+        }
+    }
+}
+
+impl From<HeaderValue> for FieldValue {
+    fn from(value: HeaderValue) -> Self {
+        Self::Fixed(value)
+    }
 }
 
 /// A value of a response's field, such as `location`, in which a part is replaced.
@@ -37,7 +77,7 @@ pub struct FieldRewrite {
 }
 
 /// Rewrites the values that rules are for.
-fn rewrite(rules: &[FieldRewrite], request: &RequestParts<'_>, fields: &mut HeaderMap) {
+fn rewrite(rules: &[FieldRewrite], request: &dyn Values, fields: &mut HeaderMap) {
     for (name, value) in fields.iter_mut() {
         let Ok(text) = value.to_str() else {
             continue;
@@ -64,74 +104,148 @@ impl HeaderRules {
         self.remove.iter().chain(given)
     }
 
-    /// The same as edits, which a layer makes once.
-    fn edits(&self) -> FieldEdits {
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        let given = self.set.iter().chain(&self.add);
+        given.filter_map(|(_, value)| value.template())
+    }
+
+    /// The same as edits.
+    fn edits(&self, values: &dyn Values) -> FieldEdits {
         let mut edits = FieldEdits::new();
         for name in &self.remove {
             edits = edits.remove(name.clone());
         }
         for (name, value) in &self.set {
-            edits = edits.set(name.clone(), value.clone());
+            edits = match value.filled(values) {
+                Some(value) => edits.set(name.clone(), value),
+                None => edits.remove(name.clone()),
+            };
         }
         for (name, value) in &self.add {
-            edits = edits.add(name.clone(), value.clone());
+            if let Some(value) = value.filled(values) {
+                edits = edits.add(name.clone(), value);
+            }
         }
         edits
+    }
+
+    /// The edits, if they are the same for every request: a layer makes them once.
+    fn fixed_edits(&self) -> Option<FieldEdits> {
+        let is_fixed = self.templates().next().is_none();
+        is_fixed.then(|| self.edits(&Nothing))
+    }
+}
+
+/// There is no value.
+struct Nothing;
+
+impl Values for Nothing {
+    fn write(&self, _place: &Place, _out: &mut Vec<u8>) -> bool {
+        false
     }
 }
 
 /// Applies rules to requests.
 pub(super) struct Requests {
-    edits: FieldEdits,
+    rules: Arc<HeaderRules>,
+    fixed: Option<FieldEdits>,
     inner: Rc<dyn Action>,
 }
 
 impl Requests {
-    pub(super) fn new(rules: &HeaderRules, inner: Rc<dyn Action>) -> Self {
-        let edits = rules.edits();
-        Self { edits, inner }
-    }
-}
-
-impl Action for Requests {
-    fn handle(&self, request: &Request<'_>) -> Answer {
-        request.edited(&self.edits, |request| self.inner.handle(request))
-    }
-}
-
-/// Applies rules to responses.
-pub(super) struct Responses {
-    edits: Rc<FieldEdits>,
-    rewrite: Rc<[FieldRewrite]>,
-    skip_errors: bool,
-    inner: Rc<dyn Action>,
-}
-
-impl Responses {
-    pub(super) fn new(rules: &HeaderRules, inner: Rc<dyn Action>) -> Self {
-        let edits = Rc::new(rules.edits());
+    pub(super) fn new(rules: Arc<HeaderRules>, inner: Rc<dyn Action>) -> Self {
         Self {
-            edits,
-            rewrite: rules.rewrite.as_slice().into(),
-            skip_errors: rules.skip_errors,
+            fixed: rules.fixed_edits(),
+            rules,
             inner,
         }
     }
 }
 
+impl Action for Requests {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let filled;
+        let edits = match &self.fixed {
+            Some(edits) => edits,
+            None => {
+                filled = self.rules.edits(request);
+                &filled
+            }
+        };
+        request.edited(edits, |request| self.inner.handle(request))
+    }
+}
+
+/// Applies rules to responses.
+pub(super) struct Responses {
+    rules: Arc<HeaderRules>,
+    fixed: Option<Rc<FieldEdits>>,
+    /// Places whose values are kept until there is a response.
+    places: Rc<[Place]>,
+    inner: Rc<dyn Action>,
+}
+
+impl Responses {
+    pub(super) fn new(rules: Arc<HeaderRules>, inner: Rc<dyn Action>) -> Self {
+        let mut places = places_of(rules.templates(), Source::Request);
+        for place in rules.rewrite.iter().flat_map(|rule| rule.to.places()) {
+            if !places.contains(place) {
+                places.push(place.clone());
+            }
+        }
+        Self {
+            fixed: rules.fixed_edits().map(Rc::new),
+            places: places.into(),
+            rules,
+            inner,
+        }
+    }
+
+    /// With edits that are the same for all, and no values to rewrite.
+    fn edited(&self, edits: &Rc<FieldEdits>, request: &Request<'_>) -> Answer {
+        let (edits, skip_errors) = (Rc::clone(edits), self.rules.skip_errors);
+        self.inner.handle(request).map(move |mut response| {
+            if !skip_errors || response.status().as_u16() < 400 {
+                edits.apply(response.fields_mut());
+            }
+            response
+        })
+    }
+}
+
 impl Action for Responses {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let (edits, skip_errors) = (Rc::clone(&self.edits), self.skip_errors);
-        let rules = Rc::clone(&self.rewrite);
-        // Only where it is needed: it is a copy.
-        let parts = (!rules.is_empty()).then(|| RequestParts::of(request).into_owned());
-        self.inner.handle(request).map(move |mut response| {
-            if skip_errors && response.status().as_u16() >= 400 {
+        if let Some(edits) = &self.fixed
+            && self.rules.rewrite.is_empty()
+        {
+            return self.edited(edits, request);
+        }
+        let (rules, places) = (Arc::clone(&self.rules), Rc::clone(&self.places));
+        let fixed = self.fixed.clone();
+        let captured = Captured::read(&places, request);
+        let answer = self.inner.handle(request);
+        let kept = request.content().kept();
+        let first = match kept {
+            Some(_) => None,
+            None => Some(request.content().notes()),
+        };
+        answer.map(move |mut response| {
+            if rules.skip_errors && response.status().as_u16() >= 400 {
                 return response;
             }
-            if let Some(parts) = &parts {
-                rewrite(&rules, parts, response.fields_mut());
-            }
+            let noted = first.or_else(|| kept.map(|kept| kept.notes()));
+            let noted = noted.unwrap_or_default();
+            let captured = captured.with(&places);
+            rewrite(&rules.rewrite, &captured, response.fields_mut());
+            let edits = match fixed {
+                Some(edits) => edits,
+                None => Rc::new(rules.edits(&ResponseValues {
+                    captured,
+                    notes: &noted,
+                    status: response.status(),
+                    fields: response.fields_mut(),
+                })),
+            };
             edits.apply(response.fields_mut());
             response
         })

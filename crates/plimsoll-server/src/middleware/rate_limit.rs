@@ -19,6 +19,7 @@ use ring::digest::{SHA256, digest};
 use crate::action::{Action, Answer};
 use crate::message::request::Request;
 use crate::message::response::Response;
+use crate::place::Template;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LEFT: HeaderName = HeaderName::from_static("ratelimit");
@@ -42,6 +43,8 @@ pub enum LimitKey {
     Address,
     /// The value of this field; those without it share a bucket.
     Header(HeaderName),
+    /// A text with places; requests for which it is empty are not limited.
+    Template(Template),
     /// Nothing: all share one bucket.
     All,
 }
@@ -98,7 +101,8 @@ impl RateLimit {
         }
     }
 
-    fn key(&self, request: &Request<'_>) -> Key {
+    /// The key of a request; `None` if it is not limited.
+    fn key(&self, request: &Request<'_>) -> Option<Key> {
         let mut key = Key::default();
         match &self.key {
             LimitKey::All => {}
@@ -116,8 +120,16 @@ impl RateLimit {
                     key.copy_from_slice(digest(&SHA256, value).as_ref());
                 }
             }
+            LimitKey::Template(template) => {
+                let mut text = Vec::new();
+                template.fill(request, &mut text);
+                if text.is_empty() {
+                    return None;
+                }
+                key.copy_from_slice(digest(&SHA256, &text).as_ref());
+            }
         }
-        key
+        Some(key)
     }
 
     fn take(&self, key: Key, now: Instant) -> BucketAnswer {
@@ -202,7 +214,10 @@ impl Limited {
 
 impl Action for Limited {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let given = self.limit.take(self.limit.key(request), self.clock.now());
+        let Some(key) = self.limit.key(request) else {
+            return self.inner.handle(request);
+        };
+        let given = self.limit.take(key, self.clock.now());
         if let Some(wait) = given.refused {
             let wait = HeaderValue::from(seconds(wait));
             let mut response = Response::text(StatusCode::TOO_MANY_REQUESTS, "too many requests\n")

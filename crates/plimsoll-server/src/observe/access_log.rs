@@ -5,6 +5,8 @@
 
 mod entry;
 
+mod format;
+
 mod line;
 
 mod queue;
@@ -17,19 +19,10 @@ use std::thread::JoinHandle;
 
 use crate::action::Action;
 use crate::observe::access_log::entry::Logged;
+pub use crate::observe::access_log::format::LogFormat;
 pub use crate::observe::access_log::line::LoggedConnection;
 use crate::observe::access_log::queue::Queue;
 use crate::observe::counters::Counters;
-
-/// Format of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// One JSON object.
-    #[default]
-    Json,
-    /// The combined format of Apache and nginx.
-    Combined,
-}
 
 /// The access log; clones write to the same log.
 ///
@@ -78,7 +71,7 @@ impl AccessLog {
     /// Notes a connection or flow that is not HTTP, once it has ended.
     pub fn note_connection(&self, connection: &LoggedConnection<'_>) {
         let mut text = Vec::with_capacity(256);
-        line::write_connection(self.format, connection, &mut text);
+        line::write_connection(&self.format.0, connection, &mut text);
         self.handle.0.push(&text);
     }
 }

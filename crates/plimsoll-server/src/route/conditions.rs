@@ -1,5 +1,7 @@
 //! Conditions of a route on requests.
 
+use crate::message::request::Request;
+use crate::place::Template;
 use crate::route::{PathCondition, RouteInput};
 
 /// All of these must be met.
@@ -15,6 +17,29 @@ pub struct RouteConditions {
     pub query: Vec<FieldCondition>,
     /// Header fields.
     pub headers: Vec<FieldCondition>,
+    /// Texts with places.
+    pub places: Vec<PlaceCondition>,
+}
+
+/// A text with places that has to be one of several values.
+#[derive(Debug, Clone)]
+pub struct PlaceCondition {
+    /// The text.
+    pub text: Template,
+    /// The values; none for any but the empty one.
+    pub values: Vec<String>,
+}
+
+impl PlaceCondition {
+    /// Whether the text is one of the values for a request.
+    pub fn is_met(&self, request: &Request<'_>) -> bool {
+        let mut text = Vec::new();
+        self.text.fill(request, &mut text);
+        if self.values.is_empty() {
+            return !text.is_empty();
+        }
+        self.values.iter().any(|value| value.as_bytes() == text)
+    }
 }
 
 /// A parameter or a field that must be there, perhaps with one value.
@@ -38,6 +63,7 @@ impl RouteConditions {
             path,
             query: Vec::new(),
             headers: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -72,6 +98,7 @@ impl RouteConditions {
                 };
                 request.any_field(&wanted.name, &mut accepts)
             })
+            && self.places.iter().all(|wanted| request.meets(wanted))
     }
 
     pub(super) fn exactness(&self) -> Exactness {

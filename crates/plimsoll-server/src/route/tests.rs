@@ -211,6 +211,7 @@ fn conditions() -> impl Strategy<Value = RouteConditions> {
                 .into_iter()
                 .map(|value| condition("x", value))
                 .collect(),
+            places: Vec::new(),
         }
     })
 }

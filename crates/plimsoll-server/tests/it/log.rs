@@ -55,7 +55,7 @@ fn logged() -> (Server, Lines, Arc<AtomicBool>) {
     let reopened = Arc::<AtomicBool>::default();
     let is_reopened = Arc::clone(&reopened);
     let counters = Arc::<Counters>::default();
-    let log = AccessLog::new(LogFormat::Json, 1 << 20, Arc::clone(&counters));
+    let log = AccessLog::new(LogFormat::json(), 1 << 20, Arc::clone(&counters));
     let lines = Lines::default();
     let sink = lines.clone();
     log.write_to(Box::new(move || Ok(Box::new(sink.clone()))))

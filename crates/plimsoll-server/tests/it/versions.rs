@@ -700,7 +700,7 @@ fn fields_keep_their_order_and_case_through_layers_and_in_kept_requests() {
         remove: vec![HeaderName::from_static("x-gone")],
         set: vec![(
             HeaderName::from_static("x-b"),
-            HeaderValue::from_static("new"),
+            HeaderValue::from_static("new").into(),
         )],
         add: Vec::new(),
         ..HeaderRules::default()
@@ -749,8 +749,11 @@ fn fields_of_responses_keep_their_order_and_case() {
     let value = HeaderValue::from_static;
     let rules = HeaderRules {
         remove: vec![name("x-gone")],
-        set: vec![(name("etag"), value("\"u\""))],
-        add: vec![(name("x-b"), value("3")), (name("x-new"), value("4"))],
+        set: vec![(name("etag"), value("\"u\"").into())],
+        add: vec![
+            (name("x-b"), value("3").into()),
+            (name("x-new"), value("4").into()),
+        ],
         ..HeaderRules::default()
     };
     let layers = Middleware {

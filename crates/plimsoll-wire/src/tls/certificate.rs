@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use plimsoll_model::Certificate;
 use x509_parser::extensions::GeneralName;
+use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::parse_x509_certificate;
 use x509_parser::time::ASN1Time;
+use x509_parser::x509::X509Name;
 
 /// Reads a certificate in DER; `None` if it is not one.
 pub fn certificate(der: &[u8]) -> Option<Certificate> {
@@ -25,6 +27,66 @@ pub fn certificate(der: &[u8]) -> Option<Certificate> {
         not_before: date(validity.not_before)?,
         not_after: date(validity.not_after)?,
     })
+}
+
+/// The names of a certificate as text (RFC 4514), and its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateNames {
+    /// Such as `CN=ann,O=Example`.
+    pub subject: String,
+    /// The same of its issuer.
+    pub issuer: String,
+    /// In hexadecimal digits, as OpenSSL writes it.
+    pub serial: String,
+}
+
+/// Reads the names of a certificate in DER; `None` if it is not one.
+pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
+    let (_, parsed) = parse_x509_certificate(der).ok()?;
+    let serial = parsed.raw_serial();
+    // A number whose first bit is set has a byte of zeros before it.
+    let serial = serial.strip_prefix(&[0]).unwrap_or(serial);
+    Some(CertificateNames {
+        subject: distinguished_name(parsed.subject()),
+        issuer: distinguished_name(parsed.issuer()),
+        serial: serial.iter().map(|byte| format!("{byte:02X}")).collect(),
+    })
+}
+
+/// The attributes of a name, the last one first (RFC 4514, section 2.1).
+fn distinguished_name(name: &X509Name<'_>) -> String {
+    let parts: Vec<_> = name.iter().collect();
+    let parts = parts.into_iter().rev().map(|part| {
+        let attributes = part.iter().map(|attribute| {
+            let kind = attribute.attr_type();
+            let kind = oid2abbrev(kind, oid_registry())
+                .map_or_else(|_| kind.to_id_string(), str::to_owned);
+            format!("{kind}={}", escaped(attribute.as_str().unwrap_or_default()))
+        });
+        attributes.collect::<Vec<_>>().join("+")
+    });
+    parts.collect::<Vec<_>>().join(",")
+}
+
+/// RFC 4514, section 2.4.
+fn escaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    let last = value.chars().count().saturating_sub(1);
+    for (at, character) in value.chars().enumerate() {
+        let is_edge = character == ' ' && (at == 0 || at == last);
+        if is_edge || "\"+,;<>\\".contains(character) || (at == 0 && character == '#') {
+            text.push('\\');
+        }
+        if character.is_control() {
+            let mut bytes = [0; 4];
+            for byte in character.encode_utf8(&mut bytes).bytes() {
+                text.push_str(&format!("\\{byte:02X}"));
+            }
+            continue;
+        }
+        text.push(character);
+    }
+    text
 }
 
 /// The version of X.509 as people count it; `None` if it is not a certificate.
@@ -74,6 +136,25 @@ mod tests {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         assert_eq!(certificate.not_before, at(978_307_200));
         assert_eq!(certificate.not_after, at(1_009_843_200));
+    }
+
+    #[test]
+    fn names_are_written_with_the_last_part_first() {
+        let leaf = Authority::new().issue(&["a.test"]);
+        let names = certificate_names(&leaf.der()).unwrap();
+        assert_eq!(names.subject, "CN=a.test");
+        assert_eq!(names.issuer, "CN=plimsoll test authority");
+        assert!(names.serial.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_eq!(certificate_names(b"x"), None);
+        for (value, expected) in [
+            ("a, b", "a\\, b"),
+            (" a ", "\\ a\\ "),
+            ("#1", "\\#1"),
+            ("a\nb", "a\\0Ab"),
+            ("ä+", "ä\\+"),
+        ] {
+            assert_eq!(escaped(value), expected, "{value}");
+        }
     }
 
     #[test]

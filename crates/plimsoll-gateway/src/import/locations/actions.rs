@@ -65,7 +65,7 @@ pub(super) fn server_route(
     let block: Vec<_> = variant.block.iter().cloned().chain(tried).collect();
     let scope = &scope.within(&block);
     match scope.own("return").or_else(|| server.last("return")) {
-        Some(directive) => returned(directive, None, &mut keys, notes),
+        Some(directive) => returned(directive, None, scope, &mut keys, notes),
         None if access::close(scope, &mut keys, notes) => {}
         None if self::tried(&condition, server, scope, &mut keys, upstreams, notes) => {}
         None => files(&condition, scope, &mut keys, notes),
@@ -91,7 +91,7 @@ fn action(
             Condition::Regex(regex) => Some(regex.as_str()),
             Condition::Exact(_) | Condition::Prefix(_) => None,
         };
-        returned(directive, groups, keys, notes);
+        returned(directive, groups, scope, keys, notes);
         return;
     }
     if access::close(scope, keys, notes) {

@@ -10,7 +10,7 @@ fn limits_on_rates_are_layers_of_their_routes() {
             limit_req_zone $binary_remote_addr zone=login:10m rate=30r/m;
             limit_req_zone $http_x_api_key zone=api:10m rate=10r/s;
             limit_req_zone $server_name zone=whole:1m rate=500r/s;
-            limit_req_zone $cookie_id zone=cookie:1m rate=1r/s;
+            limit_req_zone $request_length zone=cookie:1m rate=1r/s;
             server {
                 listen 80;
                 limit_req zone=whole;
@@ -34,13 +34,12 @@ fn limits_on_rates_are_layers_of_their_routes() {
             "rate_limit = { requests = 30, per = \"1m\", burst = 6 }",
             "prefix = \"/gone/\"\nrespond = { status = 410, body = \"\" }\n\n",
             "prefix = \"/api/\"\nproxy",
-            "rate_limit = { requests = 10, per = \"1s\", burst = 21, key = \"header:x-api-key\" }",
+            "rate_limit = { requests = 10, per = \"1s\", burst = 21, key = \"{header:x-api-key}\" }",
             "prefix = \"/\"\nfiles = { root = \"/srv/www\" }\nrate_limit = { requests = 500, per = \"1s\", burst = 1, key = \"all\" }",
         ],
         &[
-            "nginx.conf:12: limit_req: requests without the field share one limit",
             "nginx.conf:13: limit_req: left out: a route has one limit",
-            "limit_req: left out: requests are not told apart by `$cookie_id`",
+            "limit_req: left out: requests are not told apart by `$request_length`",
             "limit_req: requests within the burst are sent at once",
             "limit_req: left out: there is no zone `nowhere`",
         ],

@@ -16,7 +16,8 @@ use crate::action::{Action, Answer, Outcome, Refusal};
 use crate::message::request::{Content, Notes, Request};
 use crate::message::response::{Kind, Response, ResponseBody, StreamError, has_content};
 use crate::observe::access_log::AccessLog;
-use crate::observe::access_log::line::{self, LoggedRequest, Record};
+use crate::observe::access_log::line;
+use crate::place::{Captured, CapturedValues, EndValues, Place, ResponseValues, Values};
 
 /// Lets another action answer, and notes it.
 pub(super) struct Logged {
@@ -28,7 +29,14 @@ pub(super) struct Logged {
 struct Log {
     sink: AccessLog,
     clock: SystemClock,
-    line: RefCell<Vec<u8>>,
+    memory: RefCell<Memory>,
+}
+
+/// Memory that is kept from one line to the next.
+#[derive(Default)]
+struct Memory {
+    line: Vec<u8>,
+    value: Vec<u8>,
 }
 
 /// nginx's status for a client that left before there was a response.
@@ -41,7 +49,7 @@ impl Logged {
             log: Rc::new(Log {
                 sink: log,
                 clock: SystemClock,
-                line: RefCell::default(),
+                memory: RefCell::default(),
             }),
         }
     }
@@ -63,30 +71,41 @@ impl Action for Logged {
     }
 
     fn refused(&self, refusal: &Refusal) {
-        self.log.write(&Record {
+        let places = &self.log.sink.format.0.of_request;
+        let captured = Captured::read(places, refusal);
+        self.log.write(&EndValues {
+            captured: captured.with(places),
+            head: CapturedValues::default(),
+            notes: &Notes::default(),
             time: self.log.clock.wall(),
-            peer: refusal.peer,
-            request: None,
-            version: refusal.version.name(),
-            user: None,
             status: refusal.error.status(),
             bytes: 0,
             duration: Duration::ZERO,
-            route: None,
-            request_id: None,
-            trace: None,
-            upstream: None,
             is_whole: true,
-            refused: Some(refusal.error),
+            refused: Some(refusal.error.name()),
         });
     }
 }
 
+/// Of a request that could not be read, the connection alone is known.
+impl Values for Refusal {
+    fn write(&self, place: &Place, out: &mut Vec<u8>) -> bool {
+        let text = match place {
+            Place::Client => self.peer.ip().to_canonical().to_string(),
+            Place::Peer => self.peer.to_string(),
+            Place::Protocol => self.version.name().to_owned(),
+            _ => return false,
+        };
+        out.extend_from_slice(text.as_bytes());
+        true
+    }
+}
+
 impl Log {
-    fn write(&self, record: &Record<'_>) {
-        let line = &mut *self.line.borrow_mut();
+    fn write(&self, values: &EndValues<'_>) {
+        let Memory { line, value } = &mut *self.memory.borrow_mut();
         line.clear();
-        line::write(self.sink.format, record, line);
+        line::write(&self.sink.format.0, values, value, line);
         self.sink.handle.0.push(line);
     }
 }
@@ -96,10 +115,11 @@ struct Entry {
     log: Rc<Log>,
     since: Instant,
     time: SystemTime,
-    peer: std::net::SocketAddr,
-    version: &'static str,
     is_head: bool,
-    texts: Texts,
+    /// Values of the request.
+    captured: Captured,
+    /// Values of the head of its response.
+    head: Captured,
     noted: Notes,
     /// The request, if it was kept: more may be noted about it.
     kept: Option<Rc<Content>>,
@@ -108,60 +128,15 @@ struct Entry {
     is_whole: bool,
 }
 
-/// The client's texts, in one piece of memory.
-#[derive(Default)]
-struct Texts {
-    bytes: Vec<u8>,
-    /// End of each part, if it is present.
-    ends: [(usize, bool); 6],
-}
-
-impl Texts {
-    fn of(request: &Request<'_>) -> Self {
-        let texts = [
-            Some(request.method.as_bytes()),
-            Some(request.authority.as_bytes()),
-            Some(request.path.as_bytes()),
-            request.query.map(str::as_bytes),
-            request.header("referer"),
-            request.header("user-agent"),
-        ];
-        let length = texts.iter().flatten().map(|text| text.len()).sum();
-        let mut bytes = Vec::with_capacity(length);
-        let ends = texts.map(|text| {
-            bytes.extend_from_slice(text.unwrap_or_default());
-            (bytes.len(), text.is_some())
-        });
-        Self { bytes, ends }
-    }
-
-    fn request(&self) -> LoggedRequest<'_> {
-        let text = |at: usize| {
-            let from = at.checked_sub(1).map_or(0, |before| self.ends[before].0);
-            let (end, is_there) = self.ends[at];
-            is_there.then(|| &self.bytes[from..end])
-        };
-        LoggedRequest {
-            method: text(0).unwrap_or_default(),
-            host: text(1).unwrap_or_default(),
-            path: text(2).unwrap_or_default(),
-            query: text(3),
-            referer: text(4),
-            user_agent: text(5),
-        }
-    }
-}
-
 impl Entry {
     fn begin(log: Rc<Log>, request: &Request<'_>) -> Self {
         Self {
             since: log.clock.now(),
             time: log.clock.wall(),
-            log,
-            peer: request.peer,
-            version: request.version.name(),
             is_head: request.method == "HEAD",
-            texts: Texts::of(request),
+            captured: Captured::read(&log.sink.format.0.of_request, request),
+            head: Captured::default(),
+            log,
             noted: Notes::default(),
             kept: None,
             status: CLIENT_GONE,
@@ -170,14 +145,33 @@ impl Entry {
         }
     }
 
+    /// Keeps the values of the response's head that the format has.
+    fn capture_head(&mut self, response: &mut Response) {
+        let layout = &*self.log.sink.format.0;
+        if layout.of_head.is_empty() {
+            return;
+        }
+        let values = ResponseValues {
+            captured: self.captured.with(&layout.of_request),
+            notes: &self.noted,
+            status: response.status(),
+            fields: response.fields(),
+        };
+        self.head = Captured::read(&layout.of_head, &values);
+    }
+
     /// Notes what becomes of the request; content that comes in pieces is noted at its end.
     fn note(mut self, outcome: Outcome) -> Outcome {
         if let Some(kept) = self.kept.take() {
             self.noted = kept.notes();
         }
         let response = match outcome {
-            Outcome::Respond(response) => response,
-            Outcome::Upgrade(response, take_over) => {
+            Outcome::Respond(mut response) => {
+                self.capture_head(&mut response);
+                response
+            }
+            Outcome::Upgrade(mut response, take_over) => {
+                self.capture_head(&mut response);
                 self.status = StatusCode::SWITCHING_PROTOCOLS.as_u16();
                 self.is_whole = true;
                 return Outcome::Upgrade(response, take_over);
@@ -228,19 +222,15 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let duration = self.log.clock.now().saturating_duration_since(self.since);
-        self.log.write(&Record {
+        let layout = &*self.log.sink.format.0;
+        self.log.write(&EndValues {
+            captured: self.captured.with(&layout.of_request),
+            head: self.head.with(&layout.of_head),
+            notes: &self.noted,
             time: self.time,
-            peer: self.peer,
-            request: Some(self.texts.request()),
-            version: self.version,
-            user: self.noted.user.as_deref(),
             status: self.status,
             bytes: self.bytes,
             duration,
-            route: self.noted.route.as_ref().map(|route| &**route.name()),
-            request_id: self.noted.request_id.as_deref(),
-            trace: self.noted.trace.map(|note| note.trace),
-            upstream: self.noted.upstream.as_ref(),
             is_whole: self.is_whole,
             refused: None,
         });

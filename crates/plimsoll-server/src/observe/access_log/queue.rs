@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn lines_are_written_in_order_reopened_between_and_all_at_the_end() {
         let counters = Arc::<Counters>::default();
-        let log = AccessLog::new(LogFormat::Json, 100, Arc::clone(&counters));
+        let log = AccessLog::new(LogFormat::json(), 100, Arc::clone(&counters));
         let (open, written) = opening();
         let writer = log.write_to(open).unwrap();
         let queue = Arc::clone(&log.handle.0);
@@ -193,7 +193,7 @@ mod tests {
             }
         }
         let counters = Arc::<Counters>::default();
-        let log = AccessLog::new(LogFormat::Json, 8, Arc::clone(&counters));
+        let log = AccessLog::new(LogFormat::json(), 8, Arc::clone(&counters));
         for line in [&b"one\n"[..], b"two\n", b"three\n"] {
             log.handle.0.push(line);
         }

@@ -1,0 +1,90 @@
+//! Variables as places, and conditions on them.
+
+use super::{check, imported};
+
+#[test]
+fn variables_become_places() {
+    check(
+        r#"
+        http {
+            map $http_x_tenant $pool { default blue; acme green; }
+            upstream blue { server 10.0.0.1:80; }
+            upstream green { server 10.0.0.2:80; }
+            log_format own '$remote_addr "$request" $status $request_time';
+            access_log /var/log/own.log own buffer=32k;
+            server {
+                listen 127.0.0.1:8080;
+                location /a/ { proxy_pass http://$pool; proxy_set_header X-Id "$cookie_id-$arg_id"; }
+                location /b/ { return 200 "you are $remote_addr, {\"a\": \"$pool\"}"; add_header X-Status "$status $upstream_addr" always; }
+                location /c/ { return 200 "$request_length {client}"; }
+            }
+        }
+        "#,
+        &[
+            "[log]\nfile = \"/var/log/own.log\"\nformat = \"{client} \\\"{request.line}\\\" {status} {duration}\"\n",
+            "[map.pool]\nkey = \"{header:x-tenant}\"\nignore_case = true\nexact = { acme = \"green\" }\ndefault = \"blue\"\n",
+            "to = \"{map:pool}\"",
+            "X-Id = \"{cookie:id}-{query:id}\"",
+            "template = \"you are {client}, {\\\"a\\\": \\\"{map:pool}\\\"}\"",
+            "X-Status = \"{status} {upstream.address}\"",
+            "body = \"$request_length {client}\"",
+        ],
+        &["the text is sent as it stands"],
+    );
+}
+
+#[test]
+fn a_log_in_json_has_members() {
+    check(
+        r#"
+        http {
+            log_format own escape=json '{"time": "$time_iso8601",' '"status":$status, "agent":"$http_user_agent"}';
+            access_log /var/log/own.json own;
+            server { listen 127.0.0.1:8080; location / { proxy_pass http://10.0.0.1; } location /q/ { access_log off; proxy_pass http://10.0.0.1; } }
+        }
+        "#,
+        &[
+            "format = { time = \"{time}\", status = \"{status}\", agent = \"{header:user-agent}\" }\n",
+        ],
+        &["left out: there is one log, `/var/log/own.json`"],
+    );
+}
+
+#[test]
+fn a_condition_on_a_variable_is_one_of_the_route() {
+    check(
+        r"
+        http {
+            map $http_user_agent $is_bot { default 0; ~*crawler 1; }
+            geo $is_near { default 0; 10.0.0.0/8 yes; }
+            server {
+                listen 127.0.0.1:8080;
+                if ($is_bot) { return 403; }
+                location / { proxy_pass http://10.0.0.1; }
+                location /near/ {
+                    if ($is_near != yes) { return 403; }
+                    if ($cookie_debug = on) { set $level 1; }
+                    proxy_pass http://10.0.0.1;
+                }
+            }
+        }
+        ",
+        &[
+            "regex = [{ match = \"(?i)crawler\", value = \"1\" }]\n",
+            "networks = { \"10.0.0.0/8\" = \"yes\" }\n",
+            "prefix = \"/near/\"\nplaces = { \"map:is_bot\" = [\"1\"] }\nrespond = { status = 403",
+            "prefix = \"/near/\"\nplaces = { \"cookie:debug\" = [\"on\"], \"map:is_near\" = [\"yes\"] }\nproxy = ",
+            "prefix = \"/near/\"\nplaces = { \"map:is_near\" = [\"yes\"] }\nproxy = ",
+            "prefix = \"/near/\"\nrespond = { status = 403",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn an_unknown_variable_closes_what_it_guards() {
+    let imported = imported(
+        "http { server { listen 8080; location / { if ($unknown) { return 403; } proxy_pass http://10.0.0.1; } } }",
+    );
+    assert!(!imported.toml.contains("proxy = "), "{}", imported.toml);
+}

@@ -1,0 +1,179 @@
+//! Variables of nginx as places of `plimsoll up`.
+
+use plimsoll_server::{Maps, Moment, Template};
+use regex::Regex;
+
+use super::maps;
+use super::redirects::variable;
+use super::scope::Scope;
+
+/// Variables with their places, and when these are known.
+const PLACES: &[(&str, &str, Moment)] = &[
+    ("remote_addr", "{client}", Moment::Request),
+    ("binary_remote_addr", "{client}", Moment::Request),
+    ("proxy_protocol_addr", "{client}", Moment::Request),
+    ("remote_port", "{client.port}", Moment::Request),
+    ("host", "{host}", Moment::Request),
+    ("http_host", "{authority}", Moment::Request),
+    ("scheme", "{scheme}", Moment::Request),
+    ("server_addr", "{server.address}", Moment::Request),
+    ("server_port", "{port}", Moment::Request),
+    ("request_method", "{method}", Moment::Request),
+    ("request_uri", "{target}", Moment::Request),
+    ("uri", "{path}", Moment::Request),
+    ("document_uri", "{path}", Moment::Request),
+    ("args", "{query.string}", Moment::Request),
+    ("query_string", "{query.string}", Moment::Request),
+    ("request", "{request.line}", Moment::Request),
+    ("server_protocol", "{protocol}", Moment::Request),
+    ("content_length", "{header:content-length}", Moment::Request),
+    ("content_type", "{header:content-type}", Moment::Request),
+    ("connection", "{connection}", Moment::Request),
+    ("remote_user", "{user}", Moment::Request),
+    ("request_id", "{request.id}", Moment::Request),
+    ("time_iso8601", "{time}", Moment::Request),
+    ("time_local", "{time.clf}", Moment::Request),
+    ("msec", "{time.unix}", Moment::Request),
+    ("ssl_server_name", "{tls.sni}", Moment::Request),
+    ("ssl_protocol", "{tls.version}", Moment::Request),
+    ("ssl_client_s_dn", "{tls.client.subject}", Moment::Request),
+    ("ssl_client_i_dn", "{tls.client.issuer}", Moment::Request),
+    ("ssl_client_serial", "{tls.client.serial}", Moment::Request),
+    (
+        "ssl_client_fingerprint",
+        "{tls.client.fingerprint}",
+        Moment::Request,
+    ),
+    (
+        "ssl_client_escaped_cert",
+        "{tls.client.pem}",
+        Moment::Request,
+    ),
+    (
+        "ssl_client_verify",
+        "{tls.client.verified}",
+        Moment::Request,
+    ),
+    ("upstream_addr", "{upstream.address}", Moment::Response),
+    (
+        "upstream_response_time",
+        "{upstream.time}",
+        Moment::Response,
+    ),
+    ("upstream_header_time", "{upstream.time}", Moment::Response),
+    (
+        "upstream_connect_time",
+        "{upstream.connect}",
+        Moment::Response,
+    ),
+    ("upstream_cache_status", "{cache.status}", Moment::Response),
+    ("status", "{status}", Moment::Response),
+    ("body_bytes_sent", "{bytes}", Moment::End),
+    ("bytes_sent", "{bytes}", Moment::End),
+    ("request_time", "{duration}", Moment::End),
+];
+
+/// Variables whose names have a name of the user's behind them, and the kind of place that they are.
+const NAMED: [(&str, &str, Moment); 5] = [
+    ("http_", "header", Moment::Request),
+    ("cookie_", "cookie", Moment::Request),
+    ("arg_", "query", Moment::Request),
+    ("sent_http_", "response", Moment::Response),
+    ("upstream_http_", "response", Moment::Response),
+];
+
+/// A text with places for its variables; `None` if one of them has no counterpart by then, or if braces of the text would
+/// be read as places.
+///
+/// - `moment`: when it is filled.
+/// - `groups`: the expression whose groups may stand in it.
+pub(super) fn with_places(
+    text: &str,
+    scope: &Scope<'_>,
+    moment: Moment,
+    groups: Option<&Regex>,
+) -> Option<String> {
+    with_places_below(text, scope, moment, groups, 0)
+}
+
+/// - `depth`: maps around it, whose values it is one of.
+pub(super) fn with_places_below(
+    text: &str,
+    scope: &Scope<'_>,
+    moment: Moment,
+    groups: Option<&Regex>,
+    depth: usize,
+) -> Option<String> {
+    let mut filled = String::new();
+    // The mark and the query together are one place.
+    let text = text.replace("$is_args$args", "$is_args");
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once('$') {
+        filled.push_str(literal(before)?);
+        let (name, behind) = variable(after)?;
+        rest = behind;
+        if let Some(group) = groups.and_then(|it| group(it, name)) {
+            filled.push_str(&group);
+            continue;
+        }
+        filled.push_str(&place(name, scope, moment, depth)?);
+    }
+    filled.push_str(literal(rest)?);
+    Some(filled)
+}
+
+/// A part without variables, unless its braces would be read as places.
+fn literal(text: &str) -> Option<&str> {
+    let parsed = Template::parse(text, &Maps::default(), Moment::End);
+    matches!(parsed, Ok(None)).then_some(text)
+}
+
+/// A group of an expression in braces; nginx leaves out one that is not there.
+fn group(groups: &Regex, name: &str) -> Option<String> {
+    if let Ok(number) = name.parse::<usize>() {
+        let is_there = (1..groups.captures_len()).contains(&number);
+        return Some(if is_there {
+            format!("{{{number}}}")
+        } else {
+            String::new()
+        });
+    }
+    let mut names = groups.capture_names().flatten();
+    names.any(|it| it == name).then(|| format!("{{{name}}}"))
+}
+
+/// The place of a variable, or its value if that is the same for all requests of the scope.
+fn place(name: &str, scope: &Scope<'_>, moment: Moment, depth: usize) -> Option<String> {
+    let variable = format!("${name}");
+    if let Some(map) = maps::defining(&variable, scope) {
+        maps::translated(map, scope, moment, depth + 1).ok()?;
+        return Some(format!("{{map:{name}}}"));
+    }
+    match name {
+        "is_args" => return Some("{query}".to_owned()),
+        "server_name" => {
+            let names = scope.server().iter().find(|it| it.name == "server_name");
+            let first = names.map_or("", |it| it.argument(0));
+            return (!first.contains(['~', '*', '{'])).then(|| first.to_owned());
+        }
+        "document_root" => {
+            let root = scope.last("root")?.argument(0);
+            return (!root.contains(['$', '{'])).then(|| root.to_owned());
+        }
+        _ => {}
+    }
+    let known = PLACES.iter().find(|(known, ..)| *known == name);
+    if let Some((_, place, first)) = known {
+        return (*first <= moment).then(|| (*place).to_owned());
+    }
+    let (prefix, kind, first) = NAMED
+        .iter()
+        .filter(|(prefix, ..)| name.starts_with(prefix))
+        .max_by_key(|(prefix, ..)| prefix.len())?;
+    let rest = name.strip_prefix(prefix).filter(|it| !it.is_empty())?;
+    let rest = match *kind {
+        "header" | "response" => rest.replace('_', "-"),
+        _ => rest.to_owned(),
+    };
+    (*first <= moment).then(|| format!("{{{kind}:{rest}}}"))
+}
