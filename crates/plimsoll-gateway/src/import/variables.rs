@@ -152,9 +152,23 @@ fn place(name: &str, scope: &Scope<'_>, moment: Moment, depth: usize) -> Option<
     match name {
         "is_args" => return Some("{query}".to_owned()),
         "server_name" => {
+            // A map is around all servers.
+            if scope.server().is_empty() {
+                return None;
+            }
             let names = scope.server().iter().find(|it| it.name == "server_name");
             let first = names.map_or("", |it| it.argument(0));
             return (!first.contains(['~', '*', '{'])).then(|| first.to_owned());
+        }
+        "proxy_host" | "proxy_port" => {
+            let (scheme, rest) = scope.last("proxy_pass")?.argument(0).split_once("://")?;
+            let authority = rest.split('/').next().filter(|it| !it.contains('$'))?;
+            if name == "proxy_host" {
+                return Some(authority.to_owned());
+            }
+            let port = authority.rsplit_once(':').map(|(_, port)| port.to_owned());
+            let usual = if scheme == "https" { "443" } else { "80" };
+            return Some(port.unwrap_or_else(|| usual.to_owned()));
         }
         "document_root" => {
             let root = scope.last("root")?.argument(0);
