@@ -16,6 +16,7 @@ use http_body::Body as _;
 use plimsoll_model::Clock as _;
 use plimsoll_server::{
     Action, Answer, FieldEdits, Outcome, OwnedRequest, Request, Response, ResponseBody, Scheme,
+    Template,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
@@ -44,6 +45,10 @@ pub(crate) struct CachePlan {
     pub(crate) staleness: Staleness,
     /// Of responses that give none.
     pub(crate) lifetimes: Arc<Lifetimes>,
+    /// By which responses of a URL differ, beside the fields that `Vary` names.
+    pub(crate) key: Option<Arc<Template>>,
+    /// Requests for which one of these is neither empty nor `0` have nothing to do with the cache.
+    pub(crate) skip: Arc<[Template]>,
 }
 
 /// Sends stored responses in place of forwarding; made for each worker, over a store that they share.
@@ -85,7 +90,10 @@ impl Action for Cached {
         if request.content_length() != Some(0) {
             return passed(layer.inner.handle(request), "fwd=bypass");
         }
-        let lookup = Lookup::new(request);
+        if layer.is_skipped(request) {
+            return passed(layer.inner.handle(request), "fwd=bypass");
+        }
+        let lookup = Lookup::new(request, layer.own_key(request).as_deref());
         let now = SystemClock.wall();
         let counts = &layer.plan.store.counts;
         let seen = || lookup.seen(&layer.inner, request);
@@ -139,7 +147,8 @@ impl Layer {
             return passed(self.inner.handle(request), "fwd=method");
         }
         let store = Arc::clone(&self.plan.store);
-        let key = key(request);
+        let own = self.own_key(request);
+        let key = key(request, own.as_deref());
         let origin = origin(request);
         let answer = passed(self.inner.handle(request), "fwd=method");
         answer.map(move |mut response| {
@@ -150,12 +159,29 @@ impl Layer {
                     let named = response.fields().get(&name);
                     let named = named.and_then(|value| value.to_str().ok());
                     if let Some(key) = named.and_then(|value| same_origin(&origin, value)) {
-                        store.remove(&key);
+                        store.remove(&with_own(key, own.as_deref()));
                     }
                 }
             }
             response
         })
+    }
+
+    fn is_skipped(&self, request: &Request<'_>) -> bool {
+        let mut text = Vec::new();
+        self.plan.skip.iter().any(|skip| {
+            text.clear();
+            skip.fill(request, &mut text);
+            !matches!(text.as_slice(), b"" | b"0")
+        })
+    }
+
+    /// The part of the key that the configuration adds.
+    fn own_key(&self, request: &Request<'_>) -> Option<String> {
+        let template = self.plan.key.as_ref()?;
+        let mut text = Vec::new();
+        template.fill(request, &mut text);
+        Some(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Validates a stored response while it is sent; one request at a time does.
@@ -400,10 +426,11 @@ impl Fetching {
 }
 
 impl Lookup {
-    fn new(request: &Request<'_>) -> Self {
+    /// - `own_key`: the part of the key that the configuration adds.
+    fn new(request: &Request<'_>, own_key: Option<&str>) -> Self {
         let fields = request.field_list().into_map();
         Self {
-            key: Key::from(key(request)),
+            key: Key::from(key(request, own_key)),
             directives: Directives::of_request(&fields),
             fields,
             seen: OnceCell::new(),
@@ -493,12 +520,21 @@ fn cache_status(detail: &str, is_stored: bool) -> HeaderValue {
 }
 
 /// The key of a stored response: the URL, with scheme and host.
-fn key(request: &Request<'_>) -> String {
+fn key(request: &Request<'_>, own: Option<&str>) -> String {
     let mut key = origin(request);
     key.push_str(request.path);
     if let Some(query) = request.query {
         key.push('?');
         key.push_str(query);
+    }
+    with_own(key, own)
+}
+
+/// No URL has a blank, so keys with another part are no URLs of other responses.
+fn with_own(mut key: String, own: Option<&str>) -> String {
+    if let Some(own) = own {
+        key.push(' ');
+        key.push_str(own);
     }
     key
 }

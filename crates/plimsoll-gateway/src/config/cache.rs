@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_server::config::{Mounted, Table, Value};
+use plimsoll_server::Moment;
+use plimsoll_server::config::{Mounted, Table, Value, template};
 
 use crate::cache::{CachePlan, LifetimeStatus, Lifetimes, Staleness, Store};
 use crate::figures::GatewayFigures;
@@ -22,6 +23,17 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let while_revalidate = table.duration("stale_while_revalidate");
     let if_error = table.duration("stale_if_error");
     let lifetimes = table.take("default_lifetime").map(lifetimes);
+    let key = table.take("key");
+    let key = key.and_then(|value| template(&value, mounted.maps, Moment::Request));
+    let skip = table.take("skip").map(Value::elements).unwrap_or_default();
+    let skip = skip.iter().filter_map(|value| {
+        let skip = template(value, mounted.maps, Moment::Request)?;
+        if skip.as_text().is_some() {
+            return value.wrong("has no place, so it would hold for all requests or for none");
+        }
+        Some(skip)
+    });
+    let skip = skip.collect();
     table.finish();
     let bytes = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let store = mounted.states.state(identity, || Store::new(bytes(size)));
@@ -35,6 +47,8 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
             if_error: if_error.unwrap_or_default(),
         },
         lifetimes: Arc::new(lifetimes.unwrap_or_default()),
+        key: key.map(Arc::new),
+        skip,
     }
 }
 

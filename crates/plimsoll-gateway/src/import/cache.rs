@@ -1,9 +1,13 @@
 //! `proxy_cache` and what goes with it.
 
+use plimsoll_server::Moment;
+
 use super::Notes;
+use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
 use super::upstreams::duration;
+use super::variables::with_places;
 
 /// How long nginx keeps a response that nobody asks for, unless the zone says it.
 const INACTIVE: &str = "10m";
@@ -46,32 +50,12 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
         );
         return;
     }
-    for name in ["proxy_cache_bypass", "proxy_no_cache"] {
-        let others = |value: &String| !KNOWN_CONDITIONS.contains(&value.as_str());
-        let directive = scope.last(name);
-        if let Some(directive) = directive.filter(|it| it.arguments.iter().any(others)) {
-            notes.add(
-                zone,
-                format!(
-                    "left out: `{name} {}` excepts requests from it, which `cache` cannot",
-                    directive.arguments.join(" ")
-                ),
-            );
-            return;
-        }
-    }
-    if let Some(key) = scope.last("proxy_cache_key") {
-        let mut variables = key.argument(0).split('$').skip(1).map(variable);
-        if let Some(other) = variables.find(|it| !URL_VARIABLES.contains(it)) {
-            notes.add(
-                zone,
-                format!(
-                    "left out: responses differ by `${other}`, and here only by URL and what `Vary` names"
-                ),
-            );
-            return;
-        }
-    }
+    let Some(skipped) = skipped(scope, zone, notes) else {
+        return;
+    };
+    let Some(own_key) = own_key(scope, zone, notes) else {
+        return;
+    };
     let mut cache = Keys::default();
     let inactive = inactive(scope, zone.argument(0));
     if let Some(stale) = scope.last("proxy_cache_use_stale") {
@@ -92,11 +76,73 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
         }
     }
     cache.set("default_lifetime", lifetimes(scope, notes));
+    if !own_key.is_empty() {
+        cache.text("key", &own_key);
+    }
+    if !skipped.is_empty() {
+        cache.set("skip", format!("[{}]", skipped.join(", ")));
+    }
     keys.set("cache", cache.inline());
     notes.add(
         zone,
         "responses are kept in memory: `size` and `max_object` bound it",
     );
+}
+
+/// `proxy_cache_bypass` and `proxy_no_cache` as texts that keep requests from the cache; `None` if one has no counterpart.
+fn skipped(scope: &Scope<'_>, zone: &Directive, notes: &mut Notes) -> Option<Vec<String>> {
+    let mut skipped = Vec::new();
+    for directive in ["proxy_cache_bypass", "proxy_no_cache"]
+        .iter()
+        .filter_map(|name| scope.last(name))
+    {
+        for value in &directive.arguments {
+            if KNOWN_CONDITIONS.contains(&value.as_str()) {
+                continue;
+            }
+            let filled = with_places(value, scope, Moment::Request, None);
+            let Some(filled) = filled.filter(|it| it.contains('{')) else {
+                notes.add(
+                    zone,
+                    format!(
+                        "left out: `{} {value}` excepts requests from it, which `cache` cannot",
+                        directive.name
+                    ),
+                );
+                return None;
+            };
+            let filled = quoted(&filled);
+            if !skipped.contains(&filled) {
+                skipped.push(filled);
+            }
+        }
+    }
+    Some(skipped)
+}
+
+/// What `proxy_cache_key` has beside the URL; `None` if it has no counterpart.
+fn own_key(scope: &Scope<'_>, zone: &Directive, notes: &mut Notes) -> Option<String> {
+    let Some(key) = scope.last("proxy_cache_key") else {
+        return Some(String::new());
+    };
+    let variables = key.argument(0).split('$').skip(1).map(variable);
+    let others = variables.filter(|it| !URL_VARIABLES.contains(it));
+    let mut own = String::new();
+    for other in others {
+        let filled = with_places(&format!("${other}"), scope, Moment::Request, None);
+        let Some(filled) = filled else {
+            notes.add(
+                zone,
+                format!("left out: responses differ by `${other}`, which has no counterpart"),
+            );
+            return None;
+        };
+        if !own.is_empty() {
+            own.push(' ');
+        }
+        own.push_str(&filled);
+    }
+    Some(own)
 }
 
 /// The name that text behind a `$` begins with, in braces or without: all of it, as `$host_group` is not `$host`.

@@ -36,14 +36,6 @@ impl Bench {
     }
 }
 
-fn field<'a>(received: &'a Received, name: &str) -> Option<&'a str> {
-    let mut lines = received.head.lines();
-    lines.find_map(|line| {
-        let (known, value) = line.split_once(": ")?;
-        known.eq_ignore_ascii_case(name).then_some(value)
-    })
-}
-
 #[test]
 fn responses_that_are_not_stored_say_why_they_were_forwarded() {
     let bench = bench("true", |_| {
@@ -52,7 +44,7 @@ fn responses_that_are_not_stored_say_why_they_were_forwarded() {
     let status = |line: &str, fields: &str| {
         let text = format!("{line} HTTP/1.1\r\nhost: a\r\n{fields}connection: close\r\n\r\n");
         let received = exchange(bench.gateway.address(), text.as_bytes());
-        field(&received, "cache-status").map(str::to_owned)
+        received.field("cache-status").map(str::to_owned)
     };
     for (line, fields, expected) in [
         ("GET /a", "", "fwd=uri-miss"),
@@ -76,13 +68,13 @@ fn a_fresh_response_is_sent_without_the_origin() {
     });
     let first = bench.get("/x?a", "");
     assert_eq!(
-        field(&first, "cache-status"),
+        first.field("cache-status"),
         Some("plimsoll; fwd=uri-miss; stored")
     );
     let second = bench.get("/x?a", "");
     assert_eq!(second.text(), "hello");
-    assert_eq!(field(&second, "cache-status"), Some("plimsoll; hit"));
-    assert_eq!(field(&second, "age"), Some("0"));
+    assert_eq!(second.field("cache-status"), Some("plimsoll; hit"));
+    assert_eq!(second.field("age"), Some("0"));
     assert_eq!(bench.origin.requests(), 1);
     // Another query is another response.
     bench.get("/x?b", "");
@@ -91,16 +83,16 @@ fn a_fresh_response_is_sent_without_the_origin() {
     assert_eq!((unchanged.status, unchanged.text().as_str()), (304, ""));
     let part = bench.get("/x?a", "Range: bytes=1-3\r\n");
     assert_eq!((part.status, part.text().as_str()), (206, "ell"));
-    assert_eq!(field(&part, "content-range"), Some("bytes 1-3/5"));
+    assert_eq!(part.field("content-range"), Some("bytes 1-3/5"));
     let none = bench.get("/x?a", "Range: bytes=9-\r\n");
     assert_eq!(
-        (none.status, field(&none, "content-range")),
+        (none.status, none.field("content-range")),
         (416, Some("bytes */5"))
     );
     let request = "HEAD /x?a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let head = exchange(bench.gateway.address(), request.as_bytes());
     assert_eq!(
-        (field(&head, "content-length"), head.text().as_str()),
+        (head.field("content-length"), head.text().as_str()),
         (Some("5"), "")
     );
     assert_eq!(bench.origin.requests(), 2);
@@ -183,10 +175,10 @@ fn a_stale_response_is_validated_and_used_again() {
     bench.get("/", "");
     let validated = bench.get("/", "");
     assert_eq!(validated.text(), "hello");
-    assert_eq!(field(&validated, "x-version"), Some("2"));
+    assert_eq!(validated.field("x-version"), Some("2"));
     let head = bench.origin.heads().pop().unwrap();
     assert!(head.contains("if-none-match: \"a\""), "{head}");
-    assert_eq!(field(&bench.get("/", ""), "x-version"), Some("3"));
+    assert_eq!(bench.get("/", "").field("x-version"), Some("3"));
 }
 
 #[test]
@@ -199,7 +191,7 @@ fn a_stale_response_stands_in_for_an_error_and_while_it_is_validated() {
     let stale = bench.get("/", "");
     assert_eq!((stale.status, stale.text().as_str()), (200, "hello"));
     assert_eq!(
-        field(&stale, "cache-status"),
+        stale.field("cache-status"),
         Some("plimsoll; hit; detail=error")
     );
 
@@ -216,13 +208,13 @@ fn a_stale_response_stands_in_for_an_error_and_while_it_is_validated() {
     });
     revalidating.get("/", "");
     let stale = revalidating.get("/", "");
-    assert_eq!(field(&stale, "x-version"), Some("1"));
+    assert_eq!(stale.field("x-version"), Some("1"));
     assert_eq!(
-        field(&stale, "cache-status"),
+        stale.field("cache-status"),
         Some("plimsoll; hit; detail=stale")
     );
     eventually(|| revalidating.origin.requests() == 2);
-    eventually(|| field(&revalidating.get("/", ""), "x-version") != Some("1"));
+    eventually(|| revalidating.get("/", "").field("x-version") != Some("1"));
 }
 
 #[test]
@@ -374,7 +366,7 @@ fn lifetimes_of_the_configuration_are_for_responses_that_give_none() {
     }
     for (path, is_kept) in expected {
         let status = bench.get(path, "");
-        let is_hit = field(&status, "cache-status") == Some("plimsoll; hit");
+        let is_hit = status.field("cache-status") == Some("plimsoll; hit");
         assert_eq!(is_hit, is_kept, "{path}: {}", status.head);
     }
 }
@@ -431,7 +423,7 @@ fn variants_are_of_what_the_server_sees() {
         ];
         Reply::new(200, &fields)
     });
-    let number = |received: &Received| field(received, "x-number").map(str::to_owned);
+    let number = |received: &Received| received.field("x-number").map(str::to_owned);
     // The server does not see the field, so the response is not for those who send it.
     let hidden = bench.get("/", "X-V: A\r\nConnection: x-v\r\n");
     assert_eq!(number(&hidden).as_deref(), Some("1"));
@@ -441,4 +433,25 @@ fn variants_are_of_what_the_server_sees() {
     // Nor does it see what an untrusted client says of itself.
     let forged = bench.get("/", "X-Forwarded-Host: evil\r\n");
     assert_eq!(number(&forged).as_deref(), Some("1"));
+}
+
+#[test]
+fn requests_are_kept_apart_and_kept_out_by_places() {
+    let bench = bench(
+        "{ default_lifetime = \"1h\", key = \"{cookie:lang}\", skip = [\"{cookie:session}\", \"{query:fresh}\"] }",
+        |number| Reply::new(200, &[]).content(number.to_string()),
+    );
+    let get = |path: &str, cookie: &str| {
+        let fields = format!("Cookie: {cookie}\r\n");
+        get_with(bench.gateway.address(), path, &fields).text()
+    };
+    assert_eq!(get("/", "lang=de"), "1");
+    assert_eq!(get("/", "lang=en"), "2");
+    assert_eq!(get("/", "lang=de; other=x"), "1");
+    // Neither sent from the cache nor kept.
+    assert_eq!(get("/", "lang=de; session=x"), "3");
+    assert_eq!(get("/", "lang=de"), "1");
+    assert_eq!(get("/?fresh=1", "lang=de"), "4");
+    assert_eq!(get("/?fresh=0", "lang=de"), "5");
+    assert_eq!(get("/?fresh=0", "lang=de"), "5");
 }

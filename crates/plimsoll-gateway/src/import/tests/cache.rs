@@ -56,15 +56,21 @@ fn no_client_gets_what_another_one_was_sent() {
             location /c/ { proxy_cache z; proxy_cache_key $request_uri$cookie_user; proxy_pass http://127.0.0.1:1; }
             location /e/ { proxy_cache z; proxy_cache_key $host_group$uri; proxy_pass http://127.0.0.1:1; }
             location /d/ { proxy_cache z; auth_request /check; proxy_pass http://127.0.0.1:1; }
+            location /f/ { proxy_cache z; proxy_no_cache $request_length; proxy_pass http://127.0.0.1:1; }
         }
         ",
-        &[],
         &[
-            "nginx.conf:5: proxy_cache: left out: `proxy_no_cache $cookie_session` excepts",
-            "nginx.conf:6: proxy_cache: left out: `proxy_cache_bypass $http_authorization` excepts",
-            "nginx.conf:7: proxy_cache: left out: responses differ by `$cookie_user`",
+            "skip = [\"{cookie:session}\"] }",
+            "skip = [\"{header:authorization}\"] }",
+            "key = \"{cookie:user}\" }",
+        ],
+        &[
+            "nginx.conf:5: proxy_cache: responses are kept in memory",
+            "nginx.conf:6: proxy_cache: responses are kept in memory",
+            "nginx.conf:7: proxy_cache: responses are kept in memory",
             "nginx.conf:8: proxy_cache: left out: responses differ by `$host_group`",
             "nginx.conf:9: proxy_cache: left out: responses would be sent",
+            "nginx.conf:10: proxy_cache: left out: `proxy_no_cache $request_length` excepts",
             "auth_request: the service gets the fields of the request",
         ],
     );
