@@ -7,7 +7,7 @@ use plimsoll_site::crawl::{Robots, css_links, html_links, sitemap_links};
 fuzz_target!(|text: &str| {
     let page = url::Url::parse("http://a.example/d/page.html").expect("it is a URL");
     for links in [
-        html_links(text, &page),
+        html_links(text, &page).links,
         css_links(text, &page),
         sitemap_links(text, &page),
     ] {

@@ -2,8 +2,8 @@
 //!
 //! Only URLs on the host of the first one are requested, each once, so many at a time, up to a limit.
 
+mod anchors;
 mod extract;
-
 mod robots;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -14,7 +14,8 @@ use futures_util::stream::FuturesUnordered;
 use plimsoll_client::fetch::{Ask, FetchError, FetchLimits, Fetched, Fetcher, FetcherError};
 use url::Url;
 
-pub use self::extract::{css_links, html_links, sitemap_links};
+use self::anchors::Anchors;
+pub use self::extract::{PageLinks, css_links, html_links, sitemap_links};
 pub use self::robots::Robots;
 
 /// The plan of a crawl.
@@ -30,6 +31,8 @@ pub struct CrawlPlan {
     pub timeout: Duration,
     /// Whether paths that `robots.txt` disallows are left out.
     pub robots: bool,
+    /// Whether links to places within pages (`page.html#part`) are checked.
+    pub anchors: bool,
 }
 
 /// The result of a crawl.
@@ -37,6 +40,8 @@ pub struct CrawlPlan {
 pub struct Crawled {
     /// Everything that was requested, by its URL.
     pub found: BTreeMap<String, CrawledUrl>,
+    /// Links to places that their pages do not have, by their URL with its fragment.
+    pub missing_anchors: BTreeMap<String, CrawledUrl>,
     /// There was more than the limit.
     pub is_cut_short: bool,
     /// The first URL.
@@ -83,7 +88,8 @@ impl Crawled {
 
     /// Links that lead to nothing.
     pub fn broken(&self) -> impl Iterator<Item = (&String, &CrawledUrl)> {
-        self.found.iter().filter(|(_, url)| url.is_broken())
+        let urls = self.found.iter().filter(|(_, url)| url.is_broken());
+        urls.chain(&self.missing_anchors)
     }
 }
 
@@ -124,6 +130,9 @@ const MOST_BYTES: u64 = 16 * 1024 * 1024;
 /// Pages that are named for each thing.
 const MOST_REFERRERS: usize = 20;
 
+/// Links with different anchors that are checked, for each URL of the limit.
+const ANCHORS_PER_URL: usize = 100;
+
 /// Follows the links of a site; must be called within a runtime.
 pub async fn crawl(plan: &CrawlPlan) -> Result<Crawled, CrawlError> {
     if !["http", "https"].contains(&plan.start.scheme()) || plan.start.host().is_none() {
@@ -140,6 +149,9 @@ pub async fn crawl(plan: &CrawlPlan) -> Result<Crawled, CrawlError> {
         robots: None,
         queue: VecDeque::new(),
         seen: HashSet::new(),
+        anchors: plan
+            .anchors
+            .then(|| Anchors::new(plan.most.saturating_mul(ANCHORS_PER_URL))),
         crawled: Crawled::default(),
     };
     if let Some(list) = beside(&plan.start, "/robots.txt")
@@ -186,6 +198,7 @@ pub async fn crawl(plan: &CrawlPlan) -> Result<Crawled, CrawlError> {
         crawl.take(&url, result);
     }
     let mut crawled = crawl.crawled;
+    crawled.missing_anchors = crawl.anchors.map(Anchors::broken).unwrap_or_default();
     crawled.start = start.to_string();
     if let Some(guess) = guess.filter(|_| is_guessed) {
         let is_broken = crawled
@@ -225,6 +238,7 @@ struct Crawl<'p> {
     robots: Option<Robots>,
     queue: VecDeque<Url>,
     seen: HashSet<String>,
+    anchors: Option<Anchors>,
     crawled: Crawled,
 }
 
@@ -274,6 +288,9 @@ impl Crawl<'_> {
             let target = fetched.field("location");
             let target = target.as_deref();
             if let Some(target) = target.and_then(|target| url.join(target).ok()) {
+                if let Some(anchors) = &mut self.anchors {
+                    anchors.add_redirect(url, target.clone());
+                }
                 self.note(target, Some(url));
             }
             return;
@@ -284,7 +301,14 @@ impl Crawl<'_> {
         let kind = fetched.content_type().to_ascii_lowercase();
         let text = String::from_utf8_lossy(&fetched.content);
         let links = if kind.contains("html") {
-            html_links(&text, url)
+            let page = html_links(&text, url);
+            if let Some(anchors) = &mut self.anchors {
+                for link in &page.links {
+                    self.crawled.is_cut_short |= !anchors.add_link(link, url);
+                }
+                anchors.add_page(url, page.anchors);
+            }
+            page.links
         } else if kind.contains("css") {
             css_links(&text, url)
         } else if kind.contains("xml") {

@@ -1,15 +1,27 @@
 //! The links in pages, style sheets and lists of pages.
 
+use std::collections::HashSet;
+
 use html5gum::{State, Token, Tokenizer};
 use url::Url;
+
+/// The links of a page, and the places within it that links can name.
+#[derive(Debug, Default)]
+pub struct PageLinks {
+    /// In the order of the page, with their fragments.
+    pub links: Vec<Url>,
+    /// Values of `id`, and of `name` of `<a>`.
+    pub anchors: HashSet<String>,
+}
 
 /// Links of a page: `href`, `src`, `srcset`, `poster`, `data`, and URLs in styles; relative to `<base>` where
 /// there is one.
 ///
 /// - `page`: where it lies.
-pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
+pub fn html_links(html: &str, page: &Url) -> PageLinks {
     let mut base = page.clone();
     let mut links = Vec::new();
+    let mut anchors = HashSet::new();
     let mut in_style = false;
     let mut tokens = Tokenizer::new(html);
     while let Some(Ok(token)) = tokens.next() {
@@ -30,6 +42,10 @@ pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
                     let value = tag.attributes.get(key)?;
                     Some(String::from_utf8_lossy(value).into_owned())
                 };
+                anchors.extend(get(b"id").filter(|id| !id.is_empty()));
+                if name == b"a" {
+                    anchors.extend(get(b"name").filter(|name| !name.is_empty()));
+                }
                 if name == b"base" {
                     let given = get(b"href").and_then(|href| page.join(href.trim()).ok());
                     base = given.unwrap_or(base);
@@ -52,7 +68,12 @@ pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
                     _ => &[],
                 };
                 let values = plain.iter().filter_map(|key| get(key));
-                links.extend(values.filter_map(|value| join(&base, &value)));
+                // Elsewhere than in hyperlinks, a fragment alone names a part of a drawing.
+                let joined = match name {
+                    b"a" | b"area" => join_with_fragment,
+                    _ => join,
+                };
+                links.extend(values.filter_map(|value| joined(&base, &value)));
                 let others = [
                     get(b"xlink:href"),
                     refresh(name, &get),
@@ -75,7 +96,7 @@ pub fn html_links(html: &str, page: &Url) -> Vec<Url> {
             _ => {}
         }
     }
-    links
+    PageLinks { links, anchors }
 }
 
 /// Target of `<meta http-equiv="refresh" content="5; url=…">`.
@@ -189,8 +210,13 @@ pub fn sitemap_links(xml: &str, list: &Url) -> Vec<Url> {
 
 /// A link that can be followed: not one within the page, and none of another scheme.
 fn join(base: &Url, link: &str) -> Option<Url> {
+    join_with_fragment(base, link).filter(|_| !link.trim_start().starts_with('#'))
+}
+
+/// A link that can be followed, also one within the page; none of another scheme.
+fn join_with_fragment(base: &Url, link: &str) -> Option<Url> {
     let link = link.trim();
-    if link.is_empty() || link.starts_with('#') {
+    if link.is_empty() {
         return None;
     }
     let url = base.join(link).ok()?;
@@ -216,23 +242,28 @@ mod tests {
 
     #[test]
     fn pages_link_in_many_ways() {
-        let html = r##"<!doctype html><base href="/e/"><title><a href="/not-this"></title>
+        let html = r##"<!doctype html><base href="/e/"><title><a href="/not-this"></title><h1 id=one>1</h1>
             <link rel="stylesheet" href="style.css"><link rel=preconnect href="http://b.example">
             <script src=/app.js></script><script>"<a href='/nor-this'>"</script>
             <!-- <a href="/neither"> -->
-            <a href="../up?q=1&amp;r=2#part">x</a><a href="#here">y</a><a href="mailto:a@b.example">z</a>
+            <a href="../up?q=1&amp;r=2#part">x</a><a href="#here" name=two>y</a><a href="mailto:a@b.example">z</a>
             <a href="javascript:void(0)">j</a><A HREF="http://b.example/other">o</A>
             <img src="one.png" srcset="two.png 2x, three,3.png 300w,four.png" style="background:url( 'five.png' )">
             <style>@import "six.css"; a { b: URL(seven.svg) } /* url(no.png) */</style>
-            <svg><use xlink:href="sprite.svg#a"/></svg><meta http-equiv=Refresh content="5; URL='later.html'">
+            <svg><use xlink:href="sprite.svg#a"/><use href="#b"/><g id="b"/></svg><meta http-equiv=Refresh content="5; URL='later.html'">
             <form action="find"><input></form><form method=post action="no-page"></form>
             <video poster=eight.jpg><source src="nine.mp4"></video><object data=ten.pdf></object>"##;
+        let page = html_links(html, &base());
+        let mut anchors: Vec<_> = page.anchors.into_iter().collect();
+        anchors.sort();
+        assert_eq!(anchors, ["b", "one", "two"]);
         assert_eq!(
-            paths(&html_links(html, &base())),
+            paths(&page.links),
             [
                 "/e/style.css",
                 "/app.js",
                 "/up?q=1&r=2#part",
+                "/e/#here",
                 "http://b.example/other",
                 "/e/one.png",
                 "/e/two.png",

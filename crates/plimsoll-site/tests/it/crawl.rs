@@ -13,6 +13,7 @@ fn run(site: &Site, change: impl FnOnce(&mut CrawlPlan)) -> Result<Crawled, Craw
         most: 1000,
         timeout: Duration::from_secs(20),
         robots: false,
+        anchors: false,
     };
     change(&mut plan);
     tokio::runtime::Builder::new_current_thread()
@@ -79,6 +80,31 @@ fn links_are_followed_wherever_they_stand_and_the_broken_ones_reported() {
     assert!(!crawled.is_cut_short);
     let few = run(&site, |plan| plan.most = 3).unwrap();
     assert_eq!((few.found.len(), few.is_cut_short), (3, true));
+}
+
+#[test]
+fn anchors_are_checked_where_that_is_wanted() {
+    let files: &[(&str, &[u8])] = &[
+        (
+            "index.html",
+            b"<a href='#here' id=here>h</a><a href='#gone'>g</a><a href='docs#part'>p</a>\
+              <a href='docs#no-part'>n</a><a href='a.png#x=1'>i</a><a href='missing#part'>m</a>",
+        ),
+        ("a.png", b"png"),
+        (
+            "docs/index.html",
+            b"<a name=part></a><a href='../#here'>h</a>",
+        ),
+    ];
+    let site = Site::new(files, "");
+    let broken = |anchors: bool| -> Vec<_> {
+        let crawled = run(&site, |plan| plan.anchors = anchors).unwrap();
+        let base = format!("http://{}", site.address);
+        let broken = crawled.broken();
+        broken.map(|(url, _)| url.replace(&base, "")).collect()
+    };
+    assert_eq!(broken(false), ["/missing"]);
+    assert_eq!(broken(true), ["/missing", "/#gone", "/docs#no-part"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_model::parse_duration;
+use plimsoll_model::{counted, parse_duration};
 use plimsoll_site::crawl::{CrawlError, CrawlPlan, Crawled, CrawledUrl, crawl, json_list};
 use plimsoll_site::{LinkPlace, load_links};
 use tokio::runtime::Runtime;
@@ -18,6 +18,10 @@ use crate::terminal;
 ///
 /// Print one URL per line, ready for `load --from`. Exit with 1 if the first URL gets an error status.
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Args {
     /// URL to start from; `-` or nothing reads it from standard input
     #[arg(value_name = "URL", default_value = "-")]
@@ -41,6 +45,10 @@ pub(crate) struct Args {
     /// Respect robots.txt
     #[arg(long)]
     robots: bool,
+
+    /// Check links to places within pages too, such as `page.html#part`
+    #[arg(long)]
+    anchors: bool,
 
     /// Exit with 1 if a link is broken
     #[arg(long)]
@@ -68,6 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         most: args.most,
         timeout: args.timeout,
         robots: args.robots,
+        anchors: args.anchors,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -203,9 +212,6 @@ fn report(crawled: &Crawled, most: usize) {
         let message = format!("there is more than the {most} pages allowed by the limit");
         terminal::print_warnings(&[Problem::new(message).hint("--most takes more")]);
     }
-    let count = crawled.found.len();
-    terminal::print_notes(&[Problem::new(format!(
-        "{count} URLs, {} broken",
-        broken.len()
-    ))]);
+    let count = counted(crawled.found.len() as u64, "URL");
+    terminal::print_notes(&[Problem::new(format!("{count}, {} broken", broken.len()))]);
 }

@@ -62,6 +62,13 @@ fn a_directory_is_served_crawled_and_loaded() {
     assert_eq!(read("redirects.json"), json!(["gh"]));
     let output = plimsoll(&["crawl", url, "--json", "--fail-on-broken"]).exits(1);
     assert_eq!(output.json(), json!(["", "about"]));
+    files.write("public/index.html", "<a href=about#part>a</a>");
+    files.write("public/about.html", "about");
+    let crawl = ["crawl", url, "--fail-on-broken"];
+    eventually(|| plimsoll(&crawl).code == Some(0));
+    let output = plimsoll(&[&crawl[..], &["--anchors"]].concat()).exits(1);
+    let expected = format!("warning: {url}about#part: the page has no such anchor");
+    assert!(output.stderr.contains(&expected), "{output}");
     let urls = out.join("urls.txt");
     let output = plimsoll(&[
         "load",
