@@ -51,7 +51,7 @@ fn the_starter_is_written_once_and_has_no_mistakes() {
     let file = file.to_string_lossy();
     let output = plimsoll(&["mock", "validate", &file]).exits(0);
     assert!(
-        output.stdout.contains("no mistakes; 4 rules in 1 sets"),
+        output.stdout.contains("no mistakes; 4 rules in 1 set"),
         "{output}"
     );
     let output = plimsoll(&["mock", &file, "--print-config"]).exits(0);

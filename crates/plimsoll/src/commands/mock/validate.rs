@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use plimsoll_mock::config;
 use plimsoll_mock::openapi::OpenApi;
+use plimsoll_model::counted;
 
 use super::{FILE, failed};
 use crate::exit::Exit;
@@ -31,9 +32,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     })?;
     let rules: usize = plan.sets.iter().map(|set| set.rules().len()).sum();
     let line = format!(
-        "{}: no mistakes; {rules} rules in {} sets",
+        "{}: no mistakes; {} in {}",
         args.file.display(),
-        plan.sets.len()
+        counted(rules as u64, "rule"),
+        counted(plan.sets.len() as u64, "set")
     );
     terminal::print(&line).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     for document in &plan.openapi {
