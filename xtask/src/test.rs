@@ -73,13 +73,14 @@ impl Arguments {
 const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Programs that tests run against.
-const NEEDED: [Package; 12] = [
+const NEEDED: [Package; 13] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
     packages::CADDY,
     packages::APACHE,
     packages::CHROMIUM,
+    packages::CURL,
     packages::PYTHON,
     packages::PEBBLE,
     packages::NGTCP2,

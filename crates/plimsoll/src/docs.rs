@@ -95,8 +95,11 @@ fn parse(arguments: &[String]) -> Result<clap::ArgMatches, clap::Error> {
 
 #[test]
 fn commands_of_the_docs_have_flags_that_exist() {
-    let docs = fs::read_dir(Path::new(WORKSPACE).join("docs")).unwrap();
-    let pages = docs.map(|entry| entry.unwrap().path());
+    let folders = ["docs", "docs/tutorials"].map(|name| Path::new(WORKSPACE).join(name));
+    let pages = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap());
+    let pages = pages.map(|entry| entry.unwrap().path());
     let pages = pages.chain([Path::new(WORKSPACE).join("README.md")]);
     let mut wrong = Vec::new();
     let mut count = 0;

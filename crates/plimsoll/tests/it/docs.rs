@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::plimsoll::{command, plimsoll, run};
 use crate::served::Served;
 
-const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+pub(crate) const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// One `$ …` line with its continuations.
 #[derive(Debug)]
@@ -142,41 +142,57 @@ respond.text = "{}"
         };
         format!("exec {text}{listen}")
     }
+}
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the shell finds its own programs where this process does"
-    )]
-    fn shell(&self, text: &str) -> Command {
-        let program = Path::new(env!("CARGO_BIN_EXE_plimsoll"));
-        let path = std::env::var("PATH").unwrap_or_default();
-        let mut shell = Command::new("sh");
-        // The variables that `command` takes away are the user's; so is the home directory.
-        for (name, value) in command(&[]).get_envs() {
-            if value.is_none() {
-                shell.env_remove(name);
-            }
+/// A shell that finds the program, without the user's variables, with its own home directory.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the shell finds its own programs where this process does"
+)]
+pub(crate) fn shell(text: &str, home: &Path) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    // The variables that `command` takes away are the user's; so is the home directory.
+    for (name, value) in command(&[]).get_envs() {
+        if value.is_none() {
+            shell.env_remove(name);
         }
-        shell
-            .args(["-c", text])
-            .current_dir(&self.folder)
-            .env("HOME", self.folder.path())
-            .env(
-                "PATH",
-                format!("{}:{path}", program.parent().unwrap().display()),
-            );
-        shell
     }
+    for role in ["AUTHOR", "COMMITTER"] {
+        shell.env(format!("GIT_{role}_NAME"), "a reader");
+        shell.env(format!("GIT_{role}_EMAIL"), "reader@example.org");
+    }
+    shell
+        .args(["-c", text])
+        .current_dir(home)
+        .env("HOME", home)
+        .env(
+            "PATH",
+            format!("{}:{path}", program.parent().unwrap().display()),
+        );
+    shell
 }
 
 /// Whether the command serves until it is ended.
-fn serves(text: &str) -> bool {
+pub(crate) fn serves(text: &str) -> bool {
     let mut words = text.split_whitespace().skip_while(|it| *it != "plimsoll");
     let (name, next) = (words.nth(1), words.next());
-    let ends = ["import", "get", "set", "validate", "match-test", "--check"];
+    let ends = [
+        "import",
+        "get",
+        "set",
+        "validate",
+        "match-test",
+        "list",
+        "token",
+        "incident",
+    ];
     matches!(name, Some("mock" | "serve" | "gateway" | "up" | "monitor"))
-        && !next.is_some_and(|next| ends.contains(&next) || next == "--init")
-        && !text.contains("--print-config")
+        && !next.is_some_and(|next| ends.contains(&next))
+        && !["--print-config", "--check", "--init"]
+            .iter()
+            .any(|flag| text.contains(flag))
 }
 
 #[test]
@@ -197,9 +213,9 @@ fn commands_of_the_docs_run() {
                 if let Ok(text) = fs::read_to_string(&plan) {
                     fs::write(&plan, text.replace(":8080", ":0").replace(":9090", ":0")).unwrap();
                 }
-                drop(Served::of(&mut surroundings.shell(&adapted)));
+                drop(Served::of(&mut shell(&adapted, surroundings.folder.path())));
             } else {
-                let output = run(&mut surroundings.shell(&adapted));
+                let output = run(&mut shell(&adapted, surroundings.folder.path()));
                 assert_eq!(output.code, Some(0), "{page}:{line}: {adapted}\n{output}");
             }
             count += 1;

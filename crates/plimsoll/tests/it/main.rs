@@ -10,6 +10,9 @@ mod served;
 
 mod docs;
 
+#[cfg(target_os = "linux")]
+mod tutorials;
+
 mod redirects;
 
 mod nginx;
