@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy, package.
+//! Development tasks: test, ci, tidy, book, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy, package.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -14,6 +14,7 @@ mod agree;
 mod autobahn;
 mod axe;
 mod bench;
+mod book;
 mod chaos_table;
 mod ci;
 mod conformance;
@@ -65,10 +66,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<std::ffi::OsString>,
     },
-    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy
+    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy, book
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
+    /// Build the documentation site and look for broken links in it
+    Book(book::Arguments),
     /// Refresh the copy of rustsec.org's advisories about packages in Cargo.lock, and compare them
     Advisories(advisories::Arguments),
     /// PostgreSQL and ClickHouse for the monitor's store: install, up, down
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Task::TestProgram { words } => test::run_program(&words),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
+        Task::Book(arguments) => book::run(&root, &arguments),
         Task::Advisories(arguments) => advisories::run(&root, &arguments),
         Task::Services(arguments) => services::run(&root, &arguments),
         Task::Fuzz(arguments) => fuzz::run(&root, &arguments),

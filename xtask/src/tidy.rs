@@ -3,6 +3,7 @@
 //! - Every edge between two of its crates is in ARCHITECTURE.md, and every path and type that it names exists.
 //! - No two crates share a description.
 //! - Every subcommand that help shows has a page in docs/, and every page a line in its summary.
+//! - Every link between Markdown files leads to a file and a heading that exist, from docs/ also in the site made of it.
 //! - Every fuzz target is built, described in fuzz/README.md, and has seeds.
 //! - Every file that a recipe of CONTRIBUTING.md or the last column of docs/lexicon.md names exists.
 //! - No two crates export a type of one name, unless docs/lexicon.md says why.
@@ -10,10 +11,11 @@
 //! It never checks lengths.
 
 mod architecture;
+mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -29,6 +31,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     problems.extend(descriptions(&crates));
     problems.extend(pages(root)?);
     problems.extend(left_out(root)?);
+    problems.extend(links::broken(root)?);
     problems.extend(fuzz_targets(&root.join("fuzz"))?);
     problems.extend(recipes(root, &read(&root.join("CONTRIBUTING.md"))?));
     problems.extend(homes(root, &read(&root.join("docs/lexicon.md"))?));
@@ -159,16 +162,29 @@ fn pages(root: &Path) -> Result<Vec<String>, Failure> {
 /// Pages that no reader of the book would find.
 fn left_out(root: &Path) -> Result<Vec<String>, Failure> {
     let summary = read(&root.join("docs/SUMMARY.md"))?;
-    let mut problems = Vec::new();
-    for file in entries(&root.join("docs"))? {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let is_page = name.ends_with(".md") && name != "SUMMARY.md";
-        if is_page && !summary.contains(&format!("]({name})")) {
-            problems.push(format!("docs/SUMMARY.md does not lead to {name}"));
+    let pages = markdown_files(&root.join("docs"))?;
+    let names = pages.iter().map(|page| page.to_string_lossy());
+    Ok(names
+        .filter(|name| name != "SUMMARY.md" && !summary.contains(&format!("]({name})")))
+        .map(|name| format!("docs/SUMMARY.md does not lead to {name}"))
+        .collect())
+}
+
+/// The Markdown files below a folder, as they are from it, sorted.
+pub(crate) fn markdown_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for path in entries(&next)? {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "md") {
+                found.push(path.strip_prefix(folder).unwrap_or(&path).to_owned());
+            }
         }
     }
-    problems.sort();
-    Ok(problems)
+    found.sort();
+    Ok(found)
 }
 
 /// Fuzz targets that would not run, or of which nobody would know.
@@ -313,7 +329,7 @@ fn shared_names(exported: &BTreeMap<String, BTreeSet<String>>, lexicon: &str) ->
     problems
 }
 
-fn entries(directory: &Path) -> Result<Vec<std::path::PathBuf>, Failure> {
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
         .map_err(|error| format!("cannot list {}: {error}", directory.display()).into())
