@@ -34,16 +34,6 @@ pub(crate) struct Arguments {
     program: Option<PathBuf>,
 }
 
-/// The task with the program that was built for the tests.
-pub(crate) fn with_built_program(root: &Path) -> Outcome {
-    let arguments = Arguments {
-        site_url: BASE.to_owned(),
-        no_crawl: false,
-        program: Some(target_directory(root)?.join("debug/plimsoll")),
-    };
-    run(root, &arguments)
-}
-
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let target = target_directory(root)?;

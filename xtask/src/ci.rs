@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::packages;
 use crate::step::{self, cargo};
-use crate::{Failure, Outcome, advisories, book, deploy, test, tidy};
+use crate::{Failure, Outcome, advisories, deploy, test, tidy};
 
 /// Version of cargo-deny that is installed where there is none.
 const CARGO_DENY: &str = "0.20.2";
@@ -16,7 +16,7 @@ type Step = (&'static str, fn(&Path) -> Outcome);
 /// The step that needs what is installed.
 const TEST: &str = "test";
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 9] = [
     ("fmt", fmt),
     ("clippy", clippy),
     ("deny", deny),
@@ -26,7 +26,6 @@ const STEPS: [Step; 10] = [
     ("tidy", tidy::run),
     (TEST, all_tests),
     ("deploy", deploy::without_chart),
-    ("book", book::with_built_program),
 ];
 
 /// Runs every step, also after one has failed, and sums up.

@@ -66,7 +66,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<std::ffi::OsString>,
     },
-    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy, book
+    /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy
     Ci,
     /// Facts about the workspace that nothing else checks
     Tidy,
