@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         step::run(root, &mut cargo(&["build", "--locked", "-p", "plimsoll"]))?;
         target.join("debug/plimsoll")
     };
-    crawl(root, &target, &site, &program)
+    crawl(root, &target, &site, &arguments.site_url, &program)
 }
 
 /// mdBook in a folder of its own, so that no other version that is installed builds the site.
@@ -86,13 +86,13 @@ fn mdbook(root: &Path, target: &Path) -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// Serves the site at [`BASE`] and crawls it.
-fn crawl(root: &Path, target: &Path, site: &Path, program: &Path) -> Outcome {
+/// Serves the site at its path and crawls it.
+fn crawl(root: &Path, target: &Path, site: &Path, base: &str, program: &Path) -> Outcome {
     let [port] = free_ports()?;
     let config = target.join("book.toml");
     let text = format!(
-        "[[listen]]\naddress = \"127.0.0.1:{port}\"\n\n[[route]]\nprefix = \"{}\"\nfiles = {{ root = {:?} }}\n",
-        BASE.trim_end_matches('/'),
+        "[[listen]]\naddress = \"127.0.0.1:{port}\"\n\n[[route]]\nprefix = {:?}\nfiles = {{ root = {:?} }}\n",
+        format!("/{}", base.trim_matches('/')),
         site.to_string_lossy()
     );
     fs::write(&config, text)
@@ -103,13 +103,13 @@ fn crawl(root: &Path, target: &Path, site: &Path, program: &Path) -> Outcome {
     let mut crawl = Command::new(program);
     crawl
         .arg("crawl")
-        .arg(format!("{host}{BASE}"))
+        .arg(format!("{host}{base}"))
         .args(["--anchors", "--fail-on-broken"]);
     println!("$ {}", step::shown(&crawl));
     let found = step::output(root, &mut crawl)?;
     let missing = not_reached(
         &found,
-        &format!("{host}{BASE}"),
+        &format!("{host}{base}"),
         &markdown_files(&root.join("docs"))?,
     );
     if missing.is_empty() {
