@@ -1,5 +1,6 @@
 //! The contents of certificates, for people and for conditions; nothing here decides on trust.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
@@ -49,8 +50,16 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     Some(CertificateNames {
         subject: distinguished_name(parsed.subject()),
         issuer: distinguished_name(parsed.issuer()),
-        serial: serial.iter().map(|byte| format!("{byte:02X}")).collect(),
+        serial: hexadecimal(serial),
     })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(text, "{byte:02X}").expect("writing to memory does not fail");
+    }
+    text
 }
 
 /// The attributes of a name, the last one first (RFC 4514, section 2.1).
@@ -80,7 +89,8 @@ fn escaped(value: &str) -> String {
         if character.is_control() {
             let mut bytes = [0; 4];
             for byte in character.encode_utf8(&mut bytes).bytes() {
-                text.push_str(&format!("\\{byte:02X}"));
+                text.push('\\');
+                text.push_str(&hexadecimal(&[byte]));
             }
             continue;
         }
