@@ -41,4 +41,8 @@ mod whole_file;
 
 mod wording;
 
+mod text_table;
+
 mod pages;
+
+pub use crate::wording::TextFormat;

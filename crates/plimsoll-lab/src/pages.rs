@@ -19,21 +19,6 @@ pub(crate) fn write_marks(page: &mut String, marks: &[String]) {
     page.push_str("</ul>");
 }
 
-/// Principal figures.
-pub(crate) fn write_cards(page: &mut String, cards: &[(&str, String)]) {
-    page.push_str("<section class=\"cards\">");
-    for (label, figure) in cards {
-        write!(
-            page,
-            "<div class=\"card\"><span>{}</span><strong>{}</strong></div>",
-            escaped(label),
-            escaped(figure)
-        )
-        .expect(IN_MEMORY);
-    }
-    page.push_str("</section>\n");
-}
-
 /// The machine, the load on it and the command.
 pub(crate) fn write_conditions(page: &mut String, conditions: &Conditions) {
     let cores = |cores: &[usize]| {

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use crate::export::html::{MOST_POINTS, card, seconds, thinned};
+use crate::export::html::{MOST_POINTS, seconds, thinned};
 use crate::files::ExtraTable;
-use crate::page::html_page;
+use crate::page::{Card, cards, html_page};
 use crate::plot::{Axis, Line, Plot, TIME, escaped};
 
 /// The script of live pages: it listens to `events` beside the page.
@@ -26,40 +26,11 @@ pub struct Dashboard {
     /// The share of the run that has passed, from 0 to 1; absent if it is not known.
     pub progress: Option<f64>,
     /// The principal figures.
-    pub tiles: Vec<Tile>,
+    pub tiles: Vec<Card>,
     /// Figures over time.
     pub plots: Vec<Plot>,
     /// More figures; those without rows are left out.
     pub tables: Vec<ExtraTable>,
-}
-
-/// One principal figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tile {
-    /// What it counts.
-    pub label: &'static str,
-    /// The figure with its unit.
-    pub value: String,
-    /// Whether it is to be seen as an error.
-    pub is_bad: bool,
-}
-
-impl Tile {
-    /// A figure that is neither good nor bad.
-    pub fn new(label: &'static str, value: impl Into<String>) -> Self {
-        Self {
-            label,
-            value: value.into(),
-            is_bad: false,
-        }
-    }
-
-    /// The same, marked as an error.
-    #[must_use]
-    pub fn bad_if(mut self, is_bad: bool) -> Self {
-        self.is_bad = is_bad;
-        self
-    }
 }
 
 impl Dashboard {
@@ -80,11 +51,9 @@ impl Dashboard {
                 " %</progress>",
             ]);
         }
-        html.push_str("</header>\n<section class=\"cards\">");
-        for tile in &self.tiles {
-            html.push_str(&card(tile.label, &tile.value, tile.is_bad));
-        }
-        html.push_str("</section>\n<section class=\"plots\">\n");
+        html.push_str("</header>\n");
+        html.push_str(&cards(&self.tiles));
+        html.push_str("<section class=\"plots\">\n");
         for plot in self.plots.iter().filter(|plot| !plot.is_empty()) {
             html.push_str(&plot.html());
         }
@@ -120,7 +89,7 @@ pub struct Chart {
     pub write: fn(f64) -> String,
     /// Whether the axis is logarithmic, for values of different magnitude.
     pub is_logarithmic: bool,
-    /// The lines, the first one at the bottom.
+    /// The lines, the first one on top.
     pub lines: &'static [&'static str],
 }
 
@@ -197,6 +166,7 @@ impl Timeline {
                 },
                 lines: lines.collect(),
                 shaded: Vec::new(),
+                bands: Vec::new(),
             }
         });
         plots.collect()
@@ -228,7 +198,7 @@ mod tests {
             title: "<script>".to_owned(),
             state: "running".to_owned(),
             progress: Some(0.254),
-            tiles: vec![Tile::new("errors", "3").bad_if(true)],
+            tiles: vec![Card::new("errors", "3").bad_if(true)],
             plots: timeline.plots(),
             tables: vec![ExtraTable {
                 title: "Empty".to_owned(),

@@ -174,7 +174,7 @@ impl SummaryDocument {
             generator: GeneratorDocument::of(&run.generator),
             conditions: ConditionsDocument::of(&run.conditions),
             ticks: course(run)
-                .map(|(tick, before, after)| TickDocument::of(tick, before, after))
+                .map(|(tick, before, after)| TickDocument::of(tick, before, after, &run.moments))
                 .collect(),
         }
     }

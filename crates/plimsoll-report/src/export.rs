@@ -18,6 +18,7 @@ pub use self::html::Html;
 pub use self::junit::Junit;
 pub use self::markdown::Markdown;
 pub use self::prometheus::Prometheus;
+pub(crate) use self::table::saturation_text;
 pub use self::text::PlainText;
 use crate::RunRecord;
 

@@ -3,8 +3,8 @@
 use plimsoll_model::RunSummary;
 
 use crate::document::ConditionsDocument;
-use crate::export::html::unbroken;
 use crate::export::{Exporter, Html};
+use crate::page::unbroken;
 use crate::plot::escaped;
 use crate::record::RunRecord;
 use crate::text::{Detail, Style};

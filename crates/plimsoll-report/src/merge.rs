@@ -246,6 +246,8 @@ fn ticks(sum: &mut Vec<TickDocument>, run: &[TickDocument]) {
         sum.other_errors += tick.other_errors;
         sum.received_bytes += tick.received_bytes;
         sum.in_flight += tick.in_flight;
+        // Extremes of different moments cannot be added.
+        (sum.in_flight_least, sum.in_flight_most) = (None, None);
         sum.max_us = larger(sum.max_us, tick.max_us);
         sum.censored.retain(|name| name == "max_us");
         if sum.censored.is_empty() && tick.censored.iter().any(|name| name == "max_us") {

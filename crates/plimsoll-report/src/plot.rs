@@ -39,10 +39,21 @@ pub struct Plot {
     pub across: &'static str,
     /// Scale of the second value.
     pub y: Axis,
-    /// The lines, the first one at the bottom.
+    /// The lines, the first one on top: of percentiles, the smaller ones come first and lie above the maximum.
     pub lines: Vec<Line>,
     /// Stretches of x to be shaded: the warm-up, an interval.
     pub shaded: Vec<(f64, f64)>,
+    /// Intervals of what the first line shows.
+    pub bands: Vec<Band>,
+}
+
+/// A stretch of x with an interval of y.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Band {
+    /// From, to.
+    pub x: (f64, f64),
+    /// From, to.
+    pub y: (f64, f64),
 }
 
 /// One line; where a value is missing it is interrupted.
@@ -82,11 +93,15 @@ impl Plot {
             (LEFT, WIDTH - RIGHT),
         );
         let bottom = bottom(self.across);
-        let y = self.y.map(self.values(), (bottom, TOP));
+        let ends = self.bands.iter().flat_map(|band| [band.y.0, band.y.1]);
+        let y = self.y.map(self.values().chain(ends), (bottom, TOP));
         let mut svg = opening(&self.title);
         shade(&mut svg, &self.shaded, &x, bottom);
         grid(&mut svg, &x, self.across, &y);
-        for (number, line) in self.lines.iter().enumerate() {
+        for band in &self.bands {
+            draw_band(&mut svg, band, &x, &y);
+        }
+        for (number, line) in self.lines.iter().enumerate().rev() {
             if line.is_dots {
                 dots(&mut svg, line, number % COLOURS, &x, &y);
                 continue;
@@ -168,6 +183,18 @@ fn shade(svg: &mut String, stretches: &[(f64, f64)], x: &Mapped, bottom: f64) {
             .expect(IN_MEMORY);
         }
     }
+}
+
+fn draw_band(svg: &mut String, band: &Band, x: &Mapped, y: &Mapped) {
+    let (left, right) = (x.place(band.x.0), x.place(band.x.1));
+    let (bottom, top) = (y.place(band.y.0), y.place(band.y.1));
+    write!(
+        svg,
+        "<rect class=\"band f0\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+        (right - left).max(1.0),
+        (bottom - top).max(1.0)
+    )
+    .expect(IN_MEMORY);
 }
 
 fn grid(svg: &mut String, x: &Mapped, across: &str, y: &Mapped) {

@@ -27,9 +27,9 @@ pub use check::check;
 pub use live::{Progress, SecondsTogether, live};
 pub use loadtest::{loadtest, loadtest_line};
 pub(crate) use numbers::margin_of_limit;
-pub use style::Style;
+pub use style::{Emphasis, Style};
 pub(crate) use summary::FEW_SAMPLES;
-pub use summary::{Detail, summary};
+pub use summary::{Detail, cautions, summary};
 
 /// Columns at most.
 pub const WIDTH: usize = 80;

@@ -19,6 +19,22 @@ pub(crate) fn style_of_stdout() -> Style {
     style(anstream::AutoStream::choice(&io::stdout()))
 }
 
+/// The format of an experiment's text on standard output.
+#[cfg(feature = "lab")]
+pub(crate) fn format_of_stdout() -> plimsoll_lab::TextFormat {
+    let mut format = plimsoll_lab::TextFormat {
+        style: style_of_stdout(),
+        ..plimsoll_lab::TextFormat::default()
+    };
+    // What is no terminal has no size, and some terminals do not know theirs.
+    if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+        && size.ws_col > 0
+    {
+        format.columns = usize::from(size.ws_col);
+    }
+    format
+}
+
 /// The same for standard error.
 pub(crate) fn style_of_stderr() -> Style {
     style(anstream::AutoStream::choice(&io::stderr()))

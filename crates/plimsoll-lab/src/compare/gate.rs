@@ -1,5 +1,7 @@
 //! Whether ours is worse than is allowed: yes, no, or unknown after so few trials.
 
+use plimsoll_report::page::Judgement;
+
 use super::metric::Verdict;
 use super::outcome::MetricResult;
 use crate::statistics::Interval;
@@ -29,6 +31,15 @@ pub enum GateVerdict {
 }
 
 impl GateVerdict {
+    /// What it means.
+    pub const fn judgement(self) -> Judgement {
+        match self {
+            Self::Held => Judgement::Good,
+            Self::Slower => Judgement::Bad,
+            Self::CannotTell { .. } => Judgement::Open,
+        }
+    }
+
     /// The name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {

@@ -2,16 +2,15 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
+use plimsoll_report::page::{Card, cards, html_page, short_bytes, short_number, short_time};
 use plimsoll_report::plot::{Axis, Line, Plot, escaped};
 
-use super::forest::Forest;
-use super::gate::GateVerdict;
-use super::metric::{Metric, Verdict};
+use super::forest::forest;
+use super::metric::Metric;
 use super::outcome::{Comparison, PairResult};
 use super::sweep::{Sweep, SweepRow, warnings};
-use super::text::{decimals, figure, gate_verdict, letter, verdict};
-use crate::pages::{write_cards, write_conditions, write_marks};
+use super::text::{figure, gate_verdict, letter, ratio_text, verdict};
+use crate::pages::{write_conditions, write_marks};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
@@ -32,37 +31,24 @@ pub fn to_html(comparison: &Comparison) -> String {
     commands(&mut page, comparison);
     write_marks(&mut page, &comparison.conditions.warnings);
     page.push_str("</header>\n");
-    let cards: Vec<(String, String)> = comparison
+    let tiles: Vec<Card> = comparison
         .pairs
         .iter()
-        .map(|pair| {
-            let result = &pair.verdict;
-            let decimals = decimals(result.estimate.interval);
-            let word = match result.verdict {
-                Verdict::NoDifferenceSeen => "no difference seen".to_owned(),
-                _ => verdict(result),
-            };
-            (
-                format!(
-                    "{}, {} / {}: {word}",
-                    comparison.metric.title(),
-                    comparison.operands[0].label,
-                    comparison.operands[pair.peer].label
-                ),
-                format!("{:.decimals$}", result.estimate.ratio),
-            )
-        })
+        .map(|pair| tile(comparison, pair))
         .collect();
-    let cards: Vec<(&str, String)> = cards
-        .iter()
-        .map(|(label, ratio)| (label.as_str(), ratio.clone()))
-        .collect();
-    write_cards(&mut page, &cards);
-    medians(&mut page, comparison);
-    for pair in &comparison.pairs {
-        ratios(&mut page, comparison, pair);
-    }
+    page.push_str(&cards(&tiles));
     page.push_str("<section class=\"plots\">\n");
+    for pair in &comparison.pairs {
+        let level = comparison.coverage() * 100.0;
+        let title = format!(
+            "{}, ratio of medians [{level:.0} % interval]",
+            versus(comparison, pair)
+        );
+        page.push_str(&forest(&title, pair));
+    }
+    page.push_str("</section>\n");
+    medians(&mut page, comparison);
+    page.push_str("<section><h2>Trials</h2></section>\n<section class=\"plots\">\n");
     for metric in Metric::ALL {
         let plot = trials(comparison, metric);
         if !plot.is_empty() {
@@ -151,6 +137,7 @@ pub fn sweep_to_html(sweep: &Sweep) -> String {
             y: Axis::Linear(write),
             lines: lines.collect(),
             shaded: Vec::new(),
+            bands: Vec::new(),
         };
         if !plot.is_empty() {
             page.push_str(&plot.html());
@@ -234,50 +221,24 @@ fn medians(page: &mut String, comparison: &Comparison) {
     page.push_str("</table></div></section>\n");
 }
 
-fn ratios(page: &mut String, comparison: &Comparison, pair: &PairResult) {
-    write!(
-        page,
-        "<section class=\"n\"><h2>A {} / {} {}</h2><div class=\"wide\"><table><tr><th></th><th>ratio</th>\
-         <th>{:.0} % interval</th><th></th><th>verdict</th></tr>",
-        escaped(&comparison.operands[0].label),
-        letter(pair.peer),
-        escaped(&comparison.operands[pair.peer].label),
-        comparison.coverage() * 100.0
-    )
-    .expect(IN_MEMORY);
-    let forest = Forest::new(pair);
-    for (index, result) in pair.metrics.iter().enumerate() {
-        let interval = result.estimate.interval;
-        let decimals = decimals(interval);
-        let class = match result.verdict {
-            Verdict::Faster => "good",
-            Verdict::Slower => "bad",
-            Verdict::NoDifferenceSeen | Verdict::Undecided | Verdict::NotComparable => "",
-        };
-        write!(
-            page,
-            "<tr><th scope=\"row\">{}</th><td>{:.decimals$}</td><td>{:.decimals$}–{:.decimals$}</td>\
-             <td>{}</td><td class=\"words {class}\">{}</td></tr>",
-            result.metric.title(),
-            result.estimate.ratio,
-            interval.low,
-            interval.high,
-            forest.row(pair, index),
-            escaped(&verdict(result))
-        )
-        .expect(IN_MEMORY);
-    }
-    page.push_str("</table></div>");
-    if let (Some(gate), Some(judged)) = (comparison.gate, pair.gate) {
-        let class = match judged {
-            GateVerdict::Held => "good",
-            GateVerdict::Slower => "bad",
-            GateVerdict::CannotTell { .. } => "",
-        };
-        let text = escaped(&gate_verdict(gate, pair));
-        write!(page, "<p class=\"{class}\">{text}</p>").expect(IN_MEMORY);
-    }
-    page.push_str("</section>\n");
+/// `new / base`.
+fn versus(comparison: &Comparison, pair: &PairResult) -> String {
+    let label = |index: usize| &comparison.operands[index].label;
+    format!("{} / {}", label(0), label(pair.peer))
+}
+
+/// The ratio that is judged, with the verdict of the gate, if there is one.
+fn tile(comparison: &Comparison, pair: &PairResult) -> Card {
+    let label = format!(
+        "{}, {}",
+        comparison.metric.title(),
+        versus(comparison, pair)
+    );
+    let (judgement, verdict) = match (comparison.gate, pair.gate) {
+        (Some(gate), Some(judged)) => (judged.judgement(), gate_verdict(gate, pair)),
+        _ => (pair.verdict.verdict.judgement(), verdict(&pair.verdict)),
+    };
+    Card::new(label, ratio_text(&pair.verdict)).with_note(judgement, verdict)
 }
 
 /// Every trial at the time when it began.
@@ -305,5 +266,6 @@ fn trials(comparison: &Comparison, metric: Metric) -> Plot {
         }),
         lines: lines.collect(),
         shaded: Vec::new(),
+        bands: Vec::new(),
     }
 }

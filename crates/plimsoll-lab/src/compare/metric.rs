@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plimsoll_report::page::Judgement;
+
 use crate::statistics::Interval;
 
 /// A figure of a trial that can be compared.
@@ -117,6 +119,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// What it means for ours.
+    pub const fn judgement(self) -> Judgement {
+        match self {
+            Self::Faster => Judgement::Good,
+            Self::Slower => Judgement::Bad,
+            Self::NoDifferenceSeen => Judgement::Neutral,
+            Self::Undecided | Self::NotComparable => Judgement::Open,
+        }
+    }
+
     /// The name used in JSON.
     pub const fn name(self) -> &'static str {
         match self {

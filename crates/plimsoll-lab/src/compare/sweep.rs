@@ -10,7 +10,8 @@ use super::outcome::Comparison;
 use super::plan::{CompareOptions, ComparePlan, PlanError};
 use super::run::{CompareError, Event, compare};
 use super::text::{figure, letter};
-use crate::wording::{without_figures, write_machine, write_wrapped};
+use crate::text_table::TextTable;
+use crate::wording::{TextFormat, without_figures, write_machine, write_wrapped};
 
 /// Name and major version of the document.
 pub const SWEEP_SCHEMA: &str = "plimsoll.compare.rates/1";
@@ -133,13 +134,13 @@ pub fn sweep_to_json(sweep: &Sweep) -> String {
 }
 
 /// A table with a row for each rate and operand; ends with a line break.
-pub fn sweep_to_text(sweep: &Sweep) -> String {
+pub fn sweep_to_text(sweep: &Sweep, format: TextFormat) -> String {
     let mut text = String::new();
-    write_all(&mut text, sweep).expect("a string takes all that is written");
+    write_all(&mut text, sweep, format).expect("a string takes all that is written");
     text
 }
 
-fn write_all(out: &mut String, sweep: &Sweep) -> fmt::Result {
+fn write_all(out: &mut String, sweep: &Sweep, format: TextFormat) -> fmt::Result {
     let Some((_, first)) = sweep.comparisons.first() else {
         return Ok(());
     };
@@ -151,38 +152,47 @@ fn write_all(out: &mut String, sweep: &Sweep) -> fmt::Result {
         first.seconds
     )?;
     for (index, operand) in first.operands.iter().enumerate() {
-        writeln!(out, "  {}  {}", letter(index), operand.command.join(" "))?;
+        let line = format!("  {}  {}", letter(index), operand.command.join(" "));
+        write_wrapped(out, format, &line)?;
     }
     writeln!(out)?;
-    writeln!(
-        out,
-        "{:>9}  {:<14}{:>10}{:>11}{:>10}{:>10}{:>12}",
-        "target/s", "", "ok/s", "mean", "p99", "peak RSS", "CPU µs/req"
-    )?;
-    for row in sweep.rows() {
+    let headings = [
+        "",
+        "target/s",
+        "ok/s",
+        "mean",
+        "p99",
+        "peak RSS",
+        "CPU µs/req",
+        "",
+    ];
+    let row = |row: SweepRow| {
         let cell = |metric, value: Option<f64>| {
             value.map_or_else(|| "–".to_owned(), |value| figure(metric, value))
         };
-        let name: String = format!("{} {}", letter(row.operand), row.label)
-            .chars()
-            .take(13)
-            .collect();
-        writeln!(
-            out,
-            "{:>9}  {name:<14}{:>10}{:>11}{:>10}{:>10}{:>12}{}",
+        let kept = if row.kept_rate { "" } else { "not kept" };
+        vec![
+            format!("{} {}", letter(row.operand), row.label),
             plimsoll_model::grouped(row.rate),
             cell(Metric::RequestsPerSecond, row.rps),
             cell(Metric::MeanUs, row.mean_us),
             cell(Metric::P99Us, row.p99_us),
             cell(Metric::PeakRssBytes, row.peak_rss_bytes),
             cell(Metric::CpuUsPerRequest, row.cpu_us_per_request),
-            if row.kept_rate { "" } else { "  not kept" }
-        )?;
-    }
+            kept.to_owned(),
+        ]
+    };
+    let table = TextTable {
+        headings: headings.map(str::to_owned).to_vec(),
+        rows: sweep.rows().into_iter().map(row).collect(),
+        has_names: true,
+        dispensable: &[],
+    };
+    table.write(out, format)?;
     writeln!(out)?;
-    write_machine(out, &first.conditions)?;
+    write_machine(out, format, &first.conditions)?;
     for warning in warnings(sweep) {
-        write_wrapped(out, &format!("warning: {warning}"))?;
+        write_wrapped(out, format, &format!("warning: {warning}"))?;
     }
     Ok(())
 }

@@ -1,41 +1,43 @@
-//! A comparison as text for a terminal, at most 90 columns wide.
+//! A comparison as text for a terminal, as wide as the terminal.
 
 use std::fmt::{self, Write};
 
 use plimsoll_model::{grouped, three_figures};
+use plimsoll_report::text::Emphasis;
 
 use super::gate::{Gate, GateVerdict};
 use super::metric::{Metric, Verdict};
 use super::outcome::{Comparison, MetricResult, OperandResult, PairResult};
 use crate::statistics::Interval;
-use crate::wording::{WIDTH, write_machine, write_wrapped};
+use crate::text_table::TextTable;
+use crate::wording::{TextFormat, write_machine, write_wrapped};
 
 /// The table of operands, the ratios and the conditions; ends with a line break.
-pub fn to_text(comparison: &Comparison) -> String {
+pub fn to_text(comparison: &Comparison, format: TextFormat) -> String {
     let mut text = String::new();
-    write_all(&mut text, comparison).expect("a string takes all that is written");
+    write_all(&mut text, comparison, format).expect("a string takes all that is written");
     text
 }
 
-fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
+fn write_all(out: &mut String, comparison: &Comparison, format: TextFormat) -> fmt::Result {
     let kind = if comparison.operands_are_servers {
         "servers"
     } else {
         "commands"
     };
-    writeln!(
-        out,
+    let made = format!(
         "{} {kind}, {} trials of {} s each, interleaved; one warm-up each was dropped",
         comparison.operands.len(),
         comparison.trials,
         comparison.seconds
-    )?;
+    );
+    write_wrapped(out, format, &made)?;
     for (index, operand) in comparison.operands.iter().enumerate() {
         let line = format!("  {}  {}", letter(index), operand.command.join(" "));
-        writeln!(out, "{}", shortened(&line, WIDTH))?;
+        write_wrapped(out, format, &line)?;
     }
     writeln!(out)?;
-    write_operands(out, comparison)?;
+    write_operands(out, comparison, format)?;
     for pair in &comparison.pairs {
         writeln!(out)?;
         let (ours, peer) = (letter(0), letter(pair.peer));
@@ -45,14 +47,11 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
             comparison.coverage() * 100.0
         )?;
         if pair.incomparable.is_some() {
-            writeln!(
-                out,
-                "  NOT COMPARABLE: the sides failed different shares of their requests"
-            )?;
+            let remark = "NOT COMPARABLE: the sides failed different shares of their requests";
+            let remark = format.style.apply(Emphasis::Error, remark);
+            writeln!(out, "  {remark}")?;
         }
-        for metric in &pair.metrics {
-            write_metric(out, metric, comparison.metric)?;
-        }
+        write_ratios(out, comparison, pair, format)?;
     }
     if let Some(itself) = &comparison.self_test {
         let (ratio, seen) = (itself.estimate.ratio, itself.estimate.could_have_seen());
@@ -60,6 +59,7 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
         writeln!(out)?;
         write_wrapped(
             out,
+            format,
             &format!(
                 "self-test: {ratio:.3} of itself, and a difference of {seen} would have been seen"
             ),
@@ -70,10 +70,15 @@ fn write_all(out: &mut String, comparison: &Comparison) -> fmt::Result {
         for pair in comparison.pairs.iter().filter(|pair| pair.gate.is_some()) {
             let (ours, peer) = (letter(0), letter(pair.peer));
             let verdict = gate_verdict(gate, pair);
-            write_wrapped(out, &format!("{ours} / {peer}: {verdict}"))?;
+            let mut text = String::new();
+            write_wrapped(&mut text, format, &format!("{ours} / {peer}: {verdict}"))?;
+            let emphasis = pair
+                .gate
+                .map_or(Emphasis::Warning, |it| it.judgement().emphasis());
+            writeln!(out, "{}", format.style.apply(emphasis, text.trim_end()))?;
         }
     }
-    write_conditions(out, comparison)
+    write_conditions(out, comparison, format)
 }
 
 /// The verdict of the gate on a pair, and why, in one line.
@@ -114,76 +119,139 @@ pub fn gate_verdict(gate: Gate, pair: &PairResult) -> String {
     }
 }
 
-fn write_operands(out: &mut String, comparison: &Comparison) -> fmt::Result {
-    let other_end = comparison
-        .operands
-        .iter()
-        .any(|operand| operand.median(Metric::OtherEndCpuUsPerRequest).is_some());
-    write!(
-        out,
-        "{:<14}{:>21}{:>11}{:>10}{:>10}{:>10}",
-        "", "CPU µs/request", "req/s", "p50", "p99", "peak RSS"
-    )?;
-    if other_end {
-        write!(out, "{:>13}", "other end µs")?;
+/// The columns of the table of operands; the ratios have a row for the mean too.
+const COLUMNS: [Metric; 6] = [
+    Metric::CpuUsPerRequest,
+    Metric::RequestsPerSecond,
+    Metric::P50Us,
+    Metric::P99Us,
+    Metric::PeakRssBytes,
+    Metric::OtherEndCpuUsPerRequest,
+];
+
+/// The name of a metric in tables, with its unit where the figures have none.
+fn heading(metric: Metric, comparison: &Comparison) -> &'static str {
+    match metric {
+        Metric::CpuUsPerRequest => "CPU µs/req",
+        Metric::RequestsPerSecond => "req/s",
+        Metric::MeanUs => "mean",
+        Metric::P50Us => "p50",
+        Metric::P99Us => "p99",
+        Metric::PeakRssBytes => "peak RSS",
+        Metric::OtherEndCpuUsPerRequest if comparison.operands_are_servers => "driver µs/req",
+        Metric::OtherEndCpuUsPerRequest => "server µs/req",
     }
-    writeln!(out)?;
-    for (index, operand) in comparison.operands.iter().enumerate() {
-        let name = shortened(&format!("{} {}", letter(index), operand.label), 13);
-        write!(out, "{name:<14}{:>21}", cpu_cell(operand))?;
-        for (metric, width) in [
-            (Metric::RequestsPerSecond, 11),
-            (Metric::P50Us, 10),
-            (Metric::P99Us, 10),
-            (Metric::PeakRssBytes, 10),
-        ] {
-            let cell = operand.median(metric).map(|value| figure(metric, value));
-            write!(out, "{:>width$}", cell.unwrap_or_else(|| "–".to_owned()))?;
+}
+
+/// A row for each operand: medians, and beside each its trials.
+fn write_operands(out: &mut String, comparison: &Comparison, format: TextFormat) -> fmt::Result {
+    let operands = &comparison.operands;
+    let shown: Vec<Metric> = COLUMNS
+        .into_iter()
+        .filter(|metric| operands.iter().any(|it| it.median(*metric).is_some()))
+        .collect();
+    let mut headings = vec![String::new()];
+    for metric in &shown {
+        headings.extend([
+            heading(*metric, comparison).to_owned(),
+            "[trials]".to_owned(),
+        ]);
+    }
+    let rows = operands.iter().enumerate().map(|(index, operand)| {
+        let mut row = vec![format!("{} {}", letter(index), operand.label)];
+        for metric in &shown {
+            row.extend(cells(operand, *metric));
         }
-        if other_end {
-            let cell = operand.median(Metric::OtherEndCpuUsPerRequest);
-            write!(
-                out,
-                "{:>13}",
-                cell.map_or_else(|| "–".to_owned(), three_figures)
-            )?;
+        row
+    });
+    // The trials of the other end are the first to go, those of the first column the last.
+    let dispensable: Vec<usize> = (1..=shown.len()).rev().map(|column| column * 2).collect();
+    let table = TextTable {
+        headings,
+        rows: rows.collect(),
+        has_names: true,
+        dispensable: &dispensable,
+    };
+    table.write(out, format)
+}
+
+/// The median, and the smallest and the largest trial.
+fn cells(operand: &OperandResult, metric: Metric) -> [String; 2] {
+    match (operand.median(metric), operand.range(metric)) {
+        (Some(median), Some(range)) => [
+            figure(metric, median),
+            format!(
+                "[{}–{}]",
+                figure(metric, range.low),
+                figure(metric, range.high)
+            ),
+        ],
+        _ => ["–".to_owned(), String::new()],
+    }
+}
+
+fn write_ratios(
+    out: &mut String,
+    comparison: &Comparison,
+    pair: &PairResult,
+    format: TextFormat,
+) -> fmt::Result {
+    let rows: Vec<_> = pair
+        .metrics
+        .iter()
+        .map(|result| {
+            let mark = if result.metric == comparison.metric {
+                '>'
+            } else {
+                ' '
+            };
+            (
+                format!("{mark} {}", heading(result.metric, comparison)),
+                ratio_and_interval(result),
+                result,
+            )
+        })
+        .collect();
+    let widest = |width: fn(&(String, [String; 2], &MetricResult)) -> usize| {
+        rows.iter().map(width).max().unwrap_or(0)
+    };
+    let name_width = widest(|row| row.0.chars().count());
+    let ratio_width = widest(|row| row.1[0].chars().count());
+    let interval_width = widest(|row| row.1[1].chars().count());
+    for (name, [ratio, interval], result) in &rows {
+        let figures =
+            format!("{name:<name_width$}  {ratio:>ratio_width$}  {interval:<interval_width$}");
+        let verdict = verdict(result);
+        let both = figures.chars().count() + 2 + verdict.chars().count();
+        let coloured = format
+            .style
+            .apply(result.verdict.judgement().emphasis(), &verdict);
+        if both <= format.columns() {
+            writeln!(out, "{figures}  {coloured}")?;
+        } else {
+            writeln!(out, "{}\n      {coloured}", figures.trim_end())?;
         }
-        writeln!(out)?;
     }
     Ok(())
 }
 
-/// Median with the smallest and the largest trial.
-fn cpu_cell(operand: &OperandResult) -> String {
-    let metric = Metric::CpuUsPerRequest;
-    match (operand.median(metric), operand.range(metric)) {
-        (Some(median), Some(range)) => format!(
-            "{} [{}–{}]",
-            three_figures(median),
-            three_figures(range.low),
-            three_figures(range.high)
-        ),
-        _ => "–".to_owned(),
-    }
+/// The ratio, and its interval in brackets.
+fn ratio_and_interval(result: &MetricResult) -> [String; 2] {
+    let interval = result.estimate.interval;
+    let decimals = decimals(interval);
+    [
+        format!("{:.decimals$}", result.estimate.ratio),
+        format!("[{:.decimals$}–{:.decimals$}]", interval.low, interval.high),
+    ]
 }
 
-fn write_metric(out: &mut String, result: &MetricResult, judged: Metric) -> fmt::Result {
-    let mark = if result.metric == judged { '>' } else { ' ' };
-    let interval = result.estimate.interval;
-    writeln!(
-        out,
-        "{mark} {:<30}{:>7.decimals$}  [{:.decimals$}–{:.decimals$}]  {}",
-        result.metric.name(),
-        result.estimate.ratio,
-        interval.low,
-        interval.high,
-        verdict(result),
-        decimals = decimals(interval),
-    )
+/// `0.90 [0.77–0.97]`.
+pub(super) fn ratio_text(result: &MetricResult) -> String {
+    ratio_and_interval(result).join(" ")
 }
 
 /// Decimals of a ratio that its interval supports: two where it is wider than a tenth, else three.
-pub(super) fn decimals(interval: Interval) -> usize {
+fn decimals(interval: Interval) -> usize {
     if interval.high - interval.low > 0.1 {
         2
     } else {
@@ -214,12 +282,12 @@ pub(super) fn percent(fraction: f64) -> String {
     }
 }
 
-fn write_conditions(out: &mut String, comparison: &Comparison) -> fmt::Result {
+fn write_conditions(out: &mut String, comparison: &Comparison, format: TextFormat) -> fmt::Result {
     let conditions = &comparison.conditions;
     writeln!(out)?;
-    write_machine(out, conditions)?;
+    write_machine(out, format, conditions)?;
     for warning in &conditions.warnings {
-        write_wrapped(out, &format!("warning: {warning}"))?;
+        write_wrapped(out, format, &format!("warning: {warning}"))?;
     }
     Ok(())
 }
@@ -244,14 +312,6 @@ pub(super) fn letter(index: usize) -> String {
     }
 }
 
-fn shortened(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width - 1).collect();
-    format!("{kept}…")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +325,5 @@ mod tests {
         assert_eq!(figure(Metric::P50Us, 70.26), "70.3 µs");
         assert_eq!(figure(Metric::PeakRssBytes, 9_840_000.0), "9.8 MB");
         assert_eq!(letter(27), "28");
-        assert_eq!(shortened("abcdef", 4), "abc…");
     }
 }

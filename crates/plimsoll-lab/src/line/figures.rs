@@ -237,7 +237,10 @@ pub(super) fn law(line: &Line) -> Option<String> {
         coherency(usl.coherency),
         usl.r_squared
     );
-    if let Some(ceiling) = usl.ceiling() {
+    let most = line.windows.iter().map(|window| window.throughput);
+    let most = most.fold(0.0, f64::max);
+    // A bound below what was measured is none: the fit is too coarse for that.
+    if let Some(ceiling) = usl.ceiling().filter(|ceiling| *ceiling >= most) {
         let at = usl
             .peak()
             .map_or_else(String::new, |peak| format!(" at {} in flight", rate(peak)));
@@ -285,6 +288,21 @@ mod tests {
             sentence(&line),
             "every window of the search held up to 100/s; 1 of 2 windows of 30s held at 100/s"
         );
+    }
+
+    #[test]
+    fn a_fitted_bound_below_what_was_measured_is_not_shown() {
+        let mut line = line_with(&[(100.0, Purpose::Round, true)]);
+        line.usl = Some(super::super::usl::Usl {
+            throughput_of_one: 50.0,
+            contention: 0.5,
+            coherency: 0.0,
+            r_squared: 0.9,
+        });
+        line.windows[0].throughput = 99.0;
+        assert!(law(&line).unwrap().ends_with("at most 100/s"));
+        line.windows[0].throughput = 101.0;
+        assert!(!law(&line).unwrap().contains("at most"));
     }
 
     #[test]

@@ -3,14 +3,16 @@
 use plimsoll_model::Bounded;
 use std::fmt::Write as _;
 
-use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
+use plimsoll_report::page::{
+    Card, Judgement, cards, html_page, short_bytes, short_number, short_time,
+};
 use plimsoll_report::plot::{Axis, Line as PlotLine, Plot, escaped};
 
 use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
 use super::limit::limit;
 use super::outcome::{Line, Window};
 use super::search::SearchEnd;
-use crate::pages::{write_cards, write_conditions, write_marks};
+use crate::pages::{write_conditions, write_marks};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
@@ -22,7 +24,7 @@ pub fn to_html(line: &Line) -> String {
     let title = format!("Load line of {} {}", line.method, line.url);
     let mut page = String::new();
     head(&mut page, line, &title);
-    cards(&mut page, line);
+    write_cards(&mut page, line);
     page.push_str("<section class=\"plots\">\n");
     let plots = [
         Some(held(line)),
@@ -78,17 +80,22 @@ fn head(page: &mut String, line: &Line, title: &str) {
     page.push_str("</header>\n");
 }
 
-fn cards(page: &mut String, line: &Line) {
-    let mut cards = Vec::new();
+fn write_cards(page: &mut String, line: &Line) {
+    let mut tiles = Vec::new();
     if let Some(shown) = shown(line) {
-        cards.push(("load line", format!("{}/s", shown.rate)));
-        cards.push(("95 % interval", shown.interval));
+        tiles.push(
+            Card::new(
+                "load line",
+                format!("{}/s [{}]", shown.rate, shown.interval),
+            )
+            .with_note(Judgement::Neutral, "95 % interval in brackets"),
+        );
     }
     if let Some(held) = line.found.held_up_to {
-        cards.push(("held up to", format!("{}/s", rate(held))));
+        tiles.push(Card::new("held up to", format!("{}/s", rate(held))));
     }
     if let Some(knee) = line.knee {
-        cards.push(("knee", format!("{}/s", rate(knee))));
+        tiles.push(Card::new("knee", format!("{}/s", rate(knee))));
     }
     let below = rows(line.searched())
         .into_iter()
@@ -97,11 +104,11 @@ fn cards(page: &mut String, line: &Line) {
         let cells = row.cells();
         for (label, column) in [("p99 there, in the search", 4), ("CPU µs/request there", 7)] {
             if cells[column] != NOTHING {
-                cards.push((label, cells[column].clone()));
+                tiles.push(Card::new(label, cells[column].clone()));
             }
         }
     }
-    write_cards(page, &cards);
+    page.push_str(&cards(&tiles));
 }
 
 /// The interval, to be shaded.
@@ -141,6 +148,7 @@ fn over_rate(
         y: Axis::Linear(write),
         lines,
         shaded: interval(line),
+        bands: Vec::new(),
     })
 }
 
@@ -156,6 +164,19 @@ fn latency(line: &Line) -> Option<Plot> {
         ],
     )?;
     plot.y = Axis::Logarithmic(short_time);
+    let bounds = rows(line.searched());
+    let bounds = bounds.iter().filter_map(|row| {
+        let p99 = row.p99_us.filter(|p99| p99.known().is_none())?;
+        Some((row.rate, Some(p99.low())))
+    });
+    let bounds = PlotLine {
+        label: "p99, at least".to_owned(),
+        points: bounds.collect(),
+        is_dots: true,
+    };
+    if !bounds.points.is_empty() {
+        plot.lines.push(bounds);
+    }
     Some(plot)
 }
 
@@ -165,8 +186,8 @@ fn throughput(line: &Line) -> Option<Plot> {
         "Responses per second by rate",
         short_number,
         &[
-            ("target rate", |row| Some(row.rate)),
             ("ok/s", |row| row.throughput),
+            ("target rate", |row| Some(row.rate)),
         ],
     )
 }
@@ -181,22 +202,38 @@ fn cost(line: &Line) -> Option<Plot> {
     )
 }
 
+/// Memory by time and not by rate: it grows with all that came before.
 fn memory(line: &Line) -> Option<Plot> {
-    over_rate(
-        line,
-        "Memory of the target by rate",
-        short_bytes,
-        &[("peak", |row| row.peak_memory_bytes)],
-    )
+    let points: Vec<_> = line
+        .windows
+        .iter()
+        .filter_map(|window| {
+            let bytes = window.peak_memory_bytes?;
+            Some((window.began.as_secs_f64(), Some(bytes as f64)))
+        })
+        .collect();
+    (!points.is_empty()).then(|| Plot {
+        title: "Memory of the target, peak of each window".to_owned(),
+        x: Axis::Time(|seconds| short_time(seconds * 1e6)),
+        across: "time since the start of the search",
+        y: Axis::Linear(short_bytes),
+        lines: vec![PlotLine {
+            label: "peak".to_owned(),
+            points,
+            is_dots: false,
+        }],
+        shaded: Vec::new(),
+        bands: Vec::new(),
+    })
 }
 
 /// Each window: whether it held, and how near it was to the limit.
 fn held(line: &Line) -> Plot {
-    let dots = |label: &str, windows: &[&Window], held: bool| PlotLine {
+    let dots = |label: &str, windows: &[&Window], is_shown: fn(&Window) -> bool| PlotLine {
         label: label.to_owned(),
         points: windows
             .iter()
-            .filter(|window| window.seen.held == held)
+            .filter(|window| is_shown(window))
             .map(|window| (window.planned.rate, worst(line, window)))
             .collect(),
         is_dots: true,
@@ -208,11 +245,13 @@ fn held(line: &Line) -> Plot {
         points: rows(all).iter().map(|row| (row.rate, Some(1.0))).collect(),
         is_dots: false,
     };
+    let counts = |window: &Window| window.seen.held || !window.seen.generator_limited;
+    let searched: Vec<&Window> = searched.into_iter().filter(|it| counts(it)).collect();
     let dots = [
-        dots("held", &searched, true),
-        dots("broke", &searched, false),
-        dots("held, confirmation", &long, true),
-        dots("broke, confirmation", &long, false),
+        dots("held", &searched, |window| window.seen.held),
+        dots("broke", &searched, |window| !window.seen.held),
+        dots("held, confirmation", &long, |window| window.seen.held),
+        dots("broke, confirmation", &long, |window| !window.seen.held),
     ];
     let dots = dots.into_iter().filter(|line| !line.points.is_empty());
     Plot {
@@ -222,17 +261,23 @@ fn held(line: &Line) -> Plot {
         y: Axis::Logarithmic(short_number),
         lines: std::iter::once(limit).chain(dots).collect(),
         shaded: interval(line),
+        bands: Vec::new(),
     }
 }
 
-/// The largest of the objectives' values over their limits; those without a ratio are left out.
+/// The largest of the objectives' values over their limits, that of the rate among them; those without a ratio are left out.
+///
+/// A window that broke is never below 1: one whose queue grew is at least there.
 fn worst(line: &Line, window: &Window) -> Option<f64> {
     let ratios = line.objectives.iter().zip(&window.values);
+    let ratios = ratios.filter_map(|(objective, value)| {
+        // Of a lower bound the bound is drawn.
+        let margin = objective.margin_percent(Bounded::exact((*value)?.low()))?;
+        Some(1.0 - margin / 100.0)
+    });
+    let broke = (!window.seen.held).then_some(1.0);
     ratios
-        .filter_map(|(objective, value)| {
-            let margin = objective.margin_percent((*value)?)?;
-            Some(1.0 - margin / 100.0)
-        })
+        .chain(broke)
         .map(|ratio| ratio.max(0.01))
         .reduce(f64::max)
 }
@@ -267,6 +312,7 @@ fn scaling(line: &Line) -> Option<Plot> {
             },
         ],
         shaded: Vec::new(),
+        bands: Vec::new(),
     })
 }
 

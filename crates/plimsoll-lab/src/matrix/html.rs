@@ -202,6 +202,7 @@ fn by_connections(matrix: &Matrix, size: usize, figure: Figure, axis: Axis) -> O
         y: axis,
         lines: lines.collect(),
         shaded: Vec::new(),
+        bands: Vec::new(),
     })
 }
 
@@ -234,6 +235,7 @@ fn by_trial(matrix: &Matrix, size: usize, figure: Figure, axis: Axis) -> Option<
         y: axis,
         lines: lines.collect(),
         shaded: Vec::new(),
+        bands: Vec::new(),
     })
 }
 

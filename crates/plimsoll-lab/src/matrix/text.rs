@@ -6,16 +6,16 @@ use plimsoll_model::counted;
 
 use super::outcome::{CellResult, Figure, Matrix};
 use super::table::{cell, limit, load, percent, remark, size, winners};
-use crate::wording::{write_machine, write_wrapped};
+use crate::wording::{TextFormat, write_machine, write_wrapped};
 
 /// A block for each row, the winners, the conditions; ends with a line break.
-pub fn to_text(matrix: &Matrix) -> String {
+pub fn to_text(matrix: &Matrix, format: TextFormat) -> String {
     let mut text = String::new();
-    write_all(&mut text, matrix).expect("a string takes all that is written");
+    write_all(&mut text, matrix, format).expect("a string takes all that is written");
     text
 }
 
-fn write_all(out: &mut String, matrix: &Matrix) -> fmt::Result {
+fn write_all(out: &mut String, matrix: &Matrix, format: TextFormat) -> fmt::Result {
     writeln!(
         out,
         "{}: {} × {} × {}",
@@ -35,18 +35,24 @@ fn write_all(out: &mut String, matrix: &Matrix) -> fmt::Result {
     for size_index in 0..matrix.sizes.len() {
         writeln!(out, "\n{}", size(&matrix.sizes[size_index]))?;
         for load_index in 0..matrix.loads.len() {
-            write_row(out, matrix, size_index, load_index)?;
+            write_row(out, matrix, size_index, load_index, format)?;
         }
     }
     writeln!(out)?;
-    write_machine(out, &matrix.conditions)?;
+    write_machine(out, format, &matrix.conditions)?;
     for warning in &matrix.conditions.warnings {
-        write_wrapped(out, &format!("warning: {warning}"))?;
+        write_wrapped(out, format, &format!("warning: {warning}"))?;
     }
     Ok(())
 }
 
-fn write_row(out: &mut String, matrix: &Matrix, size: usize, load_index: usize) -> fmt::Result {
+fn write_row(
+    out: &mut String,
+    matrix: &Matrix,
+    size: usize,
+    load_index: usize,
+    format: TextFormat,
+) -> fmt::Result {
     let row: Vec<&CellResult> = matrix.row(size, load_index).collect();
     let connections = row.first().map_or(0, |cell| cell.connections);
     writeln!(out, "\n  {}", load(&matrix.loads[load_index], connections))?;
@@ -78,15 +84,15 @@ fn write_row(out: &mut String, matrix: &Matrix, size: usize, load_index: usize) 
                 limit(result),
             )?;
             if let Some(remark) = remark(result) {
-                write_wrapped(out, &format!("    {remark}"))?;
+                write_wrapped(out, format, &format!("    {remark}"))?;
             }
         } else if let Some(remark) = remark(result) {
-            write_wrapped(out, &format!("  {name:<13} {remark}"))?;
+            write_wrapped(out, format, &format!("  {name:<13} {remark}"))?;
         }
     }
     let winners = winners(matrix, size, load_index);
     if !winners.is_empty() {
-        write_wrapped(out, &format!("  ahead: {winners}"))?;
+        write_wrapped(out, format, &format!("  ahead: {winners}"))?;
     }
     Ok(())
 }

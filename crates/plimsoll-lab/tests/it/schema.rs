@@ -1,5 +1,6 @@
 //! The JSON document against its published schema.
 
+use plimsoll_lab::TextFormat;
 use plimsoll_lab::compare::{
     CompareOptions, ComparePlan, Gate, SCHEMA, SWEEP_SCHEMA, compare, sweep, sweep_to_html,
     sweep_to_json, sweep_to_text, to_html, to_json,
@@ -97,6 +98,6 @@ fn rates_are_compared_one_after_the_other() {
     let mut broken = document;
     broken["rows"][0]["rate"] = Value::from("fast");
     assert!(!validator("compare-rates.v1.json").is_valid(&broken));
-    assert!(sweep_to_text(&sweep).contains("target/s"));
+    assert!(sweep_to_text(&sweep, TextFormat::default()).contains("target/s"));
     assert!(sweep_to_html(&sweep).contains("Peak memory by achieved rate"));
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use plimsoll_client::check::Expectations;
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request, SessionPlan};
+use plimsoll_lab::TextFormat;
 use plimsoll_lab::line::{
     Line, LineError, LinePlan, SCHEMA, SearchEnd, SearchPlan, line, parse_objective, to_html,
     to_json, to_text,
@@ -118,9 +119,13 @@ fn limited() -> Origin {
 #[track_caller]
 fn near(line: &Line, rate: f64, limit: f64, tolerance: f64) {
     let off = rate / limit - 1.0;
-    assert!(off < tolerance, "{}", to_text(line));
+    assert!(off < tolerance, "{}", to_text(line, TextFormat::default()));
     let was_sent = line.windows.iter().all(|window| window.missed == 0);
-    assert!(off > -tolerance || !was_sent, "{}", to_text(line));
+    assert!(
+        off > -tolerance || !was_sent,
+        "{}",
+        to_text(line, TextFormat::default())
+    );
 }
 
 /// Looks at the origin's limit alone: latency depends on what else the machine does.
@@ -130,7 +135,7 @@ fn a_limit_of_600_per_second_is_found_within_five_percent() {
     let plan = plan(&origin.url("/"), &["errors<1%"]);
     let line = found(&plan);
     let SearchEnd::Line(boundary) = line.found.ended else {
-        panic!("{}", to_text(&line));
+        panic!("{}", to_text(&line, TextFormat::default()));
     };
     // 1 % of errors is allowed.
     let limit = 600.0 / 0.99;
@@ -157,7 +162,7 @@ fn a_limit_of_600_per_second_is_found_within_five_percent() {
     broken["ended"] = Value::from("somewhere");
     assert!(!validator.is_valid(&broken), "the schema accepts anything");
 
-    let text = to_text(&line);
+    let text = to_text(&line, TextFormat::default());
     assert!(text.contains("load line   "), "{text}");
     assert!(
         text.lines().all(|line| line.chars().count() <= 110),
@@ -195,7 +200,7 @@ fn a_queue_that_grows_is_a_break() {
     plan.run.sample_every = Duration::from_millis(20);
     let line = found(&plan);
     let SearchEnd::Line(boundary) = line.found.ended else {
-        panic!("{}", to_text(&line));
+        panic!("{}", to_text(&line, TextFormat::default()));
     };
     // A window of a second shows a rise from 3 requests on, 1 % of the rate.
     near(&line, boundary.rate, 300.0, 0.04);
@@ -223,7 +228,7 @@ fn what_never_holds_has_no_line() {
         "{:?}",
         line.found
     );
-    assert!(to_text(&line).contains("no line: even "));
+    assert!(to_text(&line, TextFormat::default()).contains("no line: even "));
     drop(to_html(&line));
 }
 

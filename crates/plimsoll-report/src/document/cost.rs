@@ -142,7 +142,7 @@ pub struct SaturationDocument {
 }
 
 impl SaturationDocument {
-    pub(super) fn of(saturation: &Saturation) -> Self {
+    pub(crate) fn of(saturation: &Saturation) -> Self {
         let (percent, lag) = match saturation {
             Saturation::Cpu { percent } => (Some(rounded(*percent)), None),
             Saturation::Lag { p99 } => (None, Some(microseconds(*p99))),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::{Bounded, Cost, Phase, ResourceSample, Tick};
+use plimsoll_model::{Bounded, Cost, Moment, Phase, ResourceSample, Tick};
 use serde::{Deserialize, Serialize};
 
 use super::{is_zero, microseconds, rounded};
@@ -33,6 +33,12 @@ pub struct TickDocument {
     pub received_bytes: u64,
     /// Exchanges under way at its end.
     pub in_flight: u64,
+    /// The fewest exchanges under way at any sample within it, of which there are ten a second at first; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_least: Option<u64>,
+    /// The most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_most: Option<u64>,
     /// Median latency, from the intended start where there is one.
     pub p50_us: Option<f64>,
     /// 99th percentile of the same.
@@ -88,11 +94,18 @@ pub(crate) fn censored(tick: &Tick) -> impl Iterator<Item = &'static str> {
 }
 
 impl TickDocument {
+    /// - `moments`: of the whole run, in order of time.
     pub(super) fn of(
         tick: &Tick,
         before: Option<&ResourceSample>,
         after: Option<&ResourceSample>,
+        moments: &[Moment],
     ) -> Self {
+        let from = tick.at.saturating_sub(tick.length);
+        let first = moments.partition_point(|moment| moment.at <= from);
+        let last = moments.partition_point(|moment| moment.at <= tick.at);
+        let within = moments.get(first..last).unwrap_or_default();
+        let under_way = within.iter().map(|moment| moment.in_flight);
         let low = |time: Option<Bounded<Duration>>| time.map(|time| microseconds(time.low()));
         Self {
             at_us: microseconds(tick.at),
@@ -105,6 +118,8 @@ impl TickDocument {
             events: tick.events,
             received_bytes: tick.bytes_received,
             in_flight: tick.in_flight,
+            in_flight_least: under_way.clone().min(),
+            in_flight_most: under_way.max(),
             p50_us: low(tick.p50),
             p99_us: low(tick.p99),
             max_us: low(tick.max),

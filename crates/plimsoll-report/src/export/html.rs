@@ -13,7 +13,7 @@ use super::table::{
 };
 use crate::RunRecord;
 use crate::document::TickDocument;
-use crate::page::{html_page, short_bytes, short_number, short_time};
+use crate::page::{Card, cards, html_page, short_bytes, short_number, short_time, unbroken};
 use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, TIME, escaped};
 
 /// One page, light or dark as the reader prefers, without a script.
@@ -49,7 +49,7 @@ impl Exporter for Html {
         }
         page.push_str("</header>\n");
         if let [run] = runs {
-            cards(&mut page, run);
+            page.push_str(&cards(&principal_cards(run)));
         } else {
             write_table(&mut page, &principal(runs), runs);
         }
@@ -121,26 +121,14 @@ fn head(page: &mut String, run: &RunRecord, number: usize, of: usize) {
     }
 }
 
-fn cards(page: &mut String, run: &RunRecord) {
-    page.push_str("<section class=\"cards\">");
+fn principal_cards(run: &RunRecord) -> Vec<Card> {
     let table = principal(std::slice::from_ref(run));
-    for (label, cells) in &table.rows {
+    let card = |(label, cells): &(String, Vec<String>)| {
         let cell = cells.first().map_or(NOTHING, String::as_str);
-        let is_bad = matches!(label.as_str(), "errors" | "failed" | "error statuses");
-        let bad = is_bad && cell != "0";
-        page.push_str(&card(label, cell, bad));
-    }
-    page.push_str("</section>\n");
-}
-
-/// One principal figure.
-pub(crate) fn card(label: &str, value: &str, is_bad: bool) -> String {
-    format!(
-        "<div class=\"card{}\"><span>{}</span><strong>{}</strong></div>",
-        if is_bad { " bad" } else { "" },
-        escaped(label),
-        escaped(&unbroken(value))
-    )
+        let is_error = matches!(label.as_str(), "errors" | "failed" | "error statuses");
+        Card::new(label, cell).bad_if(is_error && cell != "0")
+    };
+    table.rows.iter().map(card).collect()
 }
 
 fn thresholds(page: &mut String, runs: &[RunRecord]) {
@@ -240,19 +228,6 @@ fn write_table(page: &mut String, table: &Table, runs: &[RunRecord]) {
     page.push_str("</table></div></section>\n");
 }
 
-/// With a space that does not break between a number and its unit; a share in parentheses may go to the next line.
-pub(crate) fn unbroken(text: &str) -> String {
-    let mut after_digit = false;
-    let mut rest = text.chars().peekable();
-    let mut unbroken = String::with_capacity(text.len());
-    while let Some(c) = rest.next() {
-        let is_between = c == ' ' && after_digit && rest.peek() != Some(&'(');
-        after_digit = c.is_ascii_digit();
-        unbroken.push(if is_between { '\u{a0}' } else { c });
-    }
-    unbroken
-}
-
 fn plots(page: &mut String, runs: &[RunRecord]) {
     page.push_str("<section class=\"plots\">\n");
     let requests = of_ticks(
@@ -290,12 +265,7 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
             tick.target_memory_bytes.map(|bytes| bytes as f64)
         })],
     );
-    let in_flight = of_ticks(
-        runs,
-        &format!("{} in flight", capital(exchanges(runs))),
-        short_number,
-        &[("in flight", |tick| Some(tick.in_flight as f64))],
-    );
+    let in_flight = in_flight(runs);
     let failures = of_ticks(
         runs,
         "Errors",
@@ -343,6 +313,27 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
         }
     }
     page.push_str("</section>\n");
+}
+
+/// Exchanges in flight: within a second they change too much for one number, so the most and the fewest are drawn.
+///
+/// Results without these have no plot: a number at the end of each second is that of a random moment.
+fn in_flight(runs: &[RunRecord]) -> Plot {
+    let both: &[Series] = &[
+        ("most in a second", |tick| {
+            tick.in_flight_most.map(|count| count as f64)
+        }),
+        ("fewest", |tick| {
+            tick.in_flight_least.map(|count| count as f64)
+        }),
+    ];
+    let (series, title) = if runs.len() > 1 {
+        (&both[..1], "in flight, most in a second")
+    } else {
+        (both, "in flight")
+    };
+    let title = format!("{} {title}", capital(exchanges(runs)));
+    of_ticks(runs, &title, short_number, series)
 }
 
 /// The phases of an exchange over time.
@@ -455,6 +446,7 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
         y: Axis::Linear(write),
         lines,
         shaded,
+        bands: Vec::new(),
     }
 }
 
@@ -523,6 +515,7 @@ fn distribution(runs: &[RunRecord]) -> Plot {
         y: Axis::Logarithmic(short_time),
         lines,
         shaded: Vec::new(),
+        bands: Vec::new(),
     }
 }
 

@@ -6,7 +6,8 @@ use plimsoll_model::{Bounded, ByteSize, DurationText, Unit, grouped, three_figur
 
 use crate::RunRecord;
 use crate::document::{
-    CostDocument, CountsDocument, EventsDocument, ThresholdDocument, TimesDocument,
+    CostDocument, CountsDocument, EventsDocument, SaturationDocument, ThresholdDocument,
+    TimesDocument,
 };
 use crate::text::{FEW_SAMPLES, margin_of_limit};
 
@@ -415,16 +416,27 @@ pub(super) fn shape(run: &RunRecord) -> String {
 
 /// Why the figures describe the generator, if they do.
 pub(super) fn saturation(run: &RunRecord) -> Option<String> {
-    let saturated = run.summary.generator.saturated.as_ref()?;
+    run.summary
+        .generator
+        .saturated
+        .as_ref()
+        .map(saturation_text)
+}
+
+/// Why the generator was the limit, and what to do; the same in every format.
+pub(crate) fn saturation_text(saturated: &SaturationDocument) -> String {
     let reason = match (saturated.percent, saturated.lag_p99_us) {
-        (Some(used), _) => format!("a worker used {} of a core", percent(used)),
-        (None, Some(late)) => format!("its timers fired late by {} (p99)", time(late)),
-        (None, None) => "it says so".to_owned(),
+        (Some(used), _) => format!("a worker used {} of its core", percent(used)),
+        (None, Some(late)) => format!(
+            "its timers fired {} late (p99) although connections were free",
+            time(late)
+        ),
+        (None, None) => format!("by its {}", saturated.by),
     };
-    Some(format!(
-        "the generator was the limit: {reason}. Throughput and latency describe the generator, \
-         and the target may carry more."
-    ))
+    format!(
+        "the generator was the limit: {reason}. Throughput and latency describe it, and the target may carry more. Add \
+         threads (-t) or cores, or lower the load"
+    )
 }
 
 pub(super) fn errors(run: &RunRecord) -> String {

@@ -5,6 +5,8 @@
 pub enum Axis {
     /// From zero.
     Linear(fn(f64) -> String),
+    /// From below the smallest to above the largest value, at least 4 % of them apart: for small changes of large values.
+    Near(fn(f64) -> String),
     /// From zero to the largest value, close to it.
     Time(fn(f64) -> String),
     /// By powers of ten.
@@ -44,6 +46,16 @@ impl Axis {
                     1.0
                 };
                 (0.0, to, steps(0.0, to, step, *write))
+            }
+            Self::Near(write) => {
+                let span = (high - low).max(high.abs() * 0.04);
+                let span = if span > 0.0 { span } else { 1.0 };
+                let middle = f64::midpoint(low, high);
+                let step = round_step(span / 4.0);
+                let from = ((middle - span / 2.0) / step).floor() * step;
+                let from = if low >= 0.0 { from.max(0.0) } else { from };
+                let to = ((middle + span / 2.0) / step).ceil() * step;
+                (from, to, steps(from, to, step, *write))
             }
             Self::Time(write) => {
                 let to = if high > 0.0 { high } else { 1.0 };
@@ -89,7 +101,7 @@ impl Axis {
     /// The position of a value on an even scale.
     fn measure(&self, value: f64) -> f64 {
         match self {
-            Self::Linear(_) | Self::Time(_) | Self::Names(_) => value,
+            Self::Linear(_) | Self::Near(_) | Self::Time(_) | Self::Names(_) => value,
             Self::Logarithmic(_) => value.max(1e-9).log10(),
             Self::Quantiles => -(1.0 - value).max(1e-9).log10(),
         }

@@ -16,6 +16,7 @@ fn plot(points: Vec<(f64, Option<f64>)>, x: Axis, y: Axis) -> Plot {
             ..Line::default()
         }],
         shaded: vec![(0.0, 1.5)],
+        bands: Vec::new(),
     }
 }
 

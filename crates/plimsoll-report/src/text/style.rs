@@ -12,25 +12,29 @@ pub enum Style {
 
 /// The kinds of emphasis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Emphasis {
+pub enum Emphasis {
     /// Nothing stands out.
     Plain,
     /// A title or a principal figure.
     Strong,
     /// Explanations.
     Faint,
-    /// Warnings.
+    /// Verdicts that are good.
+    Good,
+    /// Warnings, and verdicts that are open.
     Warning,
-    /// Errors.
+    /// Errors, and verdicts that are bad.
     Error,
 }
 
 impl Style {
-    pub(super) fn apply(self, emphasis: Emphasis, text: &str) -> String {
+    /// `text` with this emphasis.
+    pub fn apply(self, emphasis: Emphasis, text: &str) -> String {
         let code = match (self, emphasis) {
             (Self::Plain, _) | (_, Emphasis::Plain) => return text.to_owned(),
             (Self::Ansi, Emphasis::Strong) => "1",
             (Self::Ansi, Emphasis::Faint) => "2",
+            (Self::Ansi, Emphasis::Good) => "32",
             (Self::Ansi, Emphasis::Warning) => "33",
             (Self::Ansi, Emphasis::Error) => "31",
         };

@@ -9,6 +9,7 @@ mod details;
 
 use plimsoll_model::RunSummary;
 
+pub use self::brief::cautions;
 use super::page::Page;
 use super::style::Style;
 

@@ -6,6 +6,7 @@ mod parameters;
 
 use std::path::PathBuf;
 
+use plimsoll_lab::TextFormat;
 use plimsoll_lab::compare::{
     CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Gate, GateVerdict, Metric,
     Server, compare, gate_verdict, sweep, sweep_to_html, sweep_to_json, sweep_to_text, to_html,
@@ -236,12 +237,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         });
         progress.clear();
         let comparison = comparison.map_err(|error| failed(&error))?;
+        let shown = to_text(&comparison, terminal::format_of_stdout());
         let documents = [
             to_json(&comparison),
-            to_text(&comparison),
+            to_text(&comparison, TextFormat::default()),
             to_html(&comparison),
         ];
-        print_and_write(args, folder.as_ref(), documents)?;
+        print_and_write(args, folder.as_ref(), &shown, documents)?;
         return verdict(&comparison);
     }
     let sweep = sweep(&options, &args.rates, &interrupt, &mut |rate, event| {
@@ -249,12 +251,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     });
     progress.clear();
     let sweep = sweep.map_err(|error| failed(&error))?;
+    let shown = sweep_to_text(&sweep, terminal::format_of_stdout());
     let documents = [
         sweep_to_json(&sweep),
-        sweep_to_text(&sweep),
+        sweep_to_text(&sweep, TextFormat::default()),
         sweep_to_html(&sweep),
     ];
-    print_and_write(args, folder.as_ref(), documents)?;
+    print_and_write(args, folder.as_ref(), &shown, documents)?;
     judge_comparable(sweep.comparisons.iter().map(|(_, comparison)| comparison))?;
     Ok(Exit::Fine)
 }
@@ -276,16 +279,19 @@ fn failed(error: &CompareError) -> Failed {
     }
 }
 
-/// Prints one of `documents` (JSON, text, HTML) and writes all of them.
+/// Prints the result, and writes `documents` (JSON, text, HTML).
+///
+/// - `shown`: the text for the terminal.
 fn print_and_write(
     args: &Args,
     folder: Option<&ResultFolder>,
+    shown: &str,
     documents: [String; 3],
 ) -> Result<(), Failed> {
     let printed = if args.json {
-        &documents[0]
+        documents[0].as_str()
     } else {
-        &documents[1]
+        shown
     };
     terminal::print(printed.trim_end()).map_err(|error| {
         Problem::new(format!("cannot write the result: {error}")).could_not_run()

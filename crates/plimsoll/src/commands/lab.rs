@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_lab::TextFormat;
 use plimsoll_lab::matrix::{
     Event, Figure, Matrix, MatrixError, MatrixPlan, Outcome, RunOptions, Store, StoreError, Trial,
     compile, run as run_matrix, to_html, to_json, to_text,
@@ -124,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let document = if args.json {
         to_json(&matrix)
     } else {
-        to_text(&matrix)
+        to_text(&matrix, terminal::format_of_stdout())
     };
     print(document.trim_end())?;
     verdict(&matrix)
@@ -152,7 +153,7 @@ fn write_all(folder: &Path, matrix: &Matrix) -> Result<(), Failed> {
     for (name, matrix) in reports {
         for (ending, content) in [
             ("json", to_json(&matrix)),
-            ("txt", to_text(&matrix)),
+            ("txt", to_text(&matrix, TextFormat::default())),
             ("html", to_html(&matrix)),
         ] {
             let path = folder.join(format!("{name}.{ending}"));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plimsoll_lab::TextFormat;
 use plimsoll_lab::line::{
     Event, Line, LineError, LinePlan, SearchEnd, SearchPlan, Window, line, parse_objective,
     to_html, to_json, to_text,
@@ -261,7 +262,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
     let text = if output.json {
         to_json(&line)
     } else {
-        to_text(&line)
+        to_text(&line, terminal::format_of_stdout())
     };
     terminal::print(text.trim_end()).map_err(|error| {
         Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
@@ -269,7 +270,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
     if let Some(folder) = folder {
         folder.write(&[
             (FILES[0], to_json(&line).into_bytes()),
-            (FILES[1], to_text(&line).into_bytes()),
+            (FILES[1], to_text(&line, TextFormat::default()).into_bytes()),
             (FILES[2], to_html(&line).into_bytes()),
         ])?;
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_lab::TextFormat;
 use plimsoll_lab::matrix::{ProcessPlan, TargetPlan};
 use plimsoll_lab::soak::{
     Event, Folder, FolderError, Metrics, Patterns, RunOptions, ScenarioPlan, ScenarioResult, Soak,
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let document = if args.json {
         to_json(&soak)
     } else {
-        to_text(&soak)
+        to_text(&soak, terminal::format_of_stdout())
     };
     print(document.trim_end())?;
     Ok(exit_of(&soak))
@@ -287,7 +288,7 @@ fn list(plan: &SoakPlan) -> Result<Exit, Failed> {
 fn write_reports(folder: &Path, soak: &Soak) -> Result<(), Failed> {
     for (name, content) in [
         ("verdict.json", to_json(soak)),
-        ("summary.txt", to_text(soak)),
+        ("summary.txt", to_text(soak, TextFormat::default())),
         ("report.html", to_html(soak)),
     ] {
         let path = folder.join(name);

@@ -205,6 +205,7 @@ pub(crate) fn chart(title: &str, zone: &TimeZone, length: Duration, buckets: &[R
         y: Axis::Linear(plimsoll_report::page::short_time),
         lines: vec![line("p50", 0.5), line("p95", 0.95), line("p99", 0.99)],
         shaded: Vec::new(),
+        bands: Vec::new(),
     };
     if plot.is_empty() {
         String::new()

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::{
     Cost, ExchangeKind, FailureCount, LoadModel, LoadShape, Nothing, Protocol, RequestFigures,
-    RunSummary, Saturation, ThresholdVerdict, Unit,
+    RunSummary, ThresholdVerdict, Unit,
 };
 
 use super::details::{found, rate_of_bytes};
 use super::{Detail, FEW_SAMPLES};
+use crate::document::SaturationDocument;
+use crate::export::saturation_text;
 use crate::text::WIDTH;
 use crate::text::numbers::{
     NOTHING, bounded, bytes, count, duration, optional, percent, plural, rate, share,
@@ -34,7 +36,7 @@ pub(super) fn brief(page: &mut Page, run: &RunSummary, detail: Detail) {
     server(page, run);
     worst_requests(page, run);
     missed_thresholds(page, run);
-    cautions(page, run, detail);
+    write_cautions(page, run, detail);
     result(page, run);
 }
 
@@ -365,33 +367,30 @@ fn missed_thresholds(page: &mut Page, run: &RunSummary) {
 }
 
 /// The cautions that a reader should know before trusting the figures.
-fn cautions(page: &mut Page, run: &RunSummary, detail: Detail) {
-    let mut cautions = Vec::new();
+fn write_cautions(page: &mut Page, run: &RunSummary, detail: Detail) {
+    let mut shown = Vec::new();
     if run.interrupted {
-        cautions.push("interrupted: the figures are those until then".to_owned());
+        shown.push("interrupted: the figures are those until then".to_owned());
     }
-    // With all sections the warnings stand in the last of them, above.
-    if detail == Detail::Brief {
-        cautions.extend(run.conditions.warnings.iter().cloned());
+    match detail {
+        Detail::Brief => shown.extend(cautions(run)),
+        // With all sections the warnings stand in the last of them, above.
+        Detail::Full => shown.extend(saturated(run)),
     }
-    // The most general one comes last: those above may be its cause.
-    cautions.extend(run.generator.saturated.as_ref().map(saturated));
-    for caution in cautions {
+    for caution in shown {
         page.row("caution", Emphasis::Warning, &caution);
     }
 }
 
-fn saturated(saturation: &Saturation) -> String {
-    let reason = match saturation {
-        Saturation::Cpu { percent: used } => {
-            format!("a worker used {} of its core", percent(*used))
-        }
-        Saturation::Lag { p99 } => format!(
-            "its timers fired {} late (p99) although connections were free",
-            duration(*p99)
-        ),
-    };
-    format!("the generator was the limit: {reason}; add threads (-t) or cores, or lower the load")
+/// What may make the figures of a run other than they seem, the most general one last: those above it may be its cause.
+pub fn cautions(run: &RunSummary) -> Vec<String> {
+    let warnings = run.conditions.warnings.iter().cloned();
+    warnings.chain(saturated(run)).collect()
+}
+
+fn saturated(run: &RunSummary) -> Option<String> {
+    let saturated = run.generator.saturated.as_ref()?;
+    Some(saturation_text(&SaturationDocument::of(saturated)))
 }
 
 /// The verdict; it says what the exit code says.

@@ -6,8 +6,9 @@ use plimsoll_load::{RunPlan, Standing};
 use plimsoll_model::{
     Bounded, Cost, DurationText, ExchangeKind, ResourceSample, grouped, three_figures,
 };
-use plimsoll_report::dashboard::{Chart, Dashboard, Tile, Timeline};
+use plimsoll_report::dashboard::{Chart, Dashboard, Timeline};
 use plimsoll_report::files::ExtraTable;
+use plimsoll_report::page::Card;
 use plimsoll_report::page::{short_bytes, short_number, short_time};
 
 use super::Args;
@@ -168,9 +169,9 @@ impl LoadDashboard {
             (None, Some(requests)) => Some(done as f64 / requests.max(1) as f64),
             (None, None) => None,
         };
-        let mut tiles = vec![Tile::new(self.exchanges.plural(), grouped(done))];
+        let mut tiles = vec![Card::new(self.exchanges.plural(), grouped(done))];
         if let Some(rate) = rate {
-            tiles.push(Tile::new(self.exchanges.rate(), short_number(rate.round())));
+            tiles.push(Card::new(self.exchanges.rate(), short_number(rate.round())));
         }
         let time = |quantile: f64| {
             let time = standing.latency.quantile(quantile);
@@ -178,12 +179,12 @@ impl LoadDashboard {
         };
         tiles.extend(
             [("latency, p50", 0.5), ("latency, p99", 0.99)]
-                .map(|(label, quantile)| Tile::new(label, time(quantile))),
+                .map(|(label, quantile)| Card::new(label, time(quantile))),
         );
         let percent = three_figures(errors as f64 / tried as f64 * 100.0);
         let shown = format!("{} ({percent} %)", grouped(errors));
-        tiles.push(Tile::new("errors", shown).bad_if(errors > 0));
-        tiles.push(Tile::new("in flight", grouped(tick.in_flight)));
+        tiles.push(Card::new("errors", shown).bad_if(errors > 0));
+        tiles.push(Card::new("in flight", grouped(tick.in_flight)));
         Dashboard {
             title: self.title.clone(),
             state: format!(

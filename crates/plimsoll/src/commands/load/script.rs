@@ -134,13 +134,14 @@ pub(crate) fn is_meant(arguments: &[String]) -> bool {
 }
 
 /// Flags of `load` whose values may look like scripts.
-const TAKES_FILE: [&str; 12] = [
+const TAKES_FILE: [&str; 13] = [
     "--log-output",
     "--console-output",
     "--from",
     "--urls",
     "--feeder",
     "--out",
+    "--append",
     "--record",
     "--module-lock",
     "--samples-csv",
@@ -370,6 +371,11 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     }
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
+        // The same as on the page. Without files nothing is recorded that they could be about.
+        let recorded = outcome.recorded.as_ref();
+        let cautions = recorded.map(|recorded| plimsoll_report::text::cautions(&recorded.summary));
+        let cautions = cautions.into_iter().flatten().map(Problem::new);
+        terminal::print_warnings(&cautions.collect::<Vec<_>>());
     }
     if let Some(page) = page {
         page.end(&outcome).map_err(other)?;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use plimsoll_k6::{Outcome, RunProgress};
 use plimsoll_model::{DurationText, grouped, parse_duration};
-use plimsoll_report::dashboard::{Chart, Dashboard, Tile, Timeline};
+use plimsoll_report::dashboard::{Chart, Dashboard, Timeline};
 use plimsoll_report::files::ExtraTable;
+use plimsoll_report::page::Card;
 use plimsoll_report::page::{short_bytes, short_number, short_share, short_time};
 use serde_json::Value;
 
@@ -315,28 +316,28 @@ impl RunDashboard {
         let kept = self.state.borrow();
         let progress = &kept.last;
         let recent = &progress.recent;
-        let mut tiles = vec![Tile::new("requests", grouped(progress.requests))];
+        let mut tiles = vec![Card::new("requests", grouped(progress.requests))];
         if !kept.has_ended {
-            tiles.push(Tile::new(
+            tiles.push(Card::new(
                 "requests in the last second",
                 short_number(recent.requests),
             ));
         }
         if let Some((median, p95)) = progress.duration {
-            tiles.push(Tile::new("duration, median", rounded(median)));
-            tiles.push(Tile::new("duration, p95", rounded(p95)));
+            tiles.push(Card::new("duration, median", rounded(median)));
+            tiles.push(Card::new("duration, p95", rounded(p95)));
             let failed = short_share((progress.failed * 1e4).round() / 1e4);
-            tiles.push(Tile::new("failed requests", failed).bad_if(progress.failed > 0.0));
+            tiles.push(Card::new("failed requests", failed).bad_if(progress.failed > 0.0));
         }
-        tiles.push(Tile::new("iterations", grouped(progress.completed)));
+        tiles.push(Card::new("iterations", grouped(progress.completed)));
         if !kept.has_ended {
             let users = format!("{} of {}", progress.active, progress.initialised);
-            tiles.push(Tile::new("virtual users", users));
+            tiles.push(Card::new("virtual users", users));
         }
         if progress.checks.1 > 0 {
             let (passed, all) = progress.checks;
             let text = format!("{} of {}", grouped(passed), grouped(all));
-            tiles.push(Tile::new("checks passed", text).bad_if(passed < all));
+            tiles.push(Card::new("checks passed", text).bad_if(passed < all));
         }
         let ends = progress.scenarios.iter().map(|it| it.start + it.length);
         let end = ends.max().unwrap_or_default();
