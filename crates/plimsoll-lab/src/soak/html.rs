@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use plimsoll_model::{counted, grouped};
-use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
+use plimsoll_report::page::{Card, cards, html_page, short_bytes, short_number, short_time};
 use plimsoll_report::plot::{Axis, Line, Plot, escaped};
 
 use super::outcome::{ScenarioResult, Soak};
 use super::series::{Kind, Series};
-use super::text::{by_thirds, signed, time, value};
+use super::text::{by_thirds, next_step, per_response, signed, time, value};
 use super::verdict::Verdict;
-use crate::pages::{write_cards, write_conditions, write_marks};
+use crate::pages::{write_conditions, write_marks};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
@@ -33,7 +33,7 @@ pub fn to_html(soak: &Soak) -> String {
     .expect(IN_MEMORY);
     write_marks(&mut page, &soak.conditions.warnings);
     page.push_str("</header>\n");
-    cards(&mut page, soak);
+    write_cards(&mut page, soak);
     overview(&mut page, soak);
     for scenario in &soak.scenarios {
         section(&mut page, scenario);
@@ -48,20 +48,18 @@ pub fn to_html(soak: &Soak) -> String {
     html_page(&title, &page)
 }
 
-fn cards(page: &mut String, soak: &Soak) {
+fn write_cards(page: &mut String, soak: &Soak) {
     let count = |verdict| {
         let with = soak.scenarios.iter().filter(|it| it.verdict() == verdict);
         with.count().to_string()
     };
-    write_cards(
-        page,
-        &[
-            ("verdict", soak.verdict().name().to_owned()),
-            ("bounded", count(Verdict::Bounded)),
-            ("inconclusive", count(Verdict::Inconclusive)),
-            ("drifting", count(Verdict::Drift)),
-        ],
-    );
+    let verdict = soak.verdict();
+    page.push_str(&cards(&[
+        Card::new("verdict", verdict.name()).judged(verdict.judgement()),
+        Card::new("bounded", count(Verdict::Bounded)),
+        Card::new("inconclusive", count(Verdict::Inconclusive)),
+        Card::new("drifting", count(Verdict::Drift)),
+    ]));
 }
 
 fn overview(page: &mut String, soak: &Soak) {
@@ -76,8 +74,9 @@ fn overview(page: &mut String, soak: &Soak) {
         let deciding = scenario.deciding();
         write!(
             page,
-            "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><th>{}</th><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escaped(&scenario.name),
+            scenario.verdict().judgement().class(),
             scenario.verdict().name(),
             by_thirds(scenario).name(),
             escaped(deciding.map_or("", |it| &it.name)),
@@ -93,15 +92,21 @@ fn overview(page: &mut String, soak: &Soak) {
 fn section(page: &mut String, scenario: &ScenarioResult) {
     write!(
         page,
-        "<section><h2>{}: {}</h2>",
+        "<section><h2>{}: <span class=\"{}\">{}</span></h2>",
         escaped(&scenario.name),
+        scenario.verdict().judgement().class(),
         scenario.verdict().name()
     )
     .expect(IN_MEMORY);
     let mut marks: Vec<String> = scenario.failure.iter().cloned().collect();
     marks.extend(scenario.series.iter().filter_map(|series| {
         let it = &series.assessment;
-        (it.verdict != Verdict::Bounded).then(|| format!("{}: {}", series.name, it.note))
+        let growth = per_response(scenario, series).map(|growth| format!(", {growth}"));
+        let next = next_step(series).map(|step| format!("; next: {step}"));
+        (it.verdict != Verdict::Bounded).then(|| {
+            let [growth, next] = [growth, next].map(Option::unwrap_or_default);
+            format!("{}: {}{growth}{next}", series.name, it.note)
+        })
     }));
     write_marks(page, &marks);
     page.push_str("</section>\n<section class=\"plots\">\n");
@@ -174,6 +179,7 @@ fn over_time(title: &str, write: fn(f64) -> String, lines: Vec<Line>) -> Plot {
         y: Axis::Linear(write),
         lines,
         shaded: Vec::new(),
+        bands: Vec::new(),
     }
 }
 
@@ -195,9 +201,10 @@ fn series_table(page: &mut String, scenario: &ScenarioResult) {
         let shown = |number| value(series.kind, number);
         write!(
             page,
-            "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-             <td>{}</td><td>{}</td></tr>",
+            "<tr><th>{}</th><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td><td>{}</td><td>{}</td></tr>",
             escaped(&series.name),
+            it.verdict.judgement().class(),
             it.verdict.name(),
             it.shape.name(),
             series.by_thirds.name(),

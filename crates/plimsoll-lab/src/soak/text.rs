@@ -1,23 +1,24 @@
-//! A soak as text for a terminal, at most 90 columns wide.
+//! A soak as text for a terminal, as wide as the terminal.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use plimsoll_model::{ByteSize, DurationText, counted, grouped};
+use plimsoll_model::{ByteSize, DurationText, counted, grouped, three_figures};
+use plimsoll_report::text::Emphasis;
 
 use super::outcome::{JudgedSeries, ScenarioResult, Soak};
 use super::series::Kind;
 use super::verdict::Verdict;
-use crate::wording::{write_machine, write_wrapped};
+use crate::wording::{TextFormat, write_machine, write_wrapped};
 
 /// A line for each scenario, what is not bounded, the conditions; ends with a line break.
-pub fn to_text(soak: &Soak) -> String {
+pub fn to_text(soak: &Soak, format: TextFormat) -> String {
     let mut text = String::new();
-    write_all(&mut text, soak).expect("a string takes all that is written");
+    write_all(&mut text, soak, format).expect("a string takes all that is written");
     text
 }
 
-fn write_all(out: &mut String, soak: &Soak) -> fmt::Result {
+fn write_all(out: &mut String, soak: &Soak, format: TextFormat) -> fmt::Result {
     writeln!(
         out,
         "{}: {} of {}, sampled every {}, scale {}",
@@ -38,9 +39,9 @@ fn write_all(out: &mut String, soak: &Soak) -> fmt::Result {
         let deciding = scenario.deciding().map_or("", |it| it.name.as_str());
         writeln!(
             out,
-            "{:<20} {:<13} {:<11} {:>12} {:>9}  {}",
+            "{:<20} {} {:<11} {:>12} {:>9}  {}",
             scenario.name,
-            scenario.verdict().name(),
+            coloured(scenario.verdict(), 13, format),
             by_thirds(scenario).name(),
             grouped(responses as f64),
             grouped(failed as f64),
@@ -48,14 +49,20 @@ fn write_all(out: &mut String, soak: &Soak) -> fmt::Result {
         )?;
     }
     for scenario in &soak.scenarios {
-        write_scenario(out, scenario)?;
+        write_scenario(out, scenario, format)?;
     }
     writeln!(out)?;
-    write_machine(out, &soak.conditions)?;
+    write_machine(out, format, &soak.conditions)?;
     for warning in &soak.conditions.warnings {
-        write_wrapped(out, &format!("warning: {warning}"))?;
+        write_wrapped(out, format, &format!("warning: {warning}"))?;
     }
-    writeln!(out, "\n{}", soak.verdict().name())
+    writeln!(out, "\n{}", coloured(soak.verdict(), 0, format))
+}
+
+/// The name of a verdict in `width` columns, in its colour.
+fn coloured(verdict: Verdict, width: usize, format: TextFormat) -> String {
+    let name = format!("{:<width$}", verdict.name());
+    format.style.apply(verdict.judgement().emphasis(), &name)
 }
 
 /// The worst verdict by the rule of thirds.
@@ -65,10 +72,10 @@ pub(super) fn by_thirds(scenario: &ScenarioResult) -> Verdict {
 }
 
 /// The interesting part of a scenario: why it ended, memory and descriptors, and every series that is not bounded.
-fn write_scenario(out: &mut String, scenario: &ScenarioResult) -> fmt::Result {
+fn write_scenario(out: &mut String, scenario: &ScenarioResult, format: TextFormat) -> fmt::Result {
     writeln!(out, "\n{}", scenario.name)?;
     if let Some(failure) = &scenario.failure {
-        write_wrapped(out, &format!("  {failure}"))?;
+        write_wrapped(out, format, &format!("  {failure}"))?;
     }
     for load in &scenario.loads {
         if load.failed_runs > 0 {
@@ -88,23 +95,63 @@ fn write_scenario(out: &mut String, scenario: &ScenarioResult) -> fmt::Result {
     };
     for series in scenario.series.iter().filter(is_shown) {
         let it = &series.assessment;
-        write_wrapped(
-            out,
-            &format!(
-                "  {}: {}, {} ({}): {} to {}, between {} and {}, {}/h",
-                series.name,
-                it.verdict.name(),
-                it.shape.name(),
-                it.note,
-                value(series.kind, it.first),
-                value(series.kind, it.last),
-                value(series.kind, it.least),
-                value(series.kind, it.most),
-                signed(series.kind, it.per_hour[0]),
-            ),
-        )?;
+        let line = format!(
+            "  {}: {}, {} ({}): {} to {}, between {} and {}, {}/h{}",
+            series.name,
+            it.verdict.name(),
+            it.shape.name(),
+            it.note,
+            value(series.kind, it.first),
+            value(series.kind, it.last),
+            value(series.kind, it.least),
+            value(series.kind, it.most),
+            signed(series.kind, it.per_hour[0]),
+            per_response(scenario, series).map_or_else(String::new, |it| format!(", {it}")),
+        );
+        let mut wrapped = String::new();
+        write_wrapped(&mut wrapped, format, &line)?;
+        let emphasis = match it.verdict {
+            Verdict::Bounded => Emphasis::Plain,
+            verdict => verdict.judgement().emphasis(),
+        };
+        writeln!(out, "{}", format.style.apply(emphasis, wrapped.trim_end()))?;
+        if let Some(step) = next_step(series) {
+            write_wrapped(out, format, &format!("    next: {step}"))?;
+        }
     }
     Ok(())
+}
+
+/// By how much a series that drifts grows with each response, over the whole scenario.
+pub(super) fn per_response(scenario: &ScenarioResult, series: &JudgedSeries) -> Option<String> {
+    let responses: u64 = scenario.loads.iter().map(|load| load.ok).sum();
+    let grows = series.assessment.verdict == Verdict::Drift && series.kind != Kind::Counter;
+    (grows && responses > 0).then(|| {
+        let hours = scenario.lasted_secs / 3600.0;
+        let growth = series.assessment.per_hour[0] * hours / responses as f64;
+        let growth = match series.kind {
+            Kind::Memory => value(series.kind, growth),
+            _ => three_figures(growth),
+        };
+        format!("{growth} per response")
+    })
+}
+
+/// How to find what a series that drifts is made of.
+pub(super) fn next_step(series: &JudgedSeries) -> Option<&'static str> {
+    if series.assessment.verdict != Verdict::Drift {
+        return None;
+    }
+    match series.name.as_str() {
+        "descriptors" => {
+            Some("`ls -l /proc/PID/fd` shows during the soak what the descriptors are")
+        }
+        _ if series.kind == Kind::Memory => Some(
+            "a heap profile of its runtime shows what is kept (Go /debug/pprof/heap, Java `jcmd PID GC.class_histogram`, Node \
+             --heapsnapshot-signal=SIGUSR2, Python tracemalloc, C and Rust heaptrack)",
+        ),
+        _ => None,
+    }
 }
 
 /// A value in the unit of its kind.

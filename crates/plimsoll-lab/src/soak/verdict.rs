@@ -4,6 +4,7 @@
 //! leak, and neither is a sawtooth between collections. What must be found is growth that does not end. So the growth of the
 //! whole series is held against that of its last third, and that of its troughs.
 
+use plimsoll_report::page::Judgement;
 use serde::{Deserialize, Serialize};
 
 use super::series::{Kind, Series};
@@ -23,6 +24,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// What it means.
+    pub const fn judgement(self) -> Judgement {
+        match self {
+            Self::Bounded => Judgement::Good,
+            Self::Inconclusive => Judgement::Open,
+            Self::Drift => Judgement::Bad,
+        }
+    }
+
     /// The name used in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {

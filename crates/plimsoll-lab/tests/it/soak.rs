@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use plimsoll_lab::TextFormat;
 use plimsoll_lab::soak::{
     Event, Folder, Kind, RunOptions, ScenarioResult, Shape, Soak, SoakError, SoakPlan, Verdict,
     compile, run, to_html, to_json, to_text,
@@ -90,10 +91,13 @@ fn a_planted_leak_drifts_and_is_found_in_memory_and_in_the_metrics() {
     );
     assert!(scenario.loads[0].ok > 0, "{:?}", scenario.loads);
     assert_eq!(soaked.verdict(), Verdict::Drift);
-    let text = to_text(&soaked);
+    let text = to_text(&soaked, TextFormat::default());
     assert!(text.contains("anonymous_bytes: DRIFT, climb"), "{text}");
+    assert!(text.contains(" per response"), "{text}");
+    assert!(text.contains("next: a heap profile"), "{text}");
     assert!(text.trim_end().ends_with("DRIFT"), "{text}");
-    assert!(to_html(&soaked).contains("<h2>planted: DRIFT</h2>"));
+    let heading = "<h2>planted: <span class=\"bad\">DRIFT</span></h2>";
+    assert!(to_html(&soaked).contains(heading));
     valid(&to_json(&soaked));
 
     // A finished scenario is not run again, and its samples are unchanged.
