@@ -2,7 +2,7 @@
 //! under load.
 //!
 //! A [`Target`] says where they are; [`ProcessTree`] reads what they hold; [`Sampler`] does so ten
-//! times a second on a thread of its own. A target on another machine has none of this, and a run
+//! times a second on a thread of its own; [`WaitSampler`] sees what its threads wait for. A target on another machine has none of this, and a run
 //! without it is a run all the same.
 //!
 //! It makes no load, reads no flags and prints nothing.
@@ -10,6 +10,8 @@
 mod tree;
 
 mod sampler;
+
+mod waits;
 
 mod pid;
 
@@ -26,6 +28,7 @@ pub use crate::pid::Pid;
 pub use crate::sampler::{Sampler, Samples};
 pub use crate::spawned::{NotReady, Readiness, Spawned, SpawnedPlan};
 pub use crate::tree::{AttachError, ProcessTree, TargetEnded};
+pub use crate::waits::{BusyThread, LockWaits, MemoryStall, WaitSampler, Waits};
 
 /// Processes on this machine that answer the requests of a run.
 pub trait Target: Send + std::fmt::Debug {

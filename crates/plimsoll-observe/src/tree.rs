@@ -92,6 +92,11 @@ impl ProcessTree {
         self.inner.threads()
     }
 
+    /// The ids of the threads of the running processes.
+    pub fn thread_ids(&mut self) -> Result<Vec<u32>, TargetEnded> {
+        self.inner.thread_ids()
+    }
+
     /// Processes that this machine has made since the tree was attached, if some of them may be children of the
     /// tree whose processor time is nowhere to be seen: a process of it ignores `SIGCHLD`, so that its children
     /// vanish as they end, and it has no control group of its own. `None` otherwise.

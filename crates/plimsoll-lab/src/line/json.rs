@@ -4,6 +4,7 @@ use plimsoll_model::{Bounded, Threshold};
 use plimsoll_report::ConditionsDocument;
 use serde::Serialize;
 
+use super::limit::limit;
 use super::outcome::{Line, Window};
 use super::search::SearchEnd;
 
@@ -28,6 +29,8 @@ struct Document<'a> {
     gaps_per_second: &'a [f64],
     knee_per_second: Option<f64>,
     usl: Option<Law>,
+    /// In words, as the text has it.
+    limited_by: Option<String>,
     url: &'a str,
     method: &'a str,
     protocol: &'static str,
@@ -92,6 +95,14 @@ struct Row<'a> {
     cpu_percent: Option<f64>,
     peak_memory_bytes: Option<u64>,
     generator_cpu_us_per_request: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_waited_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_waiting_threads: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busiest_thread_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_limit_reached: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -136,6 +147,7 @@ impl<'a> Document<'a> {
                 peak_in_flight: usl.peak(),
                 ceiling_per_second: usl.ceiling(),
             }),
+            limited_by: limit(line),
             url: &line.url,
             method: &line.method,
             protocol: line.protocol.name(),
@@ -210,6 +222,10 @@ impl<'a> Row<'a> {
             cpu_percent: window.cpu_percent,
             peak_memory_bytes: window.peak_memory_bytes,
             generator_cpu_us_per_request: window.generator_cpu_us_per_request,
+            lock_waited_share: window.waits.lock.map(|lock| lock.share),
+            lock_waiting_threads: window.waits.lock.map(|lock| lock.threads),
+            busiest_thread_percent: window.waits.busiest.as_ref().map(|thread| thread.percent),
+            memory_limit_reached: window.waits.memory.map(|memory| memory.reached),
         }
     }
 }

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use plimsoll_model::{Bounded, Conditions, RunSummary, Saturation, Threshold, Unit, counted};
 
+use plimsoll_observe::Waits;
+
 use super::growth::grows;
 use super::knee::{Operating, knee};
 use super::plan::LinePlan;
 use super::search::{Purpose, SearchEnd, SearchOutcome, WindowOutcome, WindowPlan};
 use super::usl::{Usl, fit_usl};
-use crate::wording::without_figures;
+use crate::wording::without_details;
 
 /// More arrivals than this share were due but not begun when the window ended: the rate was not kept.
 const MISSED_SHARE: f64 = 0.01;
@@ -97,6 +99,8 @@ pub struct Window {
     pub cpu_percent: Option<f64>,
     /// Largest resident memory of the target.
     pub peak_memory_bytes: Option<u64>,
+    /// What the target's threads waited for, the warm-up included; empty if they were not observed.
+    pub waits: Waits,
     /// Processor time of the generator per request, in microseconds.
     pub generator_cpu_us_per_request: Option<f64>,
     /// Why the generator was the limit, if it was.
@@ -179,6 +183,7 @@ impl Window {
                 .as_ref()
                 .and_then(|target| target.cost.cpu_percent()),
             peak_memory_bytes: run.target.as_ref().map(|target| target.peak_memory_bytes),
+            waits: Waits::default(),
             generator_cpu_us_per_request: run.generator.cost.cpu_us_per_request(),
             saturated: run.generator.saturated,
             warnings: run.conditions.warnings.clone(),
@@ -254,19 +259,7 @@ impl Line {
                  were left out"
             ));
         }
-        // Those that only a window can show; with other figures they are the same.
-        for warning in self.windows.iter().flat_map(|window| &window.warnings) {
-            let is_same = |known: &String| without_figures(known) == without_figures(warning);
-            if !self
-                .conditions
-                .warnings
-                .iter()
-                .chain(&warnings)
-                .any(is_same)
-            {
-                warnings.push(warning.clone());
-            }
-        }
+        warnings.extend(self.of_windows());
         for gap in &self.found.gaps {
             warnings.push(format!(
                 "it broke at {}/s and held at higher rates: the line is below the lowest rate that \
@@ -282,6 +275,32 @@ impl Line {
             ));
         }
         warnings
+    }
+
+    /// The warnings about single windows, each kind once: with the windows that it is about, and the words of the first.
+    fn of_windows(&self) -> Vec<String> {
+        let mut kinds: Vec<(&str, &str, Vec<f64>)> = Vec::new();
+        for window in &self.windows {
+            for warning in &window.warnings {
+                let kind = without_details(warning);
+                let of_all = |known: &String| without_details(known) == kind;
+                if self.conditions.warnings.iter().any(of_all) {
+                    continue;
+                }
+                match kinds.iter_mut().find(|(known, _, _)| *known == kind) {
+                    Some((_, _, rates)) => rates.push(window.planned.rate),
+                    None => kinds.push((kind, warning, vec![window.planned.rate])),
+                }
+            }
+        }
+        let text = |(_, warning, rates): (&str, &str, Vec<f64>)| {
+            let rate = plimsoll_model::grouped(rates[0]);
+            match rates.len() {
+                1 => format!("in the window at {rate}/s: {warning}"),
+                windows => format!("in {windows} windows, first at {rate}/s: {warning}"),
+            }
+        };
+        kinds.into_iter().map(text).collect()
     }
 
     /// The windows of the search with its final number of connections: those before have other figures.
@@ -326,6 +345,27 @@ pub(super) mod tests {
     use super::super::boundary::Boundary;
     use super::*;
 
+    #[test]
+    fn a_warning_of_several_windows_is_said_once() {
+        let mut line = line_with(&[
+            (100.0, Purpose::Round, true),
+            (200.0, Purpose::Round, true),
+            (1300.0, Purpose::Round, true),
+        ]);
+        let stood = |figures: &str| format!("the generator stood still for {figures}");
+        line.windows[0].warnings = vec!["only 2 cores".to_owned()];
+        line.windows[1].warnings = vec![stood("20 ms: p99 describes it"), "a worker".to_owned()];
+        line.windows[2].warnings = vec![stood("70 ms: throughput describes it")];
+        line.conditions.warnings = vec!["only 4 cores".to_owned()];
+        assert_eq!(
+            line.of_windows(),
+            [
+                "in 2 windows, first at 200/s: the generator stood still for 20 ms: p99 describes it",
+                "in the window at 200/s: a worker",
+            ]
+        );
+    }
+
     /// A line between 100 and 200 requests a second with these windows: rate, purpose and whether each held.
     pub(in super::super) fn line_with(windows: &[(f64, Purpose, bool)]) -> Line {
         let window = |(rate, purpose, held): &(f64, Purpose, bool)| Window {
@@ -354,6 +394,7 @@ pub(super) mod tests {
             cpu_us_per_request: None,
             cpu_percent: None,
             peak_memory_bytes: None,
+            waits: Waits::default(),
             generator_cpu_us_per_request: None,
             saturated: None,
             warnings: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_load::conditions::Before;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, run};
 use plimsoll_model::Clock;
-use plimsoll_observe::Target;
+use plimsoll_observe::{Target, WaitSampler};
 use plimsoll_wire::SystemClock;
 
 use super::outcome::{Line, Window};
@@ -65,11 +65,16 @@ pub fn line(
             interrupt: Arc::clone(interrupt),
             on_tick: &mut |_| {},
         };
+        let waits = target.and_then(watch_waits);
         let summary = run(&plan.run_of(planned, number), observation, &mut watch)?;
+        let waits = waits.map(WaitSampler::stop).unwrap_or_default();
         if interrupt.is_set() {
             return Err(LineError::Interrupted);
         }
-        let window = Window::of(planned, began, &summary, &plan.objectives);
+        let window = Window {
+            waits,
+            ..Window::of(planned, began, &summary, &plan.objectives)
+        };
         on_event(&Event::Ended(&window));
         let seen = window.seen;
         windows.push(window);
@@ -88,4 +93,9 @@ pub fn line(
     let name = target.map(|target| target.name().to_owned());
     let conditions = before.after(plan.facts.clone());
     Ok(Line::new(plan, found, windows, name, conditions))
+}
+
+/// Looks at what the target's threads wait for, if that is possible: a search without it is a search all the same.
+fn watch_waits(target: &dyn Target) -> Option<WaitSampler> {
+    WaitSampler::start(target.pid(), target.tree().ok()?).ok()
 }

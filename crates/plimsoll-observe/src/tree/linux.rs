@@ -182,6 +182,14 @@ impl Tree {
         Ok(threads)
     }
 
+    pub(super) fn thread_ids(&mut self) -> Result<Vec<u32>, TargetEnded> {
+        self.refresh()?;
+        let members = self.members.iter().filter(|member| !member.zombie);
+        let threads =
+            members.flat_map(|member| member.process.tasks().into_iter().flatten().flatten());
+        Ok(threads.map(|thread| thread.tid.unsigned_abs()).collect())
+    }
+
     /// Follows the tree to where it is now.
     fn refresh(&mut self) -> Result<(), TargetEnded> {
         if self.descendants {

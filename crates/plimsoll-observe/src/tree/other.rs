@@ -29,6 +29,10 @@ impl Tree {
         match self.0 {}
     }
 
+    pub(super) fn thread_ids(&mut self) -> Result<Vec<u32>, TargetEnded> {
+        match self.0 {}
+    }
+
     pub(super) fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {
         match self.0 {}
     }
