@@ -10,7 +10,7 @@ set -euo pipefail
 if [ -z "${SERVER:-}" ]; then echo "error: SERVER is empty: the command that starts the server" >&2; exit 2; fi
 : "${PLIMSOLL:=plimsoll}" "${BUILD:=}" "${URL:=http://127.0.0.1:{port\}/}" "${PORT:=18080}" "${DURATION:=30s}" "${WARM_UP:=5s}"
 : "${CONNECTIONS:=50}" "${RATE:=}" "${THRESHOLDS:=}" "${EXPECT:=}" "${BASE:=none}" "${FAIL_IF_SLOWER:=10%}" "${TRIALS:=8}"
-: "${TRIAL_SECONDS:=3}" "${UNTIL_SURE:=32}" "${IF_UNSURE:=fail}"
+: "${TRIAL_SECONDS:=3}" "${UNTIL_SURE:=32}" "${IF_UNSURE:=fail}" "${SERIES:=}"
 : "${FOLDER:=plimsoll-results}" "${GITHUB_OUTPUT:=/dev/null}" "${GITHUB_STEP_SUMMARY:=/dev/null}"
 
 mkdir "$FOLDER"
@@ -40,6 +40,7 @@ load() {
         if [ -n "$line" ]; then arguments+=(--expect "$line"); fi
     done <<<"$EXPECT"
     arguments+=(--out "$folder/load" --markdown "$folder/load.md" --junit "$folder/load.xml")
+    if [ -n "$SERIES" ]; then arguments+=(--append "$SERIES" --run-name "$(git rev-parse --short=12 HEAD)"); fi
     local server
     server=$(in_folder "$PWD")
     "$PLIMSOLL" "${arguments[@]}" --spawn "${server//\{port\}/$PORT}" "${URL//\{port\}/$PORT}" || code=$?
@@ -74,6 +75,11 @@ compare() {
 build "$PWD"
 load
 if [ "$BASE" != none ]; then compare; fi
+if [ -n "$SERIES" ]; then
+    "$PLIMSOLL" report --trend --output "$folder/trend.txt" "$SERIES"
+    "$PLIMSOLL" report --trend --format html --output "$folder/trend.html" "$SERIES"
+    { echo; echo "### Costs over commits"; echo; echo '```'; cat "$folder/trend.txt"; echo '```'; } >>"$comment"
+fi
 
 verdict=passed
 if [ "${#failed[@]}" -gt 0 ]; then

@@ -2,12 +2,16 @@
 //!
 //! Pure and seeded: the same samples and the same seed give the same interval.
 
+mod coin;
+
 mod slope;
 
 mod tails;
 
 use std::fmt;
 
+pub(crate) use self::coin::at_least;
+pub use self::coin::median_interval;
 pub use self::slope::{Slope, theil_sen};
 use self::tails::{normal_tail, student_quantile};
 
@@ -19,6 +23,13 @@ use self::tails::{normal_tail, student_quantile};
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     (!sorted.is_empty()).then(|| median_in_place(&mut sorted))
+}
+
+/// `values` in ascending order.
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
 }
 
 /// The smallest and the largest of `values`; `None` if there are none.

@@ -1,5 +1,7 @@
 //! The boundary of rates that hold: an estimate from windows that held or broke at each of some rates.
 
+use crate::statistics::at_least;
+
 /// The windows at one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tried {
@@ -99,18 +101,6 @@ fn falling_shares(tried: &[Tried]) -> Vec<(f64, f64)> {
     tried.iter().map(|tried| tried.rate).zip(shares).collect()
 }
 
-/// The probability of at least `successes` heads in `tosses` of a fair coin.
-fn at_least(successes: u32, tosses: u32) -> f64 {
-    let mut probability = 0.5_f64.powi(i32::try_from(tosses).unwrap_or(i32::MAX));
-    let mut sum = 0.0;
-    // From all heads downwards: C(n, n), C(n, n − 1), …
-    for heads in (successes..=tosses).rev() {
-        sum += probability;
-        probability *= f64::from(heads) / f64::from(tosses - heads + 1);
-    }
-    sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,14 +113,6 @@ mod tests {
                 windows,
             })
             .collect()
-    }
-
-    #[test]
-    fn a_fair_coin() {
-        assert!((at_least(6, 6) - 1.0 / 64.0).abs() < 1e-15);
-        assert!((at_least(5, 6) - 7.0 / 64.0).abs() < 1e-15);
-        assert!((at_least(0, 9) - 1.0).abs() < 1e-12);
-        assert!((at_least(9, 10) - 11.0 / 1024.0).abs() < 1e-15);
     }
 
     #[test]

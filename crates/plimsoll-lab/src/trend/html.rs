@@ -2,68 +2,95 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::counted;
 use plimsoll_report::page::{html_page, short_bytes, short_number, short_share, short_time};
-use plimsoll_report::plot::{Axis, Line, Plot, escaped};
+use plimsoll_report::plot::{Axis, Band, Line, Plot, escaped};
 
-use super::text::{is_better, step};
+use super::text::{row, step};
 use super::{Figure, Series, Trend};
-use crate::statistics::median;
+use crate::pages::write_marks;
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
 /// The page.
 pub fn to_html(trend: &Trend) -> String {
-    let title = format!("Trend over {} results", trend.names.len());
+    let title = format!(
+        "Trend over {}",
+        counted(trend.points.len() as u64, "result")
+    );
     let mut page = format!("<header><h1>{}</h1>", escaped(&title));
-    if let (Some(first), Some(last)) = (trend.names.first(), trend.names.last()) {
+    if let (Some(first), Some(last)) = (trend.points.first(), trend.points.last()) {
         write!(
             page,
-            "<p class=\"shape\">from {} to {}</p>",
-            escaped(first),
-            escaped(last)
+            "<p class=\"shape\">from {} to {}: {}</p>",
+            escaped(&first.name),
+            escaped(&last.name),
+            escaped(&first.load)
         )
         .expect(IN_MEMORY);
     }
+    write_marks(&mut page, &trend.warnings());
     page.push_str("</header>\n<section><h2>Steps</h2>");
     steps(&mut page, trend);
-    page.push_str("</section>\n<section class=\"plots\">\n");
+    page.push_str("</section>\n");
+    levels(&mut page, trend);
+    page.push_str("<section class=\"plots\">\n");
+    let names: Vec<String> = trend
+        .points
+        .iter()
+        .map(|point| point.name.clone())
+        .collect();
     for series in &trend.series {
-        page.push_str(&plot(series, &trend.names).html());
+        page.push_str(&plot(series, &names).html());
     }
     page.push_str("</section>\n");
     table(&mut page, trend);
     write!(
         page,
-        "<footer><p>Steps by ranks (Pettitt 1979), held against {} shuffles at level {}.</p></footer>",
+        "<footer><p>Steps by ranks (Pettitt 1979), held against {} shuffles at level {}. A level is the median between two \
+         steps; the band is its interval of 95 % by a sign test, from six results on.</p></footer>",
         trend.options.shuffles, trend.options.level
     )
     .expect(IN_MEMORY);
     html_page(&title, &page)
 }
 
+/// The steps in words.
 fn steps(page: &mut String, trend: &Trend) {
     if trend.series.iter().all(|series| series.changes.is_empty()) {
         page.push_str("<p>No step was seen.</p>");
-        return;
     }
-    page.push_str("<div class=\"wide\"><table>");
     for series in &trend.series {
         for change in &series.changes {
-            let class = if is_better(series, change) {
-                "good"
-            } else {
-                "bad"
-            };
             write!(
                 page,
-                "<tr><th>{}</th><td class=\"{class}\">{}</td></tr>",
+                "<p class=\"{}\">{}: {}</p>",
+                series.judgement(change).class(),
                 series.figure.title(),
                 escaped(&step(trend, series, change))
             )
             .expect(IN_MEMORY);
         }
     }
-    page.push_str("</table></div>");
+}
+
+/// The level of each figure since its last step.
+fn levels(page: &mut String, trend: &Trend) {
+    page.push_str(
+        "<section class=\"n\"><h2>Levels</h2><div class=\"wide\"><table><tr><th></th><th>level</th><th>95 % interval</th>\
+         <th>since</th></tr>",
+    );
+    for series in &trend.series {
+        let [_, _, _, level, interval, since] = row(trend, series);
+        write!(
+            page,
+            "<tr><th scope=\"row\">{}</th><td>{level}</td><td>{interval}</td><td>{}</td></tr>",
+            series.figure.title(),
+            escaped(&since)
+        )
+        .expect(IN_MEMORY);
+    }
+    page.push_str("</table></div></section>\n");
 }
 
 /// The values as dots, and the median between two steps as a line.
@@ -74,19 +101,19 @@ fn plot(series: &Series, names: &[String]) -> Plot {
         .iter()
         .enumerate()
         .map(|(position, value)| (at(position), *value));
-    let mut levels = Vec::new();
-    let steps = series.changes.iter().map(|change| change.at);
-    let ends: Vec<usize> = std::iter::once(0)
-        .chain(steps)
-        .chain([series.values.len()])
-        .collect();
-    for stretch in ends.windows(2) {
-        let (from, to) = (stretch[0], stretch[1]);
-        let known: Vec<f64> = series.values[from..to].iter().flatten().copied().collect();
-        let level = median(&known);
-        levels.push((at(from), level));
-        levels.push((at(to.saturating_sub(1)), level));
-        levels.push((at(to.saturating_sub(1)), None));
+    let mut lines = Vec::new();
+    let mut bands = Vec::new();
+    for level in &series.levels {
+        let (from, to) = (at(level.from), at(level.to));
+        lines.extend([
+            (from, Some(level.median)),
+            (to, Some(level.median)),
+            (to, None),
+        ]);
+        bands.extend(level.interval.map(|interval| Band {
+            x: (from, to),
+            y: (interval.low, interval.high),
+        }));
     }
     let write = match series.figure {
         Figure::P50Us
@@ -98,14 +125,17 @@ fn plot(series: &Series, names: &[String]) -> Plot {
         Figure::RequestsPerSecond => short_number,
     };
     Plot {
-        title: series.figure.title().to_owned(),
+        title: match series.changes.last() {
+            Some(change) => format!("{}, a step at {}", series.figure.title(), names[change.at]),
+            None => series.figure.title().to_owned(),
+        },
         x: Axis::Names(names.to_vec()),
         across: "result",
-        y: Axis::Linear(write),
+        y: Axis::Near(write),
         lines: vec![
             Line {
                 label: "level".to_owned(),
-                points: levels,
+                points: lines,
                 is_dots: false,
             },
             Line {
@@ -115,6 +145,7 @@ fn plot(series: &Series, names: &[String]) -> Plot {
             },
         ],
         shaded: Vec::new(),
+        bands,
     }
 }
 
@@ -127,12 +158,12 @@ fn table(page: &mut String, trend: &Trend) {
         write!(page, "<th>{}</th>", series.figure.title()).expect(IN_MEMORY);
     }
     page.push_str("</tr>");
-    for (position, name) in trend.names.iter().enumerate() {
+    for (position, point) in trend.points.iter().enumerate() {
         write!(
             page,
             "<tr><td>{}</td><th scope=\"row\">{}</th>",
             position + 1,
-            escaped(name)
+            escaped(&point.name)
         )
         .expect(IN_MEMORY);
         for series in &trend.series {

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::Trend;
-use super::text::is_better;
 
 /// Name and major version of the document.
 pub const SCHEMA: &str = "plimsoll.trend/1";
@@ -16,11 +15,16 @@ pub fn to_json(trend: &Trend) -> String {
         shuffles: trend.options.shuffles,
         seed: trend.options.seed,
         results: trend
-            .names
+            .points
             .iter()
-            .zip(&trend.started)
-            .map(|(name, started)| MetricStep { name, started })
+            .map(|point| ResultRow {
+                name: &point.name,
+                started: &point.started,
+                machine: &point.machine,
+            })
             .collect(),
+        load: trend.points.first().map(|point| point.load.as_str()),
+        warnings: trend.warnings(),
         figures: trend
             .series
             .iter()
@@ -32,12 +36,24 @@ pub fn to_json(trend: &Trend) -> String {
                     .iter()
                     .map(|change| Step {
                         at: change.at,
-                        name: &trend.names[change.at],
+                        name: &trend.points[change.at].name,
                         before: change.before,
                         after: change.after,
                         relative: change.relative(),
-                        better: is_better(series, change),
+                        better: series.is_better(change),
                         p: change.p,
+                        other_machine: trend.changes_machine(change.at),
+                    })
+                    .collect(),
+                levels: series
+                    .levels
+                    .iter()
+                    .map(|level| LevelRow {
+                        from: level.from,
+                        to: level.to,
+                        median: level.median,
+                        low: level.interval.map(|interval| interval.low),
+                        high: level.interval.map(|interval| interval.high),
                     })
                     .collect(),
             })
@@ -52,14 +68,17 @@ struct Document<'a> {
     level: f64,
     shuffles: u32,
     seed: u64,
-    results: Vec<MetricStep<'a>>,
+    load: Option<&'a str>,
+    warnings: Vec<String>,
+    results: Vec<ResultRow<'a>>,
     figures: Vec<Course<'a>>,
 }
 
 #[derive(Serialize)]
-struct MetricStep<'a> {
+struct ResultRow<'a> {
     name: &'a str,
     started: &'a str,
+    machine: &'a str,
 }
 
 #[derive(Serialize)]
@@ -67,6 +86,16 @@ struct Course<'a> {
     figure: &'static str,
     values: &'a [Option<f64>],
     steps: Vec<Step<'a>>,
+    levels: Vec<LevelRow>,
+}
+
+#[derive(Serialize)]
+struct LevelRow {
+    from: usize,
+    to: usize,
+    median: f64,
+    low: Option<f64>,
+    high: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -78,4 +107,5 @@ struct Step<'a> {
     relative: Option<f64>,
     better: bool,
     p: f64,
+    other_machine: bool,
 }

@@ -15,6 +15,9 @@ mod output;
 #[cfg(feature = "lab")]
 mod profiling;
 
+#[cfg(feature = "lab")]
+mod series;
+
 mod push;
 
 #[cfg(feature = "k6")]
@@ -58,6 +61,8 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
         .as_deref()
         .map(|path| ResultFolder::prepare(path, &file_names(args)))
         .transpose()?;
+    #[cfg(feature = "lab")]
+    let series = series::SeriesFile::open(args)?;
     let Prepared { compiled, target } = prepare(args, &interrupt)?;
     let Compiled {
         plan,
@@ -91,6 +96,11 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
         folder.write(&files::of_run_with(&summary, profile))?;
     }
     output::export(args, &summary)?;
+    // What was interrupted is not the run that others are.
+    #[cfg(feature = "lab")]
+    if let Some(series) = series.filter(|_| !summary.interrupted) {
+        series.append(&summary)?;
+    }
     terminal::print_warnings(&push.finish(&summary));
     Ok(verdict(&summary))
 }

@@ -422,6 +422,11 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// Append the principal figures to this file as a line of JSON, for report --trend; --run-name names them
+    #[cfg(feature = "lab")]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) append: Option<PathBuf>,
+
     /// Profile the server during the run and write a flame graph into --out
     #[cfg(feature = "lab")]
     #[arg(long, requires = "out")]
@@ -454,7 +459,7 @@ pub(crate) struct OutputArgs {
     pub(crate) push_header: Vec<String>,
 
     /// Name of the run in exported metrics and reports
-    #[arg(long, value_name = "NAME", default_value = "plimsoll load",
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_RUN_NAME,
           value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) run_name: String,
 
@@ -473,3 +478,6 @@ impl OutputArgs {
         profiles
     }
 }
+
+/// The name of runs that were given none.
+pub(crate) const DEFAULT_RUN_NAME: &str = "plimsoll load";
