@@ -1,4 +1,4 @@
-//! On-CPU profiles of running processes: where their processor time goes.
+//! Profiles of running processes: where their processor time goes, or what they wait for.
 //!
 //! [`take`] samples every thread of a process and of its descendants by the kernel's perf events
 //! (`perf_event_open(2)`): so and so often per second of processor time a thread's stack is noted. A
@@ -19,6 +19,8 @@ pub mod flame;
 mod kernel;
 
 mod mappings;
+
+pub mod per_request;
 
 pub mod pprof;
 
@@ -66,9 +68,21 @@ pub struct ProfilePlan {
     /// Samples per second of processor time and thread; at most what
     /// `kernel.perf_event_max_sample_rate` allows.
     pub frequency: u64,
+    /// What is sampled.
+    pub kind: ProfileKind,
     /// How callers are found; by default, for each process as its program needs it: by its unwind tables
     /// if it has any, else by frame pointers.
     pub call_graph: Option<CallGraph>,
+}
+
+/// What a profile is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProfileKind {
+    /// Processor time.
+    #[default]
+    Cpu,
+    /// The time in which threads wait for something other than a core: locks, sockets, files, timers.
+    OffCpu,
 }
 
 /// Method of stack unwinding.
@@ -91,6 +105,14 @@ pub enum ProfileError {
     /// The kernel does not let this user look at the process.
     #[error("the kernel does not permit to sample process {pid}")]
     NotPermitted {
+        /// The process.
+        pid: u32,
+        /// The error of the kernel.
+        source: std::io::Error,
+    },
+    /// The kernel does not let this user see where its threads leave their cores.
+    #[error("the kernel does not permit to sample the waits of process {pid}")]
+    OffCpuNotPermitted {
         /// The process.
         pid: u32,
         /// The error of the kernel.
@@ -125,6 +147,10 @@ impl ProfileError {
                 "be root, or lower kernel.perf_event_paranoid to 1 for processes of your own; containers \
                  may forbid it",
             ),
+            Self::OffCpuNotPermitted { .. } => Some(
+                "waits are sampled in the kernel (event context-switches): be root, grant CAP_PERFMON, or lower \
+                 kernel.perf_event_paranoid to 1; containers may forbid it",
+            ),
             Self::NoMemory { .. } => Some(
                 "raise `ulimit -l` or kernel.perf_event_mlock_kb, or take less by --call-graph fp",
             ),
@@ -144,6 +170,10 @@ const TOO_MANY_FILES: i32 = 24;
 
 /// Takes a profile; ends early when all processes have ended or `interrupt` is set.
 pub fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {
+    if plan.kind == ProfileKind::OffCpu {
+        // py-spy counts only the stacks of threads that run.
+        return sampling::take(plan, interrupt);
+    }
     let python = python::PythonStacks::start(sampling::family(&plan.pids));
     let mut profile = sampling::take(plan, interrupt)?;
     python.name(&mut profile);

@@ -1,7 +1,7 @@
 //! Figures over a series of results, and the steps that changed them.
 //!
 //! [`changes`] is the estimator, pure and seeded; [`trend`] applies it to every figure that the
-//! results have, and [`to_text`], [`to_json`] and [`to_html`] encode the result. A [`Point`] is one result, from a folder
+//! results have, and [`to_text`], [`to_json`] and [`to_html`] encode the result. A [`TrendPoint`] is one result, from a folder
 //! or from a line of a file.
 
 mod changes;
@@ -22,15 +22,15 @@ pub use self::changes::{Change, ChangeOptions, changes};
 pub use self::figure::Figure;
 pub use self::html::to_html;
 pub use self::json::{SCHEMA, to_json};
-pub use self::levels::{LEVEL_COVERAGE, Level};
-pub use self::point::{LINE_SCHEMA, Point, PointError};
+pub use self::levels::{LEVEL_COVERAGE, TrendLevel};
+pub use self::point::{LINE_SCHEMA, PointError, TrendPoint};
 pub use self::text::to_text;
 
 /// Every figure over a series of results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
     /// The results, oldest first.
-    pub points: Vec<Point>,
+    pub points: Vec<TrendPoint>,
     /// Each figure that any of them has.
     pub series: Vec<Series>,
     /// Settings of the search for steps.
@@ -47,7 +47,7 @@ pub struct Series {
     /// Change points, as positions among the results.
     pub changes: Vec<Change>,
     /// The stretches between them.
-    pub levels: Vec<Level>,
+    pub levels: Vec<TrendLevel>,
 }
 
 /// The fewest results in which a step stands out from chance: orders of fewer are too few.
@@ -78,7 +78,7 @@ pub enum TrendError {
 /// The trend of `points`, which are sorted by their start.
 ///
 /// Fails if there is none, or if they are of different requests or loads.
-pub fn trend(mut points: Vec<Point>, options: ChangeOptions) -> Result<Trend, TrendError> {
+pub fn trend(mut points: Vec<TrendPoint>, options: ChangeOptions) -> Result<Trend, TrendError> {
     let Some(first) = points.first() else {
         return Err(TrendError::Nothing);
     };

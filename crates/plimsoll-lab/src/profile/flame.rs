@@ -3,16 +3,20 @@
 use std::io;
 
 use inferno::differential;
-use inferno::flamegraph::{self, Options, TextTruncateDirection, color::Palette};
+use inferno::flamegraph::{self, Options, TextTruncateDirection};
 
-use super::Profile;
+use super::{Profile, ProfileKind};
 
 /// A flame graph as SVG; wide is what took long, callers are below what they called.
 ///
 /// Fails if there is not a single sample.
 pub fn svg(profile: &Profile, title: &str) -> io::Result<Vec<u8>> {
     let folded = profile.folded();
-    draw(&folded, title, Palette::default())
+    let (count_name, subtitle) = match profile.kind {
+        ProfileKind::Cpu => ("samples", "width: CPU time"),
+        ProfileKind::OffCpu => ("µs", "width: time off the processor, waiting"),
+    };
+    draw(&folded, title, subtitle, count_name)
 }
 
 /// The flame graph of `after`, coloured by how it differs from `before`: red is more, blue is less. Both
@@ -24,13 +28,18 @@ pub fn difference(before: &str, after: &str, title: &str) -> io::Result<Vec<u8>>
         strip_hex: false,
     };
     differential::from_readers(options, before.as_bytes(), after.as_bytes(), &mut lines)?;
-    draw(&String::from_utf8_lossy(&lines), title, Palette::default())
+    draw(&String::from_utf8_lossy(&lines), title, LEGEND, "samples")
 }
 
-fn draw(lines: &str, title: &str, colors: Palette) -> io::Result<Vec<u8>> {
+/// Of a difference.
+const LEGEND: &str =
+    "width: share now · red: a larger share than before · blue: a smaller one · white: the same";
+
+fn draw(lines: &str, title: &str, subtitle: &str, count_name: &str) -> io::Result<Vec<u8>> {
     let mut options = Options::default();
     title.clone_into(&mut options.title);
-    options.colors = colors;
+    options.subtitle = Some(subtitle.to_owned());
+    count_name.clone_into(&mut options.count_name);
     options.hash = true;
     options.min_width = 0.05;
     // The beginnings of function names distinguish less than their ends; but a cut beginning cannot be read at all.
@@ -72,6 +81,7 @@ mod tests {
         assert!(svg.contains("rest (50 samples, 50.00%; +40.00%)"), "{svg}");
         assert!(svg.contains("work (50 samples, 50.00%; -40.00%)"));
         assert!(svg.contains("prefers-color-scheme: dark"), "{svg}");
+        assert!(svg.contains("red: a larger share than before"), "{svg}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use prost::Message;
 
-use super::{Frame, Profile};
+use super::{Frame, Profile, ProfileKind};
 
 #[derive(Clone, PartialEq, Message)]
 struct Document {
@@ -109,34 +109,31 @@ pub fn encode(profile: &Profile, begun: SystemTime) -> io::Result<Vec<u8>> {
     let mut strings = Strings::default();
     // The first one has to be empty.
     strings.number("");
-    let samples = strings.number("samples");
-    let count = strings.number("count");
-    let cpu = strings.number("cpu");
     let nanoseconds = strings.number("nanoseconds");
+    let time = ValueType {
+        kind: strings.number(match profile.kind {
+            ProfileKind::Cpu => "cpu",
+            ProfileKind::OffCpu => "off_cpu",
+        }),
+        unit: nanoseconds,
+    };
+    // A microsecond of waiting is no sample that was taken.
+    let count = (profile.kind == ProfileKind::Cpu).then(|| ValueType {
+        kind: strings.number("samples"),
+        unit: strings.number("count"),
+    });
     let thread_name = strings.number("thread");
     let period = i64::try_from(profile.time_per_sample().as_nanos()).unwrap_or(i64::MAX);
     let mut functions: HashMap<Rc<Frame>, u64> = HashMap::new();
     let mut document = Document {
-        sample_type: vec![
-            ValueType {
-                kind: samples,
-                unit: count,
-            },
-            ValueType {
-                kind: cpu,
-                unit: nanoseconds,
-            },
-        ],
+        sample_type: count.iter().cloned().chain([time.clone()]).collect(),
         time_nanos: begun
             .duration_since(SystemTime::UNIX_EPOCH)
             .ok()
             .and_then(|since| i64::try_from(since.as_nanos()).ok())
             .unwrap_or(0),
         duration_nanos: i64::try_from(profile.duration.as_nanos()).unwrap_or(i64::MAX),
-        period_type: Some(ValueType {
-            kind: cpu,
-            unit: nanoseconds,
-        }),
+        period_type: Some(time),
         period,
         ..Document::default()
     };
@@ -162,7 +159,11 @@ pub fn encode(profile: &Profile, begun: SystemTime) -> io::Result<Vec<u8>> {
             let seen = i64::try_from(*seen).unwrap_or(i64::MAX);
             document.sample.push(Sample {
                 location_id: locations,
-                value: vec![seen, seen.saturating_mul(period)],
+                value: count
+                    .iter()
+                    .map(|_| seen)
+                    .chain([seen.saturating_mul(period)])
+                    .collect(),
                 label: vec![Label {
                     key: thread_name,
                     text: strings.number(&thread.name),

@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::ProfileKind;
+
 /// Stacks, and how often each was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
     /// Duration.
     pub duration: Duration,
-    /// Samples per second of processor time and thread.
+    /// What it is of.
+    pub kind: ProfileKind,
+    /// Samples per second of processor time and thread; of an off-CPU profile a sample is a microsecond of waiting.
     pub frequency: u64,
     /// Whether functions of the kernel are in it.
     pub has_kernel: bool,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use plimsoll_model::{counted, grouped};
 
-use super::{FunctionShare, Nameless, Origin, Profile};
+use super::{FunctionShare, Nameless, Origin, Profile, ProfileKind};
 
 /// The order in which functions are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,17 +23,27 @@ pub enum FunctionOrder {
 /// - `width`: columns that there are.
 pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize) -> String {
     let all = profile.samples();
-    let mut text = format!(
-        "{} samples in {:.1} s, taken at {} Hz of CPU time per thread\n",
-        grouped(all as f64),
-        profile.duration.as_secs_f64(),
-        profile.frequency,
-    );
+    let seconds = profile.duration.as_secs_f64();
+    let mut text = match profile.kind {
+        ProfileKind::Cpu => format!(
+            "{} samples in {seconds:.1} s, taken at {} Hz of CPU time per thread\n",
+            grouped(all as f64),
+            profile.frequency,
+        ),
+        ProfileKind::OffCpu => format!(
+            "{} of waiting in {seconds:.1} s, by all threads together; waits for a core are not counted\n",
+            waited(all),
+        ),
+    };
     if profile.lost > 0 {
         let lost = grouped(profile.lost as f64);
+        let remedy = match profile.kind {
+            ProfileKind::Cpu => "lower the frequency (-F)",
+            ProfileKind::OffCpu => "--call-graph fp takes less room",
+        };
         writeln!(
             text,
-            "{lost} samples were lost because the machine was too busy; lower the frequency (-F)"
+            "{lost} samples were lost because the machine was too busy; {remedy}"
         )
         .expect(IN_MEMORY);
     }
@@ -61,7 +71,12 @@ pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize)
         .expect(IN_MEMORY);
     }
     if all == 0 {
-        text.push_str("no CPU time was used: an idle process has no profile\n");
+        text.push_str(match profile.kind {
+            ProfileKind::Cpu => "no CPU time was used: an idle process has no profile\n",
+            ProfileKind::OffCpu => {
+                "no wait began: threads that wait all the time, or never, have no profile\n"
+            }
+        });
         return text;
     }
     for nameless in profile.nameless() {
@@ -70,13 +85,24 @@ pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize)
             writeln!(text, "{share:.1} % {}", without_names(&nameless)).expect(IN_MEMORY);
         }
     }
-    text.push_str("\nthreads         samples        of all  process   thread\n");
+    let unit = match profile.kind {
+        ProfileKind::Cpu => "samples",
+        ProfileKind::OffCpu => " waited",
+    };
+    writeln!(
+        text,
+        "\nthreads         {unit}        of all  process   thread"
+    )
+    .expect(IN_MEMORY);
     for thread in profile.threads() {
         writeln!(
             text,
             "  {:<13} {:>7}  {:>10.1} %  {:>7}  {:>7}",
             clipped(&thread.name, 13),
-            thread.samples,
+            match profile.kind {
+                ProfileKind::Cpu => thread.samples.to_string(),
+                ProfileKind::OffCpu => waited(thread.samples),
+            },
             percent(thread.samples, all),
             thread.pid,
             thread.tid,
@@ -100,6 +126,11 @@ pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize)
         .expect(IN_MEMORY);
     }
     text
+}
+
+/// Samples of an off-CPU profile as time.
+fn waited(micros: u64) -> String {
+    plimsoll_model::Unit::Microseconds.show(micros as f64)
 }
 
 /// Code without names is mentioned if at least one in so many samples is in it.

@@ -8,7 +8,7 @@ pub const LEVEL_COVERAGE: f64 = 0.95;
 
 /// Results between two steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct TrendLevel {
     /// Position of its first result.
     pub from: usize,
     /// Position of its last result.
@@ -20,7 +20,7 @@ pub struct Level {
 }
 
 /// The levels of `values` between `changes`; stretches without any value are left out.
-pub(super) fn levels(values: &[Option<f64>], changes: &[Change]) -> Vec<Level> {
+pub(super) fn levels(values: &[Option<f64>], changes: &[Change]) -> Vec<TrendLevel> {
     let steps = changes.iter().map(|change| change.at);
     let ends: Vec<usize> = std::iter::once(0)
         .chain(steps)
@@ -34,7 +34,7 @@ pub(super) fn levels(values: &[Option<f64>], changes: &[Change]) -> Vec<Level> {
                 .copied()
                 .collect();
             let median = median(&known)?;
-            Some(Level {
+            Some(TrendLevel {
                 from: stretch[0],
                 to: stretch[1] - 1,
                 median,

@@ -13,7 +13,7 @@ pub const LINE_SCHEMA: &str = "plimsoll.cost/1";
 /// The figures of one result, and what must be known to set them beside others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Point {
+pub struct TrendPoint {
     schema: String,
     /// What was measured: usually a commit.
     pub name: String,
@@ -40,7 +40,7 @@ pub enum PointError {
     Schema(String),
 }
 
-impl Point {
+impl TrendPoint {
     /// The figures of a summary.
     pub fn from_summary(name: &str, summary: &SummaryDocument) -> Self {
         let conditions = &summary.conditions;

@@ -6,7 +6,7 @@ use plimsoll_model::counted;
 use plimsoll_report::page::Judgement;
 
 use super::changes::Change;
-use super::{LEAST_RESULTS, Level, Series, Trend};
+use super::{LEAST_RESULTS, Series, Trend, TrendLevel};
 use crate::text_table::TextTable;
 use crate::wording::{TextFormat, write_wrapped};
 
@@ -85,7 +85,7 @@ pub(super) fn row(trend: &Trend, series: &Series) -> [String; 6] {
 }
 
 /// `[4.98–5.05 µs]`, empty if the results are too few.
-fn interval(series: &Series, level: &Level) -> String {
+fn interval(series: &Series, level: &TrendLevel) -> String {
     level.interval.map_or_else(String::new, |interval| {
         let (low, high) = (
             series.figure.show(interval.low),

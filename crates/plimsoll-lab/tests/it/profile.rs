@@ -1,8 +1,13 @@
 //! Profiles of a real process.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use plimsoll_lab::profile::{CallGraph, Profile, ProfileError, ProfilePlan, flame, take, text};
+use plimsoll_lab::profile::{
+    CallGraph, Profile, ProfileError, ProfileKind, ProfilePlan, flame, take, text,
+};
 use plimsoll_load::Interrupt;
 use plimsoll_wire::process::{Process, ProcessSpec};
 
@@ -14,7 +19,47 @@ fn plan(pid: u32, call_graph: Option<CallGraph>) -> ProfilePlan {
         duration: Duration::from_millis(700),
         frequency: 997,
         call_graph,
+        kind: ProfileKind::Cpu,
     }
+}
+
+#[test]
+fn a_wait_is_found_with_what_is_waited_for() {
+    let ends = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&ends);
+    let waiting = thread::Builder::new().name("planted-wait".to_owned());
+    let waiting = waiting.spawn(move || {
+        while !is_over.load(Ordering::Relaxed) {
+            thread::park_timeout(Duration::from_millis(20));
+        }
+    });
+    let waiting = waiting.unwrap();
+    let own = std::process::id();
+    let plan = ProfilePlan {
+        kind: ProfileKind::OffCpu,
+        ..plan(own, Some(CallGraph::FramePointers))
+    };
+    match take(&plan, &Interrupt::default()) {
+        Ok(profile) => {
+            let threads = profile.threads();
+            let planted = threads.iter().find(|it| it.name == "planted-wait");
+            // A microsecond each: it waits for most of the time, and never for more than all of it.
+            let waited = Duration::from_micros(planted.unwrap().samples);
+            assert!(waited <= profile.duration + Duration::from_millis(50));
+            assert!(waited * 4 > profile.duration, "{waited:?}");
+            let folded = profile.folded();
+            let mut stacks = folded.lines().filter(|it| it.starts_with("planted-wait;"));
+            assert!(stacks.any(|stack| stack.contains("futex")), "{folded}");
+            let table = text::table(&profile, text::FunctionOrder::Total, 20, 80);
+            assert!(table.contains("of waiting in "), "{table}");
+        }
+        Err(error @ (ProfileError::OffCpuNotPermitted { .. } | ProfileError::Event { .. })) => {
+            assert!(error.to_string().contains(&own.to_string()));
+        }
+        Err(error) => panic!("{error}"),
+    }
+    ends.store(true, Ordering::Relaxed);
+    waiting.join().unwrap();
 }
 
 /// A profile of a program with one hot function; none where perf events are forbidden, if the error says so.

@@ -15,15 +15,15 @@ use crate::flags::{Problems, number};
 use crate::problem::{Failed, Problem};
 use crate::{signals, terminal};
 use plimsoll_lab::profile::{
-    CallGraph, FetchError, Profile, ProfileError, ProfilePlan, Server, fetch, firefox, flame,
-    pprof, take, text,
+    CallGraph, FetchError, Profile, ProfileError, ProfileKind, ProfilePlan, Server, fetch, firefox,
+    flame, pprof, take, text,
 };
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
-/// Profile the CPU time of running processes
+/// Profile the CPU time of running processes, or their waits
 ///
 /// Sample the stacks of every thread of a process and its descendants with perf events, or fetch a
 /// server's own profile, and list threads and functions. With --out, also write a flame graph, folded
@@ -60,6 +60,10 @@ pub(crate) struct Args {
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997,
         value_parser = number::count::<u64>(100_000))]
     frequency: u64,
+
+    /// Profile what threads wait for instead of where they compute: locks, sockets, files, timers
+    #[arg(long, conflicts_with_all = ["url", "frequency"])]
+    off_cpu: bool,
 
     /// Take a profile at this interval until the duration is over, each into a folder of --out
     /// (0001, 0002, …) and to --push
@@ -120,6 +124,7 @@ enum Callers {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll profile --pid nginx -z 5s
+  plimsoll profile --pid nginx --off-cpu
   plimsoll profile --spawn './server --port 8080' --out after --before before
   plimsoll profile http://127.0.0.1:6060 -z 5s --firefox server.json";
 
@@ -174,6 +179,11 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         },
         duration: args.duration,
         frequency: args.frequency,
+        kind: if args.off_cpu {
+            ProfileKind::OffCpu
+        } else {
+            ProfileKind::Cpu
+        },
         call_graph: args.call_graph.map(|callers| match callers {
             Callers::Fp => CallGraph::FramePointers,
             Callers::Dwarf => CallGraph::UnwindTables,

@@ -1,11 +1,18 @@
 //! `plimsoll report`: the results of runs once more, in another format or beside one another.
 
+#[cfg(feature = "lab")]
+mod points;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 #[cfg(feature = "lab")]
-use plimsoll_lab::trend::{self, ChangeOptions, trend};
+use plimsoll_lab::{
+    TextFormat,
+    profile::per_request::{ProfiledRun, difference},
+    trend::{self, ChangeOptions, Trend, trend},
+};
 use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText, Prometheus};
 use plimsoll_report::{RunRecord, files, merged};
 
@@ -18,7 +25,7 @@ use crate::terminal;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Result folders
+    /// Result folders; with --trend also files of load --append, and folders of either
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
 
@@ -30,8 +37,7 @@ pub(crate) struct Args {
     #[arg(long)]
     merge: bool,
 
-    /// Show trends over the results, oldest first, and the steps where a figure changed; a folder of results
-    /// stands for all of them
+    /// Show trends over the results, oldest first, and the steps where a figure changed
     #[cfg(feature = "lab")]
     #[arg(long, conflicts_with = "merge")]
     trend: bool,
@@ -46,6 +52,7 @@ Examples:
   plimsoll report before after
   plimsoll report --format html --output comparison.html before after
   plimsoll report --merge --format json from-machine-1 from-machine-2
+  plimsoll report --trend costs.jsonl
   plimsoll report --trend --format html --output trend.html results/
   plimsoll report --format markdown result";
 
@@ -67,34 +74,17 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let mut problems = Problems::default();
-    #[cfg(feature = "lab")]
-    let folders = if args.trend {
-        expanded(&args.folders)
-    } else {
-        args.folders.clone()
-    };
-    #[cfg(not(feature = "lab"))]
-    let folders = args.folders.clone();
-    let records: Vec<_> = folders
-        .iter()
-        .filter_map(|folder| record(folder, &name(folder, &folders), &mut problems))
-        .collect();
-    let mut records = problems.unless_any(Some(records))?;
     #[cfg(feature = "lab")]
     if args.trend {
-        let trend = trend(&records, ChangeOptions::default())
-            .map_err(|error| Problem::caused_by(&error).about("--trend").usage())?;
-        let text = match args.format {
-            Format::Text => trend::to_text(&trend),
-            Format::Html => trend::to_html(&trend),
-            Format::Json => trend::to_json(&trend),
-            Format::Markdown | Format::Junit | Format::Prometheus => {
-                return Err(Problem::with("--format", "a trend is text, html or json").usage());
-            }
-        };
-        return write(args, text.as_bytes()).map(|()| Exit::Fine);
+        return show_trend(args);
     }
+    let mut problems = Problems::default();
+    let records: Vec<_> = args
+        .folders
+        .iter()
+        .filter_map(|folder| record(folder, &name(folder, &args.folders), &mut problems))
+        .collect();
+    let mut records = problems.unless_any(Some(records))?;
     if args.merge {
         let name = args.folders.len();
         let merged = merged(&format!("{name} generators"), &records)
@@ -102,7 +92,12 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         records = vec![merged];
     }
     let bytes = match args.format {
-        Format::Text => PlainText.export(&records),
+        Format::Text => {
+            let text = PlainText.export(&records);
+            #[cfg(feature = "lab")]
+            let text = with_functions(text, &args.folders, &records);
+            text
+        }
         Format::Html => Html.export(&records),
         Format::Markdown => Markdown.export(&records),
         Format::Junit => Junit.export(&records),
@@ -113,27 +108,66 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     Ok(Exit::Fine)
 }
 
+/// Functions that a table lists: those that changed most.
 #[cfg(feature = "lab")]
-/// The folders of results, those within a folder that is none itself in place of it.
-fn expanded(folders: &[PathBuf]) -> Vec<PathBuf> {
-    let is_result = |folder: &Path| folder.join(files::SUMMARY_JSON).is_file();
-    let mut expanded = Vec::new();
-    for folder in folders {
-        let mut within: Vec<PathBuf> = fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| is_result(path))
-            .collect();
-        if is_result(folder) || within.is_empty() {
-            // What is neither is reported when it is read.
-            expanded.push(folder.clone());
-        } else {
-            within.sort();
-            expanded.append(&mut within);
+const FUNCTIONS: usize = 20;
+
+/// The same with what each function costs per request, of two results with profiles (`load --profile`).
+#[cfg(feature = "lab")]
+fn with_functions(mut text: Vec<u8>, folders: &[PathBuf], records: &[RunRecord]) -> Vec<u8> {
+    let profile = |folder: &Path| fs::read_to_string(folder.join(files::PROFILE_FOLDED)).ok();
+    let ([one, other], [before, after]) = (folders, records) else {
+        return text;
+    };
+    let cost = |record: &RunRecord| record.summary.target.as_ref()?.cost.cpu_us_per_request;
+    let (Some(folded), Some(before_cost)) = (profile(one), cost(before)) else {
+        return text;
+    };
+    let (Some(after_folded), Some(after_cost)) = (profile(other), cost(after)) else {
+        return text;
+    };
+    text.push(b'\n');
+    text.extend(
+        difference(
+            ProfiledRun {
+                name: &before.name,
+                folded: &folded,
+                cpu_us_per_request: before_cost,
+            },
+            ProfiledRun {
+                name: &after.name,
+                folded: &after_folded,
+                cpu_us_per_request: after_cost,
+            },
+            FUNCTIONS,
+            terminal::format_of_stdout(),
+        )
+        .bytes(),
+    );
+    text
+}
+
+#[cfg(feature = "lab")]
+fn show_trend(args: &Args) -> Result<Exit, Failed> {
+    let format = match args.output {
+        Some(_) => TextFormat::default(),
+        None => terminal::format_of_stdout(),
+    };
+    let encode = match args.format {
+        Format::Text => |trend: &Trend, format| trend::to_text(trend, format),
+        Format::Html => |trend: &Trend, _| trend::to_html(trend),
+        Format::Json => |trend: &Trend, _| trend::to_json(trend),
+        Format::Markdown | Format::Junit | Format::Prometheus => {
+            return Err(Problem::with("--format", "a trend is text, html or json").usage());
         }
-    }
-    expanded
+    };
+    let mut problems = Problems::default();
+    let points = points::read(&args.folders, &mut problems);
+    let points = problems.unless_any(Some(points))?;
+    let trend = trend(points, ChangeOptions::default())
+        .map_err(|error| Problem::caused_by(&error).about("--trend").usage())?;
+    write(args, encode(&trend, format).as_bytes())?;
+    Ok(Exit::Fine)
 }
 
 /// The summary of a single result.

@@ -10,17 +10,21 @@ use std::time::{Duration, Instant};
 
 use perf_event::data::Record;
 use perf_event::events::Software;
-use perf_event::{Builder, SampleFlag, Sampler};
+use perf_event::{Builder, Clock as PerfClock, SampleFlag, Sampler};
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::mappings::{self, Mapping};
-use super::result::Thread;
+use super::result::{Origin, Thread};
 use super::symbols::{Symbols, jit_map};
-use super::{CallGraph, Frame, Profile, ProfileError, ProfilePlan};
+use super::{CallGraph, Frame, Profile, ProfileError, ProfileKind, ProfilePlan};
+use off_cpu::Waiting;
 use unwind::Unwinding;
+
+mod off_cpu;
 
 mod unwind;
 
@@ -33,6 +37,11 @@ const ROOM: usize = 64 * 1024;
 /// The same where each sample has a piece of the stack in it: at 997 a second, half as many again as a beat
 /// has.
 const ROOM_WITH_STACKS: usize = 512 * 1024;
+
+/// A thread may be switched more often than it is sampled.
+const OFF_CPU_ROOM: usize = 4;
+
+const MICROS_PER_SECOND: u64 = 1_000_000;
 
 /// Records that are taken from a thread at once: it may make new ones faster than they are taken.
 const MOST_AT_ONCE: usize = 4096;
@@ -102,8 +111,10 @@ struct ProcessEvents {
     /// None once the thread has ended.
     sampler: Option<Sampler>,
     name: String,
-    /// Counts by raw call chain, contexts included.
+    /// Samples by raw call chain, contexts included; of an off-CPU profile microseconds.
     chains: HashMap<Vec<u64>, u64>,
+    /// Of an off-CPU profile.
+    waiting: Waiting,
 }
 
 impl<'a> Sampling<'a> {
@@ -163,13 +174,7 @@ impl<'a> Sampling<'a> {
                 CallGraph::FramePointers
             })
         });
-        match open(
-            pid,
-            tid,
-            self.plan.frequency,
-            call_graph,
-            &mut self.with_kernel,
-        ) {
+        match open(pid, tid, self.plan, call_graph, &mut self.with_kernel) {
             Ok(sampler) => {
                 let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
                 let watched = self.threads.entry((pid, tid)).or_default();
@@ -207,6 +212,14 @@ impl<'a> Sampling<'a> {
                 let Some(record) = sampler.next_record() else {
                     break;
                 };
+                if record.ty() == off_cpu::SWITCH {
+                    let time = off_cpu::time_of(&record.to_contiguous());
+                    let over = time.and_then(|time| watched.waiting.switch(record.misc(), time));
+                    if let Some((chain, micros)) = over {
+                        *watched.chains.entry(chain).or_default() += micros;
+                    }
+                    continue;
+                }
                 match record.parse_record() {
                     Ok(Record::Sample(sample)) => {
                         let mut chain = sample.callchain().map(<[u64]>::to_vec).unwrap_or_default();
@@ -218,9 +231,19 @@ impl<'a> Sampling<'a> {
                             let unwinding = &mut self.unwinding;
                             chain.extend(unwinding.addresses(*pid, mappings, registers, stack));
                         }
-                        *watched.chains.entry(chain).or_default() += 1;
+                        match self.plan.kind {
+                            ProfileKind::Cpu => *watched.chains.entry(chain).or_default() += 1,
+                            ProfileKind::OffCpu => {
+                                watched
+                                    .waiting
+                                    .begin(sample.time().unwrap_or_default(), chain);
+                            }
+                        }
                     }
-                    Ok(Record::Lost(lost)) => self.lost += lost.lost,
+                    Ok(Record::Lost(lost)) => {
+                        self.lost += lost.lost;
+                        watched.waiting.forget();
+                    }
                     _ => {}
                 }
             }
@@ -238,6 +261,14 @@ impl<'a> Sampling<'a> {
 
     /// Names everything.
     fn finish(mut self, start: Instant, end: Instant) -> Profile {
+        let monotonic = clock_gettime(ClockId::Monotonic);
+        let monotonic = Duration::try_from(monotonic).unwrap_or_default();
+        let monotonic = u64::try_from(monotonic.as_nanos()).unwrap_or(u64::MAX);
+        for watched in self.threads.values_mut().filter(|it| it.sampler.is_some()) {
+            if let Some((chain, micros)) = watched.waiting.end(monotonic) {
+                *watched.chains.entry(chain).or_default() += micros;
+            }
+        }
         let mut symbols = Symbols::default();
         let mut threads = BTreeMap::new();
         for ((pid, tid), watched) in std::mem::take(&mut self.threads) {
@@ -246,12 +277,23 @@ impl<'a> Sampling<'a> {
                 .get(&pid)
                 .map(Vec::as_slice)
                 .unwrap_or_default();
+            // A thread that had just begun did not have its name yet.
+            let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
             let mut thread = Thread {
-                name: watched.name,
+                name: match name.unwrap_or_default().trim_end() {
+                    "" => watched.name,
+                    name => name.to_owned(),
+                },
                 ..Thread::default()
             };
             for (chain, count) in watched.chains {
-                let stack = stack(&chain, pid, mappings, &mut symbols);
+                let mut stack = stack(&chain, pid, mappings, &mut symbols);
+                if self.plan.kind == ProfileKind::OffCpu {
+                    // Every wait ends in the scheduler; what called it says what it is.
+                    while stack.len() > 1 && stack.last().is_some_and(|it| is_scheduler(it)) {
+                        stack.pop();
+                    }
+                }
                 *thread.stacks.entry(stack).or_default() += count;
             }
             threads.insert((pid, tid), thread);
@@ -268,7 +310,11 @@ impl<'a> Sampling<'a> {
             no_kernel: (!self.with_kernel).then(no_kernel),
             programs: programs.collect(),
             duration: end.saturating_duration_since(start),
-            frequency: self.plan.frequency,
+            kind: self.plan.kind,
+            frequency: match self.plan.kind {
+                ProfileKind::Cpu => self.plan.frequency,
+                ProfileKind::OffCpu => MICROS_PER_SECOND,
+            },
             has_kernel: self.with_kernel,
             lost: self.lost,
             unwatched: self.unwatched.len(),
@@ -336,19 +382,39 @@ fn is_system_call(outermost: &Frame) -> bool {
         .any(|entry| name.contains(entry))
 }
 
+/// Whether a function is the scheduler's own.
+fn is_scheduler(frame: &Frame) -> bool {
+    frame.origin == Origin::Kernel && matches!(frame.name.as_str(), "schedule" | "__schedule")
+}
+
 fn open(
     pid: u32,
     tid: u32,
-    frequency: u64,
+    plan: &ProfilePlan,
     call_graph: CallGraph,
     with_kernel: &mut bool,
 ) -> Result<Sampler, ProfileError> {
     let attempt = |with_kernel: bool| {
-        let mut builder = Builder::new(Software::CPU_CLOCK);
+        let mut builder = match plan.kind {
+            ProfileKind::Cpu => {
+                let mut builder = Builder::new(Software::CPU_CLOCK);
+                builder.sample_frequency(plan.frequency);
+                builder
+            }
+            ProfileKind::OffCpu => {
+                let mut builder = Builder::new(Software::CONTEXT_SWITCHES);
+                builder
+                    .sample_period(1)
+                    .sample(SampleFlag::TIME)
+                    .sample_id_all(true)
+                    .clockid(PerfClock::MONOTONIC)
+                    .context_switch(true);
+                builder
+            }
+        };
         builder
             .observe_pid(i32::try_from(tid).map_err(io::Error::other)?)
             .any_cpu()
-            .sample_frequency(frequency)
             .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::CALLCHAIN)
             .exclude_hv(true)
             .exclude_kernel(!with_kernel);
@@ -363,6 +429,15 @@ fn open(
     };
     let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let mut counter = attempt(*with_kernel);
+    // A thread leaves its core in the kernel: without the kernel there is no sample of that.
+    if plan.kind == ProfileKind::OffCpu {
+        counter = match counter {
+            Err(source) if is_refused(&source) => {
+                return Err(ProfileError::OffCpuNotPermitted { pid, source });
+            }
+            counter => counter,
+        };
+    }
     if *with_kernel && counter.as_ref().is_err_and(is_refused) {
         counter = attempt(false);
         // A counter that is refused either way does not depend on the kernel's functions.
@@ -380,6 +455,10 @@ fn open(
     let room = match call_graph {
         CallGraph::FramePointers => ROOM,
         CallGraph::UnwindTables => ROOM_WITH_STACKS,
+    };
+    let room = match plan.kind {
+        ProfileKind::Cpu => room,
+        ProfileKind::OffCpu => room * OFF_CPU_ROOM,
     };
     let no_memory = |source| ProfileError::NoMemory { pid, source };
     let mut sampler = counter.sampled(room).map_err(no_memory)?;
@@ -423,7 +502,6 @@ fn numbers(folder: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::result::Origin;
 
     #[test]
     fn a_program_that_called_the_kernel_is_known_by_the_kernels_outermost_function() {

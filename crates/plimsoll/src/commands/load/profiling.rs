@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use plimsoll_lab::profile::{ProfileError, ProfilePlan, flame, pprof, take};
+use plimsoll_lab::profile::{ProfileError, ProfileKind, ProfilePlan, flame, pprof, take};
 use plimsoll_load::{Interrupt, RunPlan};
 use plimsoll_model::Clock as _;
 use plimsoll_observe::Target;
@@ -43,6 +43,7 @@ impl Profiling {
             duration: plan.stop.duration.unwrap_or(LONGEST),
             frequency: FREQUENCY,
             call_graph: None,
+            kind: ProfileKind::Cpu,
         };
         let name = target.name().to_owned();
         let (length, ended) = (plan.warm_up, Arc::clone(&over));

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use plimsoll_lab::trend::Point;
+use plimsoll_lab::trend::TrendPoint;
 use plimsoll_model::RunSummary;
 use plimsoll_report::SummaryDocument;
 
@@ -36,7 +36,7 @@ impl SeriesFile {
         let summary = SummaryDocument::of(summary);
         let name = self.name.take();
         let name = name.unwrap_or_else(|| summary.conditions.started.clone());
-        let mut line = Point::from_summary(&name, &summary).to_line();
+        let mut line = TrendPoint::from_summary(&name, &summary).to_line();
         line.push('\n');
         // One write: lines of runs that end at the same time do not mix.
         self.file.write_all(line.as_bytes()).map_err(failed)
