@@ -10,6 +10,8 @@ pub(crate) mod resolve;
 
 pub(crate) mod address_filter;
 
+pub(crate) mod confinement;
+
 pub(crate) mod proxy;
 
 pub(crate) mod no_proxy;
@@ -361,9 +363,9 @@ impl Connector {
 
     /// Looks up the addresses of an endpoint, for callers that connect to each of them.
     pub async fn look_up(&self, endpoint: &Endpoint) -> Result<Resolved, Failure> {
-        self.resolver
-            .resolve(&endpoint.host(), endpoint.port())
-            .await
+        let (host, port) = (endpoint.host(), endpoint.port());
+        self.admit_host(&host, port)?;
+        self.resolver.resolve(&host, port).await
     }
 
     async fn resolve_endpoint(
@@ -375,18 +377,28 @@ impl Connector {
         let Some(pinned) = endpoint.pinned().and_then(Pin::address) else {
             return self.resolve(&host, port, progress).await;
         };
+        self.admit_host(&host, port)?;
         self.admit(&host, vec![SocketAddr::new(pinned, port)])
     }
 
     /// The addresses of an endpoint that may be connected to, for callers that open connections themselves.
     pub async fn addresses(&self, endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
         let (host, port) = (endpoint.host(), endpoint.port());
+        self.admit_host(&host, port)?;
         let resolved = self.resolver.resolve(&host, port).await?;
         let addresses = resolved.addresses.into_iter();
         self.admit(
             &host,
             addresses.map(|it| SocketAddr::new(it, port)).collect(),
         )
+    }
+
+    /// Names that may not be reached are not looked up either.
+    fn admit_host(&self, host: &Host<&str>, port: u16) -> Result<(), Failure> {
+        match &self.plan.options.address_filter {
+            None => Ok(()),
+            Some(filter) => filter.admit_host(&plain(host), port),
+        }
     }
 
     fn admit(
@@ -396,7 +408,7 @@ impl Connector {
     ) -> Result<Vec<SocketAddr>, Failure> {
         match &self.plan.options.address_filter {
             None => Ok(addresses),
-            Some(filter) => filter.admit(&host.to_string(), addresses),
+            Some(filter) => filter.admit(&plain(host), addresses),
         }
     }
 
@@ -407,6 +419,7 @@ impl Connector {
         progress: &mut Progress<'_, impl Clock>,
     ) -> Result<Vec<SocketAddr>, Failure> {
         progress.enter(Phase::Dns);
+        self.admit_host(host, port)?;
         let resolved = self.resolver.resolve(host, port).await?;
         progress.valid_until = resolved.valid_until;
         if resolved.looked_up {
@@ -438,6 +451,14 @@ impl Connector {
             peer: Some(peer),
             stream: Stream::Tcp(stream),
         })
+    }
+}
+
+/// A host without the brackets of IPv6 in URLs.
+fn plain(host: &Host<&str>) -> String {
+    match host {
+        Host::Ipv6(address) => address.to_string(),
+        host => host.to_string(),
     }
 }
 

@@ -51,6 +51,7 @@ pub mod check;
 pub mod grpc;
 
 pub use crate::connect::address_filter::AddressFilter;
+pub use crate::connect::confinement::confine_process;
 pub use crate::connect::credentials::basic_authorization;
 pub use crate::connect::endpoint::{Endpoint, EndpointError, Pin, Scheme};
 pub use crate::connect::no_proxy::{NoProxy, NoProxyError};

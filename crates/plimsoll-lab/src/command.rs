@@ -40,6 +40,7 @@ impl Command {
             cores: cores.to_vec(),
             stdout: Output::CapturedUpTo(STDOUT_LIMIT),
             stderr: Output::Captured,
+            ..ProcessSpec::default()
         })?;
         Ok(Self { process })
     }

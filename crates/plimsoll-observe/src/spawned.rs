@@ -111,6 +111,7 @@ impl Spawned {
                 Readiness::Announces => Output::Captured,
             },
             stderr: Output::Captured,
+            ..ProcessSpec::default()
         })?;
         let announced = wait(&mut process, &program, plan, is_interrupted)?;
         Ok(Self {

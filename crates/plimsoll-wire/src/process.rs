@@ -14,10 +14,10 @@ pub(crate) mod memory;
 
 mod output;
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,6 +45,12 @@ pub struct ProcessSpec {
     pub stdout: Output,
     /// Destination of standard error.
     pub stderr: Output,
+    /// Content of standard input; empty closes it.
+    pub stdin: Vec<u8>,
+    /// The environment, whole; absent passes on that of this process.
+    pub environment: Option<Vec<(String, String)>>,
+    /// The working directory; absent is that of this process.
+    pub folder: Option<PathBuf>,
 }
 
 /// Destination of an output stream of a started program.
@@ -153,16 +159,26 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `spec.argv` with an empty standard input.
+    /// Starts `spec.argv`.
     pub fn spawn(spec: &ProcessSpec) -> Result<Self, SpawnError> {
         let (program, arguments) = spec.argv.split_first().ok_or(SpawnError::Empty)?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(if spec.stdin.is_empty() {
+                Stdio::null()
+            } else {
+                Stdio::piped()
+            })
             .stdout(spec.stdout.stdio())
             .stderr(spec.stderr.stdio());
+        if let Some(variables) = &spec.environment {
+            command.env_clear().envs(variables.iter().cloned());
+        }
+        if let Some(folder) = &spec.folder {
+            command.current_dir(folder);
+        }
         // A child inherits the cores of the thread that starts it.
         let bound = match spec.cores.as_slice() {
             [] => None,
@@ -178,6 +194,9 @@ impl Process {
             },
         })?;
         drop(bound);
+        if let Some(stdin) = child.stdin.take() {
+            write(stdin, spec.stdin.clone());
+        }
         let shared = Arc::new(WatchState::default());
         if let Some(stdout) = child.stdout.take() {
             shared.lock().stdout = Tail::open(spec.stdout.kept());
@@ -403,6 +422,14 @@ impl WatchState {
                 .0;
         }
     }
+}
+
+/// Writes all of `content` on a thread of its own, so that a program which writes before it reads does not block.
+fn write(mut stdin: ChildStdin, content: Vec<u8>) {
+    thread::spawn(move || {
+        // A program may end without reading all of it.
+        stdin.write_all(&content).ok();
+    });
 }
 
 /// Notes the end of the program without reaping it: its id must stay its own until the owner has

@@ -6,17 +6,40 @@ use std::sync::Arc;
 
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 
-/// Decides for each resolved address whether a connection may be opened to it.
+/// Decides for each resolved address whether a connection may be opened to it, and for each host whether it is looked up.
 ///
 /// Names resolve to what their owners like, so a check of URLs cannot keep requests away from internal servers (SSRF);
 /// a check of the addresses can.
 #[derive(Clone)]
-pub struct AddressFilter(Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>);
+pub struct AddressFilter {
+    hosts: Arc<HostRule>,
+    addresses: Arc<AddressRule>,
+}
+
+/// Whether a host and port may be looked up.
+type HostRule = dyn Fn(&str, u16) -> bool + Send + Sync;
+
+/// Whether an address of a host may be connected to.
+type AddressRule = dyn Fn(&str, SocketAddr) -> bool + Send + Sync;
 
 impl AddressFilter {
-    /// Allows the addresses for which `is_allowed` is true.
+    /// Allows the addresses for which `is_allowed` is true, of any host.
     pub fn new(is_allowed: impl Fn(SocketAddr) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(is_allowed))
+        Self::of_hosts(|_, _| true, move |_, address| is_allowed(address))
+    }
+
+    /// Allows hosts with some of their addresses.
+    ///
+    /// - `hosts`: gets host and port before the name is looked up: a name that is looked up has left this machine.
+    /// - `addresses`: gets the host with each of its addresses.
+    pub fn of_hosts(
+        hosts: impl Fn(&str, u16) -> bool + Send + Sync + 'static,
+        addresses: impl Fn(&str, SocketAddr) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            hosts: Arc::new(hosts),
+            addresses: Arc::new(addresses),
+        }
     }
 
     /// Allows addresses of the public internet: none that is private, shared, link-local, loopback, multicast,
@@ -25,15 +48,40 @@ impl AddressFilter {
         Self::new(|address| is_public(address.ip()))
     }
 
-    /// Allows the addresses that both filters allow.
+    /// Allows what both filters allow.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self::new(move |address| self.allows(address) && other.allows(address))
+        let (one, another) = (self.clone(), other.clone());
+        Self::of_hosts(
+            move |host, port| one.allows_host(host, port) && another.allows_host(host, port),
+            move |host, address| self.allows_at(host, address) && other.allows_at(host, address),
+        )
     }
 
-    /// Whether a connection may be opened to `address`.
+    /// Whether a connection may be opened to `address`, which is named by itself.
     pub fn allows(&self, address: SocketAddr) -> bool {
-        (self.0)(address)
+        let host = address.ip().to_string();
+        self.allows_host(&host, address.port()) && self.allows_at(&host, address)
+    }
+
+    /// Whether `host` may be looked up, to connect to `port`.
+    pub fn allows_host(&self, host: &str, port: u16) -> bool {
+        (self.hosts)(host, port)
+    }
+
+    /// Whether a connection to `host` may be opened at `address`.
+    fn allows_at(&self, host: &str, address: SocketAddr) -> bool {
+        (self.addresses)(host, address)
+    }
+
+    /// Fails in the phase dns if `host` may not be looked up.
+    pub(crate) fn admit_host(&self, host: &str, port: u16) -> Result<(), Failure> {
+        if self.allows_host(host, port) {
+            return Ok(());
+        }
+        Err(Failure::new(Phase::Dns, FailureKind::Refused)
+            .on(Side::Config)
+            .because(format!("{host}:{port} is not allowed")))
     }
 
     /// The addresses that are allowed. Fails in the phase dns if none is.
@@ -45,7 +93,7 @@ impl AddressFilter {
         let first = addresses.first().copied();
         let allowed: Vec<_> = addresses
             .into_iter()
-            .filter(|address| self.allows(*address))
+            .filter(|address| self.allows_at(host, *address))
             .collect();
         match (first, allowed.is_empty()) {
             (Some(address), true) => Err(Failure::new(Phase::Dns, FailureKind::Refused)
@@ -139,6 +187,24 @@ mod tests {
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
+    }
+
+    #[test]
+    fn a_host_is_judged_before_its_addresses_and_by_both_filters() {
+        let named = AddressFilter::of_hosts(
+            |host, port| host == "a.test" && port == 80,
+            |host, address| host == "a.test" && address.ip().is_loopback(),
+        );
+        assert!(named.admit_host("a.test", 80).is_ok());
+        for (host, port) in [("a.test", 81), ("b.test", 80), ("127.0.0.1", 80)] {
+            assert!(named.admit_host(host, port).is_err(), "{host}:{port}");
+        }
+        let loopback: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        assert!(named.admit("a.test", vec![loopback]).is_ok());
+        assert!(!named.allows(loopback), "its host is another");
+        let neither = named.and(AddressFilter::public());
+        assert!(neither.admit_host("a.test", 80).is_ok());
+        assert!(neither.admit("a.test", vec![loopback]).is_err());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rustls::pki_types::ServerName;
 use url::Host;
 
 use crate::connect::address_filter::AddressFilter;
+use crate::connect::confinement;
 use crate::connect::endpoint::{Endpoint, Scheme};
 use crate::connect::proxy::{Proxy, ProxyRules, ProxyScheme};
 use crate::connect::resolve::AddressFamily;
@@ -77,7 +78,8 @@ pub struct ConnectPlan {
 
 impl ConnectPlan {
     /// Checks `options` for what contradicts itself.
-    pub fn new(mut options: ConnectOptions) -> Result<Self, ConnectPlanError> {
+    pub fn new(options: ConnectOptions) -> Result<Self, ConnectPlanError> {
+        let mut options = confinement::within(options)?;
         if let Some(source) = options.source {
             if !options.family.admits(source) {
                 return Err(ConnectPlanError::SourceFamily {
@@ -179,6 +181,12 @@ pub enum ConnectPlanError {
     NameServer {
         /// Its address.
         address: SocketAddr,
+    },
+    /// A way that leads around the address filter of a confined process.
+    #[error("{way} is not allowed, because the targets of this process are limited")]
+    Confined {
+        /// The way.
+        way: &'static str,
     },
     /// A proxy over TLS without TLS settings for proxies.
     #[error("the proxy {proxy} needs TLS settings for proxies")]

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use plimsoll_client::forward::Speaks;
@@ -46,6 +47,8 @@ pub struct Invocation<'a> {
     pub proxies: ProxyRules,
     /// Which addresses may be connected to, besides what the script itself blocks; absent for all.
     pub address_filter: Option<AddressFilter>,
+    /// Requests per second at most, besides the script's own `rps`; absent for no limit.
+    pub most_requests_per_second: Option<NonZeroU32>,
     /// Secrets of TLS sessions are appended to this file.
     pub key_log: Option<PathBuf>,
     /// The version of HTTP that requests of `k6/http` are sent over; WebSockets and gRPC have their own.
@@ -88,6 +91,7 @@ impl<'a> Invocation<'a> {
             workers: 1,
             proxies: ProxyRules::none(),
             address_filter: None,
+            most_requests_per_second: None,
             key_log: None,
             speaks: Speaks::Negotiated,
             secrets: Secrets::default(),

@@ -1,5 +1,6 @@
 //! What a run needs before its first virtual user: the options of the script, thresholds, connections.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 
 use plimsoll_load::scenario::{Claims, Registry, Sinks, TestProgress};
@@ -97,7 +98,10 @@ impl<'a> Preparation<'a> {
                 start: SystemClock.now(),
                 began: OnceLock::new(),
                 setup_data: OnceLock::new(),
-                request_rate: RequestRate::new(options.network.rps, SystemClock.now()),
+                request_rate: RequestRate::new(
+                    lower_rate(options.network.rps, invocation.most_requests_per_second),
+                    SystemClock.now(),
+                ),
                 options,
             })
         };
@@ -182,5 +186,26 @@ impl<'a> Preparation<'a> {
             plans,
             written: json,
         })
+    }
+}
+
+/// The lower of two limits on requests per second.
+///
+/// - `rps`: the option of the script, 0 for none.
+fn lower_rate(rps: u32, most: Option<NonZeroU32>) -> u32 {
+    let most = most.map(NonZeroU32::get);
+    let limits = [NonZeroU32::new(rps).map(NonZeroU32::get), most];
+    limits.into_iter().flatten().min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_cannot_raise_the_rate_that_it_is_given() {
+        for (rps, most, rate) in [(0, 0, 0), (5, 0, 5), (0, 7, 7), (5, 7, 5), (9, 7, 7)] {
+            assert_eq!(lower_rate(rps, NonZeroU32::new(most)), rate, "{rps} {most}");
+        }
     }
 }

@@ -56,6 +56,29 @@ fn captured_output_is_kept_up_to_its_bound() {
 }
 
 #[test]
+fn a_program_gets_its_input_environment_and_folder_and_no_other() {
+    let folder = std::env::temp_dir().canonicalize().unwrap();
+    let content = "x".repeat(300_000);
+    let mut process = Process::spawn(&ProcessSpec {
+        // More than a pipe holds, in both directions.
+        argv: vec![
+            "/bin/sh".into(),
+            "-c".into(),
+            "pwd; echo $A-$HOME; cat".into(),
+        ],
+        stdout: Output::CapturedUpTo(1 << 20),
+        stdin: content.clone().into_bytes(),
+        environment: Some(vec![("A".to_owned(), "given".to_owned())]),
+        folder: Some(folder.clone()),
+        ..ProcessSpec::default()
+    })
+    .unwrap();
+    process.wait(LONG).unwrap();
+    let expected = format!("{}\ngiven-\n{content}", folder.display());
+    assert_eq!(process.stdout_tail(), expected);
+}
+
+#[test]
 fn time_and_memory_of_descendants_are_counted() {
     let script = "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; :";
     let mut process = Process::spawn(&shell(script)).unwrap();
