@@ -34,7 +34,7 @@ pub use crate::plan::{
     WorkloadPlan,
 };
 pub use crate::run::progress::Interrupt;
-pub use crate::run::{Observation, RunError, Standing, Watch, check_reachable, run};
+pub use crate::run::{Observation, RunError, Standing, Watch, check_reachable, run, shape};
 pub use crate::schedule::ramp::Ramp;
 pub use crate::source::{
     Feeder, FeederOrder, RequestTemplate, TemplateForm, TemplateProblem, ValueSources,

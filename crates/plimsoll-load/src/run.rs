@@ -711,7 +711,8 @@ fn requests(plan: &RunPlan, figures: Option<Box<[RequestFigures]>>) -> Vec<Reque
     requests
 }
 
-fn shape(plan: &RunPlan) -> LoadShape {
+/// The configuration of a run, as its summary has it.
+pub fn shape(plan: &RunPlan) -> LoadShape {
     let first = &plan.requests[0];
     LoadShape {
         url: plan.url(),

@@ -32,7 +32,7 @@ use plimsoll_model::{
     FailureKind, Pinning, RunSummary, Threshold, ThresholdVerdict, masked_arguments,
 };
 use plimsoll_observe::Target;
-use plimsoll_report::files;
+use plimsoll_report::{PlanDocument, files};
 
 pub(crate) use self::args::Args;
 use self::compile::{Compiled, Surroundings};
@@ -42,7 +42,6 @@ use self::output::Live;
 use self::profiling::Profiling;
 use self::push::Push;
 use crate::exit::Exit;
-use crate::flags::connection_variables;
 use crate::grpc;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
@@ -52,6 +51,9 @@ use crate::{signals, terminal};
 pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     args.imply();
     let args = &*args;
+    if args.output.check {
+        return describe(args);
+    }
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
@@ -105,6 +107,25 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     Ok(verdict(&summary))
 }
 
+/// Prints what a run would do, for `--check`.
+fn describe(args: &Args) -> Result<Exit, Failed> {
+    let is_embedded = args.is_embedded();
+    let url = args.url.as_deref();
+    let url = url.or(is_embedded.then_some(target::PLACEHOLDER_URL));
+    let compiled = compile::compile(args, url, &Surroundings::here(args), None)?;
+    terminal::print_notes(&compiled.left_out);
+    let plan = &compiled.plan;
+    let text = if args.output.json {
+        let thresholds = compiled.thresholds.iter().map(ToString::to_string);
+        let requests = plan.names.names().to_vec();
+        PlanDocument::new(&plimsoll_load::shape(plan), requests, thresholds.collect()).to_json()
+    } else {
+        format!("{}: no errors", output::title(plan))
+    };
+    terminal::print(text.trim_end()).map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    Ok(Exit::Fine)
+}
+
 /// The names of the files that will be written to `--out`.
 fn file_names(args: &Args) -> Vec<&'static str> {
     let mut names = files::NAMES.to_vec();
@@ -123,10 +144,7 @@ pub(crate) struct Prepared {
 /// Compiles the flags and starts or finds the target.
 pub(crate) fn prepare(args: &Args, interrupt: &Interrupt) -> Result<Prepared, Failed> {
     let is_embedded = args.is_embedded();
-    let surroundings = Surroundings {
-        cores: target::worker_cores(args, is_embedded),
-        variables: connection_variables(),
-    };
+    let surroundings = Surroundings::here(args);
     // Everything that can be checked without the target is checked before it is started.
     let placeholder = is_embedded.then_some(target::PLACEHOLDER_URL);
     let url = args.url.as_deref().or(placeholder);

@@ -490,3 +490,37 @@ fn a_machine_that_runs_out_of_open_files_is_reported_by_name() {
     );
     assert!(count("ok") > 20 && count("failed") > 0);
 }
+
+#[test]
+fn a_run_is_described_without_sending_anything() {
+    let origin = Origin::hello();
+    let url = origin.url("/a");
+    let arguments = [
+        "load",
+        "--check",
+        "-q",
+        "50",
+        "-z",
+        "3s",
+        "--threshold",
+        "p99<5ms",
+        &url,
+    ];
+    let text = plimsoll(&arguments).exits(0).stdout;
+    assert!(text.starts_with(&format!("GET {url}")), "{text}");
+    assert!(text.ends_with(": no errors\n"), "{text}");
+    let plan = plimsoll(&[&arguments[..], &["--json"]].concat())
+        .exits(0)
+        .json();
+    let schema = include_str!("../../../../schemas/load-plan.v1.json");
+    let schema = serde_json::from_str(schema).unwrap();
+    assert!(jsonschema::is_valid(&schema, &plan), "{plan}");
+    assert_eq!(plan["load"]["duration_us"], 3e6);
+    assert_eq!(origin.connections(), 0);
+    let wrong = ["load", "--check", "--expect", "x", "--threshold", "y", &url];
+    let shown = plimsoll(&wrong).exits(2).stderr;
+    assert!(
+        shown.contains("--expect: ") && shown.contains("--threshold: "),
+        "{shown}"
+    );
+}

@@ -406,6 +406,10 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Report all errors in flags and files, print what the run would do, and exit without sending anything
+    #[arg(long, conflicts_with_all = ["spawn", "out", "dashboard"])]
+    pub(crate) check: bool,
+
     /// Print every section of the summary, such as phases and histogram
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) verbose: bool,

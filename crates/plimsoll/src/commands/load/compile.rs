@@ -21,7 +21,8 @@ use plimsoll_wire::sse;
 use super::args::Args;
 use super::push::Destination;
 use super::requests::{self, Described};
-use crate::flags::{Problems, Way, number};
+use super::target;
+use crate::flags::{Problems, Way, connection_variables, number};
 use crate::grpc::{self, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 
@@ -32,6 +33,16 @@ pub(super) struct Surroundings {
     pub(super) cores: Vec<usize>,
     /// Environment variables, for the proxies.
     pub(super) variables: Vec<(String, String)>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub(super) fn here(args: &Args) -> Self {
+        Self {
+            cores: target::worker_cores(args, args.is_embedded()),
+            variables: connection_variables(),
+        }
+    }
 }
 
 /// The plan that the flags describe.
