@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, book, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy, package.
+//! Development tasks: test, ci, tidy, book, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, mcp, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy, package.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -27,6 +27,7 @@ mod grpcio;
 mod h2spec;
 mod idle;
 mod instructions;
+mod mcp;
 mod outside;
 mod package;
 mod packages;
@@ -88,6 +89,8 @@ enum Task {
     Autobahn(autobahn::Arguments),
     /// A service of Python's grpcio and its client, directly and through the gateway: the same results
     Grpcio,
+    /// The reference client of the Model Context Protocol with every tool of plimsoll mcp
+    Mcp,
     /// How plimsoll up, nginx, Node and Go answer requests that can be understood in two ways
     Smuggling(smuggling::Arguments),
     /// Print CPU and memory per byte of hostile input for each parser and condition
@@ -149,6 +152,7 @@ fn main() -> ExitCode {
         Task::Words => words::run(&root),
         Task::Autobahn(arguments) => autobahn::run(&root, &arguments),
         Task::Grpcio => grpcio::run(&root),
+        Task::Mcp => mcp::run(&root),
         Task::Smuggling(arguments) => smuggling::run(&root, &arguments),
         Task::Wiremock => wiremock::run(&root),
         Task::H2spec => h2spec::run(&root),

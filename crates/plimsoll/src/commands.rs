@@ -54,6 +54,9 @@ mod mock;
 #[cfg(feature = "monitor")]
 mod monitor;
 
+#[cfg(feature = "mcp")]
+mod mcp;
+
 mod schema;
 
 mod completions;
@@ -111,6 +114,8 @@ pub(crate) enum Command {
     Monitor(Box<monitor::Args>),
     #[cfg(feature = "lab")]
     Soak(Box<soak::Args>),
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Args),
     Schema(schema::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -155,6 +160,8 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Monitor(args) => monitor::run(&args),
         #[cfg(feature = "lab")]
         Command::Soak(args) => soak::run(&args),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(args),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -21,6 +21,9 @@ mod cli;
 
 mod commands;
 
+#[cfg(feature = "mcp")]
+mod confined;
+
 mod dashboard;
 
 #[cfg(test)]
@@ -63,6 +66,10 @@ use crate::problem::{Failed, Problem};
 /// The program: `plimsoll`, under the names `loadtest` and `k6` the commands of these names, and under those of servy and
 /// gosherve what stands in for them.
 pub fn main() -> ExitCode {
+    #[cfg(feature = "mcp")]
+    if let Err(failed) = confined::enter() {
+        return finish(Err(failed));
+    }
     #[cfg(feature = "site")]
     if let Some(packed) = packed_site() {
         return serve_packed(&packed);

@@ -223,20 +223,31 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
 fn print_each(kind: &str, style: Ansi, problems: &[Problem]) {
     let mut stderr = anstream::stderr().lock();
     for problem in problems {
-        let about = problem.about.as_deref().map_or(String::new(), |about| {
-            format!("{}: ", without_controls(about))
-        });
-        let hint = problem.hint.as_deref().map_or(String::new(), |hint| {
-            format!("\n  {HINT}hint{HINT:#}: {}", without_controls(hint))
-        });
         // If even standard error is gone there is no place left to report it.
-        writeln!(
-            stderr,
-            "{style}{kind}{style:#}: {about}{}{hint}",
-            without_controls(&problem.message)
-        )
-        .ok();
+        writeln!(stderr, "{}", line(kind, (style, HINT), problem)).ok();
     }
+}
+
+/// A problem as it is printed, without colours.
+#[cfg(feature = "mcp")]
+pub(crate) fn plain(kind: &str, problem: &Problem) -> String {
+    line(kind, (Ansi::new(), Ansi::new()), problem)
+}
+
+fn line(kind: &str, (style, hint_style): (Ansi, Ansi), problem: &Problem) -> String {
+    let about = problem.about.as_deref().map_or(String::new(), |about| {
+        format!("{}: ", without_controls(about))
+    });
+    let hint = problem.hint.as_deref().map_or(String::new(), |hint| {
+        format!(
+            "\n  {hint_style}hint{hint_style:#}: {}",
+            without_controls(hint)
+        )
+    });
+    format!(
+        "{style}{kind}{style:#}: {about}{}{hint}",
+        without_controls(&problem.message)
+    )
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ mod agent;
 #[cfg_attr(not(feature = "k6"), path = "monitor/no_script.rs")]
 mod script;
 
+#[cfg(feature = "mcp")]
+pub(crate) use self::server::Server as ApiServer;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

@@ -112,6 +112,14 @@ mod loadtest;
 
 mod masking;
 
+#[cfg(all(
+    feature = "mcp",
+    feature = "k6",
+    feature = "monitor",
+    target_os = "linux"
+))]
+mod mcp;
+
 mod http3;
 
 mod generated;

@@ -314,7 +314,13 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     }
     let has_colors = has_colors(&flags.global)
         && terminal::style_of_stdout() == plimsoll_report::text::Style::Ansi;
+    #[cfg(feature = "mcp")]
+    let bounds = crate::confined::script_bounds();
     let on_plan = |plan: &RunNeeds| {
+        #[cfg(feature = "mcp")]
+        if let Some(bounds) = bounds {
+            bounds.admit(plan.most_vus, intended_length(plan))?;
+        }
         // None is made for a script that fails before. What module code prints is in the log, as by k6.
         if let Some(path) = &console {
             let file = ConsoleFile::create(path)?;
@@ -337,6 +343,8 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         exact_trends: flags.exact_trends,
         workers: request.threads.unwrap_or(cores),
         speaks: speaks(flags),
+        #[cfg(feature = "mcp")]
+        most_requests_per_second: bounds.map(|bounds| bounds.requests_per_second),
         recording,
         on_plan: Some(&on_plan),
         on_progress: (has_view || page.is_some()).then_some(&show),
@@ -406,6 +414,16 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     }
     drop(api);
     Ok(code)
+}
+
+/// The time for which a script starts iterations. A scenario with a number of them has a limit instead (10 minutes unless the
+/// script sets another), which it seldom reaches.
+#[cfg(feature = "mcp")]
+fn intended_length(plan: &RunNeeds) -> Duration {
+    let scenarios = plan.scenarios.iter();
+    let timed = scenarios.filter(|scenario| !scenario.executor.ends_with("-iterations"));
+    let ends = timed.map(|scenario| scenario.start + scenario.length);
+    ends.max().unwrap_or_default()
 }
 
 /// How often a run that lingers looks for a signal.

@@ -1,4 +1,4 @@
-//! The API of a running monitor, for commands that change something there.
+//! The API of a running monitor, for commands that read or change something there.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::problem::{Failed, Problem};
 
 /// Which monitor, and who uses it.
 #[derive(Debug, clap::Args)]
-pub(super) struct Server {
+pub(crate) struct Server {
     /// Address of the running monitor
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     url: Url,
@@ -35,6 +35,17 @@ const LIMITS: FetchLimits = FetchLimits {
 };
 
 impl Server {
+    #[cfg(feature = "mcp")]
+    pub(crate) fn new(url: Url, token: Option<Secret>) -> Self {
+        Self { url, token }
+    }
+
+    /// The JSON of a path that only reads.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn get(&self, path: &str) -> Result<Value, Failed> {
+        self.call("GET", path, None)
+    }
+
     /// The JSON that the API responds with.
     pub(super) fn call(
         &self,
