@@ -48,13 +48,13 @@ pub(super) fn compile(table: Option<Table<'_>>) -> Maps {
     let mut maps = BTreeMap::new();
     // Those whose maps are there already come first.
     loop {
-        let names: Vec<_> = waiting.iter().map(|(name, _)| name.clone()).collect();
+        let waiting_names: Vec<_> = waiting.iter().map(|(name, _)| name.clone()).collect();
         let is_ready = |source: &MapSource<'_>| {
-            let mut named = source.maps();
-            named.all(|map| !names.iter().any(|it| it == map))
+            let mut mentioned = source.maps();
+            mentioned.all(|map| !waiting_names.iter().any(|it| it == map))
         };
-        let ready = waiting.iter().position(|(_, source)| is_ready(source));
-        let Some((name, source)) = ready.map(|at| waiting.remove(at)) else {
+        let first = waiting.iter().position(|(_, source)| is_ready(source));
+        let Some((name, source)) = first.map(|at| waiting.remove(at)) else {
             break;
         };
         let depth = source.maps().filter_map(|map| depths.get(map)).max();

@@ -165,12 +165,11 @@ impl Requests {
 impl Action for Requests {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let filled;
-        let edits = match &self.fixed {
-            Some(edits) => edits,
-            None => {
-                filled = self.rules.edits(request);
-                &filled
-            }
+        let edits = if let Some(edits) = &self.fixed {
+            edits
+        } else {
+            filled = self.rules.edits(request);
+            &filled
         };
         request.edited(edits, |request| self.inner.handle(request))
     }

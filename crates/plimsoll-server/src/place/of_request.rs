@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::time::SystemTime;
+
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
 
 use super::{Place, Values};
 use crate::message::request::{Request, Scheme};
@@ -81,7 +83,7 @@ impl Values for Request<'_> {
                 Some(tls) => part.write(&tls.client_certificates, out),
             },
             Place::Time(form) => {
-                form.write(SystemTime::now(), out);
+                form.write(SystemClock.wall(), out);
                 true
             }
             Place::Map(map) => {
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn parameters_are_found_by_their_names() {
-        let found = |query, name| parameter(Some(query), name).map(|it| it.to_vec());
+        let found = |query, name| parameter(Some(query), name).map(<[u8]>::to_vec);
         assert_eq!(found("a=1&b=2&a=3", "a"), Some(b"1".to_vec()));
         assert_eq!(found("ab=1&b", "b"), Some(Vec::new()));
         assert_eq!(found("ab=1", "b"), None);

@@ -3,7 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
 
 use super::of_request::{joined, number, optional};
 use super::{CapturedValues, Place, Unit, Values};
@@ -83,7 +85,7 @@ impl Values for ResponseValues<'_> {
             Place::Status => number(self.status.as_u16(), out),
             Place::ResponseHeader(name) => {
                 let values = self.fields.get_all(name);
-                joined(values.iter().map(|it| it.as_bytes()), out)
+                joined(values.iter().map(HeaderValue::as_bytes), out)
             }
             Place::CacheStatus => optional(cache_status(self.fields).map(str::as_bytes), out),
             Place::Map(map) if !self.captured.has(place) => {
@@ -91,7 +93,7 @@ impl Values for ResponseValues<'_> {
                 true
             }
             Place::Time(form) => {
-                form.write(SystemTime::now(), out);
+                form.write(SystemClock.wall(), out);
                 true
             }
             place => self.captured.write(place, out) || self.notes.write(place, out),
@@ -176,8 +178,6 @@ impl Values for EndValues<'_> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]

@@ -19,12 +19,11 @@ pub(super) fn write(layout: &Layout, values: &dyn Values, text: &mut Vec<u8>, ou
             let mut separator = b'{';
             for member in members {
                 text.clear();
-                let is_there = match member.value.as_place() {
-                    Some(place) => values.write(place, text),
-                    None => {
-                        member.value.write(values, None, text);
-                        true
-                    }
+                let is_there = if let Some(place) = member.value.as_place() {
+                    values.write(place, text)
+                } else {
+                    member.value.write(values, None, text);
+                    true
                 };
                 if !is_there {
                     continue;

@@ -1,4 +1,4 @@
-//! MurmurHash2 of 32 bits (A. Appleby, public domain), by which nginx distributes clients: a map has the same shares there.
+//! `MurmurHash2` of 32 bits (A. Appleby, public domain), by which nginx distributes clients: a map has the same shares there.
 
 const MULTIPLIER: u32 = 0x5bd1_e995;
 
