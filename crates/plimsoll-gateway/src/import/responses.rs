@@ -295,13 +295,13 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         };
         // Clients take blanks at the end of a value for none.
         let value = value.trim_end();
-        if !is_field(name, value) {
+        if is_field(name, value) {
+            added.text(name, value);
+        } else {
             notes.add(
                 directive,
                 format!("`{name}` is left out: the server sets it by itself, or it is no field"),
             );
-        } else {
-            added.text(name, value);
         }
     }
     if let Some(value) = lifetime_of(scope) {

@@ -173,12 +173,11 @@ impl Translation<'_> {
         let protocol = if has("udp") { "udp" } else { "tcp" };
         let mut keys = Keys::default();
         let variable = pass.argument(0);
-        match self.map(variable, scope) {
-            Some(map) => self.by_name(map, &mut keys, notes)?,
-            None => {
-                let to = self.target(variable, protocol)?;
-                keys.text("to", &to);
-            }
+        if let Some(map) = map_of_names(variable, scope) {
+            self.by_name(map, &mut keys, notes)?;
+        } else {
+            let to = self.target(variable, protocol)?;
+            keys.text("to", &to);
         }
         if let Some(time) = scope.last("proxy_timeout") {
             let time = duration(time.argument(0)).ok_or("`proxy_timeout` is not a time")?;
@@ -206,14 +205,6 @@ impl Translation<'_> {
         writeln!(text, "{protocol} = {}", keys.inline()).ok();
         self.text.push_str(&text);
         Ok(())
-    }
-
-    /// The map by which clients of TLS are sent on.
-    fn map<'s>(&self, variable: &str, scope: &Scope<'s>) -> Option<&'s Directive> {
-        let outer = scope.outermost();
-        let mut maps = outer.all("map").into_iter().rev();
-        let by_name = ["$ssl_preread_server_name", "$ssl_preread_alpn_protocols"];
-        maps.find(|it| it.argument(1) == variable && by_name.contains(&it.argument(0)))
     }
 
     /// Routes by the names that clients of TLS request.
@@ -290,4 +281,12 @@ impl Translation<'_> {
         }
         Ok(format!("{protocol}://{name}"))
     }
+}
+
+/// The map by which clients of TLS are sent on.
+fn map_of_names<'s>(variable: &str, scope: &Scope<'s>) -> Option<&'s Directive> {
+    let outer = scope.outermost();
+    let mut maps = outer.all("map").into_iter().rev();
+    let by_name = ["$ssl_preread_server_name", "$ssl_preread_alpn_protocols"];
+    maps.find(|it| it.argument(1) == variable && by_name.contains(&it.argument(0)))
 }

@@ -139,12 +139,12 @@ pub(super) fn variants(
 /// Takes over the conditions on places beside those that are there; a place that has two is refused when the file is loaded,
 /// which closes the route.
 fn keep_places(conditions: &mut Keys, base: &Keys) {
-    let bare = |keys: &Keys| {
-        let places = keys.get("places")?;
-        let bare = places.strip_prefix('{')?.strip_suffix('}')?;
-        Some(bare.trim().to_owned())
+    let members = |keys: &Keys| {
+        let table = keys.get("places")?;
+        let within = table.strip_prefix('{')?.strip_suffix('}')?;
+        Some(within.trim().to_owned())
     };
-    if let (Some(own), Some(outer)) = (bare(conditions), bare(base)) {
+    if let (Some(own), Some(outer)) = (members(conditions), members(base)) {
         conditions.set("places", format!("{{ {own}, {outer} }}"));
     }
 }
