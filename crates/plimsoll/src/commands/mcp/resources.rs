@@ -26,6 +26,7 @@ const SCHEMAS: &[Schema] = &[
     schema!("check.v1"),
     schema!("compare-rates.v1"),
     schema!("compare.v1"),
+    schema!("cost.v1"),
     schema!("lab.v1"),
     schema!("line.v1"),
     schema!("load-plan.v1"),

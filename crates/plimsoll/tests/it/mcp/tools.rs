@@ -201,7 +201,7 @@ fn every_tool_does_what_its_command_does() {
     assert!(text.contains('|'), "{text}");
 
     let (_, text) = client.call("mock_check", &json!({ "file": "rules.toml" }));
-    assert!(text.contains("1 rules in 1 sets"), "{text}");
+    assert!(text.contains("1 rule in 1 set"), "{text}");
     let asked = json!({ "mock": "rules.toml", "path": "/orders/7" });
     let (explanation, text) = client.call("mock_match", &asked);
     assert!(explanation["answer"].is_object(), "{explanation}");

@@ -66,13 +66,21 @@ impl Comparison {
 /// Lines that are printed on every machine: no cautions and warnings with their continuations, no arrivals that a busy machine
 /// missed, no empty lines.
 fn without_cautions(lines: &[String]) -> impl Iterator<Item = &str> {
-    let mut is_caution = false;
+    // The blanks that a continuation begins with.
+    let mut indent = None;
     lines
         .iter()
         .map(|line| line.trim_end())
         .filter(move |line| {
-            let begins = ["caution", "warning"].iter().any(|it| line.starts_with(it));
-            is_caution = begins || is_caution && line.starts_with(' ');
+            let blanks = line.len() - line.trim_start().len();
+            if line.starts_with("warning:") {
+                indent = Some(2);
+            } else if line.starts_with("caution ") {
+                indent = Some(11);
+            } else if indent != Some(blanks) {
+                indent = None;
+            }
+            let is_caution = indent.is_some();
             let is_missed = line.starts_with(' ') && line.contains(" missed (");
             !is_caution && !is_missed && !line.is_empty()
         })
@@ -123,6 +131,7 @@ fn figures_may_differ_and_words_may_not() {
         ("a\n…\nd", "a\nd"),
         ("slower, …", "slower, 52 % worse"),
         ("a\nb", "a\ncaution    x\n           y\nb"),
+        ("    A\nb", "warning: x\n  y\nwarning: z\n    A\nb"),
         (
             "1  resolved  2026-11-26T18:04:04.252Z  x",
             "1  resolved  2027-01-02T03:04:05.1Z  x",
