@@ -1,6 +1,6 @@
 //! The confinement of a process: which addresses any connection of it may lead to, whatever opens it.
 //!
-//! Options of single plans can be forgotten where a plan is made. A process that acts for somebody who is not trusted, such as a
+//! Options of single plans can be forgotten where a plan is made. A process that acts for a caller that is not trusted, such as a
 //! tool of a model, is therefore confined once, before it does anything else, and every [`ConnectPlan`](super::plan::ConnectPlan)
 //! is made within that. It cannot be taken back.
 

@@ -163,7 +163,7 @@ impl Translation<'_> {
                 }
                 "proxy" | "proxy_recursive" => {
                     return Err(format!(
-                        "`{name}`: `trusted_proxies` of the listener says whom proxies name as the client"
+                        "`{name}`: `trusted_proxies` of the listener has the proxies whose field names the client"
                     ));
                 }
                 _ => {}

@@ -361,7 +361,7 @@ fn figure(value: &Value, expected: &str) -> Result<String, String> {
     }
 }
 
-/// A name that somebody made up may be long.
+/// A name may be long.
 fn shortened(name: &str) -> String {
     name.chars().take(64).collect()
 }
