@@ -60,7 +60,14 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(file) = files.get(number) else {
+                        break;
+                    };
+                    if number % 50 == 0 {
+                        println!("{number} of {} files", files.len());
+                    }
                     let program = Program {
                         nginx: &nginx,
                         plimsoll: &bench.plimsoll,
