@@ -65,7 +65,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
                     let Some(file) = files.get(number) else {
                         break;
                     };
-                    if number % 50 == 0 {
+                    if number.is_multiple_of(50) {
                         println!("{number} of {} files", files.len());
                     }
                     let program = Program {
