@@ -70,6 +70,16 @@ pub(crate) const HAPROXY: Package = Package {
     name: "haproxy",
 };
 
+pub(crate) const GIT: Package = Package {
+    program: "git",
+    name: "git",
+};
+
+pub(crate) const PGREP: Package = Package {
+    program: "pgrep",
+    name: "procps",
+};
+
 pub(crate) const CURL: Package = Package {
     program: "curl",
     name: "curl",

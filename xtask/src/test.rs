@@ -73,7 +73,7 @@ impl Arguments {
 const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Programs that tests run against.
-const NEEDED: [Package; 13] = [
+const NEEDED: [Package; 15] = [
     packages::NGINX,
     packages::WRK,
     packages::NGHTTPD,
@@ -81,6 +81,8 @@ const NEEDED: [Package; 13] = [
     packages::APACHE,
     packages::CHROMIUM,
     packages::CURL,
+    packages::GIT,
+    packages::PGREP,
     packages::PYTHON,
     packages::PEBBLE,
     packages::NGTCP2,
