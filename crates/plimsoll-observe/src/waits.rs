@@ -185,7 +185,7 @@ const FUTEX: u64 = 98;
 
 /// The address of the lock that a thread waits for, from its `/proc/TID/syscall`: a number and arguments in hexadecimal.
 ///
-/// The value that `futex(2)` expects at the address tells locks from other waits: glibc's mutexes and those of Rust's library
+/// The value that `futex(2)` expects at the address separates locks from other waits: glibc's mutexes and those of Rust's library
 /// have 2 there while others wait, musl's the owner with the highest bit. Condition variables have counters, parked threads -1,
 /// Go's idle threads 0.
 fn lock_waited_for(call: &str) -> Option<u64> {

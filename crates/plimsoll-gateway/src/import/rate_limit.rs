@@ -49,7 +49,7 @@ fn limit(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
         key if !key.contains('$') || key == "$server_name" => Some("all".to_owned()),
         key => {
             let key = with_places(key, scope, Moment::Request, None);
-            let reason = || format!("requests are not told apart by `{}`", zone.argument(0));
+            let reason = || format!("`{}` has no counterpart as a key", zone.argument(0));
             Some(key.ok_or_else(reason)?)
         }
     };

@@ -399,13 +399,27 @@ fn place_keys(words: &[&str], scope: &Scope<'_>) -> Option<Keys> {
 
 /// The name of the place that a variable is by itself.
 fn place_name(variable: &str, scope: &Scope<'_>) -> Option<String> {
-    // The path is not decoded in places.
-    if !variable.starts_with('$') || matches!(variable, "$uri" | "$document_uri") {
+    // In places the path is not decoded, and the host keeps its case: a condition on them could let in what nginx keeps out.
+    if !variable.starts_with('$') || matches!(variable, "$uri" | "$document_uri" | "$host") {
         return None;
+    }
+    if let Some(map) = maps::defining(variable, scope) {
+        let text = maps::translated(map, scope, Moment::Request, 1).ok()?;
+        if !is_read_alike(&text.keys) {
+            return None;
+        }
     }
     let place = with_places(variable, scope, Moment::Request, None)?;
     let name = place.strip_prefix('{')?.strip_suffix('}')?;
     (!name.contains(['{', '}'])).then(|| name.to_owned())
+}
+
+/// Whether nginx reads what a map looks up in the same way: not the decoded path, names of arguments whatever their case, and
+/// the host in lower case; nor other maps, which may have these.
+fn is_read_alike(map: &str) -> bool {
+    let is_host_by_case = map.contains("{host}") && map.contains("\nregex = ");
+    let others = ["{path", "{query:", "{map:"];
+    !is_host_by_case && !others.iter().any(|it| map.contains(it))
 }
 
 /// The values for which `if` takes a variable to be true: all but the empty one and `0`.

@@ -39,7 +39,7 @@ fn limits_on_rates_are_layers_of_their_routes() {
         ],
         &[
             "nginx.conf:13: limit_req: left out: a route has one limit",
-            "limit_req: left out: requests are not told apart by `$request_length`",
+            "limit_req: left out: `$request_length` has no counterpart as a key",
             "limit_req: requests within the burst are sent at once",
             "limit_req: left out: there is no zone `nowhere`",
         ],

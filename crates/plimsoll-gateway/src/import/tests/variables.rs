@@ -82,9 +82,21 @@ fn a_condition_on_a_variable_is_one_of_the_route() {
 }
 
 #[test]
-fn an_unknown_variable_closes_what_it_guards() {
-    let imported = imported(
-        "http { server { listen 8080; location / { if ($unknown) { return 403; } proxy_pass http://10.0.0.1; } } }",
-    );
-    assert!(!imported.toml.contains("proxy = "), "{}", imported.toml);
+fn a_guard_that_places_read_otherwise_closes_what_it_guards() {
+    for (maps, condition) in [
+        ("", "$unknown"),
+        ("", "$host = admin.test"),
+        ("map $uri $bad { default 0; ~^/private 1; }", "$bad"),
+        ("map $arg_debug $bad { default 0; 1 1; }", "$bad"),
+        ("map $host $bad { default 0; ~^admin 1; }", "$bad"),
+        (
+            "map $uri $path { default $uri; } map $path $bad { default 0; /x 1; }",
+            "$bad",
+        ),
+    ] {
+        let imported = imported(&format!(
+            "http {{ {maps} server {{ listen 8080; location / {{ if ({condition}) {{ return 403; }} proxy_pass http://10.0.0.1; }} }} }}",
+        ));
+        assert!(!imported.toml.contains("proxy = "), "{}", imported.toml);
+    }
 }

@@ -66,7 +66,7 @@ fn act(call: &Call, bounds: &Bounds, problems: &mut Vec<Problem>) -> Command {
     command
 }
 
-/// By its name the command knows a script.
+/// The command takes a file for a script by its name.
 pub(super) fn check_name(call: &Call, problems: &mut Vec<Problem>) {
     let is_script = call.text("script").is_none_or(|path| {
         let known = [".js", ".mjs", ".cjs", ".ts", ".tar"];
