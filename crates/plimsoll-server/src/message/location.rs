@@ -137,8 +137,6 @@ fn push_value(location: &mut String, place: &Place, value: &str) {
             location.push_str(value.trim_start_matches('?'));
         }
         Place::Query => location.push_str(value),
-        // What a map has is the configuration's, such as a URL.
-        Place::Map(_) => push_encoded(location, value),
         // Where it is the whole of the location, two slashes would name another host.
         _ if location.is_empty() && value.starts_with(['/', '\\']) => {
             location.push('/');
