@@ -38,6 +38,8 @@ mod grpc;
 
 mod error_pages;
 
+mod accel;
+
 mod tunnel;
 
 use std::cell::RefCell;
@@ -48,7 +50,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use http::header::{HeaderName, HeaderValue, SET_COOKIE};
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, SET_COOKIE};
 use plimsoll_client::forward::{Head, NotForwarded, ReceivedFields};
 use plimsoll_client::is_idempotent;
 use plimsoll_model::{Clock as _, Phase, Protocol, Side};
@@ -60,7 +62,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
 
 pub(crate) use self::authorize::AuthorizePlan;
-pub(crate) use self::error_pages::{ErrorPage, ErrorPages, ErrorStatus};
+pub(crate) use self::error_pages::{ErrorPage, ErrorPages};
 pub(crate) use self::fault::Fault;
 pub(crate) use self::frames::FrameLimits;
 pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, WebSockets};
@@ -158,6 +160,11 @@ impl Forward {
 }
 
 impl Forward {
+    /// Whether responses of servers are sent whatever their status, though another route takes over from this one.
+    pub(crate) fn is_relaying(&self) -> bool {
+        !self.0.plan.intercepts
+    }
+
     /// The fields of a request as a server would see them, by which its response is stored and found again.
     pub(crate) fn seen_fields(&self, request: &Request<'_>) -> FieldList {
         self.0.seen_fields(request, &[])
@@ -549,11 +556,22 @@ impl Forwarding {
         let has_content = self.request.method() != "HEAD"
             && status != StatusCode::NOT_MODIFIED
             && status != StatusCode::NO_CONTENT;
-        let fields = head.fields.into_forwarded();
+        let mut fields = head.fields.into_forwarded();
+        if forwarder.plan.hands_over
+            && let Some(hand_over) = accel::hand_over(&mut fields)
+        {
+            // A cache must not take it for the response.
+            let no_store = HeaderValue::from_static("no-store");
+            let response = Response::handing_over(hand_over);
+            return respond(response.with_field(CACHE_CONTROL, no_store));
+        }
         if let Some(page) = forwarder.plan.error_pages.intercepted(status, &fields) {
             return respond(page);
         }
         let mut response = Response::new(status).with_end_to_end_fields(fields);
+        if !forwarder.plan.intercepts {
+            response = response.relayed();
+        }
         if let Some(reason) = head.reason {
             response = response.with_reason(reason);
         }

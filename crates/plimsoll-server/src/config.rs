@@ -25,6 +25,8 @@ mod metrics;
 
 mod ocsp;
 
+mod on_status;
+
 mod middleware;
 
 mod paths;
@@ -56,7 +58,7 @@ use crate::observe::admin::{AdminApis, AdminPath};
 use crate::observe::counters::Counters;
 use crate::observe::notice::Notices;
 use crate::place::Maps;
-use crate::route::Routes;
+use crate::route::{AllRoutes, RouteLink, Routes};
 use crate::worker::context::WorkerContext;
 use crate::worker::states::SharedStates;
 
@@ -205,11 +207,16 @@ impl Compiler {
         let limits = limits::compile(root.table("limits"));
         let mut tables = root.tables("listen");
         let names = listen::names(&mut tables);
-        let mut routes = route::RouteNames::new(&names);
-        let routes: Vec<_> = root
-            .tables("route")
+        let mut tables_of_routes = root.tables("route");
+        let names_of_routes = route::names(&mut tables_of_routes);
+        let known = route::KnownNames {
+            listeners: &names,
+            routes: &names_of_routes,
+        };
+        let routes: Vec<_> = tables_of_routes
             .into_iter()
-            .filter_map(|table| route::compile(table, &context, &mut routes))
+            .zip(&names_of_routes)
+            .filter_map(|(table, name)| route::compile(table, name.clone(), &context, &known))
             .collect();
         let log = root
             .table("log")
@@ -348,16 +355,38 @@ impl Routing {
     ///
     /// - `listener`: its name, if it has one.
     fn of_listener(&self, listener: Option<&str>) -> Arc<MakeAction> {
-        let plans = self.plans.iter().filter(|plan| plan.is_served_by(listener));
-        let plans: Vec<_> = plans.cloned().collect();
+        let leads = self.plans.iter().any(|plan| plan.on_status.is_some());
+        // Others by their names, since a route may lead there.
+        let plans = self
+            .plans
+            .iter()
+            .filter(|plan| leads || plan.is_served_by(listener));
+        let plans = plans.map(|plan| (plan.clone(), plan.is_served_by(listener)));
+        let plans: Vec<_> = plans.collect();
         let counters = Arc::clone(&self.counters);
         Arc::new(move |context: &WorkerContext| {
-            let routes = plans.iter().map(|plan| {
-                let tag = counters.route(&plan.name);
-                let action = plan.middleware.over(plan.action.make(context));
-                (plan.conditions.clone(), tag, action)
+            let link = RouteLink::default();
+            let routes = plans.iter().map(|(plan, is_served)| {
+                let tag = Rc::new(counters.route(&plan.name));
+                let action = plan.make(context, &link);
+                (plan, *is_served, (tag, action))
             });
-            Rc::new(Routes::new(routes.collect())) as Rc<dyn Action>
+            let routes: Vec<_> = routes.collect();
+            let all = link.is_used().then(|| {
+                let routes = routes.iter().map(|(plan, is_served, (tag, action))| {
+                    let conditions = is_served.then(|| plan.conditions.clone());
+                    let routed = (Rc::clone(tag), Rc::clone(action));
+                    (plan.name.clone(), conditions, routed)
+                });
+                Rc::new(AllRoutes::new(routes.collect()))
+            });
+            if let Some(all) = &all {
+                link.lead_to(all);
+            }
+            let reached = routes.into_iter();
+            let reached = reached.filter(|(plan, is_served, _)| *is_served && !plan.is_internal);
+            let reached = reached.map(|(plan, _, routed)| (plan.conditions.clone(), routed));
+            Rc::new(Routes::with_all(reached.collect(), all)) as Rc<dyn Action>
         })
     }
 }

@@ -100,11 +100,13 @@ pub use crate::message::location::{LocationError, LocationTemplate};
 pub use crate::message::request::{
     OwnedRequest, Request, Scheme, TraceNote, UpstreamNote, Version,
 };
-pub use crate::message::response::{Prepared, Response, ResponseBody, StreamError};
+pub use crate::message::response::{HandOver, Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
-    Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, FieldValue, HashError, HeaderRules,
-    LimitKey, Middleware, Origins, OwnFields, PasswordHash, RateLimit, RequestIds, SecurityHeaders,
-    Trace, TrustedProxies, Underscores, compress, compress_well, preferred_coding,
+    Addresses, Bandwidth, BasicAuth, Coding, Compress, Cors, FieldRewrite, FieldValue, HashError,
+    HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware, OnStatus, Origins, OwnFields,
+    PasswordHash, RateLimit, RatePlan, RequestIds, SecurityHeaders, StatusPattern, Successor,
+    SuccessorStatus, SuccessorTarget, Trace, TrustedProxies, Underscores, compress, compress_well,
+    preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{

@@ -14,6 +14,14 @@ mod cors;
 
 mod header_rules;
 
+mod in_flight_limit;
+
+mod limit_key;
+
+mod on_status;
+
+mod bandwidth;
+
 mod rate_limit;
 
 mod request_id;
@@ -32,13 +40,20 @@ use std::sync::Arc;
 use crate::action::Action;
 
 pub use crate::middleware::addresses::Addresses;
+pub use crate::middleware::bandwidth::Bandwidth;
 pub use crate::middleware::basic_auth::{BasicAuth, HashError, PasswordHash};
 pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
 pub use crate::middleware::cors::{Cors, Origins};
 pub use crate::middleware::header_rules::{FieldRewrite, FieldValue, HeaderRules};
-pub use crate::middleware::rate_limit::{LimitKey, RateLimit};
+pub use crate::middleware::in_flight_limit::{InFlightLimit, InFlightPlan};
+pub use crate::middleware::limit_key::LimitKey;
+pub(crate) use crate::middleware::on_status::Leading;
+pub use crate::middleware::on_status::{
+    OnStatus, StatusPattern, Successor, SuccessorStatus, SuccessorTarget,
+};
+pub use crate::middleware::rate_limit::{RateLimit, RatePlan};
 pub use crate::middleware::request_id::RequestIds;
 pub use crate::middleware::security::SecurityHeaders;
 pub use crate::middleware::trace::Trace;
@@ -63,11 +78,15 @@ pub struct Middleware {
     /// Turns away clients by their address.
     pub addresses: Option<Arc<Addresses>>,
     /// Turns away who asks too often.
-    pub rate_limit: Option<Arc<RateLimit>>,
+    pub rate_limit: Option<Arc<[Arc<RateLimit>]>>,
+    /// Turns away who has too many requests in flight.
+    pub in_flight_limit: Option<Arc<[Arc<InFlightLimit>]>>,
     /// Turns away who does not know a password.
     pub basic_auth: Option<Arc<BasicAuth>>,
     /// Changes header fields of requests.
     pub request_headers: Option<Arc<HeaderRules>>,
+    /// Sends content no faster than so.
+    pub bandwidth: Option<Bandwidth>,
     /// Makes responses smaller.
     pub compress: Option<Arc<Compress>>,
 }
@@ -94,10 +113,22 @@ impl Middleware {
 
     /// `inner` with all layers over it.
     pub fn over(&self, inner: Rc<dyn Action>) -> Rc<dyn Action> {
+        self.over_with(inner, |action| action)
+    }
+
+    /// The same with one more layer, below those that give the request a name.
+    pub(crate) fn over_with(
+        &self,
+        inner: Rc<dyn Action>,
+        between: impl FnOnce(Rc<dyn Action>) -> Rc<dyn Action>,
+    ) -> Rc<dyn Action> {
         // From the innermost to the outermost.
         let mut action = inner;
         if let Some(compress) = &self.compress {
             action = Rc::new(compress::Compressing::new(Arc::clone(compress), action));
+        }
+        if let Some(bandwidth) = self.bandwidth {
+            action = Rc::new(bandwidth::Throttled::new(bandwidth, action));
         }
         if let Some(rules) = &self.request_headers {
             action = Rc::new(header_rules::Requests::new(Arc::clone(rules), action));
@@ -105,8 +136,12 @@ impl Middleware {
         if let Some(auth) = &self.basic_auth {
             action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
         }
-        if let Some(limit) = &self.rate_limit {
-            action = Rc::new(rate_limit::Limited::new(Arc::clone(limit), action));
+        if let Some(limits) = &self.in_flight_limit {
+            let limits = Arc::clone(limits);
+            action = Rc::new(in_flight_limit::Counted::new(limits, action));
+        }
+        if let Some(limits) = &self.rate_limit {
+            action = Rc::new(rate_limit::Limited::new(Arc::clone(limits), action));
         }
         if let Some(addresses) = &self.addresses {
             action = Rc::new(addresses::Admitting::new(Arc::clone(addresses), action));
@@ -120,6 +155,7 @@ impl Middleware {
         if let Some(rules) = &self.response_headers {
             action = Rc::new(header_rules::Responses::new(Arc::clone(rules), action));
         }
+        action = between(action);
         if let Some(trace) = self.trace {
             action = Rc::new(trace::Traced::new(trace, action));
         }

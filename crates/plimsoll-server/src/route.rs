@@ -9,6 +9,8 @@
 
 mod conditions;
 
+mod internal;
+
 mod path;
 
 use std::collections::HashMap;
@@ -25,6 +27,7 @@ use crate::message::response::Response;
 use crate::observe::counters::RouteTag;
 
 pub use crate::route::conditions::{FieldCondition, PlaceCondition, RouteConditions};
+pub(crate) use crate::route::internal::{AllRoutes, RouteLink, Routed};
 pub use crate::route::path::{PathCondition, PathError, Pattern};
 
 use crate::route::path::{RequestPath, key};
@@ -318,7 +321,9 @@ const ANY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// The routes of a worker as an action; 404 where none answers.
 pub struct Routes {
-    index: RouteIndex<(Rc<RouteTag>, Rc<dyn Action>)>,
+    index: RouteIndex<Routed>,
+    /// For routes that lead requests on.
+    _all: Option<Rc<AllRoutes>>,
     missing: Respond,
     allowed: HeaderValue,
 }
@@ -326,13 +331,20 @@ pub struct Routes {
 impl Routes {
     /// Answers by the action of the route that matches, noting its name.
     pub fn new(routes: Vec<(RouteConditions, RouteTag, Rc<dyn Action>)>) -> Self {
+        let routes = routes.into_iter();
+        let routes = routes.map(|(conditions, tag, action)| (conditions, (Rc::new(tag), action)));
+        Self::with_all(routes.collect(), None)
+    }
+
+    /// - `all`: these and those that clients do not reach, if some lead requests on.
+    pub(crate) fn with_all(
+        routes: Vec<(RouteConditions, Routed)>,
+        all: Option<Rc<AllRoutes>>,
+    ) -> Self {
         let allowed = allowed_methods(&routes);
-        let routes = routes
-            .into_iter()
-            .map(|(conditions, tag, action)| (conditions, (Rc::new(tag), action)))
-            .collect();
         Self {
             index: RouteIndex::new(routes),
+            _all: all,
             missing: Respond::new(Response::text(StatusCode::NOT_FOUND, "not found\n")),
             allowed,
         }
@@ -356,9 +368,9 @@ impl Routes {
 }
 
 /// The methods that some route takes, for `allow`.
-fn allowed_methods(routes: &[(RouteConditions, RouteTag, Rc<dyn Action>)]) -> HeaderValue {
+fn allowed_methods(routes: &[(RouteConditions, Routed)]) -> HeaderValue {
     let mut all: Vec<&str> = Vec::new();
-    for (conditions, _, action) in routes {
+    for (conditions, (_, action)) in routes {
         let of_action = action.methods().unwrap_or(ANY_METHODS);
         if conditions.methods.is_empty() {
             all.extend(of_action.split(", "));

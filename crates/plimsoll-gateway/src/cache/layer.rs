@@ -69,6 +69,8 @@ struct Lookup {
     seen: OnceCell<FieldList>,
     directives: Directives,
     is_head: bool,
+    /// No other route takes over because of the status of a stored response.
+    is_relaying: bool,
 }
 
 impl Cached {
@@ -93,7 +95,11 @@ impl Action for Cached {
         if layer.is_skipped(request) {
             return passed(layer.inner.handle(request), "fwd=bypass");
         }
-        let lookup = Lookup::new(request, layer.own_key(request).as_deref());
+        let lookup = Lookup::new(
+            request,
+            layer.own_key(request).as_deref(),
+            layer.inner.is_relaying(),
+        );
         let now = SystemClock.wall();
         let counts = &layer.plan.store.counts;
         let seen = || lookup.seen(&layer.inner, request);
@@ -197,6 +203,7 @@ impl Layer {
                 seen: lookup.seen(&self.inner, request).clone().into(),
                 directives: Directives::default(),
                 is_head: false,
+                is_relaying: lookup.is_relaying,
             },
             request: request.into_owned(),
         };
@@ -427,7 +434,7 @@ impl Fetching {
 
 impl Lookup {
     /// - `own_key`: the part of the key that the configuration adds.
-    fn new(request: &Request<'_>, own_key: Option<&str>) -> Self {
+    fn new(request: &Request<'_>, own_key: Option<&str>, is_relaying: bool) -> Self {
         let fields = request.field_list().into_map();
         Self {
             key: Key::from(key(request, own_key)),
@@ -435,6 +442,7 @@ impl Lookup {
             fields,
             seen: OnceCell::new(),
             is_head: request.method == "HEAD",
+            is_relaying,
         }
     }
 
@@ -448,9 +456,14 @@ impl Lookup {
         let age = HeaderValue::from(entry.age(now).as_secs());
         let cache_status = cache_status(status, false);
         let with = |response: Response| {
-            response
+            let response = response
                 .with_field_set(AGE, age.clone())
-                .with_field_set(CACHE_STATUS, cache_status.clone())
+                .with_field_set(CACHE_STATUS, cache_status.clone());
+            if self.is_relaying {
+                response.relayed()
+            } else {
+                response
+            }
         };
         let is_ok = entry.status == StatusCode::OK;
         if is_ok && condition::is_not_modified(&self.fields, &entry.fields) {

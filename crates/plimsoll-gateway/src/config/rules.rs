@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
+use plimsoll_server::StatusPattern;
 use plimsoll_server::config::{Mounted, Table, Value, as_text};
 use plimsoll_wire::http::{FieldClass, NormalPath};
 use regex::Regex;
 
 use super::proxy::{headers, path_of, upstream_of};
 use crate::forward::{
-    AuthorizePlan, ErrorPage, ErrorPages, ErrorStatus, Fault, ForwardPlan, FrameLimits, Rewrite,
-    WebSocketPlan, WebSockets,
+    AuthorizePlan, ErrorPage, ErrorPages, Fault, ForwardPlan, FrameLimits, Rewrite, WebSocketPlan,
+    WebSockets,
 };
 use crate::upstream::UpstreamPlan;
 
@@ -37,14 +38,23 @@ pub(super) fn compile(
         plan.error_pages = pages.unwrap_or_default();
     }
     let intercepts = table.boolean("intercept_errors").unwrap_or(false);
-    if intercepts && plan.error_pages.pages.is_empty() && is_whole {
+    let has_pages = !plan.error_pages.pages.is_empty() || mounted.leads_on;
+    if intercepts && !has_pages && is_whole {
         table.wrong(
             "`intercept_errors` has no pages to send",
-            Some("give error_pages = { 5xx = { file = \"error.html\" } }".to_owned()),
+            Some(
+                "give error_pages = { 5xx = { file = \"error.html\" } }, or the route `on_status`"
+                    .to_owned(),
+            ),
         );
         is_whole = false;
     }
+    plan.intercepts = intercepts;
     plan.error_pages.intercepts = intercepts;
+    plan.hands_over = table.boolean("accel_redirect").unwrap_or(false);
+    if plan.hands_over {
+        mounted.hands_over();
+    }
     plan.grpc_health = table.boolean("grpc_health").unwrap_or(false);
     plan.grpc_timeout = table.duration("grpc_timeout");
     if let Some(value) = table.take("websocket") {
@@ -143,10 +153,10 @@ fn error_pages(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<ErrorPages
     let mut pages = Vec::new();
     let mut is_whole = true;
     for (name, value) in table.rest() {
-        let status = value.check(
-            name.parse::<ErrorStatus>()
-                .map_err(|it| format!("`{name}` {it}")),
-        );
+        let status = StatusPattern::parse(&name).filter(|it| !it.has_redirects());
+        let status = value.check(status.ok_or_else(|| {
+            format!("`{name}` is not a status from 400 to 599, \"4xx\" or \"5xx\"")
+        }));
         let page = value.table().and_then(|table| error_page(table, mounted));
         match status.zip(page) {
             Some(page) => pages.push(page),

@@ -38,6 +38,10 @@ pub(crate) struct ForwardPlan {
     /// Bytes of content that a response may have.
     pub(crate) response_limit: Option<u64>,
     pub(crate) error_pages: ErrorPages,
+    /// Errors of servers are replaced too, by pages or by another route, not only those of the gateway itself.
+    pub(crate) intercepts: bool,
+    /// Responses may name a path that responds in their place.
+    pub(crate) hands_over: bool,
     pub(crate) fault: Option<Fault>,
     pub(crate) authorize: Option<AuthorizePlan>,
     /// Calls of the health service of gRPC are answered here.

@@ -33,10 +33,6 @@ pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bo
         forbid(keys);
         return true;
     }
-    if scope.own("internal").is_some() {
-        keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
-        return true;
-    }
     let clients = clients(scope);
     let rules = scope.all_of(&["allow", "deny"]);
     let (Some(last), false) = (rules.last(), matches!(clients, Clients::All)) else {

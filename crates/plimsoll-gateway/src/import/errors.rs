@@ -1,74 +1,138 @@
-//! `error_page` of locations that forward.
-
-use std::path::Path;
+//! `error_page`: another path or location responds in place of an error.
 
 use super::Notes;
+use super::locations::named;
 use super::nginx::Directive;
+use super::redirects::redirect_target;
+use super::route::Route;
 use super::scope::Scope;
-use super::selection;
 use super::toml::{Keys, quoted};
 
-/// The keys `error_pages` and `intercept_errors`: pages that are files below a folder of the configuration.
-pub(super) fn error_pages(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
-    let mut pages = Keys::default();
+/// Key under which what `try_files` ends with waits for the successors of the route; no route has it.
+pub(super) const TRIED: &str = "tried last";
+
+/// The key `on_status` of a route: what `error_page` leads to, and what `try_files` does where there is no file.
+pub(super) fn successors(
+    server: &Directive,
+    scope: &Scope<'_>,
+    route: &mut Keys,
+    notes: &mut Notes,
+) {
+    let mut successors = Keys::default();
     for directive in scope.all("error_page") {
-        let path = directive.arguments.last().map_or("", String::as_str);
-        if path.starts_with('/') && !selection::is_as_closed_as(scope, path) {
-            let why = format!("left out: a location keeps clients out of `{path}`");
-            notes.add(directive, why);
-            continue;
-        }
-        let file = page(directive, scope);
-        if let Some((_, file)) = &file
-            && is_missing(Path::new(file))
-        {
-            let why = format!(
-                "left out: there is no {file}, without which nginx sends a page of its own; `up` reads the pages of \
-                 `error_pages` when it starts"
-            );
-            notes.add(directive, why);
-            continue;
-        }
-        for (status, file) in file
-            .iter()
-            .flat_map(|(codes, file)| codes.iter().map(move |it| (*it, file)))
-        {
-            pages.set(status, format!("{{ file = {} }}", quoted(file)));
-        }
-        if file.is_none() {
-            notes.add(
-                directive,
-                "left out: `error_pages` sends files of a folder that is known, with the status of the error",
-            );
+        match successor(server, directive) {
+            Ok((statuses, target)) => {
+                for status in statuses {
+                    successors.set(status, target.clone());
+                }
+            }
+            Err(reason) => notes.add(directive, format!("left out: {reason}")),
         }
     }
-    if pages.is_empty() {
-        return;
+    if let Some(target) = route.get(TRIED).map(str::to_owned) {
+        route.remove(TRIED);
+        // Files are for GET and HEAD alone.
+        for status in ["404", "405"] {
+            successors.set(status, format!("{{ to = {target}, status = \"own\" }}"));
+        }
     }
-    keys.set("error_pages", pages.inline());
-    if scope.is("proxy_intercept_errors", "on") {
-        keys.set("intercept_errors", "true");
+    if !successors.is_empty() {
+        route.set("on_status", successors.inline());
     }
 }
 
-/// Whether a file is not in its folder. A folder that is not there may be on another machine.
-fn is_missing(file: &Path) -> bool {
-    file.parent().is_some_and(Path::is_dir) && !file.is_file()
+/// Whether `error_page` leads anywhere from here.
+pub(super) fn has_successors(server: &Directive, scope: &Scope<'_>) -> bool {
+    let pages = scope.all("error_page");
+    pages.into_iter().any(|it| successor(server, it).is_ok())
 }
 
-/// The statuses of a page and its file.
-fn page<'a>(directive: &'a Directive, scope: &Scope<'a>) -> Option<(Vec<&'a str>, String)> {
-    let (path, codes) = directive.arguments.split_last()?;
-    let is_status = |it: &str| it.parse().is_ok_and(|it: u16| (400..=599).contains(&it));
-    if !path.starts_with('/') || path.contains(['$', '?']) || !codes.iter().all(|it| is_status(it))
-    {
-        return None;
+/// The statuses of an `error_page`, and the value of each in `on_status`.
+fn successor<'a>(
+    server: &Directive,
+    directive: &'a Directive,
+) -> Result<(Vec<&'a str>, String), String> {
+    let Some((target, codes)) = directive.arguments.split_last() else {
+        return Err("it leads nowhere".to_owned());
+    };
+    let (wanted, statuses): (Vec<&str>, Vec<&str>) = codes
+        .iter()
+        .map(String::as_str)
+        .partition(|it| it.starts_with('='));
+    let is_status = |it: &&str| it.parse().is_ok_and(|it: u16| (300..600).contains(&it));
+    if let Some(other) = statuses.iter().find(|it| !is_status(it)) {
+        return Err(format!("`{other}` is no status"));
     }
-    let mut locations = scope.server().iter().filter(|it| it.name == "location");
-    let own = locations.find(|it| it.arguments.last() == Some(path));
-    let own = own.and_then(|it| it.last("root"));
-    let root = own.or_else(|| scope.last("root"))?.argument(0);
-    let is_known = !root.contains('$') && !codes.is_empty();
-    let file = format!("{}{path}", root.trim_end_matches('/'));
-    is_known.then(|| (codes.iter().map(String::as_str).collect(), file))
+    let to = if target.starts_with('@') {
+        let named = named(server, target).ok_or(format!("there is no location `{target}`"))?;
+        name_of(named)
+    } else if is_url(target) {
+        name_of(directive)
+    } else if target.starts_with('/') && !target.contains(['$', '#', ' ']) {
+        target.clone()
+    } else {
+        return Err(format!(
+            "`{target}` is no path that is known before a request comes"
+        ));
+    };
+    let to = quoted(&to);
+    let status = match wanted.as_slice() {
+        [] => None,
+        ["="] => Some("\"own\""),
+        [status, ..] => Some(status.trim_start_matches('=')),
+    };
+    let target = match status {
+        None => to,
+        // The route redirects by itself.
+        Some(_) if is_url(target) => to,
+        Some(status) => format!("{{ to = {to}, status = {status} }}"),
+    };
+    Ok((statuses, target))
+}
+
+fn is_url(target: &str) -> bool {
+    target.starts_with("http://")
+        || target.starts_with("https://")
+        || target.starts_with("$scheme://")
+}
+
+/// The name of the route that a named location, or an `error_page` with a URL, becomes.
+pub(super) fn name_of(directive: &Directive) -> String {
+    let target = directive.arguments.last().map_or("", String::as_str);
+    format!("{target} ({}:{})", directive.file, directive.line)
+}
+
+/// The routes that `error_page` of these directives, and of the blocks within them, redirect by.
+pub(super) fn redirects(block: &[Directive], notes: &mut Notes) -> Vec<Route> {
+    let mut routes = Vec::new();
+    for directive in block {
+        if directive.name == "location" || directive.name == "if" {
+            routes.extend(redirects(&directive.block, notes));
+        }
+        let target = directive.arguments.last().map_or("", String::as_str);
+        if directive.name != "error_page" || !is_url(target) {
+            continue;
+        }
+        let codes = directive.arguments.iter();
+        let codes = codes.filter_map(|it| it.strip_prefix('=')?.parse().ok());
+        let status = codes
+            .last()
+            .filter(|it| (300..=308).contains(it))
+            .unwrap_or(302);
+        let mut keys = Keys::default();
+        match redirect_target(target, None) {
+            Some(to) => {
+                let to = quoted(&to);
+                keys.set("redirect", format!("{{ to = {to}, status = {status} }}"));
+            }
+            None => {
+                let why =
+                    format!("responds with 500: `{target}` has a variable without a counterpart");
+                notes.add(directive, why);
+                keys.set("respond", "{ status = 500 }");
+            }
+        }
+        routes.push(Route::named(&name_of(directive), &keys, directive));
+    }
+    routes
 }

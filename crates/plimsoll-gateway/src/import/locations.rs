@@ -12,21 +12,23 @@ mod actions;
 
 use plimsoll_server::PathCondition;
 
-use self::actions::{Context, is_tried, route, server_route};
+pub(super) use self::actions::named;
+use self::actions::{Context, Reached, is_led_to, leads_to_closed, route, server_route};
 use self::expression::{closed, expression};
 use self::precedence::{has_exceptions, in_precedence, is_case_decisive, is_early};
 use super::Notes;
 use super::access;
+use super::errors;
 use super::nginx::Directive;
 use super::patterns::{Kind, as_path, exact_expression, path_of};
-use super::proxy::prefix_expression;
+use super::proxy::{is_for_subrequests, prefix_expression};
 use super::redirects::{is_redirecting, redirecting};
 use super::route::{Condition, Route};
 use super::scope::Scope;
 use super::selection::{self, Selection};
 use super::toml::Keys;
 use super::upstreams::Upstreams;
-use super::variants::variants;
+use super::variants::{Variant, variants};
 
 struct Location<'a> {
     kind: Kind,
@@ -63,19 +65,21 @@ pub(super) fn routes(
     let mut locations = Vec::new();
     // A `return` of the server comes before any location.
     if server.last("return").is_some() {
-        return in_order(server, scope, &locations, false, upstreams, notes);
+        let mut routes = in_order(server, scope, &locations, false, upstreams, notes);
+        routes.extend(internal_routes(server, scope, upstreams, notes));
+        return routes;
     }
     let is_server_closing = scope.find(access::closes).is_some();
     collect(server, &[], is_server_closing, &mut locations, notes);
     let selection = Selection::new(server, scope);
     let before = notes.0.len();
-    let routes = in_order(server, scope, &locations, false, upstreams, notes);
-    if selection.is_kept_by(&routes) {
-        return routes;
+    let mut routes = in_order(server, scope, &locations, false, upstreams, notes);
+    if !selection.is_kept_by(&routes) {
+        notes.0.truncate(before);
+        routes = in_order(server, scope, &locations, true, upstreams, notes);
+        selection.close(&mut routes, server, notes);
     }
-    notes.0.truncate(before);
-    let mut routes = in_order(server, scope, &locations, true, upstreams, notes);
-    selection.close(&mut routes, server, notes);
+    routes.extend(internal_routes(server, scope, upstreams, notes));
     routes
 }
 
@@ -134,12 +138,19 @@ fn in_order(
         }
         routes.extend(redirecting(condition, &location.directive.block, notes));
         for variant in variants(&server.block, &location.directive.block, &scope, notes) {
-            let context = Context {
+            let mut context = Context {
                 server,
                 location,
                 scope: &scope.within(&variant.block),
                 variant: &variant,
+                reached_by: Reached::Routes,
             };
+            let is_internal = context.scope.own("internal").is_some();
+            if is_internal && !is_for_subrequests(server, location.directive) {
+                // Before the one that tells clients that there is nothing.
+                routes.push(route(condition, &context, upstreams, notes));
+            }
+            context.reached_by = Reached::Clients;
             let mut route = route(condition, &context, upstreams, notes);
             let scope = scope.within(&location.directive.block);
             route.rules = selection::rules(&scope);
@@ -217,6 +228,62 @@ fn in_order(
     routes
 }
 
+/// The routes that other ones lead to by name: named locations, and redirects in place of errors.
+///
+fn internal_routes(
+    server: &Directive,
+    scope: &Scope<'_>,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) -> Vec<Route> {
+    let mut routes = errors::redirects(scope.outermost().innermost(), notes);
+    routes.extend(errors::redirects(&server.block, notes));
+    for directive in server.all("location") {
+        let name = directive.argument(0);
+        if !name.starts_with('@') || !is_led_to(&server.block, name) {
+            continue;
+        }
+        let location = Location {
+            kind: Kind::Prefix,
+            pattern: "/",
+            directive,
+            outer: Vec::new(),
+            below: None,
+            is_closing: false,
+        };
+        let mut variants = variants(&server.block, &directive.block, scope, notes);
+        let Some(last) = variants.pop() else {
+            continue;
+        };
+        if !variants.is_empty() {
+            notes.add(
+                directive,
+                "responds with 403: conditions of a named location are not translated",
+            );
+        }
+        let leads_to_closed = leads_to_closed(directive, &scope.within(&directive.block));
+        if leads_to_closed {
+            notes.add(
+                directive,
+                "responds with 403: it may lead to a location that keeps clients out",
+            );
+        }
+        let variant = Variant {
+            is_forbidden: last.is_forbidden || !variants.is_empty() || leads_to_closed,
+            ..last
+        };
+        let context = Context {
+            server,
+            location: &location,
+            scope: &scope.within(&variant.block),
+            variant: &variant,
+            reached_by: Reached::Routes,
+        };
+        routes.push(route(&Condition::Prefix("/"), &context, upstreams, notes));
+    }
+    routes
+}
+
 /// Redirects to the slash that the path of a forwarding location ends with.
 fn slash_redirects(locations: &[Location<'_>]) -> Vec<Route> {
     let forwards = |it: &&Location<'_>| {
@@ -255,8 +322,11 @@ fn collect<'a>(
         if let [name] = directive.arguments.as_slice()
             && name.starts_with('@')
         {
-            if !is_tried(block, name) {
-                notes.add(directive, "left out: only `try_files` leads to it here");
+            if !outer.is_empty() || !is_led_to(&block.block, name) {
+                notes.add(
+                    directive,
+                    "left out: neither `try_files` nor `error_page` leads to it",
+                );
             }
             continue;
         }

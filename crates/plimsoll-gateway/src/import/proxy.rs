@@ -7,7 +7,7 @@ use plimsoll_wire::http::{FieldClass, NormalPath};
 use super::Notes;
 use super::access;
 use super::cache::cache;
-use super::errors::error_pages;
+use super::errors::has_successors;
 use super::maps;
 use super::nginx::Directive;
 use super::real_ip::{is_of_place, networks};
@@ -22,6 +22,7 @@ use super::variables::with_places;
 /// The action `proxy` of a route, and what belongs to its upstream.
 pub(super) fn proxy(
     directive: &Directive,
+    server: &Directive,
     condition: &Condition<'_>,
     scope: &Scope<'_>,
     route: &mut Keys,
@@ -122,7 +123,12 @@ pub(super) fn proxy(
     let is_known = is_named && !directive.argument(0).contains('$');
     proxy_redirects(url, is_known, condition, scope, route, notes);
     proxy_cookies(scope, route, notes);
-    error_pages(scope, &mut keys, notes);
+    if scope.is("proxy_intercept_errors", "on") && has_successors(server, scope) {
+        keys.set("intercept_errors", "true");
+    }
+    if has_internal(server, &server.block) {
+        keys.set("accel_redirect", "true");
+    }
     let limit = scope.last("client_max_body_size");
     let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
     if let Some(limit) = limit {
@@ -142,6 +148,29 @@ pub(super) fn proxy(
         keys.inherit(&timeouts);
     }
     route.set("proxy", keys.inline());
+}
+
+/// Whether there is a location that servers alone lead to, by `X-Accel-Redirect`.
+///
+/// - `within`: the server, or a location of it.
+fn has_internal(server: &Directive, within: &[Directive]) -> bool {
+    let mut locations = within.iter().filter(|it| it.name == "location");
+    locations.any(|it| {
+        let is_internal = it.last("internal").is_some() && !is_for_subrequests(server, it);
+        is_internal || has_internal(server, &it.block)
+    })
+}
+
+/// Whether a location is that of `auth_request` or `mirror`, whose requests routes send by themselves.
+pub(super) fn is_for_subrequests(server: &Directive, location: &Directive) -> bool {
+    fn names(block: &[Directive], path: &str) -> bool {
+        block.iter().any(|it| {
+            let names_it = ["auth_request", "mirror"].contains(&it.name.as_str());
+            (names_it && it.argument(0) == path) || names(&it.block, path)
+        })
+    }
+    let path = location.arguments.last().map_or("", String::as_str);
+    names(&server.block, path)
 }
 
 /// The servers that a variable may name.

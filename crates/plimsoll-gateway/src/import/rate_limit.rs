@@ -1,4 +1,4 @@
-//! `limit_req` and its zones.
+//! `limit_req`, `limit_conn` and their zones, and `limit_rate`.
 
 use plimsoll_server::Moment;
 
@@ -6,53 +6,117 @@ use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
+use super::upstreams::size;
 use super::variables::with_places;
 
-/// The layer `rate_limit` of a route that forwards or sends files; nginx does not limit what it returns by itself.
-pub(super) fn rate_limit(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
+/// The layers `rate_limit`, `in_flight_limit` and `bandwidth` of a route that forwards or sends files; nginx does not limit
+/// what it returns by itself.
+pub(super) fn limits(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
     if route.get("proxy").is_none() && route.get("files").is_none() {
         return;
     }
-    let limits = scope.all("limit_req");
-    let Some((first, others)) = limits.split_first() else {
+    let rates = all(scope, "limit_req", notes, |it| rate(it, scope));
+    let in_flight = all(scope, "limit_conn", notes, |it| in_flight(it, scope));
+    for (key, limits) in [("rate_limit", rates), ("in_flight_limit", in_flight)] {
+        match limits.as_slice() {
+            [] => {}
+            [one] => route.set(key, one.as_str()),
+            several => route.set(key, format!("[{}]", several.join(", "))),
+        }
+    }
+    bandwidth(scope, route, notes);
+}
+
+/// The limits of all directives of that name, which hold together.
+fn all(
+    scope: &Scope<'_>,
+    name: &str,
+    notes: &mut Notes,
+    limit: impl Fn(&Directive) -> Result<Keys, String>,
+) -> Vec<String> {
+    let dry_run = scope.last(&format!("{name}_dry_run"));
+    if let Some(dry_run) = dry_run.filter(|it| it.argument(0) == "on") {
+        notes.add(dry_run, "nothing is limited, and nothing is counted");
+        return Vec::new();
+    }
+    let status = scope.last(&format!("{name}_status"));
+    let status = status.and_then(|it| it.argument(0).parse::<u16>().ok());
+    let status = status.filter(|it| (400..600).contains(it)).unwrap_or(503);
+    let mut limits = Vec::new();
+    for directive in scope.all(name) {
+        match limit(directive) {
+            Ok(mut limit) => {
+                limit.set("status", status.to_string());
+                limits.push(limit.inline());
+            }
+            Err(reason) => notes.add(directive, format!("left out: {reason}")),
+        }
+    }
+    limits
+}
+
+/// `limit_rate` with `limit_rate_after`.
+fn bandwidth(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
+    let Some(directive) = scope.last("limit_rate").filter(|it| it.argument(0) != "0") else {
         return;
     };
-    for other in others {
-        notes.add(other, "left out: a route has one limit");
+    let after = scope
+        .last("limit_rate_after")
+        .filter(|it| it.argument(0) != "0");
+    let bytes = |it: &Directive| size(it.argument(0));
+    let (Some(rate), after) = (bytes(directive), after.map(bytes)) else {
+        notes.add(directive, "left out: the rate cannot depend on the request");
+        return;
+    };
+    let mut bandwidth = Keys::default();
+    bandwidth.text("rate", &rate);
+    if let Some(after) = after.flatten() {
+        bandwidth.text("after", &after);
     }
-    match limit(first, scope) {
-        Ok(limit) => {
-            route.set("rate_limit", limit.inline());
-            let status = scope.last("limit_req_status");
-            if let Some(status) = status.filter(|it| it.argument(0) != "429") {
-                notes.add(status, "left out: what is beyond the limit gets a 429");
-            }
-            let is_delayed = !first.arguments.iter().any(|it| it == "nodelay");
-            if is_delayed && first.parameter("burst=").is_some() {
-                notes.add(
-                    first,
-                    "requests within the burst are sent at once, not delayed",
-                );
-            }
+    route.set("bandwidth", bandwidth.inline());
+}
+
+/// What distinguishes the clients of a zone; `None` for their addresses.
+fn zone_key(zone: &Directive, scope: &Scope<'_>) -> Result<Option<String>, String> {
+    match zone.argument(0) {
+        "$binary_remote_addr" | "$remote_addr" => Ok(None),
+        key if !key.contains('$') || key == "$server_name" => Ok(Some("all".to_owned())),
+        key => {
+            let places = with_places(key, scope, Moment::Request, None);
+            let reason = || format!("`{key}` has no counterpart as a key");
+            places.map(Some).ok_or_else(reason)
         }
-        Err(reason) => notes.add(first, format!("left out: {reason}")),
     }
 }
 
-fn limit(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
+/// A limit of requests in flight.
+fn in_flight(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
+    let name = directive.argument(0);
+    let zone = scope
+        .zone("limit_conn_zone", "zone=", name)
+        .ok_or_else(|| format!("there is no zone `{name}`"))?;
+    let requests: u32 = directive.argument(1).parse().unwrap_or_default();
+    if requests == 0 {
+        return Err(format!(
+            "`{}` is not a number above 0",
+            directive.argument(1)
+        ));
+    }
+    let mut limit = Keys::default();
+    limit.set("requests", requests.to_string());
+    if let Some(key) = zone_key(zone, scope)? {
+        limit.text("key", &key);
+    }
+    Ok(limit)
+}
+
+/// A limit of the rate of requests.
+fn rate(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
     let name = directive.parameter("zone=").unwrap_or_default();
     let zone = scope
         .zone("limit_req_zone", "zone=", name)
         .ok_or_else(|| format!("there is no zone `{name}`"))?;
-    let key = match zone.argument(0) {
-        "$binary_remote_addr" | "$remote_addr" => None,
-        key if !key.contains('$') || key == "$server_name" => Some("all".to_owned()),
-        key => {
-            let key = with_places(key, scope, Moment::Request, None);
-            let reason = || format!("`{}` has no counterpart as a key", zone.argument(0));
-            Some(key.ok_or_else(reason)?)
-        }
-    };
+    let key = zone_key(zone, scope)?;
     let rate = zone.parameter("rate=").unwrap_or_default();
     let parsed = rate.split_once("r/").and_then(|(number, unit)| {
         let requests: u32 = number.parse().ok().filter(|it| *it > 0)?;
@@ -73,6 +137,15 @@ fn limit(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
     limit.set("per", quoted(per));
     // nginx counts those beyond the one that the rate itself lets through.
     limit.set("burst", burst.saturating_add(1).to_string());
+    let is_at_once = directive.arguments.iter().any(|it| it == "nodelay");
+    if burst > 0 && !is_at_once {
+        let undelayed = directive.parameter("delay=").unwrap_or("0");
+        let undelayed = undelayed
+            .parse::<u32>()
+            .ok()
+            .ok_or("its delay is not a number")?;
+        limit.set("at_once", undelayed.saturating_add(1).to_string());
+    }
     if let Some(key) = key {
         limit.text("key", &key);
     }

@@ -5,9 +5,10 @@ use plimsoll_server::{Maps, Moment, Redirect};
 
 use super::Notes;
 use super::access;
+use super::errors::TRIED;
 use super::nginx::Directive;
 use super::patterns::as_path;
-use super::rate_limit::rate_limit;
+use super::rate_limit::limits;
 use super::redirects::redirect_target;
 use super::route::Condition;
 use super::scope::Scope;
@@ -78,7 +79,7 @@ pub(super) fn files(
         files.set("listing", "true");
     }
     if let Some(directive) = scope.own("try_files") {
-        tried_files(directive, below, scope, &mut files, notes);
+        tried_files(directive, below, scope, (&mut files, keys), notes);
     }
     keys.set("files", files.inline());
 }
@@ -148,7 +149,7 @@ fn tried_files(
     directive: &Directive,
     below: &str,
     scope: &Scope<'_>,
-    files: &mut Keys,
+    (files, route): (&mut Keys, &mut Keys),
     notes: &mut Notes,
 ) {
     let Some((last, tried)) = directive.arguments.split_last() else {
@@ -163,19 +164,21 @@ fn tried_files(
     }
     let fallback = last.strip_prefix(below).filter(|it| it.starts_with('/'));
     match fallback {
+        // A named location takes over.
+        _ if last.starts_with('@') => {}
         _ if last.starts_with('=') => {
             if last != "=404" {
                 notes.add(directive, "what is not there gets a 404");
             }
         }
-        Some(file) if file.split('/').skip(1).all(is_file_name) => {
-            if selection::is_as_closed_as(scope, last) {
-                files.text("fallback", file);
-            } else {
-                let why = "a location keeps clients out of it";
-                notes.add(directive, format!("`{last}` is left out: {why}"));
-            }
+        Some(file)
+            if file.split('/').skip(1).all(is_file_name)
+                && selection::is_as_closed_as(scope, last) =>
+        {
+            files.text("fallback", file);
         }
+        // The location of the path responds, which may keep clients out.
+        _ if last.starts_with('/') && !last.contains(['$', '#', ' ']) => route.text(TRIED, last),
         _ => notes.add(
             directive,
             format!("`{last}` is left out: what is not there gets a 404"),
@@ -339,7 +342,7 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     if !rules.is_empty() {
         keys.set("response_headers", rules.inline());
     }
-    rate_limit(scope, keys, notes);
+    limits(scope, keys, notes);
     let realm = scope
         .last("auth_basic")
         .filter(|it| it.argument(0) != "off");

@@ -22,6 +22,8 @@ pub(super) struct Route {
     pub(super) line: usize,
     pub(super) directive: String,
     pub(super) text: String,
+    /// Its name, by which alone other routes lead there.
+    pub(super) name: Option<String>,
     /// Its condition on the path.
     pub(super) path: Option<PathCondition>,
     /// It has other conditions.
@@ -52,6 +54,7 @@ impl Route {
             line: directive.line,
             directive: directive.name.clone(),
             text,
+            name: None,
             path: path_condition(keys),
             is_conditional: ["method", "query", "header", "places"]
                 .iter()
@@ -59,6 +62,33 @@ impl Route {
             effect: effect(keys),
             rules: Vec::new(),
             led_rules: Vec::new(),
+        }
+    }
+
+    /// One that clients do not reach, under a name.
+    pub(super) fn named(name: &str, keys: &Keys, directive: &Directive) -> Self {
+        let mut own = Keys::default();
+        own.text("name", name);
+        own.set("internal", "true");
+        own.inherit(keys);
+        for condition in ["path", "prefix", "regex"] {
+            own.remove(condition);
+        }
+        Self {
+            name: Some(name.to_owned()),
+            path: None,
+            ..Self::new(&own, directive)
+        }
+    }
+
+    /// The same for paths that clients do not reach, but other routes lead to.
+    pub(super) fn internal(keys: &Keys, directive: &Directive) -> Self {
+        let mut own = Keys::default();
+        own.set("internal", "true");
+        own.inherit(keys);
+        Self {
+            path: None,
+            ..Self::new(&own, directive)
         }
     }
 

@@ -523,10 +523,19 @@ impl Written<'_> {
         if let Some(host) = host {
             writeln!(conditions, "host = {}", quoted(host)).ok();
         }
-        self.routes.extend(routes.iter().cloned().map(|mut route| {
-            route.text.insert_str(0, &conditions);
-            route
-        }));
+        for route in routes {
+            let mut known = self.routes.iter();
+            match &route.name {
+                // One for all hosts and listeners.
+                Some(_) if known.any(|it| it.name == route.name) => continue,
+                Some(_) => self.routes.push(route.clone()),
+                None => {
+                    let mut route = route.clone();
+                    route.text.insert_str(0, &conditions);
+                    self.routes.push(route);
+                }
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Actions of other crates in `[[route]]`.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -130,15 +130,32 @@ pub struct Mounted<'a> {
     /// Permits the host names of the action, so that their certificates are ordered on demand.
     pub on_demand: &'a OnDemandCertificates,
     pub(super) sections: &'a Sections,
+    /// Other routes take over from the route by the status of a response.
+    pub leads_on: bool,
+    pub(super) wants: &'a Wants,
+}
+
+/// What an action wants of its route.
+#[derive(Debug, Default)]
+pub(super) struct Wants {
     /// Fields of requests that the action sets, removes or trusts.
-    pub(super) own_fields: &'a RefCell<OwnFields>,
+    pub(super) own_fields: RefCell<OwnFields>,
+    /// Its responses may name another path that is to respond.
+    pub(super) hands_over: Cell<bool>,
+    /// What it is told: other routes take over from its route.
+    pub(super) leads_on: bool,
 }
 
 impl Mounted<'_> {
     /// Notes that the action sets, removes or trusts this field of requests: clients cannot send it in another spelling
     /// ([`Underscores`](crate::Underscores)).
     pub fn owns(&self, name: &HeaderName) {
-        self.own_fields.borrow_mut().push(name);
+        self.wants.own_fields.borrow_mut().push(name);
+    }
+
+    /// Notes that responses of the action may [hand over](crate::Response::handing_over) to another path.
+    pub fn hands_over(&self) {
+        self.wants.hands_over.set(true);
     }
 
     /// The compiled section of that key, if it is of this type.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::config::Context;
@@ -13,8 +14,9 @@ use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
 use crate::message::location::LocationTemplate;
 use crate::middleware::{
-    Addresses, BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules, LimitKey, Middleware,
-    Origins, PasswordHash, RateLimit, RequestIds, SecurityHeaders, Trace,
+    Addresses, Bandwidth, BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules,
+    InFlightLimit, InFlightPlan, LimitKey, Middleware, Origins, PasswordHash, RateLimit, RatePlan,
+    RequestIds, SecurityHeaders, Trace,
 };
 use crate::place::{Maps, Moment};
 
@@ -39,7 +41,9 @@ pub(super) fn compile(
     let cors_value = layer("cors");
     let addresses_value = layer("addresses");
     let limit = layer("rate_limit");
+    let in_flight = layer("in_flight_limit");
     let auth = layer("basic_auth");
+    let bandwidth_value = layer("bandwidth");
     let request_headers = layer("request_headers");
     let compress_value = layer("compress");
     Middleware {
@@ -57,13 +61,17 @@ pub(super) fn compile(
             .map(Arc::new),
         cors: cors_value.and_then(cors).map(Arc::new),
         addresses: addresses_value.and_then(addresses).map(Arc::new),
-        rate_limit: limit.and_then(|value| rate_limit(value, context, place, identity)),
+        rate_limit: limit
+            .and_then(|value| limits(value, |value| rate_limit(value, context, place, identity))),
+        in_flight_limit: in_flight
+            .and_then(|value| limits(value, |value| in_flight_limit(value, context, identity))),
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
             .map(Arc::new),
         request_headers: request_headers
             .and_then(|it| request_rules(it, &context.maps))
             .map(Arc::new),
+        bandwidth: bandwidth_value.and_then(bandwidth),
         compress: compress_value
             .and_then(Value::table_or_true)
             .map(compress)
@@ -298,6 +306,20 @@ fn addresses(value: Value<'_>) -> Option<Addresses> {
     Some(Addresses::new(&allow?, &deny?))
 }
 
+/// A limit, or an array of them.
+fn limits<T>(
+    value: Value<'_>,
+    limit: impl FnMut(Value<'_>) -> Option<Arc<T>>,
+) -> Option<Arc<[Arc<T>]>> {
+    let values = if value.is_table() {
+        vec![value]
+    } else {
+        value.elements()
+    };
+    let limits: Vec<_> = values.into_iter().map(limit).collect();
+    limits.into_iter().collect()
+}
+
 /// The limit that was there before, if it says the same.
 fn rate_limit(
     value: Value<'_>,
@@ -315,31 +337,93 @@ fn rate_limit(
         table.wrong("`per` must be longer than nothing", None);
     }
     let burst = table.count("burst", 1..=10_000_000);
+    let at_once = table.count("at_once", 1..=10_000_000);
+    let status = refusal(&mut table, StatusCode::TOO_MANY_REQUESTS);
     let clients = table.count("clients", 1..=10_000_000).unwrap_or(CLIENTS);
-    let key = match table.take("key") {
-        None => Some(LimitKey::Address),
-        Some(value) => as_text(&value).and_then(|text| match text {
-            "address" => Some(LimitKey::Address),
-            "all" => Some(LimitKey::All),
-            text if text.contains('{') => {
-                template(&value, &context.maps, Moment::Request).map(LimitKey::Template)
-            }
-            _ => match text.strip_prefix("header:") {
-                Some(text) => name(text.trim(), &value).map(LimitKey::Header),
-                None => value.wrong(format!(
-                    "`{text}` is not known; there are address, all, header:NAME and texts with places, such as {{cookie:id}}"
-                )),
-            },
-        }),
-    };
+    let key = limit_key(&mut table, context);
     table.finish();
     let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
-    let (key, requests, burst) = (key?, number(requests?), burst.map(number));
-    let identity = format!("{identity} {key:?} {requests} {per:?} {burst:?} {clients}");
+    let plan = RatePlan {
+        name: place,
+        key: key?,
+        requests: number(requests?),
+        window: per,
+        burst: burst.map(number),
+        at_once: at_once.map(number),
+        status,
+        clients,
+    };
+    let identity = format!("{identity} {plan:?}");
     let states = &context.compiler.states;
-    Some(states.state(&identity, || {
-        RateLimit::new(place, key, requests, per, burst, clients)
-    }))
+    Some(states.state(&identity, || RateLimit::new(plan.clone())))
+}
+
+/// The limit that was there before, if it says the same.
+fn in_flight_limit(
+    value: Value<'_>,
+    context: &Context<'_>,
+    identity: &str,
+) -> Option<Arc<InFlightLimit>> {
+    let mut table = value.table()?;
+    let requests = table.count("requests", 1..=10_000_000);
+    if requests.is_none() && !table.was_given("requests") {
+        table.missing("requests", "such as requests = 10");
+    }
+    let status = refusal(&mut table, StatusCode::SERVICE_UNAVAILABLE);
+    let key = limit_key(&mut table, context);
+    table.finish();
+    let plan = InFlightPlan {
+        key: key?,
+        requests: u32::try_from(requests?).unwrap_or(u32::MAX),
+        status,
+    };
+    let identity = format!("{identity} {plan:?}");
+    let states = &context.compiler.states;
+    Some(states.state(&identity, || InFlightLimit::new(plan.clone())))
+}
+
+/// The status of what is beyond a limit.
+fn refusal(table: &mut Table<'_>, usual: StatusCode) -> StatusCode {
+    let status = table.count("status", 400..=599);
+    let status = status.and_then(|it| u16::try_from(it).ok());
+    let status = status.and_then(|it| StatusCode::from_u16(it).ok());
+    status.unwrap_or(usual)
+}
+
+/// What distinguishes clients: their address, if nothing is given.
+fn limit_key(table: &mut Table<'_>, context: &Context<'_>) -> Option<LimitKey> {
+    let Some(value) = table.take("key") else {
+        return Some(LimitKey::Address);
+    };
+    match as_text(&value)? {
+        "address" => Some(LimitKey::Address),
+        "all" => Some(LimitKey::All),
+        text if text.contains('{') => {
+            template(&value, &context.maps, Moment::Request).map(LimitKey::Template)
+        }
+        text => match text.strip_prefix("header:") {
+            Some(text) => name(text.trim(), &value).map(LimitKey::Header),
+            None => value.wrong(format!(
+                "`{text}` is not known; there are address, all, header:NAME and texts with places, such as {{cookie:id}}"
+            )),
+        },
+    }
+}
+
+/// `{ rate = "1MiB", after = "10MiB" }`.
+fn bandwidth(value: Value<'_>) -> Option<Bandwidth> {
+    let mut table = value.table()?;
+    let rate = table.bytes("rate");
+    match rate {
+        None if !table.was_given("rate") => {
+            table.missing("rate", "bytes per second, such as rate = \"1MiB\"");
+        }
+        Some(0) => table.wrong("`rate` must be more than nothing", None),
+        _ => {}
+    }
+    let after = table.bytes("after").unwrap_or(0);
+    table.finish();
+    Some(Bandwidth { rate: rate?, after })
 }
 
 fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {

@@ -1,6 +1,6 @@
 //! `[[route]]`: conditions and one action each.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use http::{HeaderMap, StatusCode};
 
 use crate::action::Action;
 use crate::actions::{Delay, Echo, Fill, FillContent, Filled, Redirect, RedirectError, Respond};
-use crate::config::action::{MadeAction, Mounted};
+use crate::config::action::{MadeAction, Mounted, Wants};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::map::checked;
-use crate::config::{Context, middleware};
+use crate::config::{Context, middleware, on_status};
 use crate::message::request::without_root;
 use crate::message::response::{Response, ResponseBody};
-use crate::middleware::{FieldValue, Middleware, OwnFields};
+use crate::middleware::{FieldValue, Leading, Middleware, OnStatus, OwnFields};
 use crate::place::{Maps, Moment, Template};
-use crate::route::{FieldCondition, PathCondition, PlaceCondition, RouteConditions};
+use crate::route::{FieldCondition, PathCondition, PlaceCondition, RouteConditions, RouteLink};
 use crate::worker::context::WorkerContext;
 
 /// One route, of which each worker makes its own.
@@ -31,12 +31,28 @@ pub(super) struct RoutePlan {
     pub(super) listeners: Vec<String>,
     pub(super) conditions: RouteConditions,
     pub(super) middleware: Middleware,
+    /// The routes that take over, if any may.
+    pub(super) on_status: Option<Arc<OnStatus>>,
+    /// Clients do not reach it: other routes lead there.
+    pub(super) is_internal: bool,
     pub(super) action: ActionPlan,
     /// Fields of requests that the layers or the action set, remove or trust.
     pub(super) own_fields: OwnFields,
 }
 
 impl RoutePlan {
+    /// Its action with its layers.
+    ///
+    /// - `link`: to all routes of the listener.
+    pub(super) fn make(&self, worker: &WorkerContext, link: &RouteLink) -> Rc<dyn Action> {
+        let action = self.action.make(worker);
+        self.middleware
+            .over_with(action, |inner| match &self.on_status {
+                Some(rules) => Rc::new(Leading::new(Arc::clone(rules), link.clone(), inner)),
+                None => inner,
+            })
+    }
+
     /// - `listener`: the name of a listener, if it has one.
     pub(super) fn is_served_by(&self, listener: Option<&str>) -> bool {
         let mut listeners = self.listeners.iter();
@@ -44,32 +60,43 @@ impl RoutePlan {
     }
 }
 
-/// The names that routes have, and those that they may refer to.
-pub(super) struct RouteNames<'n> {
-    /// Those of listeners.
-    listeners: Vec<&'n str>,
-    /// Those of the routes so far, which must differ, since counters are labelled by them.
-    taken: HashSet<String>,
+/// The names that routes may refer to.
+pub(super) struct KnownNames<'n> {
+    pub(super) listeners: &'n [Option<String>],
+    pub(super) routes: &'n [Option<String>],
 }
 
-impl<'n> RouteNames<'n> {
-    pub(super) fn new(listeners: &'n [Option<String>]) -> Self {
-        Self {
-            listeners: listeners.iter().flatten().map(String::as_str).collect(),
-            taken: HashSet::new(),
+/// The names of routes, which must differ, since counters are labelled by them; each is taken once.
+pub(super) fn names(tables: &mut [Table<'_>]) -> Vec<Option<String>> {
+    let mut taken = HashSet::new();
+    let names = tables.iter_mut().map(|table| {
+        let value = table.take("name")?;
+        let name = as_text(&value)?.to_owned();
+        if taken.insert(name.clone()) {
+            return Some(name);
         }
-    }
+        value.wrong(format!("another route is called `{name}`"))
+    });
+    names.collect()
+}
 
+impl KnownNames<'_> {
     /// The listeners of a route, one or several.
     fn listeners(&self, value: Value<'_>) -> Option<Vec<String>> {
         value.texts_with(|name| {
-            if self.listeners.contains(&name) {
+            let known: Vec<_> = self
+                .listeners
+                .iter()
+                .flatten()
+                .map(String::as_str)
+                .collect();
+            if known.contains(&name) {
                 return None;
             }
-            Some(if self.listeners.is_empty() {
+            Some(if known.is_empty() {
                 format!("there is no listener `{name}`; give a [[listen]] `name = \"{name}\"`")
             } else {
-                let known = self.listeners.join(", ");
+                let known = known.join(", ");
                 format!("there is no listener `{name}`; there are {known}")
             })
         })
@@ -121,16 +148,13 @@ impl ActionPlan {
 /// One route; `None` if something of it is wrong.
 pub(super) fn compile(
     mut table: Table<'_>,
+    name: Option<String>,
     context: &Context<'_>,
-    names: &mut RouteNames<'_>,
+    names: &KnownNames<'_>,
 ) -> Option<RoutePlan> {
-    let name = table.take("name").and_then(|value| {
-        let name = as_text(&value)?.to_owned();
-        if names.taken.insert(name.clone()) {
-            return Some(name);
-        }
-        value.wrong(format!("another route is called `{name}`"))
-    });
+    let is_internal = table.boolean("internal").unwrap_or(false);
+    let on_status = table.table("on_status");
+    let on_status = on_status.map(|table| on_status::compile(table, names.routes));
     let listeners = match table.take("listen") {
         None => Some(Vec::new()),
         Some(value) => names.listeners(value),
@@ -153,14 +177,12 @@ pub(super) fn compile(
     let identity = context.identity(&format!("route {called}"));
     let middleware = middleware::compile(&mut table, context, "route", &identity);
     let of_route = (path.as_ref(), methods.as_deref().unwrap_or_default());
-    let own_fields = RefCell::new(middleware.own_fields());
-    let action = action(
-        &mut table,
-        context,
-        of_route,
-        (&called, &identity),
-        &own_fields,
-    );
+    let wants = Wants {
+        own_fields: RefCell::new(middleware.own_fields()),
+        hands_over: Cell::new(false),
+        leads_on: on_status.is_some(),
+    };
+    let action = action(&mut table, context, of_route, (&called, &identity), &wants);
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -174,13 +196,16 @@ pub(super) fn compile(
         None => action?,
         Some(delay) => ActionPlan::Delay(delay, Box::new(action?)),
     };
+    let on_status = on_status.or_else(|| wants.hands_over.get().then(OnStatus::default));
     Some(RoutePlan {
+        on_status: on_status.map(Arc::new),
+        is_internal,
         name: name.unwrap_or_else(|| shown(&conditions.path)),
         listeners: listeners?,
         conditions,
         middleware,
         action,
-        own_fields: own_fields.into_inner(),
+        own_fields: wants.own_fields.into_inner(),
     })
 }
 
@@ -291,7 +316,7 @@ fn action(
     context: &Context<'_>,
     (path, methods): (Option<&PathCondition>, &[String]),
     (name, identity): (&str, &str),
-    own_fields: &RefCell<OwnFields>,
+    wants: &Wants,
 ) -> Option<ActionPlan> {
     let mut keys = vec!["respond", "redirect", "echo"];
     let mut given = Vec::new();
@@ -325,7 +350,8 @@ fn action(
         notices: &context.compiler.notices,
         on_demand: &context.compiler.challenges.on_demand,
         sections: &context.sections,
-        own_fields,
+        leads_on: wants.leads_on,
+        wants,
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);

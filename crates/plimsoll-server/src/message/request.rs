@@ -1,5 +1,6 @@
 //! A request as actions see it, over whatever protocol it came.
 
+use std::any::Any;
 use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -91,6 +92,7 @@ pub(crate) struct Content {
     interims: OnceCell<Rc<Interims>>,
     /// Trailers that no reader of the content gets.
     withheld: RefCell<WithheldTrailers>,
+    held: RefCell<Vec<Box<dyn Any>>>,
 }
 
 /// Notes about a request by the actions that handle it.
@@ -106,7 +108,12 @@ pub(crate) struct Notes {
     pub(crate) user: Option<Rc<str>>,
     /// Upstream of the request.
     pub(crate) upstream: Option<UpstreamNote>,
+    /// Routes and paths that it was led to after the first.
+    pub(crate) led: Vec<Arc<str>>,
 }
+
+/// So often a request is led on to another route.
+const MOST_LEADS: usize = 10;
 
 /// The trace that a request is a part of (W3C Trace Context).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,43 +163,48 @@ impl Content {
         }
     }
 
+    /// That of the same request where it was kept last: what is noted there holds.
+    #[inline]
+    fn latest(&self) -> &Self {
+        let mut latest = self;
+        while let Some(kept) = latest.kept.get() {
+            latest = kept;
+        }
+        latest
+    }
+
     /// Queue of interim responses, if the action may send some.
     #[inline]
     pub(crate) fn interims(&self) -> Option<&Rc<Interims>> {
-        match self.kept.get() {
-            None => self.interims.get(),
-            Some(kept) => kept.interims(),
-        }
+        self.latest().interims.get()
     }
 
     /// The same, made on first use.
     pub(crate) fn make_interims(&self) -> &Rc<Interims> {
-        match self.kept.get() {
-            None => self.interims.get_or_init(Rc::default),
-            Some(kept) => kept.make_interims(),
-        }
+        self.latest().interims.get_or_init(Rc::default)
     }
 
     /// The notes so far.
     pub(crate) fn notes(&self) -> Notes {
-        let mut notes = self.notes.borrow().clone();
-        if let Some(kept) = self.kept.get() {
-            let later = kept.notes();
-            notes.route = later.route.or(notes.route);
-            notes.request_id = later.request_id.or(notes.request_id);
-            notes.trace = later.trace.or(notes.trace);
-            notes.user = later.user.or(notes.user);
-            notes.upstream = later.upstream.or(notes.upstream);
-        }
-        notes
+        self.latest().notes.borrow().clone()
     }
 
     /// The name of the route that answers; can be taken once.
     #[inline]
     pub(crate) fn take_route(&self) -> Option<Rc<RouteTag>> {
-        match self.kept.get() {
-            None => self.notes.borrow_mut().route.take(),
-            Some(kept) => kept.take_route(),
+        self.latest().notes.borrow_mut().route.take()
+    }
+
+    /// None, for the same request: with what is noted about it.
+    fn continued(&self) -> Self {
+        Self {
+            source: RefCell::default(),
+            length: Some(0),
+            notes: self.notes.clone(),
+            kept: OnceCell::new(),
+            interims: self.interims.clone(),
+            withheld: RefCell::default(),
+            held: RefCell::default(),
         }
     }
 
@@ -243,7 +255,44 @@ impl OwnedRequest {
 
     /// Notes for the log where the request was forwarded to.
     pub fn forwarded_to(&self, note: UpstreamNote) {
-        self.content.notes.borrow_mut().upstream = Some(note);
+        self.content.latest().notes.borrow_mut().upstream = Some(note);
+    }
+
+    /// Notes that the request is led on to a route or a path; false if it was there before, or was led on too often.
+    pub(crate) fn lead_to(&self, target: &Arc<str>) -> bool {
+        let mut notes = self.content.latest().notes.borrow_mut();
+        let goes_on = notes.led.len() < MOST_LEADS && !notes.led.contains(target);
+        if goes_on {
+            notes.led.push(Arc::clone(target));
+        }
+        goes_on
+    }
+
+    /// The same as a GET, or a HEAD if it is one, of another path, without content.
+    pub(crate) fn for_path(self, path_and_query: &str) -> Self {
+        let method = if self.method() == "HEAD" {
+            "HEAD"
+        } else {
+            "GET"
+        };
+        let [method_end, authority_end, _] = self.ends;
+        let authority = self.text.get(method_end..authority_end);
+        let authority = authority.unwrap_or_default();
+        let path = path_and_query.split('?').next().unwrap_or_default();
+        // A client whose content nobody reads is not waited for.
+        drop(self.content.source.take());
+        let content = Rc::new(self.content.latest().continued());
+        self.content.latest().kept.set(Rc::clone(&content)).ok();
+        let authority_end = method.len() + authority.len();
+        Self {
+            text: [method, authority, path_and_query]
+                .concat()
+                .into_boxed_str(),
+            ends: [method.len(), authority_end, authority_end + path.len()],
+            upgrade: None,
+            content,
+            ..self
+        }
     }
 
     /// The request, as an action takes it. Its content is that of the first: it can be taken once.
@@ -418,13 +467,9 @@ impl<'a> Request<'a> {
                 ContentSource::Kept(body)
             }),
             length: self.content.length,
-            notes: self.content.notes.clone(),
-            kept: OnceCell::new(),
-            interims: self.content.interims.clone(),
-            withheld: RefCell::default(),
+            ..self.content.latest().continued()
         });
-        // Of a request that is kept a second time, that one is answered.
-        self.content.kept.set(Rc::clone(&content)).ok();
+        self.content.latest().kept.set(Rc::clone(&content)).ok();
         let mark = if self.query.is_some() { "?" } else { "" };
         let texts = [
             self.method,
@@ -488,32 +533,37 @@ impl<'a> Request<'a> {
 
     /// Notes for the log and the counters which route answers.
     pub fn answered_by(&self, route: &Rc<RouteTag>) {
-        self.content.notes.borrow_mut().route = Some(Rc::clone(route));
+        self.content.latest().notes.borrow_mut().route = Some(Rc::clone(route));
     }
 
     /// Notes for the log what the request is called.
     pub fn called(&self, id: Rc<str>) {
-        self.content.notes.borrow_mut().request_id = Some(id);
+        self.content.latest().notes.borrow_mut().request_id = Some(id);
     }
 
     /// The request's name, once it is noted.
     pub fn request_id(&self) -> Option<Rc<str>> {
-        self.content.notes.borrow().request_id.clone()
+        self.content.latest().notes.borrow().request_id.clone()
+    }
+
+    /// Keeps a value until the response is sent or the client is gone.
+    pub(crate) fn hold(&self, value: impl Any) {
+        self.content.held.borrow_mut().push(Box::new(value));
     }
 
     /// Notes for the log which trace the request is a part of.
     pub(crate) fn traced(&self, trace: TraceNote) {
-        self.content.notes.borrow_mut().trace = Some(trace);
+        self.content.latest().notes.borrow_mut().trace = Some(trace);
     }
 
     /// Notes for the log who has proved to have sent the request.
     pub fn sent_by(&self, user: Rc<str>) {
-        self.content.notes.borrow_mut().user = Some(user);
+        self.content.latest().notes.borrow_mut().user = Some(user);
     }
 
     /// The trace that the request is a part of, if a layer has noted one.
     pub fn trace(&self) -> Option<TraceNote> {
-        self.content.notes.borrow().trace
+        self.content.latest().notes.borrow().trace
     }
 
     /// Everything that is noted about it.

@@ -37,6 +37,18 @@ pub(crate) struct Built {
     /// The order and the case in which HTTP/1 writes fields, of those that are still there.
     pub(crate) order: Option<Box<FieldList>>,
     pub(crate) content: ResponseBody,
+    /// It is that of a server behind this one.
+    pub(crate) is_relayed: bool,
+    pub(crate) hand_over: Option<Box<HandOver>>,
+}
+
+/// Another path that is to respond, as a server behind this one wants it.
+#[derive(Debug, Clone)]
+pub struct HandOver {
+    /// The path, with its query if it has one.
+    pub path: String,
+    /// Fields that its response gets in place of its own.
+    pub fields: HeaderMap,
 }
 
 /// The content of a response.
@@ -268,7 +280,45 @@ impl Response {
             verbatim: FieldList::new(),
             order: None,
             content: ResponseBody::Empty,
+            is_relayed: false,
+            hand_over: None,
         })))
+    }
+
+    /// A response that another path is to give; 500 where no layer leads there.
+    pub fn handing_over(hand_over: HandOver) -> Self {
+        let mut response = Self::new(StatusCode::INTERNAL_SERVER_ERROR);
+        response.built().hand_over = Some(Box::new(hand_over));
+        response
+    }
+
+    /// The path that is to respond in its place; can be taken once.
+    pub(crate) fn take_hand_over(&mut self) -> Option<HandOver> {
+        match &mut self.0 {
+            Kind::Prepared(_) => None,
+            Kind::Built(built) => built.hand_over.take().map(|it| *it),
+        }
+    }
+
+    /// The same as the response of a server behind this one: no route takes over because of its status.
+    #[must_use]
+    pub fn relayed(mut self) -> Self {
+        self.built().is_relayed = true;
+        self
+    }
+
+    /// Whether it is the response of a server behind this one.
+    pub(crate) fn is_relayed(&self) -> bool {
+        matches!(&self.0, Kind::Built(built) if built.is_relayed)
+    }
+
+    /// The same with another status and its standard phrase.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        let built = self.built();
+        built.status = status;
+        built.reason = None;
+        self
     }
 
     /// A line of text, such as the reason for a refusal.
@@ -446,6 +496,8 @@ impl Response {
                 verbatim: FieldList::new(),
                 order: None,
                 content: prepared.body(),
+                is_relayed: false,
+                hand_over: None,
             }));
         }
         match &mut self.0 {

@@ -220,6 +220,8 @@ fn compressed(
                 verbatim: FieldList::new(),
                 order: None,
                 content: prepared.body(),
+                is_relayed: false,
+                hand_over: None,
             };
             let content = match &prepared.content {
                 WholeContent::Bytes(bytes) if kept.borrow().len() < MOST_KEPT => bytes,

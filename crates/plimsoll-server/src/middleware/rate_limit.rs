@@ -5,7 +5,6 @@
 //! (draft-ietf-httpapi-ratelimit-headers-10).
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,12 +13,11 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
-use ring::digest::{SHA256, digest};
 
 use crate::action::{Action, Answer};
 use crate::message::request::Request;
 use crate::message::response::Response;
-use crate::place::Template;
+use crate::middleware::limit_key::{Client, LimitKey};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LEFT: HeaderName = HeaderName::from_static("ratelimit");
@@ -31,35 +29,45 @@ pub struct RateLimit {
     key: LimitKey,
     /// Tokens that a full bucket holds.
     burst: u32,
+    /// Tokens behind which requests wait until the rate has refilled one for each.
+    at_once: u32,
+    /// The status of what is beyond the limit.
+    status: StatusCode,
     /// Time in which one token is refilled.
     interval: Duration,
     buckets: Mutex<Buckets>,
 }
 
-/// The properties that distinguish clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LimitKey {
-    /// Its address; of IPv6 the first 64 bits, which belong to one subscriber.
-    Address,
-    /// The value of this field; those without it share a bucket.
-    Header(HeaderName),
-    /// A text with places; requests for which it is empty are not limited.
-    Template(Template),
-    /// Nothing: all share one bucket.
-    All,
-}
-
-type Key = [u8; 32];
-
 /// Bucket of all clients that find no bucket of their own.
-const OVERFLOW: Key = [0xff; 32];
+const OVERFLOW: Client = [0xff; 32];
 
 /// No more often are full buckets looked for.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// How many requests a client may send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RatePlan {
+    /// The name of the policy, as clients see it.
+    pub name: &'static str,
+    /// What distinguishes clients.
+    pub key: LimitKey,
+    /// So many in each window.
+    pub requests: u32,
+    /// The time that `requests` are for.
+    pub window: Duration,
+    /// So many in a row, if not as many as in a window.
+    pub burst: Option<u32>,
+    /// So many of a burst at once, if not all of it: further ones wait until the rate lets them through.
+    pub at_once: Option<u32>,
+    /// The status of those beyond.
+    pub status: StatusCode,
+    /// Buckets at a time; more clients share one.
+    pub clients: usize,
+}
+
 #[derive(Debug)]
 struct Buckets {
-    full_at: HashMap<Key, Instant>,
+    full_at: HashMap<Client, Instant>,
     most: usize,
     swept: Option<Instant>,
 }
@@ -69,6 +77,8 @@ struct Buckets {
 struct BucketAnswer {
     /// When to ask again, if nothing was given.
     refused: Option<Duration>,
+    /// Until the request may go on.
+    wait: Duration,
     /// Tokens that are left.
     left: u32,
     /// Until it is full.
@@ -76,65 +86,35 @@ struct BucketAnswer {
 }
 
 impl RateLimit {
-    /// - `name`: of the policy, as clients see it.
-    /// - `requests` may come in each `window`, and so many at once, or `burst`.
-    /// - `clients`: buckets at a time; more clients share one.
-    pub fn new(
-        name: &'static str,
-        key: LimitKey,
-        requests: u32,
-        window: Duration,
-        burst: Option<u32>,
-        clients: usize,
-    ) -> Self {
-        let requests = requests.max(1);
+    /// A limit with full buckets.
+    pub fn new(plan: RatePlan) -> Self {
+        let requests = plan.requests.max(1);
+        let burst = plan.burst.unwrap_or(requests).max(1);
         Self {
-            name,
-            key,
-            burst: burst.unwrap_or(requests).max(1),
-            interval: (window / requests).max(Duration::from_nanos(1)),
+            name: plan.name,
+            key: plan.key,
+            burst,
+            at_once: plan.at_once.unwrap_or(burst),
+            status: plan.status,
+            interval: (plan.window / requests).max(Duration::from_nanos(1)),
             buckets: Mutex::new(Buckets {
                 full_at: HashMap::new(),
-                most: clients.max(1),
+                most: plan.clients.max(1),
                 swept: None,
             }),
         }
     }
 
-    /// The key of a request; `None` if it is not limited.
-    fn key(&self, request: &Request<'_>) -> Option<Key> {
-        let mut key = Key::default();
-        match &self.key {
-            LimitKey::All => {}
-            LimitKey::Address => {
-                let address = match request.peer.ip().to_canonical() {
-                    IpAddr::V4(address) => address.to_ipv6_mapped(),
-                    IpAddr::V6(address) => {
-                        Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))
-                    }
-                };
-                key[..16].copy_from_slice(&address.octets());
-            }
-            LimitKey::Header(name) => {
-                if let Some(value) = request.header(name.as_str()) {
-                    key.copy_from_slice(digest(&SHA256, value).as_ref());
-                }
-            }
-            LimitKey::Template(template) => {
-                let mut text = Vec::new();
-                template.fill(request, &mut text);
-                if text.is_empty() {
-                    return None;
-                }
-                key.copy_from_slice(digest(&SHA256, &text).as_ref());
-            }
-        }
-        Some(key)
+    /// Whether there is a token now.
+    fn has_token(&self, client: Client, now: Instant) -> bool {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let full_in = buckets.bucket(client, now).saturating_duration_since(now);
+        full_in + self.interval <= self.interval.saturating_mul(self.burst)
     }
 
-    fn take(&self, key: Key, now: Instant) -> BucketAnswer {
+    fn take(&self, client: Client, now: Instant) -> BucketAnswer {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let full_at = buckets.bucket(key, now);
+        let full_at = buckets.bucket(client, now);
         let capacity = self.interval.saturating_mul(self.burst);
         let before = full_at.saturating_duration_since(now);
         let after = before + self.interval;
@@ -143,14 +123,17 @@ impl RateLimit {
         {
             return BucketAnswer {
                 refused: Some(too_much),
+                wait: Duration::ZERO,
                 left: 0,
                 full_in: before,
             };
         }
         *full_at = now + after;
         let left = capacity.saturating_sub(after).as_nanos() / self.interval.as_nanos();
+        let at_once = self.interval.saturating_mul(self.at_once);
         BucketAnswer {
             refused: None,
+            wait: after.saturating_sub(at_once),
             left: u32::try_from(left).unwrap_or(u32::MAX),
             full_in: after,
         }
@@ -174,19 +157,19 @@ impl RateLimit {
 }
 
 impl Buckets {
-    /// When the bucket of `key` is full; a new one is.
-    fn bucket(&mut self, key: Key, now: Instant) -> &mut Instant {
-        let mut key = key;
-        if self.full_at.len() >= self.most && !self.full_at.contains_key(&key) {
+    /// When the bucket of a client is full; a new one is.
+    fn bucket(&mut self, client: Client, now: Instant) -> &mut Instant {
+        let mut client = client;
+        if self.full_at.len() >= self.most && !self.full_at.contains_key(&client) {
             if self.swept.is_none_or(|swept| now >= swept + SWEEP) {
                 self.swept = Some(now);
                 self.full_at.retain(|_, full_at| *full_at > now);
             }
             if self.full_at.len() >= self.most {
-                key = OVERFLOW;
+                client = OVERFLOW;
             }
         }
-        self.full_at.entry(key).or_insert(now)
+        self.full_at.entry(client).or_insert(now)
     }
 }
 
@@ -195,39 +178,80 @@ fn seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
-/// Lets another action answer those who may ask.
+/// Lets another action answer those who may ask, by all limits.
 pub(super) struct Limited {
-    limit: Arc<RateLimit>,
+    limits: Arc<[Arc<RateLimit>]>,
     clock: SystemClock,
     inner: Rc<dyn Action>,
 }
 
 impl Limited {
-    pub(super) fn new(limit: Arc<RateLimit>, inner: Rc<dyn Action>) -> Self {
+    pub(super) fn new(limits: Arc<[Arc<RateLimit>]>, inner: Rc<dyn Action>) -> Self {
         Self {
-            limit,
+            limits,
             clock: SystemClock,
             inner,
         }
+    }
+
+    /// What the limits give the clients of a request; only the one that refuses if one does.
+    fn take(&self, request: &Request<'_>) -> Vec<(Arc<RateLimit>, BucketAnswer)> {
+        let now = self.clock.now();
+        let clients = self.limits.iter();
+        let clients = clients.filter_map(|limit| Some((limit, limit.key.client(request)?)));
+        let clients: Vec<_> = clients.collect();
+        // None gives a token in vain.
+        let has_none =
+            |(limit, client): &&(&Arc<RateLimit>, Client)| !limit.has_token(*client, now);
+        let refusing = match clients.len() {
+            0 | 1 => None,
+            _ => clients.iter().find(has_none),
+        };
+        let asked = match refusing {
+            Some(refusing) => std::slice::from_ref(refusing),
+            None => clients.as_slice(),
+        };
+        let given = asked.iter();
+        given
+            .map(|(limit, client)| (Arc::clone(limit), limit.take(*client, now)))
+            .collect()
     }
 }
 
 impl Action for Limited {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let Some(key) = self.limit.key(request) else {
-            return self.inner.handle(request);
-        };
-        let given = self.limit.take(key, self.clock.now());
-        if let Some(wait) = given.refused {
+        let given = self.take(request);
+        let refused = given
+            .iter()
+            .find_map(|(limit, given)| Some((limit, given, given.refused?)));
+        if let Some((limit, given, wait)) = refused {
             let wait = HeaderValue::from(seconds(wait));
-            let mut response = Response::text(StatusCode::TOO_MANY_REQUESTS, "too many requests\n")
-                .with_field(RETRY_AFTER, wait);
-            self.limit.report(given, response.fields_mut());
+            let mut response =
+                Response::text(limit.status, "too many requests\n").with_field(RETRY_AFTER, wait);
+            limit.report(*given, response.fields_mut());
             return Answer::now(response);
         }
-        let limit = Arc::clone(&self.limit);
-        self.inner.handle(request).map(move |mut response| {
-            limit.report(given, response.fields_mut());
+        let wait = given.iter().map(|(_, given)| given.wait).max();
+        let answer = match wait.filter(|wait| !wait.is_zero()) {
+            None => self.inner.handle(request),
+            Some(wait) => {
+                let (request, inner) = (request.into_owned(), Rc::clone(&self.inner));
+                Answer::Later(Box::pin(async move {
+                    tokio::time::sleep(wait).await;
+                    match inner.handle(&request.request()) {
+                        Answer::Now(outcome) => outcome,
+                        Answer::Later(later) => later.await,
+                    }
+                }))
+            }
+        };
+        if given.is_empty() {
+            return answer;
+        }
+        answer.map(move |mut response| {
+            for (limit, given) in &given {
+                limit.report(*given, response.fields_mut());
+            }
             response
         })
     }
@@ -242,7 +266,16 @@ mod tests {
 
     fn limit(requests: u32, burst: u32, clients: usize) -> RateLimit {
         let window = Duration::from_secs(1);
-        RateLimit::new("x", LimitKey::All, requests, window, Some(burst), clients)
+        RateLimit::new(RatePlan {
+            name: "x",
+            key: LimitKey::All,
+            requests,
+            window,
+            burst: Some(burst),
+            at_once: None,
+            status: StatusCode::TOO_MANY_REQUESTS,
+            clients,
+        })
     }
 
     #[test]
@@ -276,6 +309,18 @@ mod tests {
                 / limit.interval.as_nanos(),
         )
         .unwrap()
+    }
+
+    #[test]
+    fn what_is_beyond_those_at_once_waits_for_the_rate() {
+        let (mut limit, clock) = (limit(10, 5, 9), VirtualClock::new());
+        limit.at_once = 2;
+        let waits: Vec<_> = std::iter::repeat_with(|| limit.take([1; 32], clock.now()))
+            .take(6)
+            .map(|it| (it.refused.is_none(), it.wait.as_millis()))
+            .collect();
+        let given = [0, 0, 100, 200, 300].map(|wait| (true, wait));
+        assert_eq!(waits, [given.as_slice(), &[(false, 0)]].concat());
     }
 
     #[test]

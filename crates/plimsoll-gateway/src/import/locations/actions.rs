@@ -2,6 +2,7 @@
 
 use super::super::Notes;
 use super::super::access;
+use super::super::errors::{TRIED, name_of, successors};
 use super::super::nginx::Directive;
 use super::super::patterns::as_path;
 use super::super::proxy::proxy;
@@ -21,6 +22,16 @@ pub(super) struct Context<'a> {
     /// Its innermost block is that of the variant.
     pub(super) scope: &'a Scope<'a>,
     pub(super) variant: &'a Variant,
+    pub(super) reached_by: Reached,
+}
+
+/// From where a route is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// By clients.
+    Clients,
+    /// From other routes, by its path or, with a name, by that.
+    Routes,
 }
 
 /// One route without its host.
@@ -39,7 +50,15 @@ pub(super) fn route(
     keys.inherit(&context.variant.conditions);
     action(condition, context, &mut keys, upstreams, notes);
     middleware(context.scope, &mut keys, notes);
-    Route::new(&keys, context.location.directive)
+    successors(context.server, context.scope, &mut keys, notes);
+    let directive = context.location.directive;
+    match context.reached_by {
+        Reached::Clients => Route::new(&keys, directive),
+        Reached::Routes if directive.argument(0).starts_with('@') => {
+            Route::named(&name_of(directive), &keys, directive)
+        }
+        Reached::Routes => Route::internal(&keys, directive),
+    }
 }
 
 /// The route for requests without a location: the files of the server, or a 404.
@@ -71,6 +90,7 @@ pub(super) fn server_route(
         None => files(&condition, scope, &mut keys, notes),
     }
     middleware(scope, &mut keys, notes);
+    successors(server, scope, &mut keys, notes);
     Route::new(&keys, server)
 }
 
@@ -94,6 +114,10 @@ fn action(
         returned(directive, groups, scope, keys, notes);
         return;
     }
+    if scope.own("internal").is_some() && context.reached_by == Reached::Clients {
+        keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
+        return;
+    }
     if access::close(scope, keys, notes) {
         return;
     }
@@ -102,7 +126,15 @@ fn action(
             access::forbid(keys);
             return;
         }
-        proxy(directive, condition, scope, keys, upstreams, notes);
+        proxy(
+            directive,
+            context.server,
+            condition,
+            scope,
+            keys,
+            upstreams,
+            notes,
+        );
         return;
     }
     if tried(condition, context.server, scope, keys, upstreams, notes) {
@@ -142,22 +174,26 @@ fn is_closed_behind(server: &Directive, scope: &Scope<'_>, notes: &mut Notes) ->
 
 /// Whether a named location keeps clients out, or may lead them to where they are kept out.
 fn keeps_out(named: &Directive, scope: &Scope<'_>) -> bool {
+    access::is_closing(named) || leads_to_closed(named, scope)
+}
+
+/// Whether a named location may lead clients to a location that keeps them out.
+pub(super) fn leads_to_closed(named: &Directive, scope: &Scope<'_>) -> bool {
     let leads_on = |it: &Directive| {
         let is_rewrite = it.name == "rewrite" && it.argument(2) != "break";
         is_rewrite || it.name == "try_files"
     };
     let may_lead_on = |it: &Directive| leads_on(it) || it.block.iter().any(leads_on);
-    access::is_closing(named)
-        || named.block.iter().any(may_lead_on) && !selection::is_as_closed_as(scope, "$uri")
+    named.block.iter().any(may_lead_on) && !selection::is_as_closed_as(scope, "$uri")
 }
 
 /// The named location of a server.
-fn named<'a>(server: &'a Directive, name: &str) -> Option<&'a Directive> {
+pub(in crate::import) fn named<'a>(server: &'a Directive, name: &str) -> Option<&'a Directive> {
     let mut locations = server.all("location");
     locations.find(|it| it.argument(0) == name)
 }
 
-/// Forwards by the named location that `try_files` ends with; false if there is none.
+/// Files, and where there are none the named location that `try_files` ends with; false if there is no such location.
 fn tried(
     condition: &Condition<'_>,
     server: &Directive,
@@ -173,6 +209,12 @@ fn tried(
     let Some(named) = named(server, target) else {
         return false;
     };
+    files(condition, scope, keys, notes);
+    if keys.get("files").is_some() {
+        keys.text(TRIED, &name_of(named));
+        return true;
+    }
+    keys.remove("respond");
     // Its own rules come after those of the location, and a route has one of each.
     if keeps_out(named, scope) {
         notes.add(
@@ -190,13 +232,17 @@ fn tried(
         directive,
         format!("every request goes to `{target}`: files before it are not looked for"),
     );
-    proxy(pass, condition, &scope, keys, upstreams, notes);
+    proxy(pass, server, condition, &scope, keys, upstreams, notes);
     true
 }
 
-/// Whether a `try_files` of the server or its locations leads to a named location.
-pub(super) fn is_tried(block: &Directive, name: &str) -> bool {
-    let leads =
-        |it: &Directive| it.name == "try_files" && it.arguments.last().is_some_and(|it| it == name);
-    block.block.iter().any(|it| leads(it) || is_tried(it, name))
+/// Whether something of the server or its locations leads to a named location.
+pub(super) fn is_led_to(block: &[Directive], name: &str) -> bool {
+    let leads = |it: &Directive| {
+        let names = ["try_files", "error_page"];
+        names.contains(&it.name.as_str()) && it.arguments.last().is_some_and(|it| it == name)
+    };
+    block
+        .iter()
+        .any(|it| leads(it) || is_led_to(&it.block, name))
 }

@@ -77,8 +77,23 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("mirror", "mirror /copy;"),
     ("limit_req", "limit_req zone=z;"),
     (
+        "limit_req_dry_run",
+        "limit_req zone=z; limit_req_dry_run on;",
+    ),
+    ("limit_conn", "limit_conn c 1;"),
+    (
+        "limit_conn_status",
+        "limit_conn c 1; limit_conn_status 429;",
+    ),
+    (
+        "limit_conn_dry_run",
+        "limit_conn c 1; limit_conn_dry_run on;",
+    ),
+    ("limit_rate", "limit_rate 1m;"),
+    ("limit_rate_after", "limit_rate 1m; limit_rate_after 2m;"),
+    (
         "limit_req_status",
-        "limit_req zone=z; limit_req_status 503;",
+        "limit_req zone=z; limit_req_status 429;",
     ),
     (
         "set_real_ip_from",
@@ -165,7 +180,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 /// Names that open blocks or stand for the action of a location, which every other test has.
-const STRUCTURE: [&str; 15] = [
+const STRUCTURE: [&str; 16] = [
     "http",
     "server",
     "upstream",
@@ -175,6 +190,7 @@ const STRUCTURE: [&str; 15] = [
     "stream",
     "location",
     "limit_req_zone",
+    "limit_conn_zone",
     "proxy_pass",
     "grpc_pass",
     "fastcgi_pass",
@@ -185,7 +201,7 @@ const STRUCTURE: [&str; 15] = [
 
 fn configuration(http: &str, server: &str, location: &str) -> String {
     format!(
-        "http {{ limit_req_zone $binary_remote_addr zone=z:1m rate=1r/s; {http}
+        "http {{ limit_req_zone $binary_remote_addr zone=z:1m rate=1r/s; limit_conn_zone $binary_remote_addr zone=c:1m; {http}
          server {{ listen 8080; listen 8443 ssl; server_name a.test; {server}
          location = /ask {{ internal; proxy_pass http://10.0.0.9/ask; }}
          location /x/ {{ {location} proxy_pass https://10.0.0.1; }}
@@ -279,11 +295,10 @@ fn what_keeps_clients_out_and_has_no_counterpart_closes_its_paths() {
                 _ => configuration("", "", guard),
             };
             let imported = imported(&text);
-            assert!(
-                !imported.toml.contains("proxy = "),
-                "{guard} at {at}:\n{}",
-                imported.toml
-            );
+            let routes = imported.toml.split("[[route]]");
+            let mut open =
+                routes.filter(|it| it.contains("proxy = ") && !it.contains("internal = true"));
+            assert!(open.next().is_none(), "{guard} at {at}:\n{}", imported.toml);
             assert!(!imported.notes.is_empty(), "{guard}");
         }
     }

@@ -31,20 +31,6 @@ fn every_configuration_of_the_repository_loads() {
 }
 
 #[test]
-fn an_error_page_that_is_not_in_its_folder_is_left_out() {
-    let folder = env!("CARGO_MANIFEST_DIR");
-    let text = format!(
-        "server {{ listen 80; root {folder}; location / {{ error_page 502 /missing.html; \
-         error_page 503 /Cargo.toml; proxy_pass http://127.0.0.1:1; }} }}"
-    );
-    check(
-        &text,
-        &["error_pages = { 503 = { file ="],
-        &["error_page: left out: there is no "],
-    );
-}
-
-#[test]
 fn odd_values_load() {
     let odd = [
         "0",

@@ -126,8 +126,22 @@ fn rules_of_a_named_location_hold_for_those_whom_try_files_leads_there() {
     check_order(
         "root /srv; location / { try_files $uri @app; }
         location @app { deny all; proxy_pass http://127.0.0.1:1; }",
-        &["prefix = \"/\"\nrespond = { status = 403"],
-        &["location: requests that `try_files` leads here get a 403"],
+        &[
+            "prefix = \"/\"\nfiles = { root = \"/srv\" }\non_status = { 404 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 405 = ",
+            "name = \"@app (nginx.conf:2)\"\ninternal = true\nrespond = { status = 403",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn a_named_location_that_leads_on_to_a_closed_one_is_closed() {
+    check_order(
+        "root /srv; location / { try_files $uri @on; }
+        location @on { rewrite ^ /closed/x last; proxy_pass http://127.0.0.1:1; }
+        location /closed/ { deny all; }",
+        &["internal = true\nrespond = { status = 403"],
+        &["location: responds with 403: it may lead to a location that keeps clients out"],
     );
 }
 

@@ -1,4 +1,4 @@
-//! `limit_req` and its zones.
+//! `limit_req`, `limit_conn`, their zones, and `limit_rate`.
 
 use super::check;
 
@@ -31,17 +31,48 @@ fn limits_on_rates_are_layers_of_their_routes() {
         &[
             "prefix = \"/cookie/\"",
             "prefix = \"/login/\"\nproxy",
-            "rate_limit = { requests = 30, per = \"1m\", burst = 6 }",
+            "rate_limit = { requests = 30, per = \"1m\", burst = 6, at_once = 1, status = 429 }",
             "prefix = \"/gone/\"\nrespond = { status = 410, body = \"\" }\n\n",
             "prefix = \"/api/\"\nproxy",
-            "rate_limit = { requests = 10, per = \"1s\", burst = 21, key = \"{header:x-api-key}\" }",
-            "prefix = \"/\"\nfiles = { root = \"/srv/www\" }\nrate_limit = { requests = 500, per = \"1s\", burst = 1, key = \"all\" }",
+            "rate_limit = [{ requests = 10, per = \"1s\", burst = 21, key = \"{header:x-api-key}\", status = 429 }, { requests = 30, per = \"1m\", burst = 1, status = 429 }]",
+            "prefix = \"/\"\nfiles = { root = \"/srv/www\" }\nrate_limit = { requests = 500, per = \"1s\", burst = 1, key = \"all\", status = 429 }",
         ],
         &[
-            "nginx.conf:13: limit_req: left out: a route has one limit",
             "limit_req: left out: `$request_length` has no counterpart as a key",
-            "limit_req: requests within the burst are sent at once",
             "limit_req: left out: there is no zone `nowhere`",
+        ],
+    );
+}
+
+#[test]
+fn limits_of_connections_and_bandwidth_are_layers_too() {
+    check(
+        r"
+        http {
+            limit_conn_zone $binary_remote_addr zone=addr:10m;
+            limit_conn_zone $server_name zone=whole:10m;
+            limit_req_zone $binary_remote_addr zone=z:1m rate=5r/s;
+            server {
+                listen 80;
+                root /srv;
+                location /files/ {
+                    limit_conn addr 2;
+                    limit_conn whole 100;
+                    limit_rate 100k;
+                    limit_rate_after 1m;
+                }
+                location /app/ { limit_req zone=z burst=10 delay=3; proxy_pass http://127.0.0.1:1; }
+                location /try/ { limit_conn addr 1; limit_conn_dry_run on; limit_rate $slow; }
+            }
+        }
+        ",
+        &[
+            "in_flight_limit = [{ requests = 2, status = 503 }, { requests = 100, key = \"all\", status = 503 }]\nbandwidth = { rate = \"100KiB\", after = \"1MiB\" }",
+            "rate_limit = { requests = 5, per = \"1s\", burst = 11, at_once = 4, status = 503 }",
+        ],
+        &[
+            "limit_conn_dry_run: nothing is limited",
+            "limit_rate: left out: the rate cannot depend on the request",
         ],
     );
 }

@@ -81,6 +81,7 @@ impl Http1 {
                 fields,
                 order,
                 content: ResponseBody::Stream(body),
+                ..
             } = *built
             {
                 let status = checked(status);

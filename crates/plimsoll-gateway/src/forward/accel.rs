@@ -1,0 +1,47 @@
+//! `X-Accel-Redirect`: a server says which path responds in its place, as nginx has it.
+
+use http::HeaderMap;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, EXPIRES, HeaderName,
+    HeaderValue, SET_COOKIE,
+};
+use plimsoll_server::HandOver;
+use plimsoll_wire::http::FieldList;
+
+const REDIRECT: &str = "x-accel-redirect";
+
+/// Beginning of the names of fields that a server writes for the gateway alone.
+const PREFIX: &[u8] = b"x-accel-";
+
+/// Fields that hold for the content of the other path too.
+const KEPT: [HeaderName; 6] = [
+    ACCEPT_RANGES,
+    CACHE_CONTROL,
+    CONTENT_DISPOSITION,
+    CONTENT_TYPE,
+    EXPIRES,
+    SET_COOKIE,
+];
+
+/// The path that a response names, if it names one; takes the fields that are for the gateway out of the others.
+pub(super) fn hand_over(fields: &mut FieldList) -> Option<HandOver> {
+    let path = fields.get(REDIRECT).and_then(|value| {
+        let text = std::str::from_utf8(value).ok()?;
+        text.starts_with('/').then(|| text.to_owned())
+    });
+    fields.retain(|name, _| {
+        let beginning = name.get(..PREFIX.len());
+        !beginning.is_some_and(|it| it.eq_ignore_ascii_case(PREFIX))
+    });
+    let path = path?;
+    let mut kept = HeaderMap::new();
+    for (name, value) in &*fields {
+        let name = KEPT
+            .iter()
+            .find(|kept| name.eq_ignore_ascii_case(kept.as_str().as_bytes()));
+        if let (Some(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            kept.append(name.clone(), value);
+        }
+    }
+    Some(HandOver { path, fields: kept })
+}
