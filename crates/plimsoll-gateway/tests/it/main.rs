@@ -34,7 +34,9 @@ mod hostile_http3;
 
 mod hops;
 
+mod leading;
 mod life;
+mod limits;
 
 mod log;
 

@@ -92,8 +92,11 @@ pub(crate) struct Content {
     interims: OnceCell<Rc<Interims>>,
     /// Trailers that no reader of the content gets.
     withheld: RefCell<WithheldTrailers>,
-    held: RefCell<Vec<Box<dyn Any>>>,
+    pub(crate) held: RefCell<Held>,
 }
+
+/// Values that are kept until the response to a request is sent or its client is gone.
+pub(crate) type Held = Vec<Box<dyn Any>>;
 
 /// Notes about a request by the actions that handle it.
 #[derive(Debug, Clone, Default)]

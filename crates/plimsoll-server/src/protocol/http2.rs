@@ -28,7 +28,7 @@ use crate::action::{Answer, Outcome, Refusal};
 use crate::engine::limits::Limits;
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::Fields;
-use crate::message::request::{Content, ContentSource, Request, Scheme, Start, Version};
+use crate::message::request::{Content, ContentSource, Held, Request, Scheme, Start, Version};
 use crate::message::response::Response;
 use crate::observe::counters::Cut;
 use crate::protocol::activity::{Activity, Busy};
@@ -275,6 +275,7 @@ impl Http2 {
             alternative: self.alternative.clone(),
             route: None,
             kept: None,
+            held: Held::default(),
             interims: None,
             is_tls: self.scheme == Scheme::Https,
             tunnel: None,
@@ -321,6 +322,7 @@ impl Http2 {
         let answer = self.service.action().handle(&request);
         responder.route = content.take_route();
         responder.kept = content.kept();
+        responder.held = content.held.take();
         let is_expected = head::is_expected(&parts);
         let is_awaited =
             is_expected && matches!(&*content.source.borrow(), ContentSource::Taken(_));

@@ -21,7 +21,7 @@ use crate::action::{LocalFuture, Outcome, TakeOver};
 use crate::engine::limits::Limits;
 use crate::message::body::withhold_heads_fields;
 use crate::message::interim::Interims;
-use crate::message::request::{Content, Version};
+use crate::message::request::{Content, Held, Version};
 use crate::message::response::{
     Framed, Response, ResponseBody, StreamError, has_content, tunnel_status,
 };
@@ -64,6 +64,8 @@ pub(super) struct Responder {
     pub(super) route: Option<Rc<RouteTag>>,
     /// The request, if it was kept: its route is known only once it is answered.
     pub(super) kept: Option<Rc<Content>>,
+    /// What is kept until the response is sent.
+    pub(super) held: Held,
     /// Interim responses that the action sends.
     pub(super) interims: Option<Rc<Interims>>,
     pub(super) is_tls: bool,
@@ -130,7 +132,7 @@ impl Responder {
             interims.end();
         }
         self.place.worker.counters.answered(Version::Http2, status);
-        let kept = self.kept.take();
+        let kept = self.kept.clone();
         let route = self.route.take();
         if let Some(route) = route.or_else(|| kept.and_then(|kept| kept.take_route())) {
             route.answered(status);

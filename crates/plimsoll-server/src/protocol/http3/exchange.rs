@@ -96,6 +96,8 @@ impl Exchange {
             .await;
         match sent {
             Ok(None) => {
+                // The client may take its time to end the stream.
+                drop(content);
                 if is_tunnel {
                     reading.stop(Code::H3_NO_ERROR);
                 }
