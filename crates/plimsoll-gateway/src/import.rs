@@ -16,6 +16,8 @@ mod access;
 
 mod cache;
 
+mod cookies;
+
 mod errors;
 
 mod fates;

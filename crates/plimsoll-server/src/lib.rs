@@ -102,11 +102,11 @@ pub use crate::message::request::{
 };
 pub use crate::message::response::{HandOver, Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
-    Addresses, Bandwidth, BasicAuth, Coding, Compress, Cors, FieldRewrite, FieldValue, HashError,
-    HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware, OnStatus, Origins, OwnFields,
-    PasswordHash, RateLimit, RatePlan, RequestIds, SecurityHeaders, StatusPattern, Successor,
-    SuccessorStatus, SuccessorTarget, Trace, TrustedProxies, Underscores, compress, compress_well,
-    preferred_coding,
+    Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
+    FieldRewrite, FieldValue, HashError, HeaderRules, InFlightLimit, InFlightPlan, LimitKey,
+    Middleware, OnStatus, Origins, OwnFields, PasswordHash, RateLimit, RatePlan, RequestIds,
+    SameSite, SecurityHeaders, StatusPattern, Successor, SuccessorStatus, SuccessorTarget, Trace,
+    TrustedProxies, Underscores, compress, compress_well, preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{

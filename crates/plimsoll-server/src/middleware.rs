@@ -20,6 +20,8 @@ mod limit_key;
 
 mod on_status;
 
+mod password_hash;
+
 mod bandwidth;
 
 mod rate_limit;
@@ -41,18 +43,21 @@ use crate::action::Action;
 
 pub use crate::middleware::addresses::Addresses;
 pub use crate::middleware::bandwidth::Bandwidth;
-pub use crate::middleware::basic_auth::{BasicAuth, HashError, PasswordHash};
+pub use crate::middleware::basic_auth::BasicAuth;
 pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
 pub use crate::middleware::cors::{Cors, Origins};
-pub use crate::middleware::header_rules::{FieldRewrite, FieldValue, HeaderRules};
+pub use crate::middleware::header_rules::{
+    AttributeRewrite, CookieRule, FieldRewrite, FieldValue, HeaderRules, SameSite,
+};
 pub use crate::middleware::in_flight_limit::{InFlightLimit, InFlightPlan};
 pub use crate::middleware::limit_key::LimitKey;
 pub(crate) use crate::middleware::on_status::Leading;
 pub use crate::middleware::on_status::{
     OnStatus, StatusPattern, Successor, SuccessorStatus, SuccessorTarget,
 };
+pub use crate::middleware::password_hash::{HashError, PasswordHash};
 pub use crate::middleware::rate_limit::{RateLimit, RatePlan};
 pub use crate::middleware::request_id::RequestIds;
 pub use crate::middleware::security::SecurityHeaders;

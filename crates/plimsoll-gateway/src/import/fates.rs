@@ -123,6 +123,7 @@ pub(super) const READ: &[(&str, &[Level])] = &[
     ("proxy_redirect", ANY),
     ("proxy_cookie_domain", ANY),
     ("proxy_cookie_path", ANY),
+    ("proxy_cookie_flags", ANY),
     ("proxy_pass_request_headers", ANY),
     ("proxy_pass_request_body", ANY),
     ("proxy_http_version", ANY),

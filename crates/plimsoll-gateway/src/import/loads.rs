@@ -26,8 +26,9 @@ const ROUNDS: usize = 8;
 const CLOSED: &str = "respond = { status = 501, body = \"not translated\\n\" }\n";
 
 /// Keys of a route that say which requests it is for.
-const CONDITIONS: [&str; 10] = [
-    "listen", "host", "path", "prefix", "pattern", "regex", "method", "header", "query", "places",
+const CONDITIONS: [&str; 12] = [
+    "name", "internal", "listen", "host", "path", "prefix", "pattern", "regex", "method", "header",
+    "query", "places",
 ];
 
 /// The whole file, without what `up` refuses.

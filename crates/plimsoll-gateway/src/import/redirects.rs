@@ -1,5 +1,7 @@
 //! Redirects: the URL of `return`, `rewrite … redirect` and `permanent`, and `proxy_redirect`.
 
+use plimsoll_server::Moment;
+
 use super::Notes;
 use super::nginx::Directive;
 use super::proxy::prefix_expression;
@@ -7,6 +9,7 @@ use super::responses::REWRITES;
 use super::route::{Condition, Route};
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
+use super::variables::with_places;
 
 /// Variables of nginx and their places in targets, longer ones before their beginnings.
 const PLACES: [(&str, &str); 10] = [
@@ -300,7 +303,7 @@ pub(super) fn proxy_redirects(
     let directives = scope.all("proxy_redirect");
     let mut rules = Vec::new();
     if directives.is_empty() && is_known {
-        rules.extend(default_rule(pass, condition));
+        rules.extend(default_rule(pass, condition, scope));
     }
     for directive in directives {
         match directive.arguments.as_slice() {
@@ -308,8 +311,8 @@ pub(super) fn proxy_redirects(
                 rules.clear();
                 break;
             }
-            [only] if only == "default" => rules.extend(default_rule(pass, condition)),
-            [from, to] => match rule(from, to) {
+            [only] if only == "default" => rules.extend(default_rule(pass, condition, scope)),
+            [from, to] => match rule(from, to, scope) {
                 Some(rule) => rules.push(rule),
                 None => notes.left_out(directive),
             },
@@ -321,69 +324,8 @@ pub(super) fn proxy_redirects(
     }
 }
 
-/// `proxy_cookie_domain` and `proxy_cookie_path` as rules for the field `set-cookie`, of which one changes a cookie.
-pub(super) fn proxy_cookies(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
-    let mut rules = Vec::new();
-    let mut kinds = Vec::new();
-    for (name, attribute) in [
-        ("proxy_cookie_domain", "domain"),
-        ("proxy_cookie_path", "path"),
-    ] {
-        for directive in scope.all(name) {
-            let arguments: Vec<_> = directive.arguments.iter().map(String::as_str).collect();
-            let rule = match arguments.as_slice() {
-                ["off"] => continue,
-                [from, to] if !from.starts_with('~') => cookie_rule(attribute, from, to),
-                _ => None,
-            };
-            match rule {
-                Some(_) if kinds.first().is_some_and(|it| *it != attribute) => notes.add(
-                    directive,
-                    "left out: another rule changes the same cookies, and one rule is applied to each",
-                ),
-                Some(rule) => {
-                    kinds.push(attribute);
-                    rules.push(rule);
-                }
-                None => notes.left_out(directive),
-            }
-        }
-    }
-    if rules.is_empty() {
-        return;
-    }
-    let known = route.get(REWRITES).map(str::to_owned);
-    let known = known
-        .as_deref()
-        .and_then(|it| it.strip_prefix('[')?.strip_suffix(']'));
-    let all: Vec<_> = known.into_iter().map(str::to_owned).chain(rules).collect();
-    route.set(REWRITES, format!("[{}]", all.join(", ")));
-}
-
-/// What is behind `domain=` or `path=` is replaced where it begins so; a domain is compared whole.
-fn cookie_rule(attribute: &str, from: &str, to: &str) -> Option<String> {
-    if from.contains('$') {
-        return None;
-    }
-    let (end, behind) = if attribute == "domain" {
-        ("\\s*(;|$)", "{2}")
-    } else {
-        ("", "")
-    };
-    let dot = if attribute == "domain" { "\\.?" } else { "" };
-    let bare = from.strip_prefix('.').filter(|_| attribute == "domain");
-    let from = regex::escape(bare.unwrap_or(from));
-    let expression = format!("(?i)(;\\s*{attribute}=){dot}{from}{end}");
-    let to = redirect_target(to, None)?;
-    Some(format!(
-        "{{ name = \"set-cookie\", from = {}, to = {} }}",
-        quoted(&expression),
-        quoted(&format!("{{1}}{to}{behind}"))
-    ))
-}
-
 /// The URL of `proxy_pass` becomes the path of the location; without a path in it, the root.
-fn default_rule(pass: &str, condition: &Condition<'_>) -> Option<String> {
+fn default_rule(pass: &str, condition: &Condition<'_>, scope: &Scope<'_>) -> Option<String> {
     let (_, rest) = pass.split_once("://")?;
     let (from, to) = if rest.contains('/') {
         let to = match condition {
@@ -398,10 +340,10 @@ fn default_rule(pass: &str, condition: &Condition<'_>) -> Option<String> {
     } else {
         (format!("{pass}/"), "/".to_owned())
     };
-    rule(&from, &to)
+    rule(&from, &to, scope)
 }
 
-fn rule(from: &str, to: &str) -> Option<String> {
+fn rule(from: &str, to: &str, scope: &Scope<'_>) -> Option<String> {
     let (from, groups) = if let Some(regex) = from.strip_prefix('~') {
         let (case, text) = match regex.strip_prefix('*') {
             Some(text) => ("(?i)", text),
@@ -418,7 +360,14 @@ fn rule(from: &str, to: &str) -> Option<String> {
     } else {
         (format!("^{}", regex::escape(from)), None)
     };
-    let to = redirect_target(to, groups.as_deref())?;
+    let places = || {
+        let groups = groups
+            .as_deref()
+            .map(regex::Regex::new)
+            .and_then(Result::ok);
+        with_places(to, scope, Moment::Request, groups.as_ref())
+    };
+    let to = redirect_target(to, groups.as_deref()).or_else(places)?;
     Some(format!(
         "{{ name = \"location\", from = {}, to = {} }}",
         quoted(&from),

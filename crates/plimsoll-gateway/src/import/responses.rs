@@ -20,6 +20,9 @@ use super::variables::with_places;
 /// Key under which the rules of `proxy_redirect` wait for those of other fields; no route has it.
 pub(super) const REWRITES: &str = "rewrites of fields";
 
+/// The same for the rules of `proxy_cookie_domain`, `_path` and `_flags`.
+pub(super) const COOKIES: &str = "rules for cookies";
+
 /// The files of `root` or `alias`.
 pub(super) fn files(
     condition: &Condition<'_>,
@@ -279,7 +282,7 @@ fn lifetime(text: &str) -> Option<String> {
 
 /// Layers of the route.
 pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
-    let mut added = Keys::default();
+    let mut added: Vec<(String, Vec<String>)> = Vec::new();
     for directive in scope.all("add_header") {
         let (name, value) = (directive.argument(0), directive.argument(1));
         // A variable of the service that authorizes: its fields go to the client by themselves.
@@ -298,23 +301,22 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         };
         // Clients take blanks at the end of a value for none.
         let value = value.trim_end();
-        if is_field(name, value) {
-            added.text(name, value);
-        } else {
+        if !is_field(name, value) {
             notes.add(
                 directive,
                 format!("`{name}` is left out: the server sets it by itself, or it is no field"),
             );
+            continue;
+        }
+        let known = added
+            .iter_mut()
+            .find(|(it, _)| it.eq_ignore_ascii_case(name));
+        match known {
+            Some((_, values)) => values.push(quoted(value)),
+            None => added.push((name.to_owned(), vec![quoted(value)])),
         }
     }
-    if let Some(value) = lifetime_of(scope) {
-        // nginx sends both fields, which means the same as one.
-        let value = match added.get("Cache-Control") {
-            None => value,
-            Some(known) => format!("{value}, {}", known.trim_matches('"')),
-        };
-        added.text("Cache-Control", &value);
-    }
+    let lifetime = lifetime_of(scope);
     let hidden = scope.all("proxy_hide_header");
     let hidden = hidden.iter().map(|it| it.argument(0));
     let hidden: Vec<_> = hidden.filter(|it| is_field(it, "")).map(quoted).collect();
@@ -324,19 +326,41 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         keys.remove(REWRITES);
         rules.set("rewrite", rewrite);
     }
+    if let Some(cookies) = keys.get(COOKIES).map(str::to_owned) {
+        keys.remove(COOKIES);
+        rules.set("cookies", cookies);
+    }
     if !hidden.is_empty() {
         rules.set("remove", format!("[{}]", hidden.join(", ")));
     }
-    if !added.is_empty() {
-        rules.set("set", added.inline());
+    // Files have one by themselves, which nginx does not send.
+    let is_in_place =
+        |name: &str| keys.get("files").is_some() && name.eq_ignore_ascii_case("cache-control");
+    let in_place = added.iter().filter(|(name, _)| is_in_place(name));
+    let in_place =
+        in_place.flat_map(|(_, values)| values.iter().map(|it| it.trim_matches('"').to_owned()));
+    let directives: Vec<_> = lifetime.clone().into_iter().chain(in_place).collect();
+    if !directives.is_empty() {
+        let value = quoted(&directives.join(", "));
+        rules.set("set", format!("{{ Cache-Control = {value} }}"));
+    }
+    let mut adding = Keys::default();
+    for (name, values) in added.iter().filter(|(name, _)| !is_in_place(name)) {
+        match values.as_slice() {
+            [one] => adding.set(name, one.as_str()),
+            several => adding.set(name, format!("[{}]", several.join(", "))),
+        }
+    }
+    if !adding.is_empty() {
+        rules.set("add", adding.inline());
     }
     // nginx adds fields to errors by `always` alone, and never by `expires`.
     let is_always = scope
         .all("add_header")
         .iter()
         .all(|it| it.argument(2) == "always");
-    let stays_off_errors = !is_always || lifetime_of(scope).is_some();
-    if !added.is_empty() && stays_off_errors {
+    let stays_off_errors = !is_always || lifetime.is_some();
+    if (!added.is_empty() || lifetime.is_some()) && stays_off_errors {
         rules.set("errors", "false");
     }
     if !rules.is_empty() {
@@ -351,10 +375,6 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         auth.text("realm", realm.argument(0));
         auth.text("file", file.argument(0));
         keys.set("basic_auth", auth.inline());
-        notes.add(
-            file,
-            "passwords have to be hashed with bcrypt: `htpasswd -B`",
-        );
     }
     if scope.is("gzip", "on") {
         keys.set("compress", compressed(scope, notes));

@@ -14,9 +14,9 @@ use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
 use crate::message::location::LocationTemplate;
 use crate::middleware::{
-    Addresses, Bandwidth, BasicAuth, Coding, Compress, Cors, FieldRewrite, HeaderRules,
-    InFlightLimit, InFlightPlan, LimitKey, Middleware, Origins, PasswordHash, RateLimit, RatePlan,
-    RequestIds, SecurityHeaders, Trace,
+    Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
+    FieldRewrite, FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware,
+    Origins, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
 };
 use crate::place::{Maps, Moment};
 
@@ -109,8 +109,11 @@ fn response_rules(value: Value<'_>, maps: &Maps) -> Option<HeaderRules> {
     let rewrite: Vec<_> = rewrites
         .filter_map(|rule| field_rewrite(rule, maps))
         .collect();
+    let cookies = table.tables("cookies").into_iter();
+    let cookies: Vec<_> = cookies.filter_map(|rule| cookie_rule(rule, maps)).collect();
     Some(HeaderRules {
         rewrite,
+        cookies,
         skip_errors: !errors,
         ..rules(table, maps, Moment::Response)
     })
@@ -118,6 +121,28 @@ fn response_rules(value: Value<'_>, maps: &Maps) -> Option<HeaderRules> {
 
 /// One rule that replaces a part of a response's field.
 fn field_rewrite(mut table: Table<'_>, maps: &Maps) -> Option<FieldRewrite> {
+    let named = table.take("name");
+    if named.is_none() {
+        table.missing("name", "such as name = \"location\"");
+    }
+    let (from, to) = from_and_to(&mut table, maps);
+    table.finish();
+    let name = named.and_then(|value| {
+        let name = name(as_text(&value)?, &value)?;
+        not_of_server(name, &value)
+    });
+    Some(FieldRewrite {
+        name: name?,
+        to: to?,
+        from: from?,
+    })
+}
+
+/// A regular expression, and what replaces what it matches.
+fn from_and_to(
+    table: &mut Table<'_>,
+    maps: &Maps,
+) -> (Option<regex::Regex>, Option<LocationTemplate>) {
     let mut needed = |key, example: &str| {
         let value = table.take(key);
         if value.is_none() {
@@ -125,28 +150,70 @@ fn field_rewrite(mut table: Table<'_>, maps: &Maps) -> Option<FieldRewrite> {
         }
         value
     };
-    let name_value = needed("name", "such as name = \"location\"");
     let from = needed("from", "such as from = \"^http://10.0.0.1:8080/\"");
     let to = needed("to", "such as to = \"/app/\"");
-    table.finish();
-    let name = name_value.and_then(|value| {
-        let name = name(as_text(&value)?, &value)?;
-        not_of_server(name, &value)
-    });
-    let from = from.and_then(|value| {
-        let text = as_text(&value)?;
-        let regex = regex::Regex::new(text);
-        value.check(regex.map_err(|_| format!("`{text}` is not a regular expression")))
-    });
+    let from = from.and_then(|value| expression(&value));
     let to = to.and_then(|value| {
         let text = as_text(&value)?;
         value.check(LocationTemplate::parse(text, from.as_ref(), maps))
     });
-    Some(FieldRewrite {
-        name: name?,
-        to: to?,
-        from: from?,
+    (from, to)
+}
+
+fn expression(value: &Value<'_>) -> Option<regex::Regex> {
+    let text = as_text(value)?;
+    let regex = regex::Regex::new(text);
+    value.check(regex.map_err(|_| format!("`{text}` is not a regular expression")))
+}
+
+/// One rule for cookies that a response sets.
+fn cookie_rule(mut table: Table<'_>, maps: &Maps) -> Option<CookieRule> {
+    let cookie = match table.take("cookie") {
+        None => Some(None),
+        Some(value) => expression(&value).map(Some),
+    };
+    let mut attribute = |key| match table.table(key) {
+        None => Some(None),
+        Some(table) => attribute_rewrite(table, maps).map(Some),
+    };
+    let (domain, path) = (attribute("domain"), attribute("path"));
+    let (secure, http_only) = (table.boolean("secure"), table.boolean("http_only"));
+    let same_site = match table.take("same_site") {
+        None => Some(None),
+        Some(value) => same_site(&value).map(Some),
+    };
+    table.finish();
+    Some(CookieRule {
+        cookie: cookie?,
+        domain: domain?,
+        path: path?,
+        secure,
+        http_only,
+        same_site: same_site?,
     })
+}
+
+fn attribute_rewrite(mut table: Table<'_>, maps: &Maps) -> Option<AttributeRewrite> {
+    let (from, to) = from_and_to(&mut table, maps);
+    table.finish();
+    Some(AttributeRewrite {
+        from: from?,
+        to: to?,
+    })
+}
+
+fn same_site(value: &Value<'_>) -> Option<SameSite> {
+    if value.is_false() {
+        return Some(SameSite::Absent);
+    }
+    match as_text(value)?.to_ascii_lowercase().as_str() {
+        "strict" => Some(SameSite::Strict),
+        "lax" => Some(SameSite::Lax),
+        "none" => Some(SameSite::None),
+        other => value.wrong(format!(
+            "`{other}` is not known; there are strict, lax, none and false"
+        )),
+    }
 }
 
 fn request_rules(value: Value<'_>, maps: &Maps) -> Option<HeaderRules> {
@@ -167,16 +234,35 @@ fn rules(mut table: Table<'_>, maps: &Maps, moment: Moment) -> HeaderRules {
             .filter_map(|(name, value)| placed_field(&name, &value, maps, moment))
             .collect()
     };
-    let (set, add) = (fields("set"), fields("add"));
+    let set = fields("set");
+    let add = added(&mut table, maps, moment);
     let remove = table.take("remove").and_then(names).unwrap_or_default();
     table.finish();
     HeaderRules {
         rewrite: Vec::new(),
+        cookies: Vec::new(),
         remove,
         set,
         add,
         skip_errors: false,
     }
+}
+
+/// Fields that are added, each with one value or an array of them.
+fn added(table: &mut Table<'_>, maps: &Maps, moment: Moment) -> Vec<(HeaderName, FieldValue)> {
+    let Some(mut table) = table.table("add") else {
+        return Vec::new();
+    };
+    let fields = table.rest_of_fields().into_iter();
+    let fields = fields.flat_map(|(name, value)| {
+        let values = match value.as_str() {
+            Some(_) => vec![value],
+            None => value.elements(),
+        };
+        values.into_iter().map(move |value| (name.clone(), value))
+    });
+    let fields = fields.filter_map(|(name, value)| placed_field(&name, &value, maps, moment));
+    fields.collect()
 }
 
 fn name(text: &str, value: &Value<'_>) -> Option<HeaderName> {

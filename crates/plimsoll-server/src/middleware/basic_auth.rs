@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use crate::action::{Action, Answer, Outcome};
 use crate::message::request::Request;
 use crate::message::response::Response;
+use crate::middleware::password_hash::PasswordHash;
 
 /// The accepted users.
 pub struct BasicAuth {
@@ -33,48 +34,12 @@ pub struct BasicAuth {
     waiting: AtomicUsize,
 }
 
-/// A password as it is kept.
-#[derive(Clone)]
-pub struct PasswordHash(String);
-
-/// Why a text is no hash of a password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum HashError {
-    /// It is of another kind.
-    #[error("is not a bcrypt hash; `htpasswd -nB NAME` makes one")]
-    Kind,
-    /// It takes very long to check.
-    #[error("has a cost above 14, which takes a second and more to check")]
-    Cost,
-}
-
 /// Checks under way at a time, and those that may wait for one.
 const CHECKS: usize = 2;
 const MOST_WAITING: usize = 64;
 
 /// Passwords that are remembered.
 const MOST_RIGHT: usize = 4096;
-
-impl PasswordHash {
-    /// A bcrypt hash (`$2a$`, `$2b$`, `$2y$`).
-    pub fn parse(text: &str) -> Result<Self, HashError> {
-        let parts: bcrypt::HashParts = text.parse().map_err(|_| HashError::Kind)?;
-        if parts.get_cost() > 14 {
-            return Err(HashError::Cost);
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    fn is_of(&self, password: &[u8]) -> bool {
-        bcrypt::verify(password, &self.0).unwrap_or(false)
-    }
-}
-
-impl std::fmt::Debug for PasswordHash {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PasswordHash")
-    }
-}
 
 impl std::fmt::Debug for BasicAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

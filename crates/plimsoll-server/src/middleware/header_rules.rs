@@ -1,11 +1,14 @@
 //! Header fields that are set, added or removed, on the way in or on the way out.
 
+mod cookies;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use regex::Regex;
 
+pub use self::cookies::{AttributeRewrite, CookieRule, SameSite};
 use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
 use crate::message::location::LocationTemplate;
@@ -17,6 +20,8 @@ use crate::place::{Captured, Place, ResponseValues, Source, Template, Values, pl
 pub struct HeaderRules {
     /// Of responses: values that are replaced in part, of which the first rule that matches counts.
     pub rewrite: Vec<FieldRewrite>,
+    /// Of responses: what becomes of the cookies that they set.
+    pub cookies: Vec<CookieRule>,
     /// Fields that are taken away.
     pub remove: Vec<HeaderName>,
     /// Fields that are there once, with this value.
@@ -187,7 +192,9 @@ pub(super) struct Responses {
 impl Responses {
     pub(super) fn new(rules: Arc<HeaderRules>, inner: Rc<dyn Action>) -> Self {
         let mut places = places_of(rules.templates(), Source::Request);
-        for place in rules.rewrite.iter().flat_map(|rule| rule.to.places()) {
+        let rewriting = rules.rewrite.iter().flat_map(|rule| rule.to.places());
+        let cookies = rules.cookies.iter().flat_map(CookieRule::places);
+        for place in rewriting.chain(cookies) {
             if !places.contains(place) {
                 places.push(place.clone());
             }
@@ -216,6 +223,7 @@ impl Action for Responses {
     fn handle(&self, request: &Request<'_>) -> Answer {
         if let Some(edits) = &self.fixed
             && self.rules.rewrite.is_empty()
+            && self.rules.cookies.is_empty()
         {
             return self.edited(edits, request);
         }
@@ -236,6 +244,7 @@ impl Action for Responses {
             let noted = noted.unwrap_or_default();
             let captured = captured.with(&places);
             rewrite(&rules.rewrite, &captured, response.fields_mut());
+            cookies::change(&rules.cookies, &captured, response.fields_mut());
             let edits = match fixed {
                 Some(edits) => edits,
                 None => Rc::new(rules.edits(&ResponseValues {

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
+use http::header::COOKIE;
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
@@ -61,6 +62,8 @@ impl Values for Request<'_> {
                 text(self.version.name(), out)
             }
             Place::Protocol => text(self.version.name(), out),
+            // RFC 6265, section 5.4; HTTP/2 may send several fields (RFC 9113, section 8.2.3).
+            Place::Header(name) if *name == COOKIE => joined_by(b"; ", self.values("cookie"), out),
             Place::Header(name) => joined(self.values(name.as_str()), out),
             Place::Cookie(name) => optional(self.cookie(name).map(str::as_bytes), out),
             Place::RequestBytes => match self.content_length() {
@@ -161,10 +164,18 @@ pub(super) fn optional(value: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
 
 /// Appends the values of a field, joined by commas.
 pub(super) fn joined<'v>(values: impl Iterator<Item = &'v [u8]>, out: &mut Vec<u8>) -> bool {
+    joined_by(b", ", values, out)
+}
+
+fn joined_by<'v>(
+    between: &[u8],
+    values: impl Iterator<Item = &'v [u8]>,
+    out: &mut Vec<u8>,
+) -> bool {
     let mut is_there = false;
     for value in values {
         if is_there {
-            out.extend_from_slice(b", ");
+            out.extend_from_slice(between);
         }
         is_there = true;
         out.extend_from_slice(value);

@@ -312,7 +312,7 @@ fn what_errors_and_missing_files_lead_to_is_not_sent_if_it_is_closed() {
             };
             assert_eq!(kept(&behind, &sent) == Kept::In, is_sent, "{rule}\n{toml}");
         }
-        assert!(notes.iter().all(|it| it.contains("bcrypt")), "{notes:?}");
+        assert!(notes.is_empty(), "{notes:?}");
     }
 }
 

@@ -56,7 +56,6 @@ fn what_is_closed_stays_closed() {
             "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
             "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
             "deny: every client needs the password",
-            "auth_basic_user_file: passwords have to be hashed",
             "set_real_ip_from: left out: `trust` goes with",
         ],
     );

@@ -113,6 +113,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("proxy_hide_header", "proxy_hide_header X-A;"),
     ("proxy_redirect", "proxy_redirect http://a/ /;"),
     ("proxy_cookie_domain", "proxy_cookie_domain a.test b.test;"),
+    ("proxy_cookie_flags", "proxy_cookie_flags one secure;"),
     ("proxy_cookie_path", "proxy_cookie_path /a/ /b/;"),
     (
         "proxy_pass_request_headers",

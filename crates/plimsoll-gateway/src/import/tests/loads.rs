@@ -151,16 +151,13 @@ fn what_up_refused_is_translated_otherwise() {
 fn passwords_that_are_not_known_here_close_the_path() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("passwords");
-    fs::write(&file, "ann:$apr1$abcdefgh$0123456789012345678901\n").unwrap();
+    fs::write(&file, "ann:rqXexS6ZhobKA\n").unwrap();
     check(
         &format!(
             "server {{ listen 8080; location / {{ auth_basic x; auth_basic_user_file {}; proxy_pass http://10.0.0.1; }} }}",
             file.display()
         ),
         &["respond = { status = 501, body = \"not translated\\n\" }"],
-        &[
-            "location: responds with 501: route[1].basic_auth.file",
-            "auth_basic_user_file: passwords have to be hashed",
-        ],
+        &["location: responds with 501: route[1].basic_auth.file"],
     );
 }

@@ -1,0 +1,124 @@
+//! `proxy_cookie_domain`, `proxy_cookie_path` and `proxy_cookie_flags`, as rules for the cookies of responses.
+
+use plimsoll_server::Moment;
+use regex::Regex;
+
+use super::Notes;
+use super::nginx::Directive;
+use super::responses::COOKIES;
+use super::scope::Scope;
+use super::toml::{Keys, quoted};
+use super::variables::with_places;
+
+/// The rules of a route that forwards.
+pub(super) fn proxy_cookies(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
+    let mut rules = Vec::new();
+    for (name, attribute) in [
+        ("proxy_cookie_domain", "domain"),
+        ("proxy_cookie_path", "path"),
+    ] {
+        for directive in scope.all(name) {
+            let rule = match directive.arguments.as_slice() {
+                [only] if only == "off" => continue,
+                [from, to] => rewrite(attribute, from, to, scope),
+                _ => Err("it takes what is replaced, and by what"),
+            };
+            match rule {
+                Ok(rule) => rules.push(format!("{{ {attribute} = {rule} }}")),
+                Err(reason) => notes.add(directive, format!("left out: {reason}")),
+            }
+        }
+    }
+    for directive in scope.all("proxy_cookie_flags") {
+        match flags(directive) {
+            Ok(Some(rule)) => rules.push(rule),
+            Ok(None) => {}
+            Err(reason) => notes.add(directive, format!("left out: {reason}")),
+        }
+    }
+    if !rules.is_empty() {
+        route.set(COOKIES, format!("[{}]", rules.join(", ")));
+    }
+}
+
+/// The expression for a value, and what replaces what it matches.
+fn rewrite(
+    attribute: &str,
+    from: &str,
+    to: &str,
+    scope: &Scope<'_>,
+) -> Result<String, &'static str> {
+    let expression = match from.strip_prefix('~') {
+        Some(expression) => whole(expression),
+        None if from.contains('$') => {
+            return Err("what is replaced cannot depend on the request");
+        }
+        // A dot at the beginning of a domain means nothing.
+        None if attribute == "domain" => {
+            format!("(?i)^\\.?{}$", regex::escape(from.trim_start_matches('.')))
+        }
+        None => format!("^{}", regex::escape(from)),
+    };
+    let compiled = Regex::new(&expression).map_err(|_| "its expression is not known here")?;
+    let to = match attribute {
+        "domain" => to.trim_start_matches('.'),
+        _ => to,
+    };
+    let to = with_places(to, scope, Moment::Request, Some(&compiled));
+    let to = to.ok_or("what replaces it has a variable without a counterpart")?;
+    Ok(format!(
+        "{{ from = {}, to = {} }}",
+        quoted(&expression),
+        quoted(&to)
+    ))
+}
+
+/// An expression for the whole of what it matches in, as nginx replaces it.
+///
+/// - `expression`: behind its `~`; another `*` makes it disregard case, as it does anyway for domains.
+fn whole(expression: &str) -> String {
+    let (case, text) = match expression.strip_prefix('*') {
+        Some(text) => ("(?i)", text),
+        None => ("", expression),
+    };
+    let start = if text.starts_with('^') { "" } else { "^.*?" };
+    let end = if text.ends_with('$') { "" } else { ".*$" };
+    format!("{case}{start}{text}{end}")
+}
+
+/// The flags of the cookies with a name.
+fn flags(directive: &Directive) -> Result<Option<String>, String> {
+    let Some((name, flags)) = directive.arguments.split_first() else {
+        return Ok(None);
+    };
+    if name == "off" {
+        return Ok(None);
+    }
+    if name.contains('$') && !name.starts_with('~') {
+        return Err(format!("the name `{name}` cannot depend on the request"));
+    }
+    let expression = match name.strip_prefix('~') {
+        None => format!("(?i)^{}$", regex::escape(name)),
+        Some(expression) => match expression.strip_prefix('*') {
+            Some(text) => format!("(?i){text}"),
+            None => expression.to_owned(),
+        },
+    };
+    let mut rule = Keys::default();
+    rule.text("cookie", &expression);
+    for flag in flags {
+        let (key, value) = match flag.as_str() {
+            "secure" => ("secure", "true"),
+            "nosecure" => ("secure", "false"),
+            "httponly" => ("http_only", "true"),
+            "nohttponly" => ("http_only", "false"),
+            "samesite=strict" => ("same_site", "\"strict\""),
+            "samesite=lax" => ("same_site", "\"lax\""),
+            "samesite=none" => ("same_site", "\"none\""),
+            "nosamesite" => ("same_site", "false"),
+            other => return Err(format!("`{other}` is no flag")),
+        };
+        rule.set(key, value);
+    }
+    Ok(Some(rule.inline()))
+}
