@@ -113,6 +113,7 @@ pub(crate) enum Place {
     Status,
     /// All values of a field of the response, joined by commas.
     ResponseHeader(HeaderName),
+    ResponseCookie(Box<str>),
     /// What the cache did, in the words of nginx: `HIT`, `MISS`, `EXPIRED`, `STALE`, `REVALIDATED` or `BYPASS`.
     CacheStatus,
     /// Bytes of the response's content.
@@ -181,7 +182,10 @@ impl Place {
             | Self::UpstreamTime(_)
             | Self::ConnectTime(_)
             | Self::Time(_) => Source::Notes,
-            Self::Status | Self::ResponseHeader(_) | Self::CacheStatus => Source::Response,
+            Self::Status
+            | Self::ResponseHeader(_)
+            | Self::ResponseCookie(_)
+            | Self::CacheStatus => Source::Response,
             Self::Bytes | Self::Duration(_) | Self::Complete | Self::Refused => Source::End,
             Self::Map(map) => map.source(),
             _ => Source::Request,

@@ -74,12 +74,13 @@ const PLACES: &[(&str, &str, Moment)] = &[
 ];
 
 /// Variables whose names have a name of the user's behind them, and the kind of place that they are.
-const NAMED: [(&str, &str, Moment); 5] = [
+const NAMED: [(&str, &str, Moment); 6] = [
     ("http_", "header", Moment::Request),
     ("cookie_", "cookie", Moment::Request),
     ("arg_", "query", Moment::Request),
     ("sent_http_", "response", Moment::Response),
     ("upstream_http_", "response", Moment::Response),
+    ("upstream_cookie_", "response.cookie", Moment::Response),
 ];
 
 /// A text with places for its variables; `None` if one of them has no counterpart by then, or if braces of the text would

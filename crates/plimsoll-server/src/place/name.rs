@@ -82,11 +82,12 @@ static FIXED: [(&str, Place); 49] = [
 ];
 
 /// Places whose name has a name of the user's behind a colon, or a number in brackets.
-const NAMED: [&str; 6] = [
+const NAMED: [&str; 7] = [
     "header:NAME",
     "cookie:NAME",
     "query:NAME",
     "response:NAME",
+    "response.cookie:NAME",
     "map:NAME",
     "path[1]",
 ];
@@ -178,6 +179,7 @@ pub(super) fn read(text: &str) -> Result<Name<'_>, UnknownPlace> {
     Ok(Name::Place(match kind {
         "header" => Place::Header(field()?),
         "response" => Place::ResponseHeader(field()?),
+        "response.cookie" => Place::ResponseCookie(name.into()),
         "cookie" => Place::Cookie(name.into()),
         "query" => Place::Parameter(name.into()),
         "map" => return Ok(Name::Map(name)),

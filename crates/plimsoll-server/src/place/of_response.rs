@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
@@ -86,6 +86,13 @@ impl Values for ResponseValues<'_> {
             Place::ResponseHeader(name) => {
                 let values = self.fields.get_all(name);
                 joined(values.iter().map(HeaderValue::as_bytes), out)
+            }
+            Place::ResponseCookie(name) => {
+                let values = self.fields.get_all(SET_COOKIE).iter();
+                let values = values.filter_map(|value| value.to_str().ok());
+                let mut pairs = values.filter_map(|it| it.split(';').next()?.split_once('='));
+                let found = pairs.find(|(known, _)| known.trim() == &**name);
+                optional(found.map(|(_, value)| value.trim().as_bytes()), out)
             }
             Place::CacheStatus => optional(cache_status(self.fields).map(str::as_bytes), out),
             Place::Map(map) if !self.captured.has(place) => {
