@@ -339,7 +339,7 @@ fn show_histogram(
 
 /// The caches of routes.
 fn show_stores(stores: &BTreeMap<String, Vec<Arc<Store>>>, text: &mut MetricsText) {
-    type Read = fn(&StoreState) -> usize;
+    type Read = fn(&StoreState) -> u64;
     if stores.is_empty() {
         return;
     }
@@ -347,21 +347,28 @@ fn show_stores(stores: &BTreeMap<String, Vec<Arc<Store>>>, text: &mut MetricsTex
         .iter()
         .map(|(route, stores)| (route, StoreState::of(stores)))
         .collect();
-    let gauges: [(&str, &str, Read); 2] = [
+    let gauges: [(&str, &str, Read); 3] = [
         (
             "cache_entries",
             "URLs of which responses are stored",
-            |it| it.entries,
+            |it| it.entries as u64,
         ),
-        ("cache_bytes", "Bytes that stored responses take", |it| {
-            it.bytes
-        }),
+        (
+            "cache_bytes",
+            "Bytes that stored responses take in memory",
+            |it| it.bytes as u64,
+        ),
+        (
+            "cache_disk_bytes",
+            "Bytes that stored responses take on disk",
+            |it| it.disk_bytes,
+        ),
     ];
     for (name, help, read) in gauges {
         let name = format!("{PREFIX}_{name}");
         text.family(&name, "gauge", help);
         for (route, state) in &states {
-            text.sample(&name, &[("route", route)], read(state) as u64);
+            text.sample(&name, &[("route", route)], read(state));
         }
     }
     let name = format!("{PREFIX}_cache_total");

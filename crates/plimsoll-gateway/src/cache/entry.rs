@@ -21,8 +21,11 @@ pub(super) struct Entry {
     directives: Directives,
     lifetime: Duration,
     /// The fields that `Vary` names, as the server saw them.
-    selecting: Vec<(HeaderName, Vec<Vec<u8>>)>,
+    selecting: Selecting,
 }
+
+/// The fields by which a response is selected, with their values in normal form.
+pub(super) type Selecting = Vec<(HeaderName, Vec<Vec<u8>>)>;
 
 /// How long a stored response may be used beyond its lifetime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,12 +89,42 @@ impl Entry {
         })
     }
 
+    /// One that was stored before, by the rules of that time.
+    ///
+    /// - `parts`: its status, fields and content.
+    pub(super) fn restored(
+        parts: (StatusCode, HeaderMap, Bytes),
+        times: Times,
+        lifetime: Duration,
+        selecting: Selecting,
+    ) -> Self {
+        let (status, fields, content) = parts;
+        Self {
+            status,
+            directives: Directives::of_response(&fields),
+            fields,
+            content,
+            times,
+            lifetime,
+            selecting,
+        }
+    }
+
+    /// How long it is fresh.
+    pub(super) fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
+    /// The fields that `Vary` names, as the server saw them.
+    pub(super) fn selecting(&self) -> &Selecting {
+        &self.selecting
+    }
+
     /// Whether it was stored for a request with the same selecting fields (section 4.1).
     ///
     /// - `seen`: yields the fields of the request as a server sees them.
     pub(super) fn is_selected_by<'s>(&self, seen: &dyn Fn() -> &'s FieldList) -> bool {
-        let mut selecting = self.selecting.iter();
-        selecting.all(|(name, values)| normal_values(seen(), name) == *values)
+        is_selected_by(&self.selecting, seen)
     }
 
     pub(super) fn age(&self, now: SystemTime) -> Duration {
@@ -187,6 +220,12 @@ impl Entry {
     }
 }
 
+/// The same by the fields alone.
+pub(super) fn is_selected_by<'s>(selecting: &Selecting, seen: &dyn Fn() -> &'s FieldList) -> bool {
+    let mut selecting = selecting.iter();
+    selecting.all(|(name, values)| normal_values(seen(), name) == *values)
+}
+
 /// The fields of the content stay as they were, and those of the connection do not come here.
 fn is_updated(name: &HeaderName) -> bool {
     ![
@@ -250,7 +289,7 @@ pub(super) fn validators(fields: &HeaderMap) -> impl Iterator<Item = (HeaderName
 }
 
 /// The fields that `Vary` names, with the values that the server saw; `None` for `*`, which nothing matches.
-fn selecting(seen: &FieldList, fields: &HeaderMap) -> Option<Vec<(HeaderName, Vec<Vec<u8>>)>> {
+fn selecting(seen: &FieldList, fields: &HeaderMap) -> Option<Selecting> {
     let mut selecting = Vec::new();
     for value in fields.get_all(VARY) {
         for name in value.as_bytes().split(|it| *it == b',') {

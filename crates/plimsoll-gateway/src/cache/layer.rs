@@ -24,6 +24,7 @@ use plimsoll_wire::http::FieldList;
 use super::body::Kept;
 use super::condition::{self, Part};
 use super::directives::Directives;
+use super::disk::Disk;
 use super::entry::{self, Entry, Staleness, Use};
 use super::freshness::Times;
 use super::lifetimes::Lifetimes;
@@ -75,12 +76,24 @@ struct Lookup {
 
 impl Cached {
     pub(crate) fn new(plan: CachePlan, inner: Rc<Forward>) -> Self {
+        plan.store.start();
         Self(Rc::new(Layer { plan, inner }))
     }
 }
 
 impl Action for Cached {
     fn handle(&self, request: &Request<'_>) -> Answer {
+        self.respond(request, None)
+    }
+
+    fn methods(&self) -> Option<&'static str> {
+        self.0.inner.methods()
+    }
+}
+
+impl Cached {
+    /// - `loaded`: what was on disk, once that was looked for.
+    fn respond(&self, request: &Request<'_>, loaded: Option<Loaded>) -> Answer {
         let layer = &self.0;
         let is_read = matches!(request.method, "GET" | "HEAD");
         if !is_read {
@@ -103,7 +116,19 @@ impl Action for Cached {
         let now = SystemClock.wall();
         let counts = &layer.plan.store.counts;
         let seen = || lookup.seen(&layer.inner, request);
-        let found = layer.plan.store.find(&lookup.key, &seen, now);
+        let mut found = layer.plan.store.find(&lookup.key, &seen, now);
+        if matches!(found, Found::Nothing | Found::OtherVariants) {
+            match loaded {
+                None => {
+                    if let Some(disk) = layer.plan.store.on_disk(&lookup.key, &seen) {
+                        seen();
+                        return Answer::Later(Box::pin(self.load(disk, lookup, request)));
+                    }
+                }
+                Some(Loaded(Some(entry))) => found = Found::Entry(entry),
+                Some(Loaded(None)) => {}
+            }
+        }
         if let Found::Entry(entry) = &found {
             match entry.usage(&lookup.directives, layer.plan.staleness, now) {
                 Use::Fresh => {
@@ -141,10 +166,35 @@ impl Action for Cached {
         }
     }
 
-    fn methods(&self) -> Option<&'static str> {
-        self.0.inner.methods()
+    /// Reads a response from disk on a thread that may wait, and responds then.
+    fn load(
+        &self,
+        disk: Arc<Disk>,
+        lookup: Lookup,
+        request: &Request<'_>,
+    ) -> impl Future<Output = Outcome> + 'static {
+        let (cached, request) = (self.clone(), request.into_owned());
+        async move {
+            let key = Arc::clone(&lookup.key);
+            let seen = lookup.seen.into_inner().unwrap_or_default();
+            let reading = {
+                let (key, seen) = (Arc::clone(&key), seen.clone());
+                tokio::task::spawn_blocking(move || disk.load(&key, &seen))
+            };
+            let entry = reading.await.ok().flatten().map(Arc::new);
+            if let Some(entry) = &entry {
+                cached.0.plan.store.restore(&key, &seen, entry);
+            }
+            match cached.respond(&request.request(), Some(Loaded(entry))) {
+                Answer::Now(outcome) => outcome,
+                Answer::Later(later) => later.await,
+            }
+        }
     }
 }
+
+/// What was on disk for a request.
+struct Loaded(Option<Arc<Entry>>);
 
 impl Layer {
     /// A request that may change what is stored (RFC 9111, section 4.4).

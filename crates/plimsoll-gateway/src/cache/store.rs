@@ -1,6 +1,6 @@
 //! Stored responses of all workers, within a bound on memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -9,6 +9,7 @@ use lru::LruCache;
 use plimsoll_wire::http::FieldList;
 use tokio::sync::watch;
 
+use super::disk::{Disk, DiskPlan};
 use super::entry::Entry;
 
 /// Scheme, host, path and query of a request.
@@ -29,7 +30,9 @@ pub(crate) struct Store {
     state: Mutex<State>,
     /// Bytes.
     limit: usize,
-    pub(super) counts: Counts,
+    /// Those that are in files too.
+    disk: Option<Arc<Disk>>,
+    pub(super) counts: Arc<Counts>,
 }
 
 #[derive(Debug)]
@@ -74,6 +77,11 @@ pub(super) struct Counts {
     pub(super) validated: AtomicU64,
     pub(super) stored: AtomicU64,
     pub(super) evicted: AtomicU64,
+    pub(super) disk_hits: AtomicU64,
+    pub(super) disk_stored: AtomicU64,
+    /// Not written, since too many waited or the disk refused them.
+    pub(super) disk_dropped: AtomicU64,
+    pub(super) disk_damaged: AtomicU64,
 }
 
 impl Counts {
@@ -81,7 +89,7 @@ impl Counts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    const fn named(&self) -> [(&'static str, &AtomicU64); 6] {
+    const fn named(&self) -> [(&'static str, &AtomicU64); 10] {
         [
             ("hit", &self.hits),
             ("stale", &self.stale),
@@ -89,6 +97,10 @@ impl Counts {
             ("validated", &self.validated),
             ("stored", &self.stored),
             ("evicted", &self.evicted),
+            ("disk_hit", &self.disk_hits),
+            ("disk_stored", &self.disk_stored),
+            ("disk_dropped", &self.disk_dropped),
+            ("disk_damaged", &self.disk_damaged),
         ]
     }
 }
@@ -98,8 +110,10 @@ impl Counts {
 pub(crate) struct StoreState {
     /// URLs of which responses are stored.
     pub(crate) entries: usize,
-    /// Bytes that it takes.
+    /// Bytes that it takes in memory.
     pub(crate) bytes: usize,
+    /// Bytes that it takes on disk.
+    pub(crate) disk_bytes: u64,
     /// Counts of what became of requests and responses.
     pub(crate) events: BTreeMap<&'static str, u64>,
 }
@@ -111,6 +125,7 @@ impl StoreState {
         for state in stores.iter().map(|store| store.state()) {
             sum.entries += state.entries;
             sum.bytes += state.bytes;
+            sum.disk_bytes += state.disk_bytes;
             for (event, count) in state.events {
                 *sum.events.entry(event).or_default() += count;
             }
@@ -159,9 +174,12 @@ impl Drop for Flight {
 }
 
 impl Store {
-    /// - `limit`: bytes of all responses.
-    pub(crate) fn new(limit: usize) -> Self {
+    /// - `limit`: bytes of all responses in memory.
+    /// - `disk`: where they are kept beside that, if they are.
+    pub(crate) fn new(limit: usize, disk: Option<DiskPlan>) -> Self {
+        let counts = Arc::<Counts>::default();
         Self {
+            disk: disk.map(|plan| Arc::new(Disk::new(plan, &counts))),
             state: Mutex::new(State {
                 slots: LruCache::unbounded(),
                 filled: 0,
@@ -169,8 +187,30 @@ impl Store {
                 flights: HashMap::new(),
             }),
             limit,
-            counts: Counts::default(),
+            counts,
         }
+    }
+
+    /// Begins with what is on disk; the first call does.
+    pub(super) fn start(&self) {
+        if let Some(disk) = &self.disk {
+            disk.start();
+        }
+    }
+
+    /// The responses on disk, if one for this request is there.
+    pub(super) fn on_disk<'s>(
+        &self,
+        key: &str,
+        seen: &dyn Fn() -> &'s FieldList,
+    ) -> Option<Arc<Disk>> {
+        let disk = self.disk.as_ref()?;
+        disk.has(key, seen).then(|| Arc::clone(disk))
+    }
+
+    /// Takes a response of the disk into memory.
+    pub(super) fn restore(&self, key: &Key, seen: &FieldList, entry: &Arc<Entry>) {
+        self.keep(key, seen, Arc::clone(entry));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -183,6 +223,7 @@ impl Store {
         StoreState {
             entries: state.filled,
             bytes: state.bytes,
+            disk_bytes: self.disk.as_ref().map_or(0, |disk| disk.bytes()),
             events: events
                 .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
                 .into(),
@@ -231,6 +272,15 @@ impl Store {
     ///
     /// - `seen`: the fields of the request as the server saw them.
     pub(super) fn insert(&self, key: &Key, seen: &FieldList, entry: Entry) {
+        let entry = Arc::new(entry);
+        self.keep(key, seen, Arc::clone(&entry));
+        Counts::count(&self.counts.stored);
+        if let Some(disk) = &self.disk {
+            disk.put(key, &entry);
+        }
+    }
+
+    fn keep(&self, key: &Key, seen: &FieldList, entry: Arc<Entry>) {
         let mut state = self.lock();
         let mut entries = match state.take(key) {
             Some(Slot::Entries(entries)) => entries,
@@ -240,8 +290,7 @@ impl Store {
         if entries.len() >= MOST_VARIANTS {
             entries.remove(0);
         }
-        entries.push(Arc::new(entry));
-        Counts::count(&self.counts.stored);
+        entries.push(entry);
         self.put(&mut state, key, Slot::Entries(entries));
     }
 
@@ -259,21 +308,41 @@ impl Store {
     /// Forgets everything that is stored of a key.
     pub(super) fn remove(&self, key: &str) {
         self.lock().take(key);
+        if let Some(disk) = &self.disk {
+            disk.remove(key);
+        }
     }
 
     /// Forgets the responses of a URL, or of all URLs that begin with it; returns of how many URLs something was kept.
     ///
     /// All workers wait while the keys of the store are looked through.
     pub(crate) fn purge(&self, url: &str, is_prefix: bool) -> usize {
-        let mut state = self.lock();
-        let keys: Vec<Key> = if is_prefix {
-            let keys = state.slots.iter().map(|(key, _)| key);
-            keys.filter(|key| key.starts_with(url)).cloned().collect()
-        } else {
-            vec![Key::from(url)]
-        };
-        let taken = keys.iter().filter_map(|key| state.take(key));
-        taken.map(|slot| slot.filled()).sum()
+        let mut purged: HashSet<Key> = HashSet::new();
+        {
+            let mut state = self.lock();
+            let keys: Vec<Key> = if is_prefix {
+                let keys = state.slots.iter().map(|(key, _)| key);
+                keys.filter(|key| key.starts_with(url)).cloned().collect()
+            } else {
+                vec![Key::from(url)]
+            };
+            for key in keys {
+                if state.take(&key).is_some_and(|slot| slot.filled() > 0) {
+                    purged.insert(key);
+                }
+            }
+        }
+        if let Some(disk) = &self.disk {
+            if is_prefix {
+                purged.extend(disk.remove_all(url));
+            } else {
+                if disk.has_any(url) {
+                    purged.insert(Key::from(url));
+                }
+                disk.remove(url);
+            }
+        }
+        purged.len()
     }
 
     fn put(&self, state: &mut State, key: &Key, slot: Slot) {

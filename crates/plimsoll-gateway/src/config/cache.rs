@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use plimsoll_server::Moment;
-use plimsoll_server::config::{Mounted, Table, Value, template};
+use plimsoll_server::config::{Mounted, PathUse, Table, Value, template};
+use ring::digest::{SHA256, digest};
 
-use crate::cache::{CachePlan, LifetimeStatus, Lifetimes, Staleness, Store};
+use crate::cache::{CachePlan, DiskPlan, LifetimeStatus, Lifetimes, Staleness, Store};
 use crate::figures::GatewayFigures;
 
 /// Bytes of all responses of a route.
 const SIZE: u64 = 64 * 1024 * 1024;
+
+/// Bytes of all responses of a route on disk.
+const DISK_SIZE: u64 = 1024 * 1024 * 1024;
 
 /// Bytes of content of one response.
 const MOST_CONTENT: u64 = 1024 * 1024;
@@ -34,9 +38,13 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
         Some(skip)
     });
     let skip = skip.collect();
+    let disk = table.table("disk");
+    let disk = disk.and_then(|table| disk_plan(table, mounted, identity));
     table.finish();
     let bytes = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let store = mounted.states.state(identity, || Store::new(bytes(size)));
+    let store = mounted
+        .states
+        .state(identity, || Store::new(bytes(size), disk.clone()));
     let figures = mounted.counters.figures::<GatewayFigures>();
     figures.add_store(mounted.name, mounted.identity, &store);
     CachePlan {
@@ -50,6 +58,31 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
         key: key.map(Arc::new),
         skip,
     }
+}
+
+/// The folder and the size of what is kept on disk.
+fn disk_plan(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &str) -> Option<DiskPlan> {
+    let folder = table.take("dir");
+    if folder.is_none() {
+        table.missing("dir", "such as dir = \"/var/cache/plimsoll\"");
+    }
+    let folder = folder.and_then(|value| mounted.paths.path(&value, PathUse::WriteFolder));
+    let limit = table.bytes("size").unwrap_or(DISK_SIZE);
+    table.finish();
+    // One folder may be that of several routes.
+    let route = digest(&SHA256, mounted.identity.as_bytes());
+    let route: String = route
+        .as_ref()
+        .iter()
+        .take(8)
+        .map(|it| format!("{it:02x}"))
+        .collect();
+    Some(DiskPlan {
+        folder: folder?.join(route),
+        limit,
+        identity: identity.to_owned(),
+        notices: mounted.notices.clone(),
+    })
 }
 
 /// One duration, or one for each status: `{ 200 = "10m", 4xx = "1m" }`.

@@ -11,6 +11,7 @@ mod balancing;
 mod buffering;
 
 mod cache;
+mod cache_disk;
 
 mod client;
 

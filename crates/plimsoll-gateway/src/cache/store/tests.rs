@@ -39,7 +39,7 @@ fn content(store: &Store, key: &str, request: &FieldList) -> Option<Bytes> {
 
 #[test]
 fn variants_stand_beside_each_other_and_are_replaced_by_their_own() {
-    let store = Store::new(1 << 20);
+    let store = Store::new(1 << 20, None);
     let key = Key::from("http://a/");
     let (html, json) = (request("text/html"), request("application/json"));
     for (fields, text) in [(&html, "old"), (&json, "json"), (&html, "new")] {
@@ -55,7 +55,7 @@ fn variants_stand_beside_each_other_and_are_replaced_by_their_own() {
 
 #[test]
 fn a_key_has_a_bounded_number_of_variants() {
-    let store = Store::new(1 << 20);
+    let store = Store::new(1 << 20, None);
     let key = Key::from("http://a/");
     let requests: Vec<_> = (0..=MOST_VARIANTS)
         .map(|it| request(&it.to_string()))
@@ -70,7 +70,7 @@ fn a_key_has_a_bounded_number_of_variants() {
 
 #[test]
 fn memory_is_bounded_and_what_was_used_last_stays() {
-    let store = Store::new(40_000);
+    let store = Store::new(40_000, None);
     let fields = request("*/*");
     let text = "x".repeat(1000);
     for number in 0..500 {
@@ -90,7 +90,7 @@ fn memory_is_bounded_and_what_was_used_last_stays() {
 
 #[test]
 fn what_is_not_stored_is_remembered_for_a_while() {
-    let store = Store::new(1 << 20);
+    let store = Store::new(1 << 20, None);
     let key = Key::from("http://a/");
     let fields = request("*/*");
     store.note_not_stored(&key, now());
@@ -110,7 +110,7 @@ fn what_is_not_stored_is_remembered_for_a_while() {
 
 #[test]
 fn one_request_fetches_and_others_wait_for_it() {
-    let store = Arc::new(Store::new(1 << 20));
+    let store = Arc::new(Store::new(1 << 20, None));
     let key = Key::from("http://a/");
     let Turn::Fetch(flight) = store.turn(&key) else {
         panic!("nothing is under way");
@@ -126,7 +126,7 @@ fn one_request_fetches_and_others_wait_for_it() {
 
 #[test]
 fn what_is_purged_is_gone_and_the_rest_stays() {
-    let store = Store::new(1 << 20);
+    let store = Store::new(1 << 20, None);
     let html = request("text/html");
     let fill = || {
         for url in ["http://a/x", "http://a/x/y?z", "http://a/z", "http://b/x"] {

@@ -1,0 +1,361 @@
+//! Stored responses on disk, beside those in memory: a restart keeps them.
+//!
+//! Each is a file of its own, written under another name by a thread, and renamed once it is whole. A process that is killed
+//! loses what was not written yet; a file that is not whole, or whose sum is wrong, is removed when it is read. Removing is
+//! immediate, so that nothing that was removed comes back.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use bytes::Bytes;
+use lru::LruCache;
+use plimsoll_server::{Notice, Notices, Severity};
+use plimsoll_wire::http::FieldList;
+use ring::digest::{SHA256, digest};
+
+use super::entry::{Entry, Selecting, is_selected_by};
+use super::record::{self, Identity, RecordHead};
+use super::store::{Counts, Key};
+
+/// Responses that may wait to be written.
+const MOST_WAITING: usize = 256;
+
+/// The longest head of a record that is read at the start.
+const MOST_HEAD: usize = 1 << 20;
+
+/// End of the names of files that are being written.
+const PART: &str = "part";
+
+/// What a file system takes for a file beside its bytes.
+const FILE_BYTES: u64 = 4096;
+
+/// Where responses are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct DiskPlan {
+    /// The folder of the route.
+    pub(crate) folder: PathBuf,
+    /// Bytes of all files.
+    pub(crate) limit: u64,
+    /// Everything in the configuration that responses depend on.
+    pub(crate) identity: String,
+    /// Learns of a folder that cannot be used.
+    pub(crate) notices: Notices,
+}
+
+/// The responses of a route on disk.
+#[derive(Debug)]
+pub(super) struct Disk {
+    plan: DiskPlan,
+    identity: Identity,
+    index: Mutex<Index>,
+    /// To the thread that writes, once it runs.
+    writer: OnceLock<Option<SyncSender<Job>>>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug)]
+struct Index {
+    slots: LruCache<Key, Vec<Located>>,
+    bytes: u64,
+    /// Responses that wait to be written, by their numbers; those that were removed meanwhile are not here.
+    waiting: HashMap<u64, Key>,
+    last: u64,
+}
+
+/// A response in a file.
+#[derive(Debug)]
+struct Located {
+    file: PathBuf,
+    bytes: u64,
+    selecting: Selecting,
+}
+
+#[derive(Debug)]
+struct Job {
+    number: u64,
+    key: Key,
+    entry: Arc<Entry>,
+}
+
+impl Disk {
+    /// Does nothing yet: the folder is read once the route is served.
+    pub(super) fn new(plan: DiskPlan, counts: &Arc<Counts>) -> Self {
+        let sum = digest(&SHA256, plan.identity.as_bytes());
+        let mut identity = Identity::default();
+        identity.copy_from_slice(sum.as_ref());
+        Self {
+            plan,
+            identity,
+            index: Mutex::new(Index {
+                slots: LruCache::unbounded(),
+                bytes: 0,
+                waiting: HashMap::new(),
+                last: 0,
+            }),
+            writer: OnceLock::new(),
+            counts: Arc::clone(counts),
+        }
+    }
+
+    /// Begins to read what is there, and to write; the first call does.
+    pub(super) fn start(self: &Arc<Self>) {
+        self.writer.get_or_init(|| {
+            if let Err(error) = fs::create_dir_all(&self.plan.folder) {
+                self.report(&error);
+                return None;
+            }
+            let (sender, jobs) = sync_channel(MOST_WAITING);
+            let disk = Arc::downgrade(self);
+            let thread = std::thread::Builder::new().name("cache-disk".to_owned());
+            match thread.spawn(move || run(&disk, &jobs)) {
+                Ok(_) => Some(sender),
+                Err(error) => {
+                    self.report(&error);
+                    None
+                }
+            }
+        });
+    }
+
+    fn report(&self, error: &std::io::Error) {
+        let folder = self.plan.folder.display();
+        let text = format!("responses are kept in memory alone: {folder}: {error}");
+        let notice = Notice::new(Severity::Warning, text).about("cache");
+        self.plan.notices.report(&notice);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a response for this request is there.
+    pub(super) fn has<'s>(&self, key: &str, seen: &dyn Fn() -> &'s FieldList) -> bool {
+        self.lock().file(key, seen).is_some()
+    }
+
+    /// The response for a request; reads a file.
+    pub(super) fn load(&self, key: &str, seen: &FieldList) -> Option<Entry> {
+        let file = self.lock().file(key, &|| seen)?;
+        let read = fs::read(&file).ok().map(Bytes::from);
+        let decoded = read.and_then(record::decode);
+        let found = decoded.filter(|(head, _)| head.key == key && head.identity == self.identity);
+        match found {
+            Some((_, entry)) => {
+                Counts::count(&self.counts.disk_hits);
+                Some(entry)
+            }
+            None => {
+                self.lock().forget(key, &file);
+                fs::remove_file(&file).ok();
+                Counts::count(&self.counts.disk_damaged);
+                None
+            }
+        }
+    }
+
+    /// Writes a response soon, unless too many wait already.
+    pub(super) fn put(&self, key: &Key, entry: &Arc<Entry>) {
+        let Some(Some(writer)) = self.writer.get() else {
+            return;
+        };
+        let number = self.lock().expect(key);
+        let job = Job {
+            number,
+            key: Arc::clone(key),
+            entry: Arc::clone(entry),
+        };
+        if writer.try_send(job).is_err() {
+            self.lock().waiting.remove(&number);
+            Counts::count(&self.counts.disk_dropped);
+        }
+    }
+
+    /// Forgets everything that is stored of a key.
+    pub(super) fn remove(&self, key: &str) {
+        let files = self.lock().take(key);
+        for file in files {
+            fs::remove_file(file).ok();
+        }
+    }
+
+    /// Forgets the keys that begin so, and returns them.
+    pub(super) fn remove_all(&self, beginning: &str) -> Vec<Key> {
+        let keys: Vec<Key> = {
+            let index = self.lock();
+            let stored = index.slots.iter().map(|(key, _)| key);
+            let all = stored.chain(index.waiting.values());
+            all.filter(|key| key.starts_with(beginning))
+                .cloned()
+                .collect()
+        };
+        for key in &keys {
+            self.remove(key);
+        }
+        keys
+    }
+
+    /// Whether anything of a key is there.
+    pub(super) fn has_any(&self, key: &str) -> bool {
+        self.lock().slots.contains(key)
+    }
+
+    /// Bytes of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    fn write(&self, job: Job) {
+        let Job { number, key, entry } = job;
+        if !self.lock().waiting.contains_key(&number) {
+            return;
+        }
+        let bytes = record::encode(&self.identity, &key, &entry);
+        let file = self
+            .plan
+            .folder
+            .join(format!("{:032x}", fastrand::u128(..)));
+        let part = file.with_extension(PART);
+        let written = fs::write(&part, &bytes).and_then(|()| fs::rename(&part, &file));
+        if written.is_err() {
+            fs::remove_file(&part).ok();
+            self.lock().waiting.remove(&number);
+            Counts::count(&self.counts.disk_dropped);
+            return;
+        }
+        let located = Located {
+            file,
+            bytes: bytes.len() as u64 + FILE_BYTES,
+            selecting: entry.selecting().clone(),
+        };
+        let gone = {
+            let mut index = self.lock();
+            match index.waiting.remove(&number) {
+                Some(_) => index.insert(&key, located, self.plan.limit),
+                // It was removed meanwhile.
+                None => vec![located.file],
+            }
+        };
+        for file in gone {
+            fs::remove_file(file).ok();
+        }
+        Counts::count(&self.counts.disk_stored);
+    }
+
+    /// Takes over what is in the folder, the oldest first; what is not of this configuration is removed.
+    fn scan(&self) {
+        let entries = fs::read_dir(&self.plan.folder);
+        let mut found: Vec<(RecordHead, PathBuf, u64)> = Vec::new();
+        for file in entries.into_iter().flatten().flatten().map(|it| it.path()) {
+            match read_head(&file).filter(|(head, _)| head.identity == self.identity) {
+                Some((head, bytes)) => found.push((head, file, bytes)),
+                None => _ = fs::remove_file(file),
+            }
+        }
+        found.sort_by_key(|(head, ..)| head.times.received);
+        for (head, file, bytes) in found {
+            let located = Located {
+                file,
+                bytes: bytes + FILE_BYTES,
+                selecting: head.selecting,
+            };
+            let gone = self
+                .lock()
+                .insert(&Key::from(head.key), located, self.plan.limit);
+            for file in gone {
+                fs::remove_file(file).ok();
+            }
+        }
+    }
+}
+
+/// Reads the folder, then writes until the store is gone.
+fn run(disk: &Weak<Disk>, jobs: &Receiver<Job>) {
+    if let Some(disk) = disk.upgrade() {
+        disk.scan();
+    }
+    while let Ok(job) = jobs.recv() {
+        let Some(disk) = disk.upgrade() else {
+            return;
+        };
+        disk.write(job);
+    }
+}
+
+/// The head of a record in a file, and the bytes of the file.
+fn read_head(file: &Path) -> Option<(RecordHead, u64)> {
+    let mut opened = fs::File::open(file).ok()?;
+    let bytes = opened.metadata().ok().filter(fs::Metadata::is_file)?.len();
+    if file.extension().is_some() {
+        return None;
+    }
+    let mut record = vec![0; record::PREFIX];
+    opened.read_exact(&mut record).ok()?;
+    let end = record::head_end(&record).filter(|end| *end <= MOST_HEAD)?;
+    record.resize(end, 0);
+    opened.read_exact(record.get_mut(record::PREFIX..)?).ok()?;
+    Some((record::decode_head(&record)?, bytes))
+}
+
+impl Index {
+    fn expect(&mut self, key: &Key) -> u64 {
+        self.last += 1;
+        self.waiting.insert(self.last, Arc::clone(key));
+        self.last
+    }
+
+    fn file<'s>(&mut self, key: &str, seen: &dyn Fn() -> &'s FieldList) -> Option<PathBuf> {
+        let located = self.slots.get(key)?.iter();
+        let mut found = located
+            .rev()
+            .filter(|it| is_selected_by(&it.selecting, seen));
+        found.next().map(|it| it.file.clone())
+    }
+
+    /// Puts a response in place of the one for the same requests; returns files that nothing leads to any more.
+    fn insert(&mut self, key: &Key, located: Located, limit: u64) -> Vec<PathBuf> {
+        let mut gone = Vec::new();
+        self.bytes += located.bytes;
+        let mut all = self.slots.pop(key).unwrap_or_default();
+        for old in all.extract_if(.., |it| it.selecting == located.selecting) {
+            self.bytes -= old.bytes;
+            gone.push(old.file);
+        }
+        all.push(located);
+        self.slots.put(Arc::clone(key), all);
+        while self.bytes > limit {
+            let Some((_, evicted)) = self.slots.pop_lru() else {
+                break;
+            };
+            for old in evicted {
+                self.bytes -= old.bytes;
+                gone.push(old.file);
+            }
+        }
+        gone
+    }
+
+    fn take(&mut self, key: &str) -> Vec<PathBuf> {
+        self.waiting.retain(|_, waiting| &**waiting != key);
+        let taken = self.slots.pop(key).unwrap_or_default();
+        self.bytes -= taken.iter().map(|it| it.bytes).sum::<u64>();
+        taken.into_iter().map(|it| it.file).collect()
+    }
+
+    fn forget(&mut self, key: &str, file: &Path) {
+        let Some(all) = self.slots.get_mut(key) else {
+            return;
+        };
+        let before: u64 = all.iter().map(|it| it.bytes).sum();
+        all.retain(|it| it.file != file);
+        let after: u64 = all.iter().map(|it| it.bytes).sum();
+        let is_empty = all.is_empty();
+        self.bytes -= before - after;
+        if is_empty {
+            self.slots.pop(key);
+        }
+    }
+}

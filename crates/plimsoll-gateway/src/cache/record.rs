@@ -1,0 +1,242 @@
+//! A stored response as the bytes of a file.
+//!
+//! `PLIMCACHE1`, the length of the head (32 bits), the head, the content, and SHA-256 of all that. The head has texts with
+//! their lengths (32 bits) before them, numbers of 64 bits, all in little endian. What is not whole is no record.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+
+use super::entry::{Entry, Selecting};
+use super::freshness::Times;
+
+const MAGIC: &[u8] = b"PLIMCACHE1";
+
+/// Bytes of the length of the head.
+const LENGTH: usize = size_of::<u32>();
+
+/// Whether responses were stored under the same configuration: others may not be sent any more.
+pub(super) type Identity = [u8; SHA256_OUTPUT_LEN];
+
+/// What is known of a record before its content is read.
+#[derive(Debug)]
+pub(super) struct RecordHead {
+    pub(super) identity: Identity,
+    pub(super) key: String,
+    pub(super) selecting: Selecting,
+    pub(super) times: Times,
+    status: StatusCode,
+    lifetime: Duration,
+    fields: HeaderMap,
+}
+
+/// The record of an entry.
+pub(super) fn encode(identity: &Identity, key: &str, entry: &Entry) -> Vec<u8> {
+    let mut head = Writer(Vec::with_capacity(1024));
+    head.0.extend_from_slice(identity);
+    head.bytes(key.as_bytes());
+    head.number(u64::from(entry.status.as_u16()));
+    head.time(entry.times.requested);
+    head.time(entry.times.received);
+    head.number(nanos(entry.lifetime()));
+    head.number(entry.fields.len() as u64);
+    for (name, value) in &entry.fields {
+        head.bytes(name.as_str().as_bytes());
+        head.bytes(value.as_bytes());
+    }
+    head.number(entry.selecting().len() as u64);
+    for (name, values) in entry.selecting() {
+        head.bytes(name.as_str().as_bytes());
+        head.number(values.len() as u64);
+        for value in values {
+            head.bytes(value);
+        }
+    }
+    let Writer(head) = head;
+    let length = MAGIC.len() + LENGTH + head.len() + entry.content.len() + SHA256_OUTPUT_LEN;
+    let mut record = Vec::with_capacity(length);
+    record.extend_from_slice(MAGIC);
+    record.extend_from_slice(&u32::try_from(head.len()).unwrap_or(u32::MAX).to_le_bytes());
+    record.extend_from_slice(&head);
+    record.extend_from_slice(&entry.content);
+    let sum = digest(&SHA256, &record);
+    record.extend_from_slice(sum.as_ref());
+    record
+}
+
+/// The entry of a record that is whole, with its key.
+pub(super) fn decode(record: Bytes) -> Option<(RecordHead, Entry)> {
+    let end = record.len().checked_sub(SHA256_OUTPUT_LEN)?;
+    let (whole, sum) = record.split_at_checked(end)?;
+    if digest(&SHA256, whole).as_ref() != sum {
+        return None;
+    }
+    let head = decode_head(whole)?;
+    let begin = head_end(whole)?;
+    let content = record.slice(begin..end);
+    let parts = (head.status, head.fields.clone(), content);
+    let entry = Entry::restored(parts, head.times, head.lifetime, head.selecting.clone());
+    Some((head, entry))
+}
+
+/// So many bytes of a record have its head; `None` if that is no record, or less is there.
+pub(super) fn head_end(record: &[u8]) -> Option<usize> {
+    let rest = record.strip_prefix(MAGIC)?;
+    let length = u32::from_le_bytes(*rest.first_chunk()?);
+    let end = (MAGIC.len() + LENGTH).checked_add(usize::try_from(length).ok()?)?;
+    Some(end)
+}
+
+/// The bytes that say how long a head is.
+pub(super) const PREFIX: usize = MAGIC.len() + LENGTH;
+
+/// The head of a record, of which this is the beginning.
+pub(super) fn decode_head(record: &[u8]) -> Option<RecordHead> {
+    let end = head_end(record)?;
+    let mut reader = Reader(record.get(PREFIX..end)?);
+    let identity = *reader.take(SHA256_OUTPUT_LEN)?.first_chunk()?;
+    let key = String::from_utf8(reader.bytes()?.to_vec()).ok()?;
+    let status = u16::try_from(reader.number()?).ok()?;
+    let times = Times {
+        requested: reader.time()?,
+        received: reader.time()?,
+    };
+    let lifetime = Duration::from_nanos(reader.number()?);
+    let mut fields = HeaderMap::new();
+    for _ in 0..reader.number()? {
+        let name = HeaderName::from_bytes(reader.bytes()?).ok()?;
+        fields.append(name, HeaderValue::from_bytes(reader.bytes()?).ok()?);
+    }
+    let mut selecting = Vec::new();
+    for _ in 0..reader.number()? {
+        let name = HeaderName::from_bytes(reader.bytes()?).ok()?;
+        let mut values = Vec::new();
+        for _ in 0..reader.number()? {
+            values.push(reader.bytes()?.to_vec());
+        }
+        selecting.push((name, values));
+    }
+    reader.0.is_empty().then_some(())?;
+    Some(RecordHead {
+        identity,
+        key,
+        selecting,
+        times,
+        status: StatusCode::from_u16(status).ok()?,
+        lifetime,
+        fields,
+    })
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn time(&mut self, time: SystemTime) {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH);
+        self.number(nanos(since.unwrap_or_default()));
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.0.extend_from_slice(&length.to_le_bytes());
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+struct Reader<'r>(&'r [u8]);
+
+impl<'r> Reader<'r> {
+    fn take(&mut self, count: usize) -> Option<&'r [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(
+            *self.take(size_of::<u64>())?.first_chunk()?,
+        ))
+    }
+
+    fn time(&mut self) -> Option<SystemTime> {
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(self.number()?))
+    }
+
+    fn bytes(&mut self) -> Option<&'r [u8]> {
+        let length = u32::from_le_bytes(*self.take(size_of::<u32>())?.first_chunk()?);
+        self.take(usize::try_from(length).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_wire::http::FieldList;
+    use proptest::prelude::*;
+
+    use super::super::Lifetimes;
+    use super::*;
+
+    fn entry(content: &[u8], value: &[u8]) -> Entry {
+        let mut fields = HeaderMap::new();
+        let mut put = |name: &'static str, value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).unwrap();
+            fields.append(HeaderName::from_static(name), value);
+        };
+        put("cache-control", b"max-age=60");
+        put("vary", b"accept, x-a");
+        put("x-value", value);
+        put("x-value", b"second");
+        let mut seen = FieldList::new();
+        seen.push(b"Accept", value);
+        let received = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789);
+        let times = Times {
+            requested: received - Duration::from_millis(3),
+            received,
+        };
+        let content = Bytes::copy_from_slice(content);
+        let request = (&HeaderMap::new(), &seen);
+        let defaults = Lifetimes::default();
+        Entry::new(request, StatusCode::OK, fields, content, times, &defaults).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_and_nothing_else(
+            content in prop::collection::vec(any::<u8>(), 0..300),
+            value in "[ -~]{0,40}",
+            key in "[ -~]{0,60}",
+            at in any::<prop::sample::Index>(),
+            bit in 0..8u32,
+        ) {
+            let written = entry(&content, value.trim().as_bytes());
+            let record = encode(&[7; 32], &key, &written);
+            let (head, read) = decode(Bytes::from(record.clone())).unwrap();
+            prop_assert_eq!((head.identity, &head.key), ([7; 32], &key));
+            prop_assert_eq!(format!("{read:?}"), format!("{written:?}"));
+            // A part of it, and one with another bit, is none.
+            let cut = at.index(record.len());
+            prop_assert!(decode(Bytes::copy_from_slice(&record[..cut])).is_none());
+            let mut other = record;
+            other[cut] ^= 1 << bit;
+            prop_assert!(decode(Bytes::from(other)).is_none());
+        }
+
+        #[test]
+        fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let record = [MAGIC, &bytes].concat();
+            decode_head(&record);
+            prop_assert!(decode(Bytes::from(record)).is_none());
+        }
+    }
+}
