@@ -6,11 +6,14 @@ use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::{Keys, quoted};
-use super::upstreams::duration;
+use super::upstreams::{duration, size};
 use super::variables::with_places;
 
 /// How long nginx keeps a response that nobody asks for, unless the zone says it.
 const INACTIVE: &str = "10m";
+
+/// Content that is kept of a response: nginx has no limit, and here it is in memory while it is stored.
+const MOST_CONTENT: &str = "16MiB";
 
 /// Statuses of a `proxy_cache_valid` that names none.
 const USUAL: [&str; 3] = ["200", "301", "302"];
@@ -82,11 +85,28 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     if !skipped.is_empty() {
         cache.set("skip", format!("[{}]", skipped.join(", ")));
     }
+    let path = scope.zone("proxy_cache_path", "keys_zone=", zone.argument(0));
+    match path {
+        Some(path) => {
+            cache.text("max_object", MOST_CONTENT);
+            cache.set("disk", disk(path).inline());
+        }
+        None => notes.add(
+            zone,
+            "responses are kept in memory: there is no `proxy_cache_path` for the zone",
+        ),
+    }
     keys.set("cache", cache.inline());
-    notes.add(
-        zone,
-        "responses are kept in memory: `size` and `max_object` bound it",
-    );
+}
+
+/// The folder of a zone. nginx has one for all that use the zone; here each route has one of its own below it.
+fn disk(path: &Directive) -> Keys {
+    let mut disk = Keys::default();
+    disk.text("dir", path.argument(0));
+    if let Some(limit) = path.parameter("max_size=").and_then(size) {
+        disk.text("size", &limit);
+    }
+    disk
 }
 
 /// `proxy_cache_bypass` and `proxy_no_cache` as texts that keep requests from the cache; `None` if one has no counterpart.

@@ -95,8 +95,7 @@ fn a_restart_keeps_what_was_stored() {
     let post =
         "POST /b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     exchange(second.address(), post.as_bytes());
-    let purge =
-        "DELETE /caches?url=http://localhost/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let purge = "DELETE /caches?url=http://localhost/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let purged = exchange(second.addresses[1], purge.as_bytes()).text();
     assert!(purged.contains("\"purged\": 1"), "{purged}");
     assert_eq!(files(&folder), Vec::<PathBuf>::new());

@@ -31,15 +31,14 @@ fn a_cache_keeps_its_lifetimes_and_stale_responses() {
         ",
         &[
             "cache = { stale_while_revalidate = \"168h\", stale_if_error = \"168h\", default_lifetime = { 200 = \"5400000ms\", 302 = \"5400000ms\", 404 = \"1m\", \
-             2xx = \"10s\", 3xx = \"10s\", 4xx = \"10s\", 5xx = \"10s\" } }",
+             2xx = \"10s\", 3xx = \"10s\", 4xx = \"10s\", 5xx = \"10s\" }, max_object = \"16MiB\", disk = { dir = \"/var/cache\", size = \"1GiB\" } }",
             "cache = { default_lifetime = \"0s\" }",
             "cache = { default_lifetime = { 200 = \"5m\", 301 = \"5m\", 302 = \"5m\" } }",
             "prefix = \"/off/\"\nproxy = { to = \"http://127.0.0.1:4\", host = \"127.0.0.1:4\", forwarded = \"none\", max_request = \"1MiB\" }",
         ],
         &[
-            "proxy_cache: responses are kept in memory",
-            "proxy_cache: responses are kept in memory",
-            "proxy_cache: responses are kept in memory",
+            "nginx.conf:19: proxy_cache: responses are kept in memory: there is no",
+            "nginx.conf:20: proxy_cache: responses are kept in memory: there is no",
         ],
     );
 }
