@@ -70,6 +70,7 @@ pub use crate::config::address::{network, networks};
 pub use crate::config::listen::trusted_proxies;
 pub use crate::config::log::{LogPlan, LogTarget};
 pub use crate::config::map::template;
+pub use crate::config::middleware::addresses;
 pub use crate::config::paths::{
     NamedPath, NamedPaths, OutsideSandbox, PathUse, PermittedPaths, is_in_shared_folder,
 };

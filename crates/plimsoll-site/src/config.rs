@@ -1,5 +1,6 @@
 //! `files = { … }` in a `[[route]]`, compiled.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -166,6 +167,7 @@ fn root(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<PathBuf> {
         table.missing("root", hint);
         return None;
     };
+    let may_be_missing = table.boolean("optional").unwrap_or(false);
     let root = mounted.paths.read(&value)?;
     // An empty path is the working directory.
     let root = if root.as_os_str().is_empty() {
@@ -176,6 +178,11 @@ fn root(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<PathBuf> {
     value.check(match std::fs::metadata(&root) {
         Ok(metadata) if metadata.is_dir() => Ok(root),
         Ok(_) => Err(format!("{} is no directory", root.display())),
+        Err(error) if may_be_missing && error.kind() == ErrorKind::NotFound => {
+            let event = SiteEvent::RootMissing { root: &root };
+            mounted.notices.report(&event.into());
+            Ok(root)
+        }
         Err(error) => Err(format!("cannot read {}: {error}", root.display())),
     })
 }

@@ -16,6 +16,11 @@ pub(crate) enum SiteEvent<'a> {
     },
     /// A file cannot be opened, since too many are open.
     TooManyFiles,
+    /// The folder is not there when the site starts, which its configuration permits.
+    RootMissing {
+        /// Its path.
+        root: &'a std::path::Path,
+    },
     /// The fallback is not there when the site starts.
     FallbackMissing {
         /// Its path in the site.
@@ -50,6 +55,10 @@ impl From<SiteEvent<'_>> for Notice {
                 Severity::Error,
                 "too many open files; raise the limit with `ulimit -n` or LimitNOFILE=",
             ),
+            SiteEvent::RootMissing { root } => {
+                let message = "it is not there; until it is, every path gets a 404";
+                Self::new(Severity::Warning, message).about(root.display().to_string())
+            }
             SiteEvent::FallbackMissing { file } => {
                 let message =
                     format!("`{file}` is not there; until it is, unknown paths get a 404");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::document::with_causes;
-use plimsoll_server::config::{ListenKind, Listened, Table, Value, as_text, retry_key};
+use plimsoll_server::config::{ListenKind, Listened, Table, Value, addresses, as_text, retry_key};
 use plimsoll_server::{DatagramHandler, QuicPlan, Serves, StreamHandler, WorkerContext};
 use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};
 use plimsoll_wire::{ProxyProtocol, RetryKey};
@@ -41,6 +41,7 @@ const IDLE_OF_TCP: Duration = Duration::from_mins(10);
 fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
     let mut proxy_protocol = Some(None);
     let mut idle_timeout = IDLE_OF_TCP;
+    let mut admitted = Some(None);
     let routes = if value.is_table() {
         let mut table = value.table()?;
         let fallback = table
@@ -62,6 +63,9 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
                 Some(_) => value.wrong("is \"v1\" or \"v2\""),
                 None => None,
             };
+        }
+        if let Some(value) = table.take("addresses") {
+            admitted = addresses(value).map(Some);
         }
         if let Some(given) = table.duration("idle_timeout") {
             idle_timeout = given.max(Duration::from_millis(1));
@@ -85,6 +89,7 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
     let figures = listened.counters.figures::<GatewayFigures>();
     let plan = Arc::new(TcpPlan {
         routes,
+        addresses: admitted?,
         proxy_protocol: proxy_protocol?,
         idle_timeout,
         figures: figures.layer4().listener("tcp", listened.identity),

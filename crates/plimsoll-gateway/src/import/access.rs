@@ -101,6 +101,17 @@ pub(super) fn is_refusal(last: &str) -> bool {
     matches!(last, "=401" | "=403" | "=444")
 }
 
+/// The key `addresses` of a listener for connections; nothing if all clients are let in, and a reason if it cannot be told
+/// which are.
+pub(super) fn of_connections(scope: &Scope<'_>) -> Result<Option<Keys>, &'static str> {
+    match clients(scope) {
+        Clients::All => Ok(None),
+        Clients::At(addresses) => Ok(Some(addresses)),
+        Clients::None => Err("no client is let in"),
+        Clients::Unknown(reason) => Err(reason),
+    }
+}
+
 /// Responds with a 403 to every request.
 pub(super) fn forbid(keys: &mut Keys) {
     keys.set("respond", "{ status = 403, body = \"forbidden\\n\" }");

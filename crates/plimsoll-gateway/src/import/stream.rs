@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Notes;
+use super::access;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::servers;
@@ -18,7 +19,9 @@ pub(super) struct StreamText {
 }
 
 /// What the translation of servers reads; everything else of them is noted.
-const READ: [&str; 19] = [
+const READ: [&str; 21] = [
+    "allow",
+    "deny",
     "listen",
     "proxy_pass",
     "proxy_timeout",
@@ -120,7 +123,7 @@ fn report(block: &[Directive], notes: &mut Notes) {
 /// Whether a directive keeps clients out, which has no counterpart here.
 fn is_closing(directive: &Directive) -> bool {
     match directive.name.as_str() {
-        "deny" | "js_access" | "ssl_crl" => true,
+        "js_access" | "ssl_crl" => true,
         "ssl_verify_client" => directive.argument(0) != "off",
         _ => false,
     }
@@ -145,6 +148,13 @@ impl Translation<'_> {
             );
             return;
         }
+        let addresses = match access::of_connections(&scope) {
+            Ok(addresses) => addresses,
+            Err(reason) => {
+                notes.add(server, format!("the server does not listen: {reason}"));
+                return;
+            }
+        };
         let Some(pass) = server.last("proxy_pass") else {
             notes.add(server, "left out: it does not forward");
             return;
@@ -154,7 +164,8 @@ impl Translation<'_> {
             return;
         }
         for listen in server.all("listen") {
-            if let Err(reason) = self.listener(listen, pass, &scope, notes) {
+            let addresses = addresses.as_ref();
+            if let Err(reason) = self.listener(listen, pass, (&scope, addresses), notes) {
                 notes.add(listen, format!("left out: {reason}"));
             }
         }
@@ -164,7 +175,7 @@ impl Translation<'_> {
         &mut self,
         listen: &Directive,
         pass: &Directive,
-        scope: &Scope<'_>,
+        (scope, addresses): (&Scope<'_>, Option<&Keys>),
         notes: &mut Notes,
     ) -> Result<(), String> {
         let has = |flag: &str| listen.arguments.iter().any(|it| it == flag);
@@ -185,6 +196,13 @@ impl Translation<'_> {
         }
         if scope.is("proxy_protocol", "on") {
             keys.text("proxy_protocol", "v1");
+        }
+        match addresses {
+            Some(_) if protocol == "udp" => {
+                return Err("rules for addresses have no counterpart for datagrams".to_owned());
+            }
+            Some(addresses) => keys.set("addresses", addresses.inline()),
+            None => {}
         }
         let mut text = format!("\n[[listen]]\naddress = {}\n", quoted(&address));
         if has("ssl") {

@@ -38,6 +38,8 @@ pub(crate) enum End {
     ServerReset,
     /// Nothing passed for the idle timeout.
     IdleTimeout,
+    /// The client's address is not let in.
+    Denied,
     /// A TLS client for which there is no route.
     NoRoute,
     /// The start of a connection that is not a `ClientHello` where routes need one.
@@ -53,12 +55,13 @@ pub(crate) enum End {
 }
 
 impl End {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::ClientClosed,
         Self::ServerClosed,
         Self::ClientReset,
         Self::ServerReset,
         Self::IdleTimeout,
+        Self::Denied,
         Self::NoRoute,
         Self::Malformed,
         Self::NoServer,
@@ -75,6 +78,7 @@ impl End {
             Self::ClientReset => "client_reset",
             Self::ServerReset => "server_reset",
             Self::IdleTimeout => "idle_timeout",
+            Self::Denied => "denied",
             Self::NoRoute => "no_route",
             Self::Malformed => "malformed",
             Self::NoServer => "no_server",

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 use plimsoll_client::{Connection as ServerConnection, Stream as ServerStream};
 use plimsoll_model::Clock as _;
 use plimsoll_server::{
-    Accepted, AccessLog, FirstBytes, Inspection, LocalFuture, LoggedConnection, StreamHandler,
-    WorkerContext,
+    Accepted, AccessLog, Addresses, FirstBytes, Inspection, LocalFuture, LoggedConnection,
+    StreamHandler, WorkerContext,
 };
 use plimsoll_wire::tls::{ClientHello, ClientHelloError};
 use plimsoll_wire::{ProxiedEnds, ProxyProtocol, SystemClock};
@@ -27,6 +27,8 @@ use crate::upstream::{Server, ServerUse, Upstream, UpstreamPlan};
 #[derive(Debug)]
 pub(crate) struct TcpPlan {
     pub(crate) routes: TcpRoutes<Arc<UpstreamPlan>>,
+    /// The clients that are let in, if not all are.
+    pub(crate) addresses: Option<Addresses>,
     /// PROXY header that announces the client's addresses to servers.
     pub(crate) proxy_protocol: Option<ProxyProtocol>,
     /// How long nothing may pass.
@@ -89,6 +91,10 @@ impl TcpHandler {
 
 impl StreamHandler for TcpHandler {
     fn inspect(&self, first: FirstBytes<'_>) -> Inspection {
+        let addresses = self.shared.plan.addresses.as_ref();
+        if addresses.is_some_and(|it| !it.admits(first.connection.peer.ip())) {
+            return self.reject(End::Denied, None);
+        }
         let fallback = self.routes.fallback.as_ref();
         if self.routes.routes.is_empty()
             && let Some(fallback) = fallback

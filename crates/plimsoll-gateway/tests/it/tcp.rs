@@ -340,6 +340,26 @@ fn tls_clients_reach_the_server_of_the_name_they_request() {
 }
 
 #[test]
+fn clients_elsewhere_are_closed_without_a_byte() {
+    let server = named("inside");
+    let tcp = |addresses: &str| {
+        let to = server.address();
+        gateway(
+            &format!("{{ to = \"tcp://{to}\", addresses = {addresses} }}"),
+            "",
+        )
+    };
+    let open = tcp("{ deny = [\"10.0.0.0/8\"] }");
+    assert_eq!(get(open.address(), "/").text(), "inside");
+    let closed = tcp("{ allow = [\"10.0.0.0/8\"] }");
+    let mut bytes = Vec::new();
+    connect(closed.address()).read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, b"");
+    assert_eq!(metric(&closed, "flows_ended_total", "denied"), 1);
+    assert_eq!(server.open_connections(), 0);
+}
+
+#[test]
 fn tls_ends_at_a_listener_that_has_a_certificate() {
     let files = MaterialFiles::new();
     let leaf = Leaf::self_signed(&["a.example", "b.example"]);
@@ -439,7 +459,7 @@ tcp = "tcp://10.0.0.1:5432"
 [[listen]]
 address = "127.0.0.1:0"
 proxied_by = "10.0.0.0/8"
-tcp = { to = "db", routes = [{ sni = ["a.example", "*.b.example"], alpn = "h2", to = "db" }], proxy_protocol = "v2", idle_timeout = "1h" }
+tcp = { to = "db", routes = [{ sni = ["a.example", "*.b.example"], alpn = "h2", to = "db" }], proxy_protocol = "v2", idle_timeout = "1h", addresses = { allow = "10.0.0.0/8", deny = ["10.0.0.9"] } }
 
 [upstream.db]
 servers = ["tcp://10.0.0.1:5432", { url = "tcp://db.internal:5432", weight = 2, zone = "a" }]

@@ -367,7 +367,7 @@ fn cors(value: Value<'_>) -> Option<Cors> {
 }
 
 /// Networks that are let in or kept out; one list is needed.
-fn addresses(value: Value<'_>) -> Option<Addresses> {
+pub fn addresses(value: Value<'_>) -> Option<Addresses> {
     let mut table = value.table()?;
     let (allow, deny) = (table.take("allow"), table.take("deny"));
     if allow.is_none() && deny.is_none() {
