@@ -376,8 +376,8 @@ impl Routing {
             let all = link.is_used().then(|| {
                 let routes = routes.iter().map(|(plan, is_served, (tag, action))| {
                     let conditions = is_served.then(|| plan.conditions.clone());
-                    let routed = (Rc::clone(tag), Rc::clone(action));
-                    (plan.name.clone(), conditions, routed)
+                    let made = (Rc::clone(tag), Rc::clone(action));
+                    (plan.name.clone(), conditions, made)
                 });
                 Rc::new(AllRoutes::new(routes.collect()))
             });

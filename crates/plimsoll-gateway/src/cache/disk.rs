@@ -141,20 +141,16 @@ impl Disk {
     pub(super) fn load(&self, key: &str, seen: &FieldList) -> Option<Entry> {
         let file = self.lock().file(key, &|| seen)?;
         let read = fs::read(&file).ok().map(Bytes::from);
-        let decoded = read.and_then(record::decode);
+        let decoded = read.as_ref().and_then(record::decode);
         let found = decoded.filter(|(head, _)| head.key == key && head.identity == self.identity);
-        match found {
-            Some((_, entry)) => {
-                Counts::count(&self.counts.disk_hits);
-                Some(entry)
-            }
-            None => {
-                self.lock().forget(key, &file);
-                fs::remove_file(&file).ok();
-                Counts::count(&self.counts.disk_damaged);
-                None
-            }
+        if let Some((_, entry)) = found {
+            Counts::count(&self.counts.disk_hits);
+            return Some(entry);
         }
+        self.lock().forget(key, &file);
+        fs::remove_file(&file).ok();
+        Counts::count(&self.counts.disk_damaged);
+        None
     }
 
     /// Writes a response soon, unless too many wait already.

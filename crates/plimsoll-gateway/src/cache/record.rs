@@ -68,7 +68,7 @@ pub(super) fn encode(identity: &Identity, key: &str, entry: &Entry) -> Vec<u8> {
 }
 
 /// The entry of a record that is whole, with its key.
-pub(super) fn decode(record: Bytes) -> Option<(RecordHead, Entry)> {
+pub(super) fn decode(record: &Bytes) -> Option<(RecordHead, Entry)> {
     let end = record.len().checked_sub(SHA256_OUTPUT_LEN)?;
     let (whole, sum) = record.split_at_checked(end)?;
     if digest(&SHA256, whole).as_ref() != sum {
@@ -221,22 +221,22 @@ mod tests {
         ) {
             let written = entry(&content, value.trim().as_bytes());
             let record = encode(&[7; 32], &key, &written);
-            let (head, read) = decode(Bytes::from(record.clone())).unwrap();
+            let (head, read) = decode(&Bytes::from(record.clone())).unwrap();
             prop_assert_eq!((head.identity, &head.key), ([7; 32], &key));
             prop_assert_eq!(format!("{read:?}"), format!("{written:?}"));
             // A part of it, and one with another bit, is none.
             let cut = at.index(record.len());
-            prop_assert!(decode(Bytes::copy_from_slice(&record[..cut])).is_none());
+            prop_assert!(decode(&Bytes::copy_from_slice(&record[..cut])).is_none());
             let mut other = record;
             other[cut] ^= 1 << bit;
-            prop_assert!(decode(Bytes::from(other)).is_none());
+            prop_assert!(decode(&Bytes::from(other)).is_none());
         }
 
         #[test]
         fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let record = [MAGIC, &bytes].concat();
             decode_head(&record);
-            prop_assert!(decode(Bytes::from(record)).is_none());
+            prop_assert!(decode(&Bytes::from(record)).is_none());
         }
     }
 }

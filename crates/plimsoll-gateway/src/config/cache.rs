@@ -71,12 +71,12 @@ fn disk_plan(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &str) -> Opt
     table.finish();
     // One folder may be that of several routes.
     let route = digest(&SHA256, mounted.identity.as_bytes());
-    let route: String = route
+    let route = route
         .as_ref()
-        .iter()
-        .take(8)
-        .map(|it| format!("{it:02x}"))
-        .collect();
+        .first_chunk()
+        .copied()
+        .map(u64::from_be_bytes);
+    let route = format!("{:016x}", route.unwrap_or_default());
     Some(DiskPlan {
         folder: folder?.join(route),
         limit,

@@ -114,23 +114,19 @@ pub(super) fn redirects(block: &[Directive], notes: &mut Notes) -> Vec<Route> {
             continue;
         }
         let codes = directive.arguments.iter();
-        let codes = codes.filter_map(|it| it.strip_prefix('=')?.parse().ok());
+        let mut codes = codes.filter_map(|it| it.strip_prefix('=')?.parse().ok());
         let status = codes
-            .last()
+            .next_back()
             .filter(|it| (300..=308).contains(it))
             .unwrap_or(302);
         let mut keys = Keys::default();
-        match redirect_target(target, None) {
-            Some(to) => {
-                let to = quoted(&to);
-                keys.set("redirect", format!("{{ to = {to}, status = {status} }}"));
-            }
-            None => {
-                let why =
-                    format!("responds with 500: `{target}` has a variable without a counterpart");
-                notes.add(directive, why);
-                keys.set("respond", "{ status = 500 }");
-            }
+        if let Some(to) = redirect_target(target, None) {
+            let to = quoted(&to);
+            keys.set("redirect", format!("{{ to = {to}, status = {status} }}"));
+        } else {
+            let why = format!("responds with 500: `{target}` has a variable without a counterpart");
+            notes.add(directive, why);
+            keys.set("respond", "{ status = 500 }");
         }
         routes.push(Route::named(&name_of(directive), &keys, directive));
     }

@@ -524,17 +524,14 @@ impl Written<'_> {
             writeln!(conditions, "host = {}", quoted(host)).ok();
         }
         for route in routes {
-            let mut known = self.routes.iter();
-            match &route.name {
-                // One for all hosts and listeners.
-                Some(_) if known.any(|it| it.name == route.name) => continue,
-                Some(_) => self.routes.push(route.clone()),
-                None => {
-                    let mut route = route.clone();
-                    route.text.insert_str(0, &conditions);
-                    self.routes.push(route);
-                }
+            let mut route = route.clone();
+            if route.name.is_none() {
+                route.text.insert_str(0, &conditions);
+            } else if self.routes.iter().any(|it| it.name == route.name) {
+                // There is one for all hosts and listeners.
+                continue;
             }
+            self.routes.push(route);
         }
     }
 }

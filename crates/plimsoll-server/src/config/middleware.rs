@@ -424,7 +424,7 @@ fn rate_limit(
     }
     let burst = table.count("burst", 1..=10_000_000);
     let at_once = table.count("at_once", 1..=10_000_000);
-    let status = refusal(&mut table, StatusCode::TOO_MANY_REQUESTS);
+    let refusal = refusal(&mut table, StatusCode::TOO_MANY_REQUESTS);
     let clients = table.count("clients", 1..=10_000_000).unwrap_or(CLIENTS);
     let key = limit_key(&mut table, context);
     table.finish();
@@ -436,7 +436,7 @@ fn rate_limit(
         window: per,
         burst: burst.map(number),
         at_once: at_once.map(number),
-        status,
+        status: refusal,
         clients,
     };
     let identity = format!("{identity} {plan:?}");
@@ -455,13 +455,13 @@ fn in_flight_limit(
     if requests.is_none() && !table.was_given("requests") {
         table.missing("requests", "such as requests = 10");
     }
-    let status = refusal(&mut table, StatusCode::SERVICE_UNAVAILABLE);
+    let refusal = refusal(&mut table, StatusCode::SERVICE_UNAVAILABLE);
     let key = limit_key(&mut table, context);
     table.finish();
     let plan = InFlightPlan {
         key: key?,
         requests: u32::try_from(requests?).unwrap_or(u32::MAX),
-        status,
+        status: refusal,
     };
     let identity = format!("{identity} {plan:?}");
     let states = &context.compiler.states;

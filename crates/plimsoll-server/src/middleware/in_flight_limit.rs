@@ -92,13 +92,11 @@ impl Action for Counted {
             let Some(client) = limit.plan.key.client(request) else {
                 continue;
             };
-            match limit.begin(client) {
-                Some(flight) => request.hold(flight),
-                None => {
-                    let text = "too many requests in flight\n";
-                    return Answer::now(Response::text(limit.plan.status, text));
-                }
-            }
+            let Some(flight) = limit.begin(client) else {
+                let text = "too many requests in flight\n";
+                return Answer::now(Response::text(limit.plan.status, text));
+            };
+            request.hold(flight);
         }
         self.inner.handle(request)
     }

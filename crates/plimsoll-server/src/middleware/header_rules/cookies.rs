@@ -46,12 +46,12 @@ pub enum SameSite {
 }
 
 impl SameSite {
-    const fn value(self) -> Option<&'static str> {
+    const fn wanted(self) -> Wanted {
         match self {
-            Self::Absent => None,
-            Self::Strict => Some("Strict"),
-            Self::Lax => Some("Lax"),
-            Self::None => Some("None"),
+            Self::Absent => Wanted::Absent,
+            Self::Strict => Wanted::Value("Strict"),
+            Self::Lax => Wanted::Value("Lax"),
+            Self::None => Wanted::Value("None"),
         }
     }
 }
@@ -126,16 +126,15 @@ fn changed(rules: &[CookieRule], request: &dyn Values, text: &str) -> String {
             }
         }
     }
-    let secure = rules().find_map(|it| it.secure);
-    let http_only = rules().find_map(|it| it.http_only);
-    let flag = |wanted: Option<bool>| wanted.map(|wanted| wanted.then_some(None));
-    let same_site = rules()
-        .find_map(|it| it.same_site)
-        .map(|it| it.value().map(Some));
+    let flag = |wanted: Option<bool>| {
+        let wanted = wanted?;
+        Some(if wanted { Wanted::Flag } else { Wanted::Absent })
+    };
+    let same_site = rules().find_map(|it| it.same_site);
     for (attribute, wanted) in [
-        ("Secure", flag(secure)),
-        ("HttpOnly", flag(http_only)),
-        ("SameSite", same_site),
+        ("Secure", flag(rules().find_map(|it| it.secure))),
+        ("HttpOnly", flag(rules().find_map(|it| it.http_only))),
+        ("SameSite", same_site.map(SameSite::wanted)),
     ] {
         if let Some(wanted) = wanted {
             set(&mut parts, attribute, wanted);
@@ -144,34 +143,37 @@ fn changed(rules: &[CookieRule], request: &dyn Values, text: &str) -> String {
     parts.join("; ")
 }
 
-/// Has the attribute once, with or without a value, or not at all.
-fn set(parts: &mut Vec<String>, attribute: &str, wanted: Option<Option<&str>>) {
+/// What an attribute is to be.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Absent,
+    /// There, without a value.
+    Flag,
+    Value(&'static str),
+}
+
+/// Has the attribute once, or not at all.
+fn set(parts: &mut Vec<String>, attribute: &str, wanted: Wanted) {
     let is_it = |part: &str| {
         let name = part.split('=').next().unwrap_or_default();
         name.trim().eq_ignore_ascii_case(attribute)
     };
-    let written = wanted.map(|value| match value {
-        None => attribute.to_owned(),
-        Some(value) => format!("{attribute}={value}"),
-    });
     let known = parts.iter().skip(1).position(|part| is_it(part));
-    match (known, written) {
+    let written = match wanted {
+        Wanted::Absent => {
+            let pair = parts.first().cloned();
+            let others = parts.drain(..).skip(1).filter(|part| !is_it(part));
+            *parts = pair.into_iter().chain(others.collect::<Vec<_>>()).collect();
+            return;
+        }
         // One that is there keeps its case.
-        (Some(_), Some(_)) if wanted == Some(None) => {}
-        (Some(at), Some(written)) => {
-            if let Some(part) = parts.get_mut(at + 1) {
-                *part = written;
-            }
-        }
-        (None, Some(written)) => parts.push(written),
-        (Some(_), None) => {
-            let mut number = 0;
-            parts.retain(|part| {
-                number += 1;
-                number == 1 || !is_it(part)
-            });
-        }
-        (None, None) => {}
+        Wanted::Flag if known.is_some() => return,
+        Wanted::Flag => attribute.to_owned(),
+        Wanted::Value(value) => format!("{attribute}={value}"),
+    };
+    match known.and_then(|at| parts.get_mut(at + 1)) {
+        Some(part) => *part = written,
+        None => parts.push(written),
     }
 }
 
