@@ -49,7 +49,7 @@ fn rewrite(
     scope: &Scope<'_>,
 ) -> Result<String, &'static str> {
     let expression = match from.strip_prefix('~') {
-        Some(expression) => whole(expression),
+        Some(expression) => whole(attribute, expression),
         None if from.contains('$') => {
             return Err("what is replaced cannot depend on the request");
         }
@@ -76,9 +76,10 @@ fn rewrite(
 /// An expression for the whole of what it matches in, as nginx replaces it.
 ///
 /// - `expression`: behind its `~`; another `*` makes it disregard case, as it does anyway for domains.
-fn whole(expression: &str) -> String {
+fn whole(attribute: &str, expression: &str) -> String {
     let (case, text) = match expression.strip_prefix('*') {
         Some(text) => ("(?i)", text),
+        None if attribute == "domain" => ("(?i)", expression),
         None => ("", expression),
     };
     let start = if text.starts_with('^') { "" } else { "^.*?" };
@@ -99,10 +100,8 @@ fn flags(directive: &Directive) -> Result<Option<String>, String> {
     }
     let expression = match name.strip_prefix('~') {
         None => format!("(?i)^{}$", regex::escape(name)),
-        Some(expression) => match expression.strip_prefix('*') {
-            Some(text) => format!("(?i){text}"),
-            None => expression.to_owned(),
-        },
+        // It disregards case in any form.
+        Some(expression) => format!("(?i){}", expression.trim_start_matches('*')),
     };
     let mut rule = Keys::default();
     rule.text("cookie", &expression);

@@ -25,9 +25,9 @@ fn cookies_of_servers_are_changed_by_rules_of_all_three_directives() {
             "prefix = \"/off/\"\nproxy",
             "response_headers = { rewrite = [{ name = \"location\", from = \"^http://127\\\\.0\\\\.0\\\\.1:1/\", to = \"/\" }] }\n",
             "prefix = \"/\"\nproxy",
-            "cookies = [{ domain = { from = \"(?i)^\\\\.?app\\\\.test$\", to = \"example.org\" } }, { domain = { from = \"^.*?\\\\.(?P<name>[a-z]+\\\\.test)$\", to = \"{name}\" } }, \
+            "cookies = [{ domain = { from = \"(?i)^\\\\.?app\\\\.test$\", to = \"example.org\" } }, { domain = { from = \"(?i)^.*?\\\\.(?P<name>[a-z]+\\\\.test)$\", to = \"{name}\" } }, \
              { path = { from = \"^/in/\", to = \"/{header:x-base}/\" } }, { path = { from = \"(?i)^/two/(.+).*$\", to = \"/{1}\" } }, \
-             { cookie = \"^s\", secure = true, http_only = true, same_site = \"strict\" }, { cookie = \"(?i)^one$\", secure = false, same_site = false }]",
+             { cookie = \"(?i)^s\", secure = true, http_only = true, same_site = \"strict\" }, { cookie = \"(?i)^one$\", secure = false, same_site = false }]",
         ],
         &[
             "proxy_cookie_domain: left out: what is replaced cannot depend on the request",

@@ -99,7 +99,8 @@ pub(super) fn change(rules: &[CookieRule], request: &dyn Values, fields: &mut He
 }
 
 fn changed(rules: &[CookieRule], request: &dyn Values, text: &str) -> String {
-    let mut parts: Vec<String> = text.split(';').map(|it| it.trim().to_owned()).collect();
+    // What is not changed stays as it was written, blanks included.
+    let mut parts: Vec<String> = text.split(';').map(str::to_owned).collect();
     let pair = parts.first().map_or("", String::as_str);
     let cookie = pair.split('=').next().unwrap_or_default().trim().to_owned();
     let rules = || rules.iter().filter(|rule| rule.is_for(&cookie));
@@ -116,7 +117,7 @@ fn changed(rules: &[CookieRule], request: &dyn Values, text: &str) -> String {
             let Some((name, value)) = part.split_once('=') else {
                 continue;
             };
-            if !name.trim_end().eq_ignore_ascii_case(attribute) {
+            if !name.trim().eq_ignore_ascii_case(attribute) {
                 continue;
             }
             let mut rewrites = rewrites.iter();
@@ -140,7 +141,7 @@ fn changed(rules: &[CookieRule], request: &dyn Values, text: &str) -> String {
             set(&mut parts, attribute, wanted);
         }
     }
-    parts.join("; ")
+    parts.join(";")
 }
 
 /// What an attribute is to be.
@@ -168,8 +169,8 @@ fn set(parts: &mut Vec<String>, attribute: &str, wanted: Wanted) {
         }
         // One that is there keeps its case.
         Wanted::Flag if known.is_some() => return,
-        Wanted::Flag => attribute.to_owned(),
-        Wanted::Value(value) => format!("{attribute}={value}"),
+        Wanted::Flag => format!(" {attribute}"),
+        Wanted::Value(value) => format!(" {attribute}={value}"),
     };
     match known.and_then(|at| parts.get_mut(at + 1)) {
         Some(part) => *part = written,
@@ -232,7 +233,7 @@ mod tests {
             ("a=b", "a=b"),
             (
                 "a=b;Path=/in/x;domain=.APP.test",
-                "a=b; Path=/x; domain=example.org",
+                "a=b;Path=/x;domain=example.org",
             ),
             (
                 "a=domain=x.test; Domain=x.test",
