@@ -88,6 +88,8 @@ pub struct Middleware {
     pub in_flight_limit: Option<Arc<[Arc<InFlightLimit>]>>,
     /// Turns away who does not know a password.
     pub basic_auth: Option<Arc<BasicAuth>>,
+    /// Of addresses and passwords one is enough.
+    pub any_suffices: bool,
     /// Changes header fields of requests.
     pub request_headers: Option<Arc<HeaderRules>>,
     /// Sends content no faster than so.
@@ -139,7 +141,17 @@ impl Middleware {
             action = Rc::new(header_rules::Requests::new(Arc::clone(rules), action));
         }
         if let Some(auth) = &self.basic_auth {
-            action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
+            let guarded = Rc::new(basic_auth::Guarded::new(
+                Arc::clone(auth),
+                Rc::clone(&action),
+            ));
+            action = match &self.addresses {
+                Some(addresses) if self.any_suffices => {
+                    let addresses = Arc::clone(addresses);
+                    Rc::new(addresses::Preferring::new(addresses, action, guarded))
+                }
+                _ => guarded,
+            };
         }
         if let Some(limits) = &self.in_flight_limit {
             let limits = Arc::clone(limits);
@@ -148,7 +160,8 @@ impl Middleware {
         if let Some(limits) = &self.rate_limit {
             action = Rc::new(rate_limit::Limited::new(Arc::clone(limits), action));
         }
-        if let Some(addresses) = &self.addresses {
+        let is_alone = !self.any_suffices || self.basic_auth.is_none();
+        if let Some(addresses) = self.addresses.as_ref().filter(|_| is_alone) {
             action = Rc::new(addresses::Admitting::new(Arc::clone(addresses), action));
         }
         if let Some(cors) = &self.cors {

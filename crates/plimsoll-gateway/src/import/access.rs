@@ -45,10 +45,17 @@ pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bo
         .last("auth_basic")
         .is_some_and(|it| it.argument(0) != "off");
     if any && has_password {
-        notes.add(
-            last,
-            "every client needs the password: a route needs both, address and password",
-        );
+        match clients {
+            Clients::At(addresses) => {
+                keys.set("addresses", addresses.inline());
+                keys.text("satisfy", "any");
+            }
+            // The password alone lets clients in.
+            Clients::All | Clients::None => {}
+            Clients::Unknown(why) => {
+                notes.add(last, format!("every client needs the password: {why}"));
+            }
+        }
         return false;
     }
     match clients {

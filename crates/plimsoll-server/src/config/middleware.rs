@@ -44,6 +44,7 @@ pub(super) fn compile(
     let in_flight = layer("in_flight_limit");
     let auth = layer("basic_auth");
     let bandwidth_value = layer("bandwidth");
+    let satisfy = layer("satisfy");
     let request_headers = layer("request_headers");
     let compress_value = layer("compress");
     Middleware {
@@ -71,6 +72,11 @@ pub(super) fn compile(
         request_headers: request_headers
             .and_then(|it| request_rules(it, &context.maps))
             .map(Arc::new),
+        any_suffices: satisfy.is_some_and(|value| match value.as_str() {
+            Some("any") => true,
+            Some("all") => false,
+            _ => value.wrong::<()>("is \"all\" or \"any\"").is_some(),
+        }),
         bandwidth: bandwidth_value.and_then(bandwidth),
         compress: compress_value
             .and_then(Value::table_or_true)

@@ -80,6 +80,42 @@ impl Action for Admitting {
     }
 }
 
+/// Lets one action answer clients at some addresses, and another one the others.
+pub(super) struct Preferring {
+    addresses: Arc<Addresses>,
+    preferred: Rc<dyn Action>,
+    others: Rc<dyn Action>,
+}
+
+impl Preferring {
+    /// - `preferred`: answers the clients that the addresses admit.
+    pub(super) fn new(
+        addresses: Arc<Addresses>,
+        preferred: Rc<dyn Action>,
+        others: Rc<dyn Action>,
+    ) -> Self {
+        Self {
+            addresses,
+            preferred,
+            others,
+        }
+    }
+}
+
+impl Action for Preferring {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        if self.addresses.admits(request.peer.ip()) {
+            self.preferred.handle(request)
+        } else {
+            self.others.handle(request)
+        }
+    }
+
+    fn methods(&self) -> Option<&'static str> {
+        self.preferred.methods()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

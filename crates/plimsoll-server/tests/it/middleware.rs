@@ -373,6 +373,33 @@ fn a_client_over_its_rate_learns_when_to_come_back() {
 }
 
 #[test]
+fn an_address_or_a_password_is_enough_where_any_suffices() {
+    let hash = bcrypt::hash("hunter2", 4).unwrap();
+    let password = "authorization: basic YWxpY2U6aHVudGVyMg==\r\n";
+    for (addresses, satisfy, without, with) in [
+        ("allow = [\"127.0.0.0/8\"]", "any", 200, 200),
+        ("allow = [\"10.0.0.0/8\"]", "any", 401, 200),
+        ("allow = [\"127.0.0.0/8\"]", "all", 401, 200),
+        ("allow = [\"10.0.0.0/8\"]", "all", 403, 403),
+    ] {
+        let server = serving(
+            "",
+            &format!(
+                "addresses = {{ {addresses} }}\nsatisfy = \"{satisfy}\"\nbasic_auth = {{ users = {{ alice = \"{hash}\" }} }}"
+            ),
+        );
+        for (fields, expected) in [("", without), (password, with)] {
+            let answer = ask(&server, "GET /", fields);
+            let expected = format!("HTTP/1.1 {expected} ");
+            assert!(
+                answer.starts_with(&expected),
+                "{addresses} {satisfy}: {answer}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_password_opens() {
     let hash = bcrypt::hash("hunter2", 4).unwrap();
     let server = serving(

@@ -55,7 +55,7 @@ fn what_is_closed_stays_closed() {
             "auth_request: responds with 403: a service authorizes requests that are forwarded",
             "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
             "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
-            "deny: every client needs the password",
+            "deny: every client needs the password: `set_real_ip_from`",
             "set_real_ip_from: left out: `trust` goes with",
         ],
     );
@@ -169,5 +169,30 @@ fn servers_never_get_a_field_as_the_client_sent_it_where_nginx_sets_it() {
             "proxy_set_header: servers get no `X-Auth-User`: `$user` has no counterpart",
             "proxy_set_header: servers get no `X-Odd`",
         ],
+    );
+}
+
+#[test]
+fn an_address_or_a_password_is_enough_by_satisfy() {
+    check(
+        r"
+        server {
+            listen 80;
+            satisfy any;
+            auth_basic x;
+            auth_basic_user_file /etc/htpasswd;
+            location /office/ { allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:1; }
+            location /nobody/ { deny all; proxy_pass http://127.0.0.1:2; }
+            location /both/ { satisfy all; allow 10.0.0.0/8; deny all; proxy_pass http://127.0.0.1:3; }
+        }
+        ",
+        &[
+            "prefix = \"/office/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nsatisfy = \"any\"\nproxy",
+            "basic_auth",
+            "prefix = \"/nobody/\"\nproxy",
+            "basic_auth",
+            "prefix = \"/both/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nproxy",
+        ],
+        &[],
     );
 }
