@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_model::Clock as _;
-use plimsoll_testkit::{Origin, eventually};
+use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use plimsoll_wire::SystemClock;
+use tungstenite::Message;
 
-use crate::client::{get, read_until_cut};
+use crate::client::{connect, get, read_until_cut};
 use crate::server::Served;
 
 #[test]
@@ -41,6 +42,24 @@ fn requests_in_flight_are_counted_until_their_responses_are_sent() {
         assert_eq!((status, bytes, cut.is_none()), (200, 5, true), "{scheme}");
         eventually(|| read_until_cut(speaks, &url).0 == 200);
     }
+}
+
+#[test]
+fn a_websocket_is_in_flight_until_it_ends() {
+    let origin = WebSocketOrigin::echo();
+    let served = Served::routes(&format!(
+        "[[route]]\nin_flight_limit = {{ requests = 1 }}\nproxy = \"http://{}\"\n",
+        origin.address()
+    ));
+    let url = format!("ws://{}/", served.address());
+    let (mut socket, _) = tungstenite::client(url, connect(served.address())).unwrap();
+    socket.send(Message::text("here")).unwrap();
+    assert_eq!(socket.read().unwrap(), Message::text("here"));
+    assert_eq!(get(served.address(), "/").status, 503);
+    socket.close(None).unwrap();
+    while socket.read().is_ok() {}
+    drop(socket);
+    eventually(|| get(served.address(), "/").status != 503);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::StatusCode;
 
-use crate::action::{Action, Answer};
+use crate::action::{Action, Answer, Outcome, TakeOver};
 use crate::message::request::Request;
 use crate::message::response::Response;
 use crate::middleware::limit_key::{Client, LimitKey};
@@ -88,6 +88,7 @@ impl Counted {
 
 impl Action for Counted {
     fn handle(&self, request: &Request<'_>) -> Answer {
+        let mut flights = Vec::new();
         for limit in &*self.limits {
             let Some(client) = limit.plan.key.client(request) else {
                 continue;
@@ -96,13 +97,40 @@ impl Action for Counted {
                 let text = "too many requests in flight\n";
                 return Answer::now(Response::text(limit.plan.status, text));
             };
-            request.hold(flight);
+            flights.push(flight);
         }
-        self.inner.handle(request)
+        if flights.is_empty() {
+            return self.inner.handle(request);
+        }
+        let flights = Rc::new(flights);
+        request.hold(Rc::clone(&flights));
+        match self.inner.handle(request) {
+            Answer::Now(outcome) => Answer::Now(held_on(outcome, flights)),
+            Answer::Later(later) => {
+                Answer::Later(Box::pin(async move { held_on(later.await, flights) }))
+            }
+        }
     }
 
     fn methods(&self) -> Option<&'static str> {
         self.inner.methods()
+    }
+}
+
+/// A connection that is taken over is in flight until its end.
+fn held_on(outcome: Outcome, flights: Rc<Vec<Flight>>) -> Outcome {
+    let holding = |take_over: TakeOver| -> TakeOver {
+        Box::new(move |stream, drain| {
+            Box::pin(async move {
+                take_over(stream, drain).await;
+                drop(flights);
+            })
+        })
+    };
+    match outcome {
+        Outcome::Respond(response) => Outcome::Respond(response),
+        Outcome::Upgrade(response, take_over) => Outcome::Upgrade(response, holding(take_over)),
+        Outcome::Raw(take_over) => Outcome::Raw(holding(take_over)),
     }
 }
 
