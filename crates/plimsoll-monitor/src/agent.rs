@@ -32,7 +32,7 @@ use crate::engine::running::{self, Finished};
 use crate::probe::ProbeContext;
 use crate::schedule::{Gates, Pass, Scheduler};
 use crate::store::MonitorId;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 pub use crate::agent::link::{Centre, CentreError, Link, LinkFuture, Reply};
 

@@ -6,6 +6,8 @@
 
 mod board;
 
+pub(crate) mod budget;
+
 mod clock;
 
 mod command;
@@ -37,11 +39,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Plan;
 use crate::engine::command::Command;
+use crate::stop::Stop;
 use crate::store::{OrgId, Store, StoreError};
 
 pub use crate::engine::board::{Access, Board, Counters, Figures, Heard, View};
 pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult, RemoteResult};
-pub(crate) use crate::engine::deliveries::Stop;
 pub use crate::engine::leadership::{LASTS, Leadership};
 
 /// Commands that wait for the loop.

@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
-/// One of the supported languages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Language(usize);
+use crate::config::Language;
 
 struct Messages {
     texts: HashMap<String, String>,
     months: Vec<String>,
 }
 
+/// In the order of [`Language::ALL`].
 const FILES: [&str; 5] = [
     include_str!("language/en.toml"),
     include_str!("language/de.toml"),
@@ -45,69 +44,50 @@ fn read(file: &str) -> Messages {
     Messages { texts, months }
 }
 
-impl Language {
-    pub(crate) const COUNT: usize = FILES.len();
-    pub(crate) const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3), Self(4)];
-
-    /// The codes of all languages, English first.
-    pub fn codes() -> Vec<&'static str> {
-        Self::all().map(Self::code).collect()
-    }
-
-    /// All languages.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter()
-    }
-
-    /// The language of a code such as `de`, or of a tag such as `de-CH`.
-    pub fn of(tag: &str) -> Option<Self> {
-        let primary = tag.split('-').next().unwrap_or_default();
-        Self::all().find(|language| language.code().eq_ignore_ascii_case(primary))
-    }
-
-    /// The supported language that a value of `accept-language` prefers (RFC 9110, section 12.5.4).
-    pub fn accepted(value: &str) -> Option<Self> {
-        let mut best: Option<(f32, Self)> = None;
-        for range in value.split(',').take(32) {
-            let mut parts = range.split(';');
-            let Some(language) = parts.next().and_then(|tag| Self::of(tag.trim())) else {
-                continue;
-            };
-            let weight = parts.find_map(|part| part.trim().strip_prefix("q=")?.parse().ok());
-            let weight: f32 = weight.unwrap_or(1.0);
-            if weight > 0.0 && best.is_none_or(|(known, _)| weight > known) {
-                best = Some((weight, language));
-            }
-        }
-        best.map(|(_, language)| language)
-    }
-
-    /// Its code, such as `en`.
-    pub fn code(self) -> &'static str {
-        self.text("code")
-    }
-
+/// The texts of a language, and figures and dates as it writes them.
+pub(crate) trait Texts: Copy {
     /// The text of a key. A missing text shows as its key; a test makes sure that no language misses one.
-    pub(crate) fn text(self, key: &'static str) -> &'static str {
-        let messages: &'static Messages = &ALL[self.0];
-        messages.texts.get(key).map_or(key, String::as_str)
-    }
+    fn text(self, key: &'static str) -> &'static str;
 
     /// A text with one value in it: `{name}` is replaced by it.
-    pub(crate) fn with(self, key: &'static str, name: &str, value: &str) -> String {
+    fn with(self, key: &'static str, name: &str, value: &str) -> String {
         self.text(key).replace(&format!("{{{name}}}"), value)
     }
 
     /// A share as a percentage with up to two decimals, never rounded up to 100 %.
-    pub(crate) fn percent(self, ratio: f64) -> String {
+    fn percent(self, ratio: f64) -> String;
+
+    /// A duration by its two largest units.
+    fn duration(self, duration: Duration) -> String;
+
+    /// A response time from microseconds.
+    fn latency(self, micros: u64) -> String;
+
+    /// A day, such as `3 March 2026`.
+    fn date(self, date: Date) -> String;
+
+    /// The month of a day, such as `March 2026`.
+    fn month(self, date: Date) -> String;
+}
+
+/// The texts of a language.
+fn messages(language: Language) -> &'static Messages {
+    &ALL[language as usize]
+}
+
+impl Texts for Language {
+    fn text(self, key: &'static str) -> &'static str {
+        messages(self).texts.get(key).map_or(key, String::as_str)
+    }
+
+    fn percent(self, ratio: f64) -> String {
         let hundredths = (ratio * 10_000.0).floor() / 100.0;
         let text = format!("{hundredths:.2}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
         format!("{}\u{a0}%", text.replace('.', self.text("decimal")))
     }
 
-    /// A duration by its two largest units.
-    pub(crate) fn duration(self, duration: Duration) -> String {
+    fn duration(self, duration: Duration) -> String {
         let seconds = duration.as_secs();
         let unit = |key, count: u64| self.with(key, "n", &count.to_string());
         let pair = |large: &'static str, count, small: &'static str, rest| {
@@ -125,8 +105,7 @@ impl Language {
         }
     }
 
-    /// A response time from microseconds.
-    pub(crate) fn latency(self, micros: u64) -> String {
+    fn latency(self, micros: u64) -> String {
         let millis = micros as f64 / 1000.0;
         let text = match millis {
             millis if millis >= 1000.0 => format!("{:.1}\u{a0}s", millis / 1000.0),
@@ -136,23 +115,22 @@ impl Language {
         text.replace('.', self.text("decimal"))
     }
 
-    /// A day, such as `3 March 2026`.
-    pub(crate) fn date(self, date: Date) -> String {
-        self.dated("date", date)
+    fn date(self, date: Date) -> String {
+        dated(self, "date", date)
     }
 
-    /// The month of a day, such as `March 2026`.
-    pub(crate) fn month(self, date: Date) -> String {
-        self.dated("month_year", date)
+    fn month(self, date: Date) -> String {
+        dated(self, "month_year", date)
     }
+}
 
-    fn dated(self, pattern: &'static str, date: Date) -> String {
-        let month = usize::try_from(date.month()).unwrap_or(1) - 1;
-        self.text(pattern)
-            .replace("{day}", &date.day().to_string())
-            .replace("{month}", &ALL[self.0].months[month])
-            .replace("{year}", &date.year().to_string())
-    }
+fn dated(language: Language, pattern: &'static str, date: Date) -> String {
+    let month = usize::try_from(date.month()).unwrap_or(1) - 1;
+    language
+        .text(pattern)
+        .replace("{day}", &date.day().to_string())
+        .replace("{month}", &messages(language).months[month])
+        .replace("{year}", &date.year().to_string())
 }
 
 #[cfg(test)]
@@ -171,8 +149,10 @@ mod tests {
                 .collect()
         };
         let english = &ALL[0];
-        for language in Language::all() {
-            let messages = &ALL[language.0];
+        assert_eq!(FILES.len(), Language::ALL.len());
+        for language in Language::ALL {
+            let messages = messages(language);
+            assert_eq!(language.text("code"), language.code());
             assert_eq!(messages.months.len(), 12, "{}", language.code());
             let keys: BTreeSet<_> = messages.texts.keys().collect();
             assert_eq!(keys, english.texts.keys().collect(), "{}", language.code());
@@ -217,17 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn readers_get_their_language() {
-        let accepted = |value| Language::accepted(value).map(Language::code);
-        assert_eq!(accepted("fr-CH, fr;q=0.9, en;q=0.8"), Some("fr"));
-        assert_eq!(accepted("sv, de;q=0.5, ja;q=0.7"), Some("ja"));
-        assert_eq!(accepted("sv"), None);
-        assert_eq!(accepted("en;q=0, de;q=nonsense"), Some("de"));
-    }
-
-    #[test]
     fn figures_follow_the_language() {
-        let [english, german] = [Language(0), Language(1)];
+        let [english, german] = [Language::English, Language::German];
         assert_eq!(english.percent(0.999_99), "99.99\u{a0}%");
         assert_eq!(german.percent(0.995), "99,5\u{a0}%");
         assert_eq!(english.percent(1.0), "100\u{a0}%");
@@ -237,6 +208,6 @@ mod tests {
         assert_eq!(english.duration(Duration::from_hours(2)), "2 h");
         let date = jiff::civil::date(2026, 3, 1);
         assert_eq!(german.date(date), "1. März 2026");
-        assert_eq!(Language(4).date(date), "2026年3月1日");
+        assert_eq!(Language::Japanese.date(date), "2026年3月1日");
     }
 }

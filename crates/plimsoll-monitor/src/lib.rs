@@ -7,7 +7,7 @@
 //!
 //! ```ignore
 //! let plan = config::load(Path::new("monitor.toml"), &|name| std::env::var(name).ok())?;
-//! let store = action::open(&plan.store)?;
+//! let store = plan.open_store()?;
 //! let monitor = Monitor::start(plan, store, Arc::new(|notice| eprintln!("{notice}")))?;
 //! let router = api::router(monitor.handle().clone());
 //! ```
@@ -58,7 +58,11 @@
 
 mod random;
 
-mod calendar;
+pub mod time;
+
+mod ids;
+
+mod stop;
 
 mod language;
 
@@ -68,9 +72,9 @@ mod cookies;
 
 pub mod config;
 
-pub mod gatus;
-
 mod yaml;
+
+mod token;
 
 pub mod probe;
 
@@ -81,6 +85,8 @@ pub mod detect;
 pub mod store;
 
 pub mod engine;
+
+pub(crate) mod manage;
 
 pub mod agent;
 
@@ -104,4 +110,4 @@ pub use crate::detect::{budget, uptime, window};
 pub use crate::notify::oncall;
 pub use crate::page::subscribe;
 pub use crate::probe::reading::{CheckResult, Expectation, GatusDisplay, Judged, Reading, explain};
-pub use crate::store::timestamp::{Moment, Timestamp};
+pub use crate::time::{Moment, Timestamp};

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 pub(crate) use crate::limits::attempts::{Account, Attempts};
 

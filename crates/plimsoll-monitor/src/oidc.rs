@@ -3,13 +3,9 @@
 //! The authorisation code flow of `OpenID` Connect Core 1.0 with PKCE (RFC 7636): the browser brings a code, which this
 //! process exchanges for an ID token. This module knows no sessions and no members; `admin` has those.
 
-mod config;
-
 mod provider;
 
 mod token;
 
-pub use crate::oidc::config::OidcPlan;
-pub(crate) use crate::oidc::config::compile;
 pub(crate) use crate::oidc::provider::{Flow, Providers};
 pub(crate) use crate::oidc::token::Claims;

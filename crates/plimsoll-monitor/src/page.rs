@@ -24,8 +24,8 @@ pub(crate) mod share;
 
 mod routes;
 
+pub use crate::config::Language;
 pub use crate::config::page::{Guard, Logo, PageComponent, PageGroup, PagePassword, PagePlan};
-pub use crate::language::Language;
 
 pub(crate) use crate::page::cache::Pages;
 pub(crate) use crate::page::html::chart;

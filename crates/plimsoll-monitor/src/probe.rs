@@ -4,6 +4,8 @@ pub(crate) mod known_secrets;
 
 pub(crate) mod reading;
 
+mod gatus_condition;
+
 mod context;
 
 mod capture;
@@ -77,6 +79,7 @@ pub use crate::probe::database::DatabaseUrlError;
 pub use crate::probe::dns::{DnsProbe, DnsRecord};
 pub use crate::probe::docker::{DockerHost, DockerProbe, is_container};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
+pub use crate::probe::gatus_condition::{GatusCondition, GatusConditionError};
 pub use crate::probe::grpc::{GrpcCall, GrpcCallError, GrpcProbe};
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;

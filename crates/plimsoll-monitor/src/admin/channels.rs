@@ -13,8 +13,8 @@ use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::shell::{Shell, html, missing, redirect};
 use crate::api::{Api, ApiError, encoded};
+use crate::manage::{ChangeError, Put};
 use crate::notify::{NoticeKind, channel_kinds};
-use crate::store::manage::{ChangeError, Put};
 use crate::store::{DefinitionKind, StoreError};
 
 const KIND: DefinitionKind = DefinitionKind::Channel;

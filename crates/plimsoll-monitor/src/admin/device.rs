@@ -17,8 +17,8 @@ use crate::api::{Api, client_of};
 use crate::cookies::Cookie;
 use crate::limits::source;
 use crate::random;
-use crate::store::timestamp::Timestamp;
 use crate::store::{StoreError, User};
+use crate::time::Timestamp;
 
 /// Presented with the form of the sign-in only.
 const DEVICE: Cookie<'static> = Cookie {

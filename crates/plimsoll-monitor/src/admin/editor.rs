@@ -16,10 +16,10 @@ use crate::admin::monitors::{class_of, failed};
 use crate::admin::shell::{Shell, html, latency, missing, redirect};
 use crate::api::{Api, ApiError, encoded};
 use crate::config::{Source, What, mask, overlay};
+use crate::manage::{ChangeError, Put};
 use crate::probe::reading::CheckResult;
 use crate::random;
 use crate::store::DefinitionKind;
-use crate::store::manage::{ChangeError, Put};
 
 /// Kinds with the key of their target in a table, and what the target looks like.
 const KINDS: [(&str, &str, &str); 26] = [

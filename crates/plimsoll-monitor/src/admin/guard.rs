@@ -22,9 +22,9 @@ use crate::admin::shell::{message, redirect};
 use crate::api::{Api, address_of, client_of};
 use crate::config::ApiToken;
 use crate::cookies::Cookie;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
+use crate::manage::Actor;
 use crate::store::{Role, Session, User};
+use crate::time::Timestamp;
 
 /// Bytes of a form: monitors with all their keys, or a postmortem.
 const MOST_FORM: usize = 1024 * 1024;

@@ -10,11 +10,11 @@ use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, html, missing, page, redirect};
 use crate::api::{Api, encoded};
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     Declared, DeclaredEdit, DeclaredId, Impact, Incident, IncidentFilter, IncidentId, MonitorId,
     NewDeclared, PublicPhase, Role,
 };
+use crate::time::Timestamp;
 
 /// Incidents of one page.
 const MOST: usize = 100;

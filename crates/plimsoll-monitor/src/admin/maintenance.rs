@@ -13,9 +13,9 @@ use crate::admin::shell::{Shell, When, duration, html, redirect};
 use crate::api::{Api, ApiError};
 use crate::config::maintenance::MOST_ABOUT;
 use crate::config::overlay::PlacedWindow;
+use crate::manage::{ChangeError, Put};
 use crate::store::DefinitionKind;
-use crate::store::manage::{ChangeError, Put};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Days that the calendar looks ahead, and occurrences that it shows.
 const AHEAD: std::time::Duration = std::time::Duration::from_hours(24 * 60);

@@ -17,10 +17,10 @@ use crate::api::{Api, ApiError, budget_left, encoded, measured};
 use crate::config::{Source, What};
 use crate::detect::status::{Health, Status};
 use crate::engine::{CommandError, View};
+use crate::manage::Put;
 use crate::page::{chart, merge, parameter};
-use crate::store::manage::Put;
-use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionKind, IncidentFilter, Resolution, ResultRow, StoreError};
+use crate::time::Timestamp;
 
 const DAY: Duration = Duration::from_hours(24);
 

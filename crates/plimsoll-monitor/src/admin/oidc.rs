@@ -24,13 +24,14 @@ use crate::admin::shell::{message, redirect};
 use crate::admin::sign_in;
 use crate::api::{Api, address_of, client_of};
 use crate::config::ApiToken;
+use crate::config::OidcPlan;
 use crate::cookies::Cookie;
-use crate::oidc::{Flow, OidcPlan};
+use crate::manage::Actor;
+use crate::oidc::Flow;
 use crate::page::parameter;
 use crate::random;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
 use crate::store::{Session, User};
+use crate::time::Timestamp;
 
 pub(super) use crate::admin::oidc::identity::{Identity, of as identities, unlink as end_links};
 

@@ -12,9 +12,9 @@ use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, html, missing, page, redirect, state};
 use crate::api::{Api, ApiError, encoded};
+use crate::manage::{ChangeError, Put};
 use crate::page::{PagePlan, share};
 use crate::store::DefinitionKind;
-use crate::store::manage::{ChangeError, Put};
 
 const KEYS: [&str; 8] = [
     "title", "slug", "about", "host", "url", "zone", "color", "logo",

@@ -14,7 +14,7 @@ use crate::api::{Api, encoded, is_name};
 use crate::page::subscribe;
 use crate::page::{Guard, PagePlan, parameter, share};
 use crate::store::StoreError;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Subscribers that are shown; a search finds the others.
 const MOST: usize = 200;

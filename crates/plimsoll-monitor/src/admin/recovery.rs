@@ -5,10 +5,10 @@
 use crate::config::ApiToken;
 use crate::engine::Handle;
 use crate::random;
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, PutDefinition, StoreError, UserId,
 };
+use crate::time::Timestamp;
 
 /// Codes of a user.
 const COUNT: usize = 10;

@@ -14,11 +14,12 @@ use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, page, percent};
 use crate::api::Api;
-use crate::detect::excluded::{declared_downtime, excluded};
+use crate::detect::excluded::excluded;
 use crate::detect::uptime::{Span, uptime};
 use crate::page::parameter;
-use crate::store::timestamp::Timestamp;
+use crate::store::declared_downtime;
 use crate::store::{Incident, MonitorId, StoreError};
+use crate::time::Timestamp;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -238,7 +239,7 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::IncidentId;
+    use crate::ids::IncidentId;
 
     #[test]
     fn means_are_of_what_happened_within_the_window() {

@@ -6,11 +6,10 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
 use crate::admin::password;
-use crate::api::action::open_beside;
 use crate::api::is_name;
 use crate::config::{ApiToken, StorePlan};
-use crate::store::timestamp::Timestamp;
 use crate::store::{NewAudit, NewToken, OrgId, Role, Scope, Store, StoreError, UserEdit};
+use crate::time::Timestamp;
 
 pub use crate::admin::password::HashFailure;
 
@@ -157,7 +156,7 @@ fn run(
     organisation: &str,
     change: impl AsyncFnOnce(&dyn Store, OrgId, Timestamp) -> Result<(), SetupError>,
 ) -> Result<(), SetupError> {
-    let store = open_beside(plan)?;
+    let store = plan.open_beside()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|_| SetupError::System)?;

@@ -12,7 +12,7 @@ use http::{StatusCode, Uri};
 use crate::admin::guard::Me;
 use crate::detect::status::Health;
 use crate::store::Role;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
 const STYLE: &str = include_str!("assets/admin.css");

@@ -20,11 +20,11 @@ use crate::api::{Api, address_of, client_of};
 use crate::config::ApiToken;
 use crate::cookies::Cookie;
 use crate::limits::Account;
+use crate::manage::Actor;
 use crate::page::parameter;
 use crate::random;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
 use crate::store::{NewSession, SessionChoice, StoreError, User, UserEdit};
+use crate::time::Timestamp;
 
 /// The cookie that ties the form of the sign-in to the browser; it never becomes a session.
 const FORM: Cookie<'static> = Cookie {

@@ -4,7 +4,7 @@ use ring::hmac;
 use ring::rand::{self, SystemRandom};
 
 use crate::store::TotpSecret;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 const STEP: i64 = 30_000;
 

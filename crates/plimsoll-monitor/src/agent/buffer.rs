@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
     use crate::detect::status::Status;
-    use crate::store::timestamp::Timestamp;
+    use crate::time::Timestamp;
 
     #[test]
     fn the_oldest_make_room_and_sent_ones_are_forgotten_once() {

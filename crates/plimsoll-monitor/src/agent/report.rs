@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::detect::status::Status;
 use crate::engine::RemoteResult;
 use crate::probe::reading::{CheckResult, Judged};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Results of one report.
 pub(crate) const MOST_RESULTS: usize = 1_000;

@@ -19,9 +19,9 @@ use crate::api::answer::ApiError;
 use crate::api::gatus;
 use crate::config::ApiToken;
 use crate::engine::Access;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
+use crate::manage::Actor;
 use crate::store::{Role, Scope};
+use crate::time::Timestamp;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,9 +24,7 @@ use crate::api::action::seat::HostNames;
 use crate::config::{LoadError, Plan, StorePlan, load_with};
 use crate::engine::StartError;
 use crate::probe::SuppliedKinds;
-use crate::store::{
-    ServerStore, ServerUrls, SqliteOptions, SqlitePath, SqliteStore, Store, StoreError, Vault,
-};
+use crate::store::StoreError;
 
 pub use crate::api::action::seat::{Report, Seat};
 
@@ -390,43 +388,6 @@ fn start(plan: Plan, notices: &Notices) -> Result<Seat, StartError> {
     Seat::take(plan, Arc::new(report))
 }
 
-/// Opens the store of a plan.
-pub fn open(store: &StorePlan) -> Result<Arc<dyn Store>, StoreError> {
-    let sqlite = |path| {
-        let store = SqliteStore::open(&path, SqliteOptions::default())?;
-        Ok(Arc::new(store) as Arc<dyn Store>)
-    };
-    match store {
-        StorePlan::Memory => sqlite(SqlitePath::Memory),
-        StorePlan::Sqlite(path) => sqlite(SqlitePath::File(path.clone())),
-        StorePlan::Servers(urls, options) => {
-            Ok(Arc::new(ServerStore::open(urls.clone(), *options)?))
-        }
-    }
-}
-
-/// Opens the store of a plan, with its keys.
-pub fn open_with_keys(plan: &Plan) -> Result<Arc<dyn Store>, StoreError> {
-    let store = open(&plan.store)?;
-    store.use_vault(Arc::new(Vault::new(&plan.keys)));
-    Ok(store)
-}
-
-/// Opens the store of a plan for a few changes, also while a monitor uses it.
-pub(crate) fn open_beside(store: &StorePlan) -> Result<Arc<dyn Store>, StoreError> {
-    match store {
-        StorePlan::Sqlite(path) => Ok(Arc::new(SqliteStore::open_beside(path)?)),
-        StorePlan::Servers(urls, options) => {
-            let urls = ServerUrls {
-                spill: None,
-                ..urls.clone()
-            };
-            Ok(Arc::new(ServerStore::open(urls, *options)?))
-        }
-        StorePlan::Memory => open(store),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -434,6 +395,7 @@ mod tests {
     use plimsoll_testkit::eventually;
 
     use super::*;
+    use crate::store::{SqliteOptions, SqlitePath, SqliteStore};
 
     #[test]
     fn workers_get_their_routes_while_another_process_has_the_store() {

@@ -9,8 +9,8 @@ use crate::api::Api;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::monitors::{found, monitor};
 use crate::engine::PushedResult;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
+use crate::manage::Actor;
+use crate::time::Timestamp;
 
 /// Bytes of a body.
 const MOST_BODY: usize = 64 * 1024;

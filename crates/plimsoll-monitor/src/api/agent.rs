@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::api::access::AgentName;
 use crate::api::answer::{Answer, ApiError, json_of, with_type};
 use crate::engine::Heard;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Bytes of a report.
 const MOST_BODY: usize = 4 * 1024 * 1024;

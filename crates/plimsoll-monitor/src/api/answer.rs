@@ -11,8 +11,8 @@ use plimsoll_model::document::ConfigProblem;
 use serde_json::{Value, json};
 
 use crate::engine::CommandError;
+use crate::manage::ChangeError;
 use crate::store::StoreError;
-use crate::store::manage::ChangeError;
 
 /// Problems of one response.
 const MOST_PROBLEMS: usize = 100;

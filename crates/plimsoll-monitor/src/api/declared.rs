@@ -15,11 +15,11 @@ use crate::api::Api;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::query::Query;
 use crate::config::ApiToken;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
+use crate::manage::Actor;
 use crate::store::{
     Declared, DeclaredEdit, DeclaredId, Impact, MonitorId, NewDeclared, PublicPhase,
 };
+use crate::time::Timestamp;
 
 /// Bytes of a body.
 const MOST_BODY: usize = 64 * 1024;

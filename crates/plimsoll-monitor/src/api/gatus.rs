@@ -19,10 +19,10 @@ use crate::api::{Api, Attempt, attempt};
 use crate::config::{Dialect, GatusSettings, What};
 use crate::detect::status::{Health, Status};
 use crate::engine::{PushedResult, View};
-use crate::gatus::duration as go_duration;
 use crate::probe::reading::Expectation;
-use crate::store::timestamp::Timestamp;
 use crate::store::{Resolution, ResultRow, Rollup};
+use crate::time::Timestamp;
+use crate::time::go_duration;
 
 /// Results of one page unless the query says otherwise.
 const PAGE: usize = 50;

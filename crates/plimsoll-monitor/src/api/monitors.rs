@@ -12,13 +12,15 @@ use crate::api::answer::{Answer, ApiError, json_of, svg};
 use crate::api::badge::{self, Badge, Look};
 use crate::api::query::Query;
 use crate::api::{Api, write};
-use crate::detect::budget::{History, Slo};
-use crate::detect::excluded::{declared_downtime, excluded};
+use crate::detect::budget::Slo;
+use crate::detect::excluded::excluded;
 use crate::detect::status::Health;
 use crate::detect::uptime::{Span, Uptime, uptime as uptime_of};
 use crate::engine::View;
-use crate::store::timestamp::Timestamp;
+use crate::engine::budget::History;
+use crate::store::declared_downtime;
 use crate::store::{Resolution, ResultRow};
+use crate::time::Timestamp;
 
 const DAY: Duration = Duration::from_hours(24);
 

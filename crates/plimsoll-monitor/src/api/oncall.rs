@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::api::Api;
 use crate::api::answer::{Answer, ApiError, json_of, with_type};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// How far ahead shifts are listed.
 const AHEAD: Duration = Duration::from_hours(30 * 24);

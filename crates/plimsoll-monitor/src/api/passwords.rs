@@ -9,7 +9,7 @@ use plimsoll_model::Clock;
 use plimsoll_server::BasicAuth;
 
 use crate::api::Api;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// What became of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

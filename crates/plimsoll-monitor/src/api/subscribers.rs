@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::query::Query;
+use crate::manage::Actor;
 use crate::page::subscribe::{self, Subscriber};
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Subscribers of one answer.
 const MOST: usize = 500;

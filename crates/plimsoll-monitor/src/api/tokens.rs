@@ -13,9 +13,9 @@ use crate::api::answer::{Answer, ApiError, json_of};
 use crate::api::body;
 use crate::api::query::Query;
 use crate::config::ApiToken;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
+use crate::manage::Actor;
 use crate::store::{NewToken, Scope, StoredToken};
+use crate::time::Timestamp;
 
 const MOST_BODY: usize = 16 * 1024;
 const MOST_NAME: usize = 100;

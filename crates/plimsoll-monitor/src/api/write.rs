@@ -16,9 +16,9 @@ use crate::api::monitors::{found, monitor};
 use crate::api::query::Query;
 use crate::config::{Source, key_of, mask};
 use crate::engine::View;
-use crate::store::manage::{Actor, Put, patched, table_of};
-use crate::store::timestamp::Timestamp;
+use crate::manage::{Actor, Put, patched, table_of};
 use crate::store::{Definition, DefinitionKind, Replay, Scope};
+use crate::time::Timestamp;
 
 /// Bytes of one definition, and of many.
 const MOST_BODY: usize = 64 * 1024;

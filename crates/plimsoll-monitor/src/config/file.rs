@@ -14,15 +14,14 @@ use crate::config::blackbox::Modules;
 use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::page;
-use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
+use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
 use crate::config::subscriptions;
-use crate::config::{kinds, maintenance, overlay, store, token};
-use crate::notify;
-use crate::notify::oncall;
-use crate::oidc;
+use crate::config::{kinds, maintenance, notify, oidc, oncall, overlay, store};
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;
+use crate::token;
+use crate::yaml::Warning;
 
 /// The surroundings of compiling monitors.
 pub(super) struct Context {

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::detect::window::{Starts, Window};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 

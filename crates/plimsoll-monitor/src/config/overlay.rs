@@ -19,30 +19,11 @@ use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::page::{self, PagePlan};
 use crate::config::plan::MonitorPlan;
-use crate::config::{kinds, maintenance};
+use crate::config::{kinds, maintenance, notify};
 use crate::detect::window::Window;
+use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
-use crate::notify::{self, NotifyPlan};
 use crate::probe::Reach;
-
-/// Source of a definition: file or store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The configuration file, by which alone it is changed.
-    File,
-    /// The store: the API and the admin pages change it.
-    Store,
-}
-
-impl Source {
-    /// The name in stores and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Store => "store",
-        }
-    }
-}
 
 /// Against what definitions are compiled.
 #[derive(Debug, Default)]

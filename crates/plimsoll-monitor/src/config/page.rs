@@ -11,9 +11,9 @@ use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_server::{BasicAuth, PasswordHash};
 use url::Url;
 
+use crate::config::language::Language;
 use crate::config::maintenance::zone;
 use crate::config::{ApiToken, MonitorPlan};
-use crate::language::Language;
 
 /// A status page.
 #[derive(Debug, Clone)]
@@ -257,7 +257,7 @@ fn one(
     };
     let language = match table.take("language") {
         None => Some(Language::default()),
-        Some(value) => as_text(&value).and_then(|text| match Language::of(text) {
+        Some(value) => as_text(&value).and_then(|text| match Language::with_tag(text) {
             Some(language) => Some(language),
             None => value.wrong(format!(
                 "`{text}` is not one of {}",

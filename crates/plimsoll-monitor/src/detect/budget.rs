@@ -4,16 +4,12 @@
 //! fires while the budget burns at its rate over a long window and a short one, so that it fires early and ends soon
 //! after the outage.
 
-mod watch;
-
 use std::time::Duration;
 
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::detect::uptime::{HealthAt, Span, Uptime, uptime};
-use crate::store::timestamp::Timestamp;
-
-pub(crate) use crate::detect::budget::watch::{History, run};
+use crate::time::Timestamp;
 
 /// An objective of uptime.
 #[derive(Debug, Clone, Copy, PartialEq)]

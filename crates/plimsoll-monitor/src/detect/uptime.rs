@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use crate::detect::status::Health;
-use crate::store::IncidentId;
-use crate::store::timestamp::Timestamp;
+use crate::ids::IncidentId;
+use crate::time::Timestamp;
 
 /// From a moment until before another.
 pub type Span = (Timestamp, Timestamp);

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
+use crate::config::OidcPlan;
 use crate::config::overlay::PlacedWindow;
 use crate::config::{
     AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, PagePlan, Plan, Source, SubscriptionPlan,
@@ -14,11 +15,10 @@ use crate::detect::RegionView;
 use crate::detect::status::Health;
 use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
-use crate::oidc::OidcPlan;
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
-use crate::store::timestamp::Timestamp;
 use crate::store::{MonitorId, StoredToken};
+use crate::time::Timestamp;
 
 /// The current state of every monitor.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The clocks that the engine reads.
 pub(crate) trait EngineClock: Clock {

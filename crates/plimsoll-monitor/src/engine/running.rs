@@ -11,7 +11,7 @@ use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
 use crate::schedule::Pass;
 use crate::store::MonitorId;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The outcome of a check, for the loop.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use crate::engine::Handle;
 use crate::engine::board::{Board, Counters, View};
 use crate::engine::composition::{Composed, StoredDefinitions, compose};
 use crate::engine::supervisor::OWN;
-use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionKind, MonitorId, OrgId, Restored, Store, StoreError};
+use crate::time::Timestamp;
 
 /// Between two looks for other definitions: they are many, and change seldom.
 const DEFINITIONS_EVERY: Duration = Duration::from_secs(10);

@@ -39,8 +39,8 @@ use crate::notify::NotifyPlan;
 use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
 use crate::schedule::{DropReason, Gates, Pass, Scheduler};
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{Change, MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
+use crate::time::{Moment, Timestamp};
 
 /// Results wait at most this long for others before the store gets them, and at most so many.
 const HAND_OVER: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::limits::{Counts, add, source, wait};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Attempts of a source within a minute.
 const OF_SOURCE: (u32, Duration) = (10, Duration::from_mins(1));

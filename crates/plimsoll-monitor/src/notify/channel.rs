@@ -43,7 +43,7 @@ use url::Url;
 
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 pub use crate::notify::channel::email::Mail;
 pub(crate) use crate::notify::channel::email::Mailer;
@@ -156,10 +156,10 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Reads the settings of a channel; problems are noted there.
-pub(super) type Compile = fn(&mut Settings<'_>) -> Option<Arc<dyn Notifier>>;
+pub(crate) type Compile = fn(&mut Settings<'_>) -> Option<Arc<dyn Notifier>>;
 
 /// Every channel by its key in `[[notify]]`.
-pub(super) const CHANNELS: [(&str, Compile); 16] = [
+pub(crate) const CHANNELS: [(&str, Compile); 16] = [
     ("alertmanager", alertmanager::compile),
     ("discord", discord::compile),
     ("email", email::compile),

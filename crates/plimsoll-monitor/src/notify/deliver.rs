@@ -8,16 +8,17 @@ use plimsoll_client::fetch::{FetchLimits, Fetcher};
 use plimsoll_model::{Clock, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
+use tokio::sync::watch;
 
-use crate::engine::{Board, Stop};
 use crate::notify::channel::{HttpRequest, Outgoing};
-use crate::notify::config::NotifyPlan;
 use crate::notify::message::{Message, NoticeKind, backoff};
+use crate::notify::plan::NotifyPlan;
 use crate::probe::KnownSecrets;
-use crate::store::timestamp::Timestamp;
+use crate::stop::Stop;
 use crate::store::{
     About, NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
 };
+use crate::time::Timestamp;
 
 /// For one request or mail.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -49,12 +50,13 @@ const MOST_QUIET: Duration = Duration::from_secs(10);
 pub(crate) struct Delivery {
     pub(crate) org: OrgId,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) board: Arc<Board>,
+    /// Something happened that may have made notices.
+    pub(crate) changes: watch::Receiver<u64>,
     pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Delivers the notices of one channel until it should end.
-pub(crate) async fn run(delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Stop) {
+pub(crate) async fn run(mut delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Stop) {
     let fetcher = match fetcher(&plan) {
         Ok(fetcher) => fetcher,
         Err(error) => {
@@ -62,7 +64,6 @@ pub(crate) async fn run(delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Sto
             return;
         }
     };
-    let mut changes = delivery.board.subscribe();
     loop {
         if let Err(error) = delivery.deliver(&plan, &fetcher, &stop).await {
             (delivery.report)(&format!("cannot read notices to {}: {error}", plan.name));
@@ -70,7 +71,11 @@ pub(crate) async fn run(delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Sto
                 return;
             }
         }
-        if stop.comes_before_a_change(&mut changes, LOOK).await || stop.comes_within(REST).await {
+        if stop
+            .comes_before_a_change(&mut delivery.changes, LOOK)
+            .await
+            || stop.comes_within(REST).await
+        {
             return;
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::store::StoredNotice;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,8 +3,6 @@
 //! Members are channels of notices. A channel that is a member of a rotation gets what opens while it is on call, and the
 //! end of that.
 
-mod config;
-
 mod layer;
 
 use std::time::Duration;
@@ -12,11 +10,10 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 
-use crate::calendar;
-use crate::config::ApiToken;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
+use crate::time::calendar;
+use crate::token::ApiToken;
 
-pub(crate) use crate::notify::oncall::config::compile;
 pub(crate) use crate::notify::oncall::layer::{Hours, Layer, Turn};
 
 /// How far the calendar goes back and ahead.

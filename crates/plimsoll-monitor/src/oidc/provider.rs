@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use url::Url;
 
-use crate::oidc::OidcPlan;
-use crate::oidc::config::is_protected;
+use crate::config::OidcPlan;
+use crate::config::is_protected;
 use crate::oidc::token::{self, Claims, Expected, KeySet, Profile, TokenError};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Of each response of a provider.
 const LIMITS: FetchLimits = FetchLimits {

@@ -8,7 +8,7 @@ use ring::signature::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Keys of a provider that are kept.
 const MOST_KEYS: usize = 100;

@@ -13,12 +13,12 @@ use plimsoll_wire::SystemClock;
 use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
+use crate::config::Language;
 use crate::engine::Handle;
-use crate::language::Language;
 use crate::page::PagePlan;
 use crate::page::snapshot::{HOURS, Rows, Snapshot, days_until};
 use crate::store::StoreError;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// A snapshot without a change is made again after so long: uptime and response times go on.
 const FRESH: Duration = Duration::from_secs(30);

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use askama::Template;
 use plimsoll_report::plot::{escaped, is_xml};
 
-use crate::calendar;
+use crate::language::Texts as _;
 use crate::page::html::{Frame, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
+use crate::time::calendar;
 
 /// Entries of a feed.
 const MOST: usize = 50;

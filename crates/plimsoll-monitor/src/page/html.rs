@@ -20,15 +20,16 @@ use plimsoll_report::plot::escaped;
 use ring::digest::{SHA256, digest};
 
 use crate::config::ApiToken;
+use crate::config::Language;
 use crate::detect::window::Window as MaintenanceWindow;
-use crate::language::Language;
+use crate::language::Texts as _;
 use crate::page::PagePlan;
 use crate::page::html::card::Card;
 use crate::page::html::draw::{icon, sparkline};
 use crate::page::snapshot::{
     Completed, Component, DAYS, Day, MaintenancePhase, PublicIncident, Snapshot, State,
 };
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 pub(crate) use crate::page::html::card::{incident_page, maintenance_page, phase_text};
 pub(crate) use crate::page::html::component::{WINDOWS, Window, chart, component_page};
@@ -50,7 +51,7 @@ pub(crate) const PAST_DAYS: u64 = 14;
 /// The frame of all pages.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
-    languages: [Language; Language::COUNT],
+    languages: [Language; Language::ALL.len()],
     pub(crate) plan: &'a PagePlan,
     pub(crate) t: Language,
     /// The prefix of paths: nothing, or `/status/SLUG`.

@@ -20,8 +20,9 @@ use serde_json::json;
 use crate::admin::is_tls;
 use crate::api::badge::{self, Badge, Look};
 use crate::api::{Api, not_found};
+use crate::config::Language;
 use crate::cookies::cookie;
-use crate::language::Language;
+use crate::language::Texts as _;
 use crate::page::PagePlan;
 use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame};
@@ -106,12 +107,12 @@ async fn serve(
     let (parts, body) = request.into_parts();
     let fields = &parts.headers;
     let path = &*percent_encoding::percent_decode_str(path).decode_utf8_lossy();
-    let named = parameter(parts.uri.query(), "lang").and_then(|code| Language::of(&code));
+    let named = parameter(parts.uri.query(), "lang").and_then(|code| Language::with_tag(&code));
     let accepted = || {
         let value = fields.get(ACCEPT_LANGUAGE)?.to_str().ok()?;
         Language::accepted(value)
     };
-    let remembered = || Language::of(cookie(fields, "lang")?);
+    let remembered = || Language::with_tag(cookie(fields, "lang")?);
     let url = plan.url.clone().unwrap_or_else(|| {
         let host = fields.get(HOST).and_then(|host| host.to_str().ok());
         let is_tls = is_tls(fields, &parts.extensions);

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ApiToken;
 use crate::engine::Handle;
+use crate::manage::Actor;
 use crate::random;
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionChanges, DefinitionKind, PutDefinition, StoreError};
+use crate::time::Timestamp;
 
 /// Links of an organisation.
 const MOST: usize = 1_000;

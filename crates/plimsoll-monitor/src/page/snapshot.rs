@@ -8,15 +8,16 @@ use std::time::Duration;
 use jiff::civil::Date;
 
 use crate::config::page::PagePlan;
-use crate::detect::excluded::{declared_downtime, excluded};
+use crate::detect::excluded::excluded;
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime, within};
 use crate::engine::View;
 use crate::page::snapshot::maintenance::coming;
-use crate::store::timestamp::Timestamp;
+use crate::store::declared_downtime;
 use crate::store::{
     Declared, EventKind, Impact, Incident, IncidentEvent, MonitorHistory, MonitorId, PublicPhase,
 };
+use crate::time::Timestamp;
 
 pub(crate) use crate::page::snapshot::maintenance::{
     Completed, MaintenancePhase, PublicMaintenance, completed,

@@ -6,8 +6,8 @@ use crate::page::html::Frame;
 use crate::page::snapshot::{
     Component, Group, MaintenancePhase, PublicIncident, PublicMaintenance, Snapshot, State,
 };
-use crate::store::timestamp::Timestamp;
 use crate::store::{Impact, PublicPhase};
+use crate::time::Timestamp;
 
 /// Incidents of one answer, and maintenances that are over or to come.
 const MOST: usize = 50;

@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use crate::language::Language;
+use crate::config::Language;
+use crate::language::Texts as _;
 use crate::page::PagePlan;
 use crate::page::html::{Frame, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot, State, Update};
 use crate::page::statuspage;
 use crate::store::PublicPhase;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The words of a page in one language.
 pub(crate) struct Words<'a> {

@@ -13,7 +13,7 @@ use url::Url;
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
 use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// URL of the list of registries of top-level domains (RFC 9224).
 const BOOTSTRAP: &str = "https://data.iana.org/rdap/dns.json";

@@ -10,9 +10,9 @@ use plimsoll_model::{
 };
 
 use crate::detect::status::Status;
-use crate::gatus::GatusCondition;
+use crate::probe::GatusCondition;
 use crate::probe::known_secrets::KnownSecrets;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The reading of a probe: plain facts without a verdict.
 #[derive(Debug, Clone)]

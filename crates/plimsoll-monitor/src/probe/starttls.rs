@@ -14,7 +14,7 @@ use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
 use crate::probe::reading::Reading;
 use crate::probe::tls::judge_expiry;
 use crate::probe::{Probe, ProbeFuture};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Bytes of greetings and answers.
 const MOST_READ: usize = 16 * 1024;

@@ -8,7 +8,7 @@ use plimsoll_model::{Certificate, Clock};
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
 use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Looks at a certificate.
 #[derive(Debug)]

@@ -10,19 +10,9 @@ use crate::detect::uptime::HealthAt;
 use crate::probe::reading::{CheckResult, Judged};
 use crate::store::outbox::NewNotice;
 use crate::store::sketch::Sketch;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
-/// The number of an organisation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OrgId(pub i64);
-
-/// The number of a monitor, unique in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MonitorId(pub i64);
-
-/// The number of an incident, unique in a store; later incidents have higher numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IncidentId(pub i64);
+pub use crate::ids::{IncidentId, MonitorId, OrgId};
 
 /// A monitor to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use plimsoll_model::document::ConfigProblem;
 
-use crate::config::Warning;
-use crate::gatus::duration;
+use crate::time::go_duration;
+use crate::yaml::Warning;
 use crate::yaml::findings::Findings;
 use crate::yaml::{Content, Node};
 
@@ -103,7 +103,7 @@ impl Block {
     pub(crate) fn duration(&self, key: &'static str) -> Option<Duration> {
         let node = self.node(key)?;
         let text = self.text(key)?;
-        let found = duration::positive(&text);
+        let found = go_duration::positive(&text);
         if found.is_none() {
             let hint = "write hours, minutes or seconds, such as 1h30m, 30s or 250ms";
             self.wrong_at(

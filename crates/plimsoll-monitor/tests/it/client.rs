@@ -74,7 +74,7 @@ impl Running {
             Ok(plan) => plan,
             Err(error) => panic!("{error:?}"),
         };
-        let store = action::open_with_keys(&plan).unwrap();
+        let store = plan.open_store().unwrap();
         let notices = Arc::<Mutex<Vec<String>>>::default();
         let seen = Arc::clone(&notices);
         let notice = move |message: &str| seen.lock().unwrap().push(message.to_owned());

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread;
 
 use http::{Method, StatusCode};
-use plimsoll_monitor::action::open_with_keys;
 use plimsoll_monitor::config::{ApiToken, load};
 use plimsoll_monitor::engine::{Monitor, StartError};
 use plimsoll_testkit::{Origin, eventually};
@@ -488,7 +487,7 @@ fn another_key_takes_over_and_a_missing_one_is_reported() {
     let path = folder.path().join("monitor.toml");
     std::fs::write(&path, configuration(&key(FIRST, ""))).unwrap();
     let plan = load(&path, &|_| None).unwrap();
-    let store = open_with_keys(&plan).unwrap();
+    let store = plan.open_store().unwrap();
     let Err(StartError::Store(error)) = Monitor::start(plan, store, Arc::new(|_: &str| {})) else {
         panic!("it needs the second key");
     };

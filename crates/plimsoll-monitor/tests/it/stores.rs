@@ -186,7 +186,7 @@ fn a_raw_result_takes_at_most_sixty_bytes() {
 /// The store of a configuration file.
 fn store_of(config: &Path) -> Arc<dyn Store> {
     let plan = load(config, &|_| None).unwrap();
-    action::open(&plan.store).unwrap()
+    plan.store.open().unwrap()
 }
 
 /// The process that [`survives_kills`] kills: it writes until it dies, and prints what it was promised.

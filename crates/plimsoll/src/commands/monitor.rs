@@ -288,7 +288,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return Ok(Exit::Fine);
     }
     // Its errors are then those of this command.
-    match action::open(&plan.store) {
+    match plan.store.open() {
         // The monitor waits for databases that are away, and says so.
         Ok(_) | Err(StoreError::Away(_)) => {}
         // The process that it takes over from leaves the store once it drains.
@@ -521,7 +521,7 @@ fn import(file: &Path, apply: Option<&server::Server>) -> Result<Exit, Failed> {
 fn import_history(file: &Path, config: &Path) -> Result<Exit, Failed> {
     let plan = load(config)?;
     let could_not = |error: &dyn std::error::Error| Problem::caused_by(error).could_not_run();
-    let store = action::open_with_keys(&plan).map_err(|error| could_not(&error))?;
+    let store = plan.open_store().map_err(|error| could_not(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::password;
 use crate::config::ApiToken;
+use crate::config::OidcPlan;
 use crate::engine::Handle;
-use crate::oidc::{Claims, OidcPlan};
-use crate::store::manage::Actor;
-use crate::store::timestamp::Timestamp;
+use crate::manage::Actor;
+use crate::oidc::Claims;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, NewAudit, PutDefinition, StoreError, User,
     UserEdit, UserId,
 };
+use crate::time::Timestamp;
 
 const KIND: DefinitionKind = DefinitionKind::Identity;
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tower_service::Service as _;
 
 use super::*;
-use crate::api::{action, router, routes};
+use crate::api::{router, routes};
 use crate::config::load;
 use crate::engine::Monitor;
 use crate::store::{NewSession, UserId};
@@ -281,7 +281,7 @@ impl Place {
         let path = folder.path().join(file);
         std::fs::write(&path, text).unwrap();
         let plan = load(&path, &|_| None).unwrap_or_else(|error| panic!("{error:?}"));
-        let store = action::open_with_keys(&plan).unwrap();
+        let store = plan.open_store().unwrap();
         let monitor = Monitor::start(plan, store, Arc::new(|_: &str| {})).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -16,13 +16,12 @@ use tower_service::Service as _;
 
 use crate::api;
 use crate::api::access::is_for_readers;
-use crate::api::action::open_with_keys;
 use crate::config::{Plan, StorePlan, mask};
 use crate::engine::standby::Standby;
 use crate::engine::{Board, Handle, LASTS, Leadership, Monitor, StartError};
 use crate::page::Pages;
-use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionKind, Store, StoreError};
+use crate::time::Timestamp;
 
 /// Receives what an operator should see.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
@@ -192,7 +191,7 @@ impl Seat {
     /// at present it waits too.
     pub fn take(plan: Plan, report: Report) -> Result<Self, StartError> {
         let is_shared = matches!(plan.store, StorePlan::Servers(..));
-        let store = match open_with_keys(&plan) {
+        let store = match plan.open_store() {
             Ok(store) => OnceLock::from(store),
             Err(error @ StoreError::Away(_)) if is_shared => {
                 report(&format!("{error}; this process waits for it"));
@@ -410,7 +409,7 @@ impl Shared {
                 return Some(store);
             }
             let plan = self.state().plan.clone();
-            match open_with_keys(&plan) {
+            match plan.open_store() {
                 Ok(store) => {
                     self.state().is_away = false;
                     (self.report)("the store can be reached");

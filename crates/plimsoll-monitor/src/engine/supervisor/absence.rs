@@ -14,8 +14,8 @@ use crate::engine::clock::Break;
 use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
-use crate::store::timestamp::Timestamp;
 use crate::store::{Change, MonitorId, StoreError};
+use crate::time::Timestamp;
 
 /// Between two marks in the store that this process runs: what a kill makes unknown at most.
 const MARK: Duration = Duration::from_secs(1);

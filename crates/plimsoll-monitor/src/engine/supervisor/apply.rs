@@ -8,8 +8,8 @@ use crate::detect::status::{Health, Status};
 use crate::detect::{Effect, Hold, Input, Notice, Resolution};
 use crate::engine::supervisor::{LOOK, Live, OWN, Supervisor};
 use crate::probe::reading::CheckResult;
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{Change, EventKind, MonitorId, ResultRow};
+use crate::time::{Moment, Timestamp};
 
 /// Inputs that one input may lead to: monitors that depend on each other have no more.
 const MOST_CONSEQUENCES: usize = 100_000;

@@ -24,11 +24,11 @@ use crate::engine::clock::tests::Clocks;
 use crate::engine::command::{HeartbeatSignal, PushedResult, RemoteResult};
 use crate::engine::supervisor::Supervisor;
 use crate::probe::reading::CheckResult;
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     DefinitionChanges, DefinitionKind, IncidentFilter, MonitorId, NewMonitor, OrgId, PutDefinition,
     SqliteOptions, SqlitePath, SqliteStore, Store,
 };
+use crate::time::Timestamp;
 
 /// What a history may do to both lives.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::detect::{Notice, Resolution, budget};
+use crate::detect::{Notice, Resolution};
+use crate::engine::budget;
 use crate::engine::memory::Silence;
 use crate::engine::supervisor::Supervisor;
 use crate::engine::{Beside, Parts};
 use crate::notify::{self, Delivery, Facts, Message, NoticeKind, NotifyPlan, full_name};
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{About, Change, MonitorId, NewNotice, Orphan, StoreError};
+use crate::time::{Moment, Timestamp};
 
 /// Notices of trouble wait so long for others, to be sent as one.
 const GATHER: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ impl Supervisor {
             let delivery = Delivery {
                 org: self.org,
                 store: Arc::clone(&self.store),
-                board: Arc::clone(&self.board),
+                changes: self.board.subscribe(),
                 report: Arc::clone(&self.notice),
             };
             let plan = Arc::clone(plan);
@@ -103,7 +104,9 @@ impl Supervisor {
         let facts = Facts {
             kind,
             ended,
-            plan: &plan,
+            key: &plan.key,
+            name: &plan.name,
+            group: &plan.group,
             reason: &reason,
             incident: incident.clone(),
             at: now.wall,

@@ -9,10 +9,10 @@ use crate::detect::Input;
 use crate::engine::command::{CommandError, RemoteResult};
 use crate::engine::supervisor::{OWN, Supervisor};
 use crate::probe::reading::CheckResult;
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, PutDefinition, ResultRow, StoreError,
 };
+use crate::time::Timestamp;
 
 /// An agent reports every second; one that has not for so long is away.
 const REPORTS_WITHIN: Duration = Duration::from_secs(30);

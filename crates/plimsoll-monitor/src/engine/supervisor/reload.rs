@@ -15,11 +15,11 @@ use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
 use crate::notify::NotifyPlan;
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, NewMonitor, PutDefinition, Restored, StoreError,
     UserEdit,
 };
+use crate::time::{Moment, Timestamp};
 
 /// First checks are spread over so much time for each monitor.
 const SPREAD: Duration = Duration::from_millis(2);

@@ -18,7 +18,7 @@ use ring::digest::{Context, SHA256};
 use crate::notify::channel::{Notifier, Outgoing};
 use crate::notify::message::{Message, NoticeKind};
 use crate::notify::settings::Settings;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// For the connection to one of the addresses of a server.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use askama::Template;
 
-use crate::language::Language;
+use crate::config::Language;
+use crate::language::Texts as _;
 use crate::page::html::{Frame, rendered, segment};
 use crate::page::snapshot::{Body, MaintenancePhase, PublicIncident, PublicMaintenance, Title};
 use crate::store::PublicPhase;

@@ -7,8 +7,9 @@ use askama::Template;
 use jiff::tz::TimeZone;
 use plimsoll_report::plot::{Axis, Line, Plot};
 
+use crate::config::Language;
 use crate::detect::uptime::Uptime;
-use crate::language::Language;
+use crate::language::Texts as _;
 use crate::page::html::{Card, Frame, NEAR, Row, last_date, rendered};
 use crate::page::snapshot::{Component, DAYS, Snapshot};
 use crate::store::Rollup;

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::language::Texts as _;
 use crate::page::html::{Frame, rendered};
 use crate::page::subscribe::Means;
 

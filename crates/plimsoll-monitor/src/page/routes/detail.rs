@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use crate::detect::excluded::{declared_downtime, excluded};
+use crate::detect::excluded::excluded;
 use crate::detect::uptime::{Span, uptime};
 use crate::engine::View;
 use crate::page::html::{self, Frame, WINDOWS, Window};
@@ -15,8 +15,9 @@ use crate::page::snapshot::{
     Completed, PublicIncident, PublicMaintenance, Rows, Snapshot, completed, days_until,
     incidents_of,
 };
-use crate::store::timestamp::Timestamp;
+use crate::store::declared_downtime;
 use crate::store::{DeclaredId, IncidentId, MonitorId, Resolution, StoreError};
+use crate::time::Timestamp;
 
 /// How long a page waits for response times before it is shown without them.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -18,6 +18,7 @@ use ring::rand::SystemRandom;
 use crate::api::{Attempt, attempt, client_of, not_found};
 use crate::config::page::{PagePassword, authorization};
 use crate::cookies::Cookie;
+use crate::language::Texts as _;
 use crate::limits;
 use crate::page::Guard;
 use crate::page::cache::Rendered;
@@ -27,7 +28,7 @@ use crate::page::routes::{HTML, SESSION, Visit, parameter};
 use crate::page::share::{self, Share};
 use crate::page::snapshot::State;
 use crate::page::subscribe::{OF_SITE, OF_SOURCE};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Bytes of a form.
 const MOST_FORM: usize = 8 * 1024;

@@ -5,6 +5,7 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 
 use crate::api::client_of;
+use crate::language::Texts as _;
 use crate::page::cache::Rendered;
 use crate::page::routes::reply::{Caching, reply};
 use crate::page::routes::{HTML, RETRY_SOON, Visit, parameter};

@@ -11,7 +11,7 @@ use crate::detect::uptime::Span;
 use crate::detect::window::{Starts, Window};
 use crate::engine::View;
 use crate::store::MonitorId;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// How far ahead maintenance is announced.
 const AHEAD: Duration = Duration::from_hours(14 * 24);

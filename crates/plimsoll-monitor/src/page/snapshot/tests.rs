@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::config::load;
 use crate::engine::Counters;
-use crate::store::IncidentId;
+use crate::ids::IncidentId;
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()

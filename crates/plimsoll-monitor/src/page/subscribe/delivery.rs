@@ -16,15 +16,17 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::config::ApiToken;
-use crate::engine::{Board, Parts, Stop};
+use crate::engine::{Board, Parts};
+use crate::language::Texts as _;
 use crate::notify::{HttpRequest, LIMITS, Mail, Outgoing, SendFailure, backoff, send};
 use crate::page::subscribe::record::Subscriber;
 use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
 use crate::page::{Language, PagePlan, PublicIncident, Rows, Words, incidents_of};
-use crate::store::timestamp::Timestamp;
+use crate::stop::Stop;
 use crate::store::{
     DeclaredId, IncidentId, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
 };
+use crate::time::Timestamp;
 
 /// Between two looks at the outbox while nothing changes.
 const LOOK: Duration = Duration::from_secs(1);
@@ -138,7 +140,7 @@ impl UpdateDelivery<'_> {
             page,
             url,
             link: format!("{id}.{}", subscriber.token),
-            language: Language::of(&subscriber.language).unwrap_or(page.language),
+            language: Language::with_tag(&subscriber.language).unwrap_or(page.language),
             now,
         };
         if message["kind"] == "confirm" {

@@ -17,8 +17,8 @@ use crate::page::subscribe::CHANNEL;
 use crate::page::subscribe::record::Subscriber;
 use crate::page::subscribe::sign_up::CONFIRM_WITHIN;
 use crate::page::{PagePlan, PublicIncident, Rows, incidents_of};
-use crate::store::timestamp::Timestamp;
 use crate::store::{About, DefinitionChanges, DefinitionKind, NewNotice, OrgId, Store, StoreError};
+use crate::time::Timestamp;
 
 /// Changes wait so long for others.
 const GATHER: Duration = Duration::from_secs(1);

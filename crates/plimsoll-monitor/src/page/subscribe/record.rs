@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ApiToken;
 use crate::config::subscriptions::Means;
-use crate::store::timestamp::Timestamp;
 use crate::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
+use crate::time::Timestamp;
 
 /// Letters of a number that is made of a hash.
 const ID_LENGTH: usize = 24;

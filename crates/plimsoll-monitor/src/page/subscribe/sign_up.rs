@@ -10,11 +10,11 @@ use crate::page::subscribe::record::Subscriber;
 use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
 use crate::page::{Language, PagePlan};
 use crate::random;
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     About, Definition, DefinitionChanges, DefinitionKind, NewAudit, NewNotice, PutDefinition,
     StoreError,
 };
+use crate::time::Timestamp;
 
 /// Subscribers of an organisation, those who have not followed their link included.
 const MOST: usize = 20_000;

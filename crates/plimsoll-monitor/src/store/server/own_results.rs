@@ -14,10 +14,10 @@ use crate::store::StoreError;
 use crate::store::server::postgres::{Postgres, Scoped, row_limit};
 use crate::store::server::results::{Line, conditions_of};
 use crate::store::sketch::Sketch;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     Detail, MonitorId, OrgId, Resolution, ResultRow, Retention, Rollup, Upkeep,
 };
+use crate::time::Timestamp;
 
 /// Milliseconds of a partition.
 const DAY: i64 = 86_400_000;

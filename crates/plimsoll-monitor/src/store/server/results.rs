@@ -19,9 +19,9 @@ use crate::store::server::own_results::OwnResults;
 use crate::store::server::postgres::{Postgres, Scoped};
 use crate::store::server::spill::Spill;
 use crate::store::sketch::Sketch;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{Detail, MonitorId, OrgId, ResultRow};
 use crate::store::{Damage, StoreError};
+use crate::time::Timestamp;
 
 /// Counts that other threads read.
 #[derive(Debug, Default)]

@@ -14,23 +14,26 @@ use plimsoll_model::Secret;
 use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::{BasicAuth, HashError, PasswordHash};
 
+use crate::config::gatus::alerting::Alerting;
+use crate::config::gatus::endpoint::Endpoints;
 use crate::config::maintenance::{clock_time_of, weekday_of};
 use crate::config::{
     BasicLogin, DEFAULT_ORGANISATION, DEFAULT_REGION, Dialect, GatusSettings, Guard, LoadError,
     MonitorPlan, PagePlan, Plan, StorePlan,
 };
 use crate::detect::window::{Starts, Window};
-use crate::gatus::alerting::Alerting;
-use crate::gatus::endpoint::Endpoints;
 use crate::schedule::GateLimits;
 use crate::store::Retention;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 use crate::yaml::block::Block;
 use crate::yaml::findings::Findings;
 use crate::yaml::{self, Node, UnsetVariable};
 
 /// Loads a file, or all files of a folder, which are merged.
-pub fn load(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Plan, LoadError> {
+pub(in crate::config) fn load(
+    path: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Plan, LoadError> {
     let shown = path.display().to_string();
     let unreadable = |path: &Path, error: &std::io::Error| LoadError::Read {
         path: path.display().to_string(),

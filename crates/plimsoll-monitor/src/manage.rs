@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use crate::config::{PagePlan, Source, mask, overlay};
 use crate::engine::{Access, CommandError, Handle};
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, MonitorId, NewAudit, NewMonitor, PutDefinition,
     Replay, StoreError,
 };
+use crate::time::Timestamp;
 
 /// Who changes something, for the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 use crate::config::Source;
-use crate::gatus::custom::{CustomProvider, EndpointFacts};
+use crate::config::gatus::custom::{CustomProvider, EndpointFacts};
 use crate::notify::{NoticeKind, Notifier, NotifyPlan, notifier_of};
 use crate::yaml::block::Block;
 

@@ -9,15 +9,15 @@ use jiff::tz::TimeZone;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::config::maintenance::{clock_time_of, weekday, zone};
-use crate::config::token::of_url;
 use crate::notify::oncall::{Hours, Layer, OnCallPlan, Override, Turn};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
+use crate::token::of_url;
 
 /// Shorter turns are none.
 const SHORTEST: Duration = Duration::from_hours(1);
 
 /// Compiles all rotations, and what names a channel in them.
-pub(crate) fn compile(tables: Vec<Table<'_>>) -> (Vec<Arc<OnCallPlan>>, Vec<Value<'_>>) {
+pub(super) fn compile(tables: Vec<Table<'_>>) -> (Vec<Arc<OnCallPlan>>, Vec<Value<'_>>) {
     let mut names = HashSet::new();
     let mut members = Vec::new();
     let plans = tables

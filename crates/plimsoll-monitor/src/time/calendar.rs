@@ -1,6 +1,6 @@
 //! Calendars (RFC 5545).
 
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// An entry of a calendar.
 pub(crate) struct Event {

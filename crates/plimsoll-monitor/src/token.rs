@@ -47,7 +47,7 @@ impl ApiToken {
     }
 }
 
-pub(super) fn compile(mut table: Table<'_>) -> Option<ApiToken> {
+pub(crate) fn compile(mut table: Table<'_>) -> Option<ApiToken> {
     let name = table.text("name");
     if !table.was_given("name") {
         table.missing("name", "who uses the token");
@@ -101,7 +101,7 @@ pub(crate) fn of_url(value: &Value<'_>) -> Option<Secret> {
 }
 
 /// The hash that a value holds as text.
-pub(super) fn parse(value: &Value<'_>) -> Option<[u8; 32]> {
+pub(crate) fn parse(value: &Value<'_>) -> Option<[u8; 32]> {
     let text = as_text(value)?;
     let mut hash = [0; 32];
     let pairs = text.as_bytes().chunks(2);

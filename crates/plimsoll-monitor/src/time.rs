@@ -1,5 +1,9 @@
 //! Dates as the monitor stores them: whole milliseconds since 1970.
 
+pub(crate) mod calendar;
+
+pub mod go_duration;
+
 use std::fmt;
 use std::time::{Duration, SystemTime};
 

@@ -8,7 +8,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 use crate::notify::{HttpRequest, Message, Notifier, Outgoing};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 use crate::yaml::block::Block;
 
 /// The settings of the provider.

@@ -52,7 +52,7 @@ impl OidcPlan {
 }
 
 /// Whether tokens and secrets may be sent to a URL: by TLS, or within this machine.
-pub(super) fn is_protected(url: &Url) -> bool {
+pub(crate) fn is_protected(url: &Url) -> bool {
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -62,7 +62,7 @@ pub(super) fn is_protected(url: &Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_local)
 }
 
-pub(crate) fn compile<'t>(
+pub(super) fn compile<'t>(
     table: Table<'t>,
     directory: &Path,
     environment: &'t dyn Fn(&str) -> Option<String>,

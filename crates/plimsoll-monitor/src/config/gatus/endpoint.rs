@@ -10,12 +10,12 @@ use plimsoll_client::AddressFamily;
 use plimsoll_model::{Secret, is_secret_field};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
+use crate::config::gatus::alerting::{Alerting, Thresholds};
+use crate::config::gatus::file::window;
 use crate::config::{MonitorPlan, Retries, What, key_of};
 use crate::detect::window::Window;
 use crate::detect::{DetectPolicy, RegionRule};
-use crate::gatus::alerting::{Alerting, Thresholds};
-use crate::gatus::condition::GatusCondition;
-use crate::gatus::config::window;
+use crate::probe::GatusCondition;
 use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{
     DnsProbe, DnsRecord, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, KnownSecrets, MailProtocol,

@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
-use crate::gatus::duration;
 use crate::probe::reading::{GatusDisplay, Judged, Reading};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
+use crate::time::go_duration;
 
 /// One condition, such as `[STATUS] == 200`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl GatusCondition {
             return Some("holds if the path is missing");
         }
         let is_number = |side: &str| {
-            side.starts_with('[') || number(side).is_some() || duration::parse(side).is_some()
+            side.starts_with('[') || number(side).is_some() || go_duration::parse(side).is_some()
         };
         if is_ordered && !(is_number(left) && is_number(right)) {
             return Some("compares what is no number as 0");
@@ -418,7 +418,7 @@ fn number(text: &str) -> Option<i64> {
 
 /// The number that an ordering compares: a duration in milliseconds, a whole number, a fraction cut off, or 0.
 fn ordinal(text: &str) -> i64 {
-    if let Some(nanos) = duration::parse(text).filter(|nanos| *nanos != 0) {
+    if let Some(nanos) = go_duration::parse(text).filter(|nanos| *nanos != 0) {
         return nanos / 1_000_000;
     }
     if let Some(number) = number(text) {
@@ -521,8 +521,8 @@ fn one_of(pattern: &[char], p: usize, c: char) -> Option<usize> {
 /// A number beside its side: expiries and durations as durations.
 fn number_shown(side: &str, number: i64) -> String {
     let is_expiry = ["[CERTIFICATE_EXPIRATION]", "[DOMAIN_EXPIRATION]"].contains(&side);
-    if is_expiry || duration::parse(side).is_some() {
-        duration::shown(number)
+    if is_expiry || go_duration::parse(side).is_some() {
+        go_duration::shown(number)
     } else {
         number.to_string()
     }

@@ -7,12 +7,13 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
 use crate::detect::budget::{Rule, Slo};
-use crate::detect::excluded::{declared_downtime, excluded};
+use crate::detect::excluded::excluded;
 use crate::detect::uptime::{HealthAt, OutageCounter, Span};
 use crate::engine::{Board, Parts, View};
 use crate::notify::{Message, NoticeKind, full_name};
-use crate::store::timestamp::Timestamp;
+use crate::store::declared_downtime;
 use crate::store::{About, Change, MonitorId, NewNotice, OrgId, Store, StoreError};
+use crate::time::Timestamp;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(20);
