@@ -165,7 +165,7 @@ fn start(criterion: &mut Criterion) {
     let begin = |folder: &Path| {
         let store = open(Backend::Sqlite, folder);
         let plan = load(&file, &|_| None).expect("a valid configuration");
-        Monitor::start(plan, store, Arc::new(|_: &str| {})).expect("a monitor")
+        Monitor::start(plan, store, Arc::new(|_: &str| {}), &[]).expect("a monitor")
     };
     let mut group = criterion.benchmark_group("monitor_start");
     group.sample_size(10);

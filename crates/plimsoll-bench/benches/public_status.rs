@@ -27,7 +27,8 @@ use plimsoll_model::Clock as _;
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Monitor;
 use plimsoll_monitor::store::{NewMonitor, ResultRow, Retention, Store};
-use plimsoll_monitor::{CheckResult, Status, Timestamp, api};
+use plimsoll_monitor::{CheckResult, Status, Timestamp};
+use plimsoll_monitor_web::api;
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
@@ -125,7 +126,7 @@ impl Fixture {
         let now = Timestamp::of(SystemClock.wall());
         runtime.block_on(fill(&*store, results, now));
         let plan = load(&file, &|_| None).expect("a valid configuration");
-        let monitor = Monitor::start(plan, store, Arc::new(|_: &str| {}));
+        let monitor = plimsoll_monitor_web::start(plan, store, Arc::new(|_: &str| {}));
         let monitor = monitor.expect("a monitor");
         println!(
             "fixture: {ORGANISATIONS} organisations of {MONITORS} monitors with {results} results each, {backend:?}, in {:?}",

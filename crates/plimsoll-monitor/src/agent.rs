@@ -5,13 +5,13 @@
 //! configuration, and results wait in a bounded buffer; the oldest are given up, and counted. A centre that refuses its
 //! token ends its checks until it accepts one.
 
-pub(crate) mod report;
+pub mod report;
 
 mod buffer;
 
 mod link;
 
-pub(crate) mod work;
+pub mod work;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

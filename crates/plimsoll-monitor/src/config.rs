@@ -20,11 +20,11 @@ mod oncall;
 
 mod oidc;
 
-pub(crate) mod overlay;
+pub mod overlay;
 
 pub(crate) mod blackbox;
 
-pub(crate) mod mask;
+pub mod mask;
 
 mod monitor;
 
@@ -32,20 +32,21 @@ mod kinds;
 
 mod language;
 
-pub(crate) mod maintenance;
+pub mod maintenance;
 
-pub(crate) mod page;
+pub mod page;
 
-pub(crate) mod subscriptions;
+pub mod subscriptions;
 
 use std::path::Path;
 
 use crate::probe::SuppliedKinds;
 
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
+pub use crate::config::blackbox::{Module, Modules};
 pub use crate::config::language::Language;
 pub use crate::config::oidc::OidcPlan;
-pub(crate) use crate::config::oidc::is_protected;
+pub use crate::config::oidc::is_protected;
 pub use crate::config::overlay::Grounds;
 pub use crate::config::page::{Guard, PagePlan};
 pub use crate::config::plan::{

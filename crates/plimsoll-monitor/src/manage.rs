@@ -19,16 +19,16 @@ use crate::time::Timestamp;
 
 /// Who changes something, for the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Actor {
+pub struct Actor {
     /// The name of the user or the token.
-    pub(crate) name: String,
+    pub name: String,
     /// The address of the client.
-    pub(crate) address: String,
+    pub address: String,
 }
 
 impl Actor {
     /// A line of the audit log.
-    pub(crate) fn audit(&self, action: &str, object: &str) -> NewAudit {
+    pub fn audit(&self, action: &str, object: &str) -> NewAudit {
         NewAudit {
             actor: self.name.clone(),
             address: self.address.clone(),
@@ -41,18 +41,18 @@ impl Actor {
 
 /// A definition to be added or changed.
 #[derive(Debug, Clone)]
-pub(crate) struct Put {
+pub struct Put {
     /// The key that it has now; absent if it is new.
-    pub(crate) was: Option<String>,
+    pub was: Option<String>,
     /// The version that the client has seen.
-    pub(crate) version: Option<i64>,
+    pub version: Option<i64>,
     /// The keys of its table.
-    pub(crate) table: toml::Table,
+    pub table: toml::Table,
 }
 
 /// Why nothing was changed.
 #[derive(Debug)]
-pub(crate) enum ChangeError {
+pub enum ChangeError {
     /// Definitions have errors, each with its number in the list.
     Invalid(Vec<(usize, ConfigProblem)>),
     /// The configuration file defines it.
@@ -84,7 +84,7 @@ impl From<CommandError> for ChangeError {
 
 impl Handle {
     /// Adds, changes and removes monitors together.
-    pub(crate) async fn change_monitors(
+    pub async fn change_monitors(
         &self,
         actor: &Actor,
         mut puts: Vec<Put>,
@@ -188,7 +188,7 @@ impl Handle {
     }
 
     /// Puts credentials in the places of masks that came back.
-    pub(crate) async fn unmask(&self, puts: &mut [Put]) -> Result<(), ChangeError> {
+    pub async fn unmask(&self, puts: &mut [Put]) -> Result<(), ChangeError> {
         if !puts.iter().any(|put| mask::is_masked(&put.table)) {
             return Ok(());
         }
@@ -219,7 +219,7 @@ impl Handle {
     }
 
     /// Adds or changes a maintenance window, a page or a channel, whose key its plan says.
-    pub(crate) async fn change_other(
+    pub async fn change_other(
         &self,
         actor: &Actor,
         kind: DefinitionKind,
@@ -268,11 +268,7 @@ impl Handle {
     /// The page that a definition makes.
     ///
     /// - `was`: the slug of the page that it replaces.
-    pub(crate) fn page_of(
-        &self,
-        text: &str,
-        was: Option<&str>,
-    ) -> Result<Arc<PagePlan>, ChangeError> {
+    pub fn page_of(&self, text: &str, was: Option<&str>) -> Result<Arc<PagePlan>, ChangeError> {
         let views = self.board.views();
         let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
         let pages = self.board.pages();
@@ -304,7 +300,7 @@ impl Handle {
     }
 
     /// Removes a maintenance window, a page or a channel of the store.
-    pub(crate) async fn remove_other(
+    pub async fn remove_other(
         &self,
         actor: &Actor,
         kind: DefinitionKind,
@@ -326,7 +322,7 @@ impl Handle {
     }
 
     /// The definition of a monitor, if the store has it.
-    pub(crate) async fn definition(
+    pub async fn definition(
         &self,
         kind: DefinitionKind,
         key: &str,
@@ -339,7 +335,7 @@ impl Handle {
     }
 
     /// Writes a line of the audit log for a change that was made elsewhere.
-    pub(crate) async fn note(
+    pub async fn note(
         &self,
         actor: &Actor,
         action: &str,
@@ -351,7 +347,7 @@ impl Handle {
     }
 
     /// Reads again who may use the API.
-    pub(crate) async fn refresh_access(&self) -> Result<Access, StoreError> {
+    pub async fn refresh_access(&self) -> Result<Access, StoreError> {
         let tokens = self.store.tokens(self.org).await?;
         let users = self.store.users(self.org).await?;
         let access = Access {
@@ -368,7 +364,7 @@ fn numbered(problems: Vec<ConfigProblem>) -> Vec<(usize, ConfigProblem)> {
 }
 
 /// The table of a JSON object; fails with what TOML cannot hold.
-pub(crate) fn table_of(value: &Value) -> Result<toml::Table, String> {
+pub fn table_of(value: &Value) -> Result<toml::Table, String> {
     match toml_of(value)? {
         Some(toml::Value::Table(table)) => Ok(table),
         _ => Err("must be an object".to_owned()),
@@ -403,7 +399,7 @@ fn toml_of(value: &Value) -> Result<Option<toml::Value>, String> {
 }
 
 /// A JSON merge patch (RFC 7396) applied to a definition as clients see it, with masks in place of its credentials.
-pub(crate) fn patched(text: &str, patch: &Value) -> Result<toml::Table, String> {
+pub fn patched(text: &str, patch: &Value) -> Result<toml::Table, String> {
     let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
     mask::mask(&mut table);
     let mut value = serde_json::to_value(table).map_err(|error| error.to_string())?;

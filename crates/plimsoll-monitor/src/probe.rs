@@ -2,7 +2,7 @@
 
 pub(crate) mod known_secrets;
 
-pub(crate) mod reading;
+pub mod reading;
 
 mod gatus_condition;
 

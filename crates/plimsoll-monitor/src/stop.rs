@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// The signal for a task to end.
-#[derive(Clone)]
-pub(crate) struct Stop(watch::Receiver<()>);
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Receiver<()>);
 
 impl Stop {
     /// - `sender_gone`: closed by its sender when the task should end.
@@ -20,17 +20,17 @@ impl Stop {
     }
 
     /// Returns once the task should end.
-    pub(crate) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         while self.0.changed().await.is_ok() {}
     }
 
     /// Sleeps; returns early, and with true, once the task should end.
-    pub(crate) async fn comes_within(&mut self, pause: Duration) -> bool {
+    pub async fn comes_within(&mut self, pause: Duration) -> bool {
         tokio::time::timeout(pause, self.wait()).await.is_ok()
     }
 
     /// Waits for a change; returns at the latest after the pause, and with true once the task should end.
-    pub(crate) async fn comes_before_a_change<T>(
+    pub async fn comes_before_a_change<T>(
         &mut self,
         changes: &mut watch::Receiver<T>,
         pause: Duration,

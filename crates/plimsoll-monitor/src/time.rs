@@ -1,6 +1,6 @@
 //! Dates as the monitor stores them: whole milliseconds since 1970.
 
-pub(crate) mod calendar;
+pub mod calendar;
 
 pub mod go_duration;
 
@@ -58,7 +58,7 @@ impl Timestamp {
     }
 
     /// As jiff has it; dates beyond its range become the epoch.
-    pub(crate) fn to_jiff(self) -> jiff::Timestamp {
+    pub fn to_jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
 }

@@ -57,7 +57,7 @@ const NAMING_FIELDS: [&str; 9] = [
 const PLAIN: [&str; 2] = ["labels", "tags"];
 
 /// Replaces credentials of a definition by the mask.
-pub(crate) fn mask(definition: &mut Table) {
+pub fn mask(definition: &mut Table) {
     each(definition, &mut |place, text| {
         *text = place.masked(text);
     });
@@ -79,7 +79,7 @@ pub(crate) fn known_secrets(definition: &Table) -> KnownSecrets {
 }
 
 /// Whether a definition holds a credential.
-pub(crate) fn has_credentials(definition: &Table) -> bool {
+pub fn has_credentials(definition: &Table) -> bool {
     let mut shown = definition.clone();
     mask(&mut shown);
     shown != *definition

@@ -31,7 +31,7 @@ pub struct OidcPlan {
     /// The role of users that are no members yet; without it they are refused.
     pub new_members: Option<Role>,
     /// Whose certificates the provider may have.
-    pub(crate) trust: Trust,
+    pub trust: Trust,
 }
 
 impl OidcPlan {
@@ -41,7 +41,7 @@ impl OidcPlan {
     }
 
     /// Whether a verified address is in one of the domains.
-    pub(crate) fn admits(&self, email: &str) -> bool {
+    pub fn admits(&self, email: &str) -> bool {
         let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
         self.domains.is_empty()
             || self
@@ -52,7 +52,7 @@ impl OidcPlan {
 }
 
 /// Whether tokens and secrets may be sent to a URL: by TLS, or within this machine.
-pub(crate) fn is_protected(url: &Url) -> bool {
+pub fn is_protected(url: &Url) -> bool {
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),

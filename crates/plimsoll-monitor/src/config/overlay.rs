@@ -37,17 +37,18 @@ pub struct Grounds {
     /// The windows of the file.
     pub(crate) windows: Vec<PlacedWindow>,
     /// Modules of `/probe` that a file of `blackbox_exporter` defines.
-    pub(crate) modules: Modules,
+    pub modules: Modules,
     /// Ways to reach targets, which monitors share.
     pub(super) reaches: Mutex<HashMap<kinds::ReachKey, Reach>>,
 }
 
 /// A maintenance window and the monitors that it is for.
 #[derive(Debug, Clone)]
-pub(crate) struct PlacedWindow {
-    pub(crate) window: Arc<Window>,
+pub struct PlacedWindow {
+    /// The window.
+    pub window: Arc<Window>,
     /// Keys, names and groups; empty for all monitors.
-    pub(crate) only: Vec<String>,
+    pub only: Vec<String>,
 }
 
 impl PlacedWindow {
@@ -83,7 +84,7 @@ impl Grounds {
     }
 
     /// Proxies that are believed when they name their clients.
-    pub(crate) fn trusted_proxies(&self) -> Option<&TrustedProxies> {
+    pub fn trusted_proxies(&self) -> Option<&TrustedProxies> {
         self.proxies.as_ref()
     }
 }
@@ -100,7 +101,7 @@ pub(crate) fn attach(monitors: &mut [MonitorPlan], windows: &[PlacedWindow]) {
 /// Compiles definitions of monitors together, so that they may name each other; the results are in their order.
 ///
 /// - `others`: monitors that are there already, and that none of these replaces.
-pub(crate) fn monitors<'o>(
+pub fn monitors<'o>(
     texts: &[&str],
     grounds: &Grounds,
     others: impl Iterator<Item = &'o MonitorPlan>,
@@ -109,10 +110,7 @@ pub(crate) fn monitors<'o>(
 }
 
 /// Compiles a definition of the configuration, which may name files.
-pub(crate) fn of_configuration(
-    text: &str,
-    grounds: &Grounds,
-) -> Result<MonitorPlan, Vec<ConfigProblem>> {
+pub fn of_configuration(text: &str, grounds: &Grounds) -> Result<MonitorPlan, Vec<ConfigProblem>> {
     let mut compiled = compiled(&[text], grounds, std::iter::empty(), true);
     compiled.pop().unwrap_or_else(|| Err(Vec::new()))
 }

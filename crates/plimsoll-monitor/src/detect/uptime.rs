@@ -163,7 +163,7 @@ pub fn by_day(
 }
 
 /// Those of `spans`, in order and apart, that overlap a window.
-pub(crate) fn within(spans: &[Span], window: Span) -> &[Span] {
+pub fn within(spans: &[Span], window: Span) -> &[Span] {
     let first = spans.partition_point(|span| span.1 <= window.0);
     let last = spans.partition_point(|span| span.0 < window.1);
     &spans[first..last.max(first)]

@@ -226,7 +226,8 @@ impl Board {
         self.read(|content| content.heard.get(agent).cloned())
     }
 
-    pub(crate) fn set_heard(&self, agent: &str, heard: Heard) {
+    /// Notes the last report of an agent.
+    pub fn set_heard(&self, agent: &str, heard: Heard) {
         self.write(|content| {
             content.heard.insert(agent.to_owned(), heard);
         });
@@ -268,7 +269,7 @@ impl Board {
     }
 
     /// All maintenance windows, with what they are for.
-    pub(crate) fn windows(&self) -> Arc<[PlacedWindow]> {
+    pub fn windows(&self) -> Arc<[PlacedWindow]> {
         self.read(|content| Arc::clone(&content.windows))
     }
 

@@ -25,7 +25,8 @@ const GATHER: Duration = Duration::from_secs(1);
 const MOST_DECLARED: usize = 5_000;
 
 /// The history that a budget is measured from.
-pub(crate) struct History {
+#[derive(Debug, Clone, PartialEq)]
+pub struct History {
     pub(crate) changes: Vec<HealthAt>,
     pub(crate) declared: Vec<Span>,
     pub(crate) excluded: Vec<Span>,
@@ -33,7 +34,7 @@ pub(crate) struct History {
 
 impl History {
     /// Of a monitor from `back` ago until now.
-    pub(crate) async fn read(
+    pub async fn read(
         org: OrgId,
         store: &dyn Store,
         view: &View,
@@ -51,7 +52,7 @@ impl History {
     }
 
     /// The rule that fires now.
-    pub(crate) fn burning(&self, slo: &Slo, now: Timestamp) -> Option<Rule> {
+    pub fn burning(&self, slo: &Slo, now: Timestamp) -> Option<Rule> {
         slo.burning(&self.changes, &self.declared, &self.excluded, now)
     }
 

@@ -45,8 +45,7 @@ use crate::notify::message::Message;
 use crate::notify::settings::Settings;
 use crate::time::Timestamp;
 
-pub use crate::notify::channel::email::Mail;
-pub(crate) use crate::notify::channel::email::Mailer;
+pub use crate::notify::channel::email::{Mail, Mailer};
 
 /// Gives messages the form of one receiver.
 pub trait Notifier: Send + Sync + fmt::Debug {
@@ -179,7 +178,7 @@ pub(crate) const CHANNELS: [(&str, Compile); 16] = [
 ];
 
 /// The keys of channels.
-pub(crate) fn channel_kinds() -> impl Iterator<Item = &'static str> {
+pub fn channel_kinds() -> impl Iterator<Item = &'static str> {
     CHANNELS.iter().map(|(kind, _)| *kind)
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn run(mut delivery: Delivery, plan: Arc<NotifyPlan>, mut stop:
 }
 
 /// Of one request. Redirects lead nowhere.
-pub(crate) const LIMITS: FetchLimits = FetchLimits {
+pub const LIMITS: FetchLimits = FetchLimits {
     timeout: TIMEOUT,
     bytes: MOST_ANSWER,
     redirects: 0,
@@ -112,14 +112,16 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
 }
 
 /// Why a notice was not received.
-pub(crate) struct SendFailure {
-    pub(crate) reason: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SendFailure {
+    /// For people.
+    pub reason: String,
     /// Whether another attempt is of no use.
-    pub(crate) is_final: bool,
+    pub is_final: bool,
 }
 
 /// Sends a request or a mail once.
-pub(crate) async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
+pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
     match outgoing {
         Outgoing::Http(request) => post(request, fetcher).await,
         Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send(fetcher)).await {

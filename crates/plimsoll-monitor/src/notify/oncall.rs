@@ -99,13 +99,13 @@ impl OnCallPlan {
     }
 
     /// Whether this is the token of the calendar's URL.
-    pub(crate) fn has_token(&self, given: &str) -> bool {
+    pub fn has_token(&self, given: &str) -> bool {
         let token = self.token.as_ref();
         token.is_some_and(|token| ApiToken::hash_of(token.expose()) == ApiToken::hash_of(given))
     }
 
     /// The shifts of the last and the next months (RFC 5545).
-    pub(crate) fn calendar(&self, now: Timestamp) -> String {
+    pub fn calendar(&self, now: Timestamp) -> String {
         // The same entries all day long.
         let now = now.floor(86_400_000);
         let events = self.shifts(now.minus(BACK), now.plus(AHEAD));

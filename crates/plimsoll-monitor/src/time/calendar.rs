@@ -3,18 +3,24 @@
 use crate::time::Timestamp;
 
 /// An entry of a calendar.
-pub(crate) struct Event {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
     /// The same for the same entry.
-    pub(crate) uid: String,
-    pub(crate) from: Timestamp,
-    pub(crate) to: Timestamp,
-    pub(crate) summary: String,
-    pub(crate) description: Option<String>,
-    pub(crate) url: Option<String>,
+    pub uid: String,
+    /// When it begins.
+    pub from: Timestamp,
+    /// When it ends.
+    pub to: Timestamp,
+    /// Its title.
+    pub summary: String,
+    /// More about it.
+    pub description: Option<String>,
+    /// A page about it.
+    pub url: Option<String>,
 }
 
 /// A calendar with its entries.
-pub(crate) fn text(name: &str, events: impl Iterator<Item = Event>) -> String {
+pub fn text(name: &str, events: impl Iterator<Item = Event>) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| folded(&mut text, &format!("{name}:{value}"));
     line("BEGIN", "VCALENDAR");

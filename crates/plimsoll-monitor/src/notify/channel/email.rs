@@ -45,7 +45,7 @@ enum Security {
 
 /// A server with the sender that it sends for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mailer {
+pub struct Mailer {
     server: SmtpServer,
     from: Mailbox,
 }
@@ -106,7 +106,7 @@ impl Mailer {
     }
 
     /// A mail to one address; `None` if it is none.
-    pub(crate) fn mail(
+    pub fn mail(
         &self,
         to: &str,
         subject: &str,
@@ -192,7 +192,8 @@ impl Mail {
     ///
     /// - `thread`: texts that no other thread has.
     /// - `later`: the kind and the date of a mail that does not begin the thread.
-    pub(crate) fn in_thread(mut self, thread: &[&str], later: Option<[&str; 2]>) -> Self {
+    #[must_use]
+    pub fn in_thread(mut self, thread: &[&str], later: Option<[&str; 2]>) -> Self {
         let root = name_of(thread);
         match later {
             None => self.id = root,
