@@ -28,7 +28,6 @@ use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Monitor;
 use plimsoll_monitor::store::{NewMonitor, ResultRow, Retention, Store};
 use plimsoll_monitor::{CheckResult, Status, Timestamp};
-use plimsoll_monitor_web::api;
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
@@ -141,7 +140,7 @@ impl Fixture {
 
     /// Routes without any snapshot.
     fn cold(&self) -> axum::Router {
-        api::router(self.monitor.handle().clone())
+        plimsoll_monitor_web::router(self.monitor.handle().clone())
     }
 }
 

@@ -56,14 +56,15 @@ mod audit;
 
 mod reports;
 
-use crate::api::Api;
-use crate::api::access::Audience;
-use crate::api::routes::Routes;
 use plimsoll_monitor::store::Role;
 
+use crate::access::Audience;
+use crate::access::routes::Routes;
+use crate::state::Api;
+
+pub(crate) use crate::admin::guard::admit;
 #[cfg(test)]
 pub(crate) use crate::admin::guard::csrf_of;
-pub(crate) use crate::admin::guard::{admit, is_tls};
 
 /// Routes of everyone who is signed in.
 fn of_viewers(api: &Api) -> Routes {

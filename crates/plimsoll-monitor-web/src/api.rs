@@ -1,9 +1,5 @@
 //! The HTTP interface: ours, and those of Gatus and Healthchecks.
 
-pub mod action;
-
-mod answer;
-
 mod declared;
 
 mod query;
@@ -15,12 +11,6 @@ mod write;
 mod tokens;
 
 mod openapi;
-
-pub(crate) mod access;
-
-pub(crate) mod routes;
-
-mod passwords;
 
 mod monitors;
 
@@ -42,75 +32,21 @@ mod oncall;
 
 mod gatus;
 
-pub(crate) mod badge;
-
 mod metrics;
 
-use std::sync::Arc;
-
-use axum::Router;
-use axum::middleware::from_fn_with_state;
 use http::Method;
-use plimsoll_wire::SystemClock;
-
-use crate::admin;
-use crate::api::access::Audience;
-use crate::api::routes::Routes;
-use crate::limits::Attempts;
-use crate::oidc::Providers;
-use crate::page::{self, Pages, Sessions};
-use plimsoll_monitor::engine::Handle;
 use plimsoll_monitor::store::Scope;
 
-pub(crate) use crate::api::access::{address_of, client_of};
-pub(crate) use crate::api::answer::{ApiError, method_not_allowed, not_found};
+use crate::access::Audience;
+use crate::access::routes::Routes;
+use crate::state::Api;
+
 pub(crate) use crate::api::monitors::{budget_left, measured};
-pub(crate) use crate::api::passwords::{Attempt, attempt};
 pub(crate) use crate::api::tokens::{add as add_token, is_name, revoke as revoke_token};
 pub(crate) use crate::api::write::encoded;
 
-/// State that handlers share.
-#[derive(Debug, Clone)]
-pub(crate) struct Api {
-    pub(crate) handle: Handle,
-    pub(crate) clock: SystemClock,
-    pub(crate) pages: Arc<Pages>,
-    pub(crate) sessions: Arc<Sessions>,
-    pub(crate) attempts: Arc<Attempts>,
-    pub(crate) providers: Arc<Providers>,
-}
-
-impl Api {
-    fn new(handle: Handle, pages: Arc<Pages>) -> Self {
-        Self {
-            handle,
-            clock: SystemClock,
-            pages,
-            sessions: Arc::default(),
-            attempts: Arc::default(),
-            providers: Arc::default(),
-        }
-    }
-}
-
-/// All routes.
-pub fn router(handle: Handle) -> Router {
-    router_with(handle, Arc::default())
-}
-
-/// The same with pages that others prepare.
-pub(crate) fn router_with(handle: Handle, pages: Arc<Pages>) -> Router {
-    let api = Api::new(handle, pages);
-    routes(&api)
-        .into_router()
-        .fallback(page::at_root)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(api.clone(), access::locate))
-        .with_state(api)
-}
-
-/// All routes but those of pages at the root of a host.
-fn routes(api: &Api) -> Routes {
+/// The routes of the API.
+pub(crate) fn routes(api: &Api) -> Routes {
     Routes::new(api)
         .merge(reading(api))
         .merge(writing(api))
@@ -118,8 +54,6 @@ fn routes(api: &Api) -> Routes {
         .merge(of_agents(api))
         .merge(of_gatus(api))
         .merge(public(api))
-        .merge(admin::routes(api))
-        .merge(of_pages(api))
 }
 
 fn of_monitor(rest: &str) -> String {
@@ -231,25 +165,4 @@ fn public(api: &Api) -> Routes {
         .post(secret, "/ping/{token}", ping::success)
         .get(secret, signal, ping::signal)
         .post(secret, signal, ping::signal)
-}
-
-fn of_pages(api: &Api) -> Routes {
-    let mut routes = Routes::new(api);
-    for path in [
-        "/status/{slug}",
-        "/status/{slug}/{*rest}",
-        "/status/{slug}/",
-    ] {
-        for method in [
-            Method::GET,
-            Method::POST,
-            Method::PUT,
-            Method::PATCH,
-            Method::DELETE,
-            Method::OPTIONS,
-        ] {
-            routes = routes.on(method, Audience::Page, path, page::at_slug);
-        }
-    }
-    routes
 }

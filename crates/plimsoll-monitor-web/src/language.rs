@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::civil::Date;
-
 use plimsoll_monitor::config::Language;
 
 struct Messages {

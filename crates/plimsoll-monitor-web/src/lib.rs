@@ -1,19 +1,19 @@
 //! The monitor over HTTP: its API, its admin pages and its status pages.
 //!
 //! A [`Monitor`] runs in `plimsoll-monitor`; this crate serves it. [`start`] starts one with the tasks that its status pages
-//! need, and [`api::router`] has all routes. The action `monitor` of a route ([`action`]) does both, and follows changes of
+//! need, and [`router`] has all routes. The action `monitor` of a route ([`action`]) does both, and follows changes of
 //! the file and of the lease of the store.
 //!
 //! ```ignore
 //! let plan = config::load(Path::new("monitor.toml"), &|name| std::env::var(name).ok())?;
 //! let store = plan.open_store()?;
 //! let monitor = plimsoll_monitor_web::start(plan, store, Arc::new(|notice| eprintln!("{notice}")))?;
-//! let router = api::router(monitor.handle().clone());
+//! let router = plimsoll_monitor_web::router(monitor.handle().clone());
 //! ```
 //!
 //! # The way of a status page
 //!
-//! 1. `page/routes.rs` finds the page by slug or host, checks its password (`page/routes/guard.rs`) and gets the snapshot
+//! 1. `visit.rs` finds the page by slug or host, checks its password (`visit/guard.rs`) and gets the snapshot
 //!    from `Pages::current` (`page/cache.rs`).
 //! 2. That is the kept one unless the board's version has changed or it is older than 30 s; then one reader reads
 //!    the store (`Store::histories`, `timelines`, `declared`) and the others wait. If the store fails, the last
@@ -26,7 +26,7 @@
 //!
 //! # The way of a change
 //!
-//! 1. Each route has an audience (`api/access.rs`), whose guard runs before the handler: a token with a scope, or a session
+//! 1. Each route has an audience (`access.rs`), whose guard runs before the handler: a token with a scope, or a session
 //!    with a role and the CSRF token of its form (`admin/guard.rs`).
 //! 2. The handler makes the change by the same method of the `Handle` whether it came by the API or by a form: commands of the
 //!    engine, or changes of definitions (`manage` in `plimsoll-monitor`).
@@ -39,13 +39,29 @@ mod limits;
 
 mod cookies;
 
-pub mod page;
+mod request;
+
+mod answer;
+
+mod badge;
 
 mod oidc;
 
+pub mod page;
+
+mod state;
+
+mod access;
+
+mod visit;
+
+mod api;
+
 mod admin;
 
-pub mod api;
+mod router;
+
+pub mod action;
 
 use std::sync::Arc;
 
@@ -54,8 +70,8 @@ use plimsoll_monitor::engine::{Monitor, StartError};
 use plimsoll_monitor::store::Store;
 
 pub use crate::admin::setup;
-pub use crate::api::action;
 pub use crate::page::subscribe;
+pub use crate::router::router;
 
 /// Starts to monitor what the plan says, with the tasks of its status pages; returns once the state of the last run is
 /// restored.

@@ -2,27 +2,27 @@
 //!
 //! A [`PagePlan`] says what a page shows. Its `snapshot` is made from the board and the store when something has
 //! changed, once for all readers, and stays while the store is away; `html`, `feed` and `statuspage` render it in the
-//! language of the reader, and `routes` serves all of it at `/status/SLUG` and at `/` of the page's host.
+//! language of the reader. What serves them lies above, in `visit`.
 
 pub mod subscribe;
 
-mod snapshot;
+pub(crate) mod snapshot;
 
-mod cache;
+pub(crate) mod cache;
 
-mod html;
+pub(crate) mod html;
 
-mod feed;
+pub(crate) mod feed;
 
-mod statuspage;
+pub(crate) mod statuspage;
 
 mod words;
 
-mod live;
+pub(crate) mod live;
 
 pub(crate) mod share;
 
-mod routes;
+pub(crate) mod sessions;
 
 pub use plimsoll_monitor::config::Language;
 pub use plimsoll_monitor::config::page::{
@@ -31,6 +31,6 @@ pub use plimsoll_monitor::config::page::{
 
 pub(crate) use crate::page::cache::Pages;
 pub(crate) use crate::page::html::chart;
-pub(crate) use crate::page::routes::{Sessions, at_root, at_slug, merge, parameter};
+pub(crate) use crate::page::sessions::Sessions;
 pub(crate) use crate::page::snapshot::{PublicIncident, Rows, incidents_of};
 pub(crate) use crate::page::words::Words;

@@ -1,8 +1,8 @@
 //! Directions within large crates: which of their top-level modules may import which.
 //!
 //! `directions.toml` lists the modules of a crate from the lowest up. A module imports those before it alone. An import
-//! the other way has to be listed as well, with its reason, and is removed from the list once it is gone. Modules of tests
-//! may import everything.
+//! the other way has to be listed as well, with its reason, and is removed from the list once it is gone. Tests and suites that
+//! every implementation of a trait passes (`contract`) may import everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -40,7 +40,8 @@ type Imports = BTreeMap<(String, String), String>;
 
 /// What the sources do and the list does not allow, and what the list says that is not so.
 pub(super) fn broken(root: &Path) -> Result<Vec<String>, Failure> {
-    let list: BTreeMap<String, Directions> = toml::from_str(LIST)?;
+    let list: BTreeMap<String, Directions> =
+        toml::from_str(LIST).map_err(|error| format!("xtask/src/tidy/directions.toml: {error}"))?;
     let mut problems = Vec::new();
     for (name, directions) in &list {
         let source = root.join("crates").join(name).join("src");
@@ -116,7 +117,7 @@ fn declared_modules(lib: &str) -> BTreeSet<String> {
             rest.map(|(_, name)| name)
         });
         if let Some(name) = declaration {
-            if !is_test {
+            if !is_test && !is_of_tests(name) {
                 modules.insert(name.to_owned());
             }
             is_test = false;
@@ -154,15 +155,17 @@ fn collect(
     known: (&str, &BTreeSet<String>, &BTreeMap<String, String>),
     imports: &mut Imports,
 ) -> Result<(), Failure> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    if is_of_tests(&stem) {
+        return Ok(());
+    }
     if path.is_dir() {
         for entry in entries(path)? {
             collect(source, &entry, known, imports)?;
         }
         return Ok(());
     }
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let is_source = path.extension().is_some_and(|it| it == "rs");
-    if !is_source || stem == "tests" || stem.ends_with("_tests") {
+    if path.extension().is_none_or(|it| it != "rs") {
         return Ok(());
     }
     let (module, modules, reexports) = known;
@@ -177,6 +180,11 @@ fn collect(
         }
     }
     Ok(())
+}
+
+/// The modules and files of tests.
+fn is_of_tests(name: &str) -> bool {
+    ["tests", "contract"].contains(&name) || name.ends_with("_tests")
 }
 
 /// What follows `crate::` in the text, outside of comments and of the module of tests at its end.
@@ -244,7 +252,10 @@ mod tests {
         let text = "use crate::a::X;\nuse crate::{\n    b::{c, d},\n    e,\n};\n// crate::f\nfn g() { crate::h::i(); }\n\
             #[cfg(test)]\nmod tests {\n    use crate::j;\n}\n";
         assert_eq!(names_of_root(text), names(&["a", "b", "e", "h"]));
-        assert_eq!(names_of_root("pub(crate) fn a(my_crate::b: u8) {}"), names(&[]));
+        assert_eq!(
+            names_of_root("pub(crate) fn a(my_crate::b: u8) {}"),
+            names(&[])
+        );
     }
 
     #[test]

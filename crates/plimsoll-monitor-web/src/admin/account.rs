@@ -5,15 +5,15 @@ use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use plimsoll_model::Secret;
+use plimsoll_monitor::store::{SessionChoice, User, UserEdit};
 
 use crate::admin::agent::browser;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
 use crate::admin::{device, oidc, password, recovery, totp};
-use crate::api::Api;
 use crate::limits::Account;
-use plimsoll_monitor::store::{SessionChoice, User, UserEdit};
+use crate::state::Api;
 
 /// A session.
 #[derive(Debug)]

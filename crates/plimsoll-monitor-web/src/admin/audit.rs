@@ -7,8 +7,8 @@ use axum::response::Response;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, page};
-use crate::api::Api;
-use crate::page::parameter;
+use crate::request::parameter;
+use crate::state::Api;
 
 /// Lines of one page.
 const MOST: usize = 100;

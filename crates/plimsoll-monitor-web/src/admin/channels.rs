@@ -6,16 +6,18 @@ use askama::Template;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
+use plimsoll_monitor::manage::{ChangeError, Put};
+use plimsoll_monitor::notify::{NoticeKind, channel_kinds};
+use plimsoll_monitor::store::{DefinitionKind, StoreError};
 
 use crate::admin::editor::sentence;
 use crate::admin::form::Form;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::shell::{Shell, html, missing, redirect};
-use crate::api::{Api, ApiError, encoded};
-use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::notify::{NoticeKind, channel_kinds};
-use plimsoll_monitor::store::{DefinitionKind, StoreError};
+use crate::answer::ApiError;
+use crate::api::encoded;
+use crate::state::Api;
 
 const KIND: DefinitionKind = DefinitionKind::Channel;
 

@@ -8,17 +8,18 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::request::Parts;
+use plimsoll_monitor::store::{StoreError, User};
+use plimsoll_monitor::time::Timestamp;
 use ring::hmac;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::admin::guard::is_tls;
-use crate::api::{Api, client_of};
 use crate::cookies::Cookie;
 use crate::limits::source;
 use crate::random;
-use plimsoll_monitor::store::{StoreError, User};
-use plimsoll_monitor::time::Timestamp;
+use crate::request::client_of;
+use crate::request::is_tls;
+use crate::state::Api;
 
 /// Presented with the form of the sign-in only.
 const DEVICE: Cookie<'static> = Cookie {

@@ -9,17 +9,19 @@ use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use plimsoll_model::document::ConfigProblem;
+use plimsoll_monitor::config::{Source, What, mask, overlay};
+use plimsoll_monitor::manage::{ChangeError, Put};
+use plimsoll_monitor::probe::reading::CheckResult;
+use plimsoll_monitor::store::DefinitionKind;
 
 use crate::admin::form::Form;
 use crate::admin::guard::Me;
 use crate::admin::monitors::{class_of, failed};
 use crate::admin::shell::{Shell, html, latency, missing, redirect};
-use crate::api::{Api, ApiError, encoded};
+use crate::answer::ApiError;
+use crate::api::encoded;
 use crate::random;
-use plimsoll_monitor::config::{Source, What, mask, overlay};
-use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::probe::reading::CheckResult;
-use plimsoll_monitor::store::DefinitionKind;
+use crate::state::Api;
 
 /// Kinds with the key of their target in a table, and what the target looks like.
 const KINDS: [(&str, &str, &str); 26] = [

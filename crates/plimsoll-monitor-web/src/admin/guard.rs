@@ -13,18 +13,19 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use plimsoll_model::Clock;
-use plimsoll_server::Scheme;
-
-use crate::admin::form::Form;
-use crate::admin::shell::{message, redirect};
-use crate::api::{Api, address_of, client_of};
-use crate::cookies::Cookie;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{Role, Session, User};
 use plimsoll_monitor::time::Timestamp;
+
+use crate::admin::form::Form;
+use crate::admin::shell::{message, redirect};
+use crate::cookies::Cookie;
+use crate::request::is_tls;
+use crate::request::{address_of, client_of};
+use crate::state::Api;
 
 /// Bytes of a form: monitors with all their keys, or a postmortem.
 const MOST_FORM: usize = 1024 * 1024;
@@ -71,13 +72,6 @@ pub(crate) fn csrf_of(purpose: &str, cookie: &str) -> String {
 /// Whether two tokens are the same, in constant time of their hashes.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     !one.is_empty() && ApiToken::hash_of(one) == ApiToken::hash_of(other)
-}
-
-/// Whether the client came by TLS, to here or to a proxy before it.
-pub(crate) fn is_tls(fields: &HeaderMap, extensions: &http::Extensions) -> bool {
-    let proxied = fields.get("x-forwarded-proto");
-    extensions.get::<Scheme>() == Some(&Scheme::Https)
-        || proxied.is_some_and(|scheme| scheme.as_bytes() == b"https")
 }
 
 /// Admits requests of users with the role.

@@ -4,17 +4,18 @@ use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
-
-use crate::admin::guard::Me;
-use crate::admin::monitors::failed;
-use crate::admin::overview::refused;
-use crate::admin::shell::{Shell, When, duration, html, missing, page, redirect};
-use crate::api::{Api, encoded};
 use plimsoll_monitor::store::{
     Declared, DeclaredEdit, DeclaredId, Impact, Incident, IncidentFilter, IncidentId, MonitorId,
     NewDeclared, PublicPhase, Role,
 };
 use plimsoll_monitor::time::Timestamp;
+
+use crate::admin::guard::Me;
+use crate::admin::monitors::failed;
+use crate::admin::overview::refused;
+use crate::admin::shell::{Shell, When, duration, html, missing, page, redirect};
+use crate::api::encoded;
+use crate::state::Api;
 
 /// Incidents of one page.
 const MOST: usize = 100;
@@ -115,8 +116,8 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Response> {
     let query = query.as_deref();
-    let only_open = crate::page::parameter(query, "state").as_deref() == Some("open");
-    let after = crate::page::parameter(query, "after").and_then(|text| text.parse().ok());
+    let only_open = crate::request::parameter(query, "state").as_deref() == Some("open");
+    let after = crate::request::parameter(query, "after").and_then(|text| text.parse().ok());
     let handle = &api.handle;
     let filter = IncidentFilter {
         monitor: None,

@@ -4,18 +4,19 @@ use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
+use plimsoll_monitor::config::maintenance::MOST_ABOUT;
+use plimsoll_monitor::config::overlay::PlacedWindow;
+use plimsoll_monitor::manage::{ChangeError, Put};
+use plimsoll_monitor::store::DefinitionKind;
+use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::editor::sentence;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, duration, html, redirect};
-use crate::api::{Api, ApiError};
-use plimsoll_monitor::config::maintenance::MOST_ABOUT;
-use plimsoll_monitor::config::overlay::PlacedWindow;
-use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::store::DefinitionKind;
-use plimsoll_monitor::time::Timestamp;
+use crate::answer::ApiError;
+use crate::state::Api;
 
 /// Days that the calendar looks ahead, and occurrences that it shows.
 const AHEAD: std::time::Duration = std::time::Duration::from_hours(24 * 60);

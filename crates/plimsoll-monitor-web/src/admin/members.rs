@@ -3,14 +3,15 @@
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
+use plimsoll_monitor::store::{Role, StoreError, User, UserEdit, UserId};
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
 use crate::admin::{oidc, password};
-use crate::api::{Api, is_name};
-use plimsoll_monitor::store::{Role, StoreError, User, UserEdit, UserId};
+use crate::api::is_name;
+use crate::state::Api;
 
 /// A member.
 #[derive(Debug)]

@@ -6,6 +6,14 @@ use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use jiff::tz::TimeZone;
+use plimsoll_monitor::config::{Source, What};
+use plimsoll_monitor::detect::status::{Health, Status};
+use plimsoll_monitor::engine::{CommandError, View};
+use plimsoll_monitor::manage::Put;
+use plimsoll_monitor::store::{
+    DefinitionKind, IncidentFilter, Resolution, ResultRow, Rollup, StoreError,
+};
+use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::guard::Me;
 use crate::admin::incidents::{Outage, outages};
@@ -13,14 +21,11 @@ use crate::admin::overview::refused;
 use crate::admin::shell::{
     Shell, When, duration, html, latency, missing, page, percent, redirect, state,
 };
-use crate::api::{Api, ApiError, budget_left, encoded, measured};
-use crate::page::{chart, merge, parameter};
-use plimsoll_monitor::config::{Source, What};
-use plimsoll_monitor::detect::status::{Health, Status};
-use plimsoll_monitor::engine::{CommandError, View};
-use plimsoll_monitor::manage::Put;
-use plimsoll_monitor::store::{DefinitionKind, IncidentFilter, Resolution, ResultRow, StoreError};
-use plimsoll_monitor::time::Timestamp;
+use crate::answer::ApiError;
+use crate::api::{budget_left, encoded, measured};
+use crate::page::chart;
+use crate::request::parameter;
+use crate::state::Api;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -439,7 +444,7 @@ async fn response_times(api: &Api, view: &View, now: Timestamp) -> Result<String
         .rollups(handle.org, view.id, Resolution::Minute, from, until)
         .await?;
     let title = "Response times in UTC: p50, p95 and p99";
-    let buckets = merge(&minutes, QUARTER);
+    let buckets = Rollup::merged(&minutes, QUARTER);
     Ok(chart(title, &TimeZone::UTC, DAY, &buckets))
 }
 

@@ -5,16 +5,17 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
+use plimsoll_monitor::config::Source;
+use plimsoll_monitor::notify::{NoticeKind, send_test};
+use plimsoll_monitor::store::Role;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
-use crate::api::{Api, encoded};
-use plimsoll_monitor::config::Source;
-use plimsoll_monitor::notify::{NoticeKind, send_test};
-use plimsoll_monitor::store::Role;
+use crate::api::encoded;
+use crate::state::Api;
 
 /// Notices that are shown.
 const MOST: usize = 100;

@@ -15,23 +15,25 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::StatusCode;
 use http::request::Parts;
 use plimsoll_model::Clock;
-use ring::digest::{SHA256, digest};
-
-use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls};
-use crate::admin::outgoing::apart;
-use crate::admin::overview::refused;
-use crate::admin::shell::{message, redirect};
-use crate::admin::sign_in;
-use crate::api::{Api, address_of, client_of};
-use crate::cookies::Cookie;
-use crate::oidc::Flow;
-use crate::page::parameter;
-use crate::random;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::config::OidcPlan;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{Session, User};
 use plimsoll_monitor::time::Timestamp;
+use ring::digest::{SHA256, digest};
+
+use crate::admin::guard::{Me, SESSION, csrf_of, is_same};
+use crate::admin::outgoing::apart;
+use crate::admin::overview::refused;
+use crate::admin::shell::{message, redirect};
+use crate::admin::sign_in;
+use crate::cookies::Cookie;
+use crate::oidc::Flow;
+use crate::random;
+use crate::request::is_tls;
+use crate::request::parameter;
+use crate::request::{address_of, client_of};
+use crate::state::Api;
 
 pub(super) use crate::admin::oidc::identity::{Identity, of as identities, unlink as end_links};
 

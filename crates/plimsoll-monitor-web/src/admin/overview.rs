@@ -3,14 +3,15 @@
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use plimsoll_monitor::detect::status::Health;
+use plimsoll_monitor::store::IncidentFilter;
 
 use crate::admin::guard::Me;
 use crate::admin::incidents::{Outage, outages};
 use crate::admin::monitors::Row;
 use crate::admin::shell::{Shell, page};
-use crate::api::{Api, ApiError};
-use plimsoll_monitor::detect::status::Health;
-use plimsoll_monitor::store::IncidentFilter;
+use crate::answer::ApiError;
+use crate::state::Api;
 
 /// Open incidents that are shown.
 const MOST: usize = 20;

@@ -4,6 +4,8 @@ use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
+use plimsoll_monitor::manage::{ChangeError, Put};
+use plimsoll_monitor::store::DefinitionKind;
 
 use crate::admin::editor::sentence;
 use crate::admin::form::Form;
@@ -11,10 +13,10 @@ use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, html, missing, page, redirect, state};
-use crate::api::{Api, ApiError, encoded};
+use crate::answer::ApiError;
+use crate::api::encoded;
 use crate::page::{PagePlan, share};
-use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::store::DefinitionKind;
+use crate::state::Api;
 
 const KEYS: [&str; 8] = [
     "title", "slug", "about", "host", "url", "zone", "color", "logo",

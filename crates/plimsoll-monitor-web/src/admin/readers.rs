@@ -5,16 +5,18 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
+use plimsoll_monitor::store::StoreError;
+use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
-use crate::api::{Api, encoded, is_name};
+use crate::api::{encoded, is_name};
 use crate::page::subscribe;
-use crate::page::{Guard, PagePlan, parameter, share};
-use plimsoll_monitor::store::StoreError;
-use plimsoll_monitor::time::Timestamp;
+use crate::page::{Guard, PagePlan, share};
+use crate::request::parameter;
+use crate::state::Api;
 
 /// Subscribers that are shown; a search finds the others.
 const MOST: usize = 200;

@@ -2,13 +2,14 @@
 //!
 //! The store has their SHA-256. Each has 80 random bits, so that the hash gives nothing away.
 
-use crate::random;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::engine::Handle;
 use plimsoll_monitor::store::{
     Definition, DefinitionChanges, DefinitionKind, PutDefinition, StoreError, UserId,
 };
 use plimsoll_monitor::time::Timestamp;
+
+use crate::random;
 
 /// Codes of a user.
 const COUNT: usize = 10;

@@ -9,17 +9,17 @@ use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
-
-use crate::admin::guard::Me;
-use crate::admin::overview::refused;
-use crate::admin::shell::{Shell, When, duration, page, percent};
-use crate::api::Api;
-use crate::page::parameter;
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::uptime::{Span, uptime};
 use plimsoll_monitor::store::declared_downtime;
 use plimsoll_monitor::store::{Incident, MonitorId, StoreError};
 use plimsoll_monitor::time::Timestamp;
+
+use crate::admin::guard::Me;
+use crate::admin::overview::refused;
+use crate::admin::shell::{Shell, When, duration, page, percent};
+use crate::request::parameter;
+use crate::state::Api;
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use plimsoll_model::Clock;
-use plimsoll_wire::SystemClock;
-
-use crate::admin::password;
-use crate::api::is_name;
 use plimsoll_monitor::config::{ApiToken, StorePlan};
 use plimsoll_monitor::store::{
     NewAudit, NewToken, OrgId, Role, Scope, Store, StoreError, UserEdit,
 };
 use plimsoll_monitor::time::Timestamp;
+use plimsoll_wire::SystemClock;
+
+use crate::admin::password;
+use crate::api::is_name;
 
 pub use crate::admin::password::HashFailure;
 

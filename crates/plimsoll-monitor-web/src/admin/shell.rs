@@ -8,11 +8,11 @@ use axum::extract::Path;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
-
-use crate::admin::guard::Me;
 use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::store::Role;
 use plimsoll_monitor::time::Timestamp;
+
+use crate::admin::guard::Me;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
 const STYLE: &str = include_str!("assets/admin.css");
@@ -131,7 +131,7 @@ impl Shell {
 
     /// With the message of `?done=`.
     pub(super) fn done(mut self, query: Option<&str>) -> Self {
-        let code = crate::page::parameter(query, "done");
+        let code = crate::request::parameter(query, "done");
         let found = DONE
             .iter()
             .find(|(known, _)| code.as_deref() == Some(*known));

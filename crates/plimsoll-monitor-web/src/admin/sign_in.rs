@@ -10,21 +10,23 @@ use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use plimsoll_model::Clock;
-
-use crate::admin::form::Form;
-use crate::admin::guard::{Me, SESSION, csrf_of, is_same, is_tls};
-use crate::admin::password::HashFailure;
-use crate::admin::shell::{html, message, redirect};
-use crate::admin::{device, password, recovery, totp};
-use crate::api::{Api, address_of, client_of};
-use crate::cookies::Cookie;
-use crate::limits::Account;
-use crate::page::parameter;
-use crate::random;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{NewSession, SessionChoice, StoreError, User, UserEdit};
 use plimsoll_monitor::time::Timestamp;
+
+use crate::admin::form::Form;
+use crate::admin::guard::{Me, SESSION, csrf_of, is_same};
+use crate::admin::password::HashFailure;
+use crate::admin::shell::{html, message, redirect};
+use crate::admin::{device, password, recovery, totp};
+use crate::cookies::Cookie;
+use crate::limits::Account;
+use crate::random;
+use crate::request::is_tls;
+use crate::request::parameter;
+use crate::request::{address_of, client_of};
+use crate::state::Api;
 
 /// The cookie that ties the form of the sign-in to the browser; it never becomes a session.
 const FORM: Cookie<'static> = Cookie {

@@ -5,13 +5,14 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
+use plimsoll_monitor::store::Scope;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
-use crate::api::{Api, add_token, is_name, revoke_token};
-use plimsoll_monitor::store::Scope;
+use crate::api::{add_token, is_name, revoke_token};
+use crate::state::Api;
 
 /// A token.
 #[derive(Debug)]

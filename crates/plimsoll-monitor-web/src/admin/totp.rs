@@ -1,10 +1,9 @@
 //! One-time codes by time (RFC 6238 on RFC 4226): SHA-1, six digits, 30 seconds, as every authenticator app has them.
 
-use ring::hmac;
-use ring::rand::{self, SystemRandom};
-
 use plimsoll_monitor::store::TotpSecret;
 use plimsoll_monitor::time::Timestamp;
+use ring::hmac;
+use ring::rand::{self, SystemRandom};
 
 const STEP: i64 = 30_000;
 

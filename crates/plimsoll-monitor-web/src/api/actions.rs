@@ -3,14 +3,14 @@
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, State};
 use plimsoll_model::Clock;
-use serde_json::{Value, json};
-
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, json_of};
-use crate::api::monitors::{found, monitor};
 use plimsoll_monitor::engine::PushedResult;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, ApiError, json_of};
+use crate::api::monitors::{found, monitor};
+use crate::state::Api;
 
 /// Bytes of a body.
 const MOST_BODY: usize = 64 * 1024;

@@ -6,15 +6,15 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
-use serde_json::json;
-
-use crate::api::Api;
-use crate::api::access::AgentName;
-use crate::api::answer::{Answer, ApiError, json_of, with_type};
 use plimsoll_monitor::agent::report::{MOST_RESULTS, Report};
 use plimsoll_monitor::agent::work::{tag, work};
 use plimsoll_monitor::engine::Heard;
 use plimsoll_monitor::time::Timestamp;
+use serde_json::json;
+
+use crate::access::AgentName;
+use crate::answer::{Answer, ApiError, json_of, with_type};
+use crate::state::Api;
 
 /// Bytes of a report.
 const MOST_BODY: usize = 4 * 1024 * 1024;

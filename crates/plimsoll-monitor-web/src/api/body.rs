@@ -3,11 +3,11 @@
 use axum::body::{Body, to_bytes};
 use http::header::IF_MATCH;
 use http::{HeaderMap, Method};
+use plimsoll_monitor::store::Replay;
 use ring::digest::{Context, SHA256};
 use serde_json::Value;
 
-use crate::api::answer::ApiError;
-use plimsoll_monitor::store::Replay;
+use crate::answer::ApiError;
 
 /// Characters of a key.
 const MOST_KEY: usize = 200;

@@ -9,17 +9,17 @@ use axum::response::Response;
 use http::header::{ETAG, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
-use serde_json::{Map, Value, json};
-
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, json_of};
-use crate::api::query::Query;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{
     Declared, DeclaredEdit, DeclaredId, Impact, MonitorId, NewDeclared, PublicPhase,
 };
 use plimsoll_monitor::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answer, ApiError, json_of};
+use crate::api::query::Query;
+use crate::state::Api;
 
 /// Bytes of a body.
 const MOST_BODY: usize = 64 * 1024;

@@ -1,41 +1,33 @@
 //! Routes of Gatus, with its shapes.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
 use http::StatusCode;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
 use plimsoll_model::Clock;
-use serde_json::{Value, json};
-
-use crate::api::answer::{Answer, ApiError, json_of, svg, text};
-use crate::api::badge::{self, Badge};
-use crate::api::ping::is_same;
-use crate::api::query::Query;
-use crate::api::{Api, Attempt, attempt};
-use plimsoll_monitor::config::{Dialect, GatusSettings, What};
+use plimsoll_monitor::config::What;
 use plimsoll_monitor::detect::status::{Health, Status};
 use plimsoll_monitor::engine::{PushedResult, View};
 use plimsoll_monitor::probe::reading::Expectation;
 use plimsoll_monitor::store::{Resolution, ResultRow, Rollup};
 use plimsoll_monitor::time::Timestamp;
 use plimsoll_monitor::time::go_duration;
+use serde_json::{Value, json};
+
+use crate::access::gatus::settings;
+use crate::answer::{Answer, ApiError, json_of, svg, text};
+use crate::api::ping::is_same;
+use crate::api::query::Query;
+use crate::badge::{self, Badge};
+use crate::state::Api;
 
 /// Results of one page unless the query says otherwise.
 const PAGE: usize = 50;
 
 const HOUR: Duration = Duration::from_hours(1);
-
-/// Those of the file, if it is Gatus's.
-pub(super) fn settings(api: &Api) -> Option<GatusSettings> {
-    match api.handle.board.dialect() {
-        Some(Dialect::Gatus(settings)) => Some(settings),
-        _ => None,
-    }
-}
 
 pub(super) async fn health(State(api): State<Api>) -> Response {
     let mut health = json!({ "status": "UP" });
@@ -93,24 +85,6 @@ pub(super) async fn one(
     let mut shown = endpoint(&api, &view, page).await?;
     shown["events"] = events(&api, &view, most_events).await?;
     Ok(json_of(&shown))
-}
-
-/// Whether a request has the user of Gatus's `security.basic`, if that is set.
-pub(super) async fn check_user(
-    api: &Api,
-    settings: &GatusSettings,
-    fields: &HeaderMap,
-    client: IpAddr,
-) -> Result<(), ApiError> {
-    let Some(login) = &settings.basic else {
-        return Ok(());
-    };
-    let given = fields.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-    match attempt(api, &login.auth, given, client).await {
-        Attempt::Admitted => Ok(()),
-        Attempt::Wrong => Err(ApiError::unauthorized()),
-        Attempt::TooMany(wait) => Err(ApiError::busy(wait)),
-    }
 }
 
 fn found(api: &Api, key: &str) -> Result<View, ApiError> {

@@ -1,13 +1,13 @@
 //! `/api/v1/incidents`.
 
 use axum::extract::{Path, RawQuery, State};
+use plimsoll_monitor::store::{Incident, IncidentEvent, IncidentFilter, IncidentId};
 use serde_json::{Value, json};
 
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, json_of};
+use crate::answer::{Answer, ApiError, json_of};
 use crate::api::monitors::found;
 use crate::api::query::Query;
-use plimsoll_monitor::store::{Incident, IncidentEvent, IncidentFilter, IncidentId};
+use crate::state::Api;
 
 const MOST: usize = 200;
 

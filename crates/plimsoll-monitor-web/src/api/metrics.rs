@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
-
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, with_type};
 use plimsoll_monitor::config::Dialect;
 use plimsoll_monitor::detect::status::{Health, Status};
 use plimsoll_monitor::engine::View;
 use plimsoll_monitor::schedule::DropReason;
+
+use crate::answer::{Answer, ApiError, with_type};
+use crate::state::Api;
 
 /// Names of metrics; each once.
 mod names {

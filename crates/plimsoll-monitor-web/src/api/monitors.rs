@@ -5,13 +5,6 @@ use std::time::Duration;
 use axum::extract::{Extension, Path, RawQuery, State};
 use http::StatusCode;
 use plimsoll_model::Clock;
-use serde_json::{Value, json};
-
-use crate::api::access::Sees;
-use crate::api::answer::{Answer, ApiError, json_of, svg};
-use crate::api::badge::{self, Badge, Look};
-use crate::api::query::Query;
-use crate::api::{Api, write};
 use plimsoll_monitor::detect::budget::Slo;
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::status::Health;
@@ -21,6 +14,14 @@ use plimsoll_monitor::engine::budget::History;
 use plimsoll_monitor::store::declared_downtime;
 use plimsoll_monitor::store::{Resolution, ResultRow};
 use plimsoll_monitor::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::access::Sees;
+use crate::answer::{Answer, ApiError, json_of, svg};
+use crate::api::query::Query;
+use crate::api::write;
+use crate::badge::{self, Badge, Look};
+use crate::state::Api;
 
 const DAY: Duration = Duration::from_hours(24);
 

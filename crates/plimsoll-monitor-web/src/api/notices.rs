@@ -1,15 +1,15 @@
 //! `/api/v1/notices`: what waits to be sent, and what became of the rest.
 
 use axum::extract::{Extension, RawQuery, State};
-use serde_json::{Value, json};
-
-use crate::api::Api;
-use crate::api::access::Held;
-use crate::api::answer::{Answer, ApiError, json_of};
-use crate::api::query::Query;
-use crate::page::subscribe;
 use plimsoll_monitor::notify::Message;
 use plimsoll_monitor::store::{NoticeState, Scope, StoredNotice};
+use serde_json::{Value, json};
+
+use crate::access::Held;
+use crate::answer::{Answer, ApiError, json_of};
+use crate::api::query::Query;
+use crate::page::subscribe;
+use crate::state::Api;
 
 /// Notices of one answer.
 const MOST: usize = 500;

@@ -2,12 +2,12 @@
 
 use axum::extract::{Path, State};
 use plimsoll_model::Clock;
+use plimsoll_monitor::time::Timestamp;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, json_of, with_type};
-use plimsoll_monitor::time::Timestamp;
+use crate::answer::{Answer, ApiError, json_of, with_type};
+use crate::state::Api;
 
 /// How far ahead shifts are listed.
 const AHEAD: Duration = Duration::from_hours(30 * 24);

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
+use plimsoll_monitor::store::Scope;
 use serde_json::{Map, Value, json};
 
-use crate::api::answer::{Answer, json_of};
-use plimsoll_monitor::store::Scope;
+use crate::answer::{Answer, json_of};
 
 /// One route, as the document describes it.
 struct Described {

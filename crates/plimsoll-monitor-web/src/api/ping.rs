@@ -5,11 +5,11 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header::HeaderName;
 use http::{HeaderValue, StatusCode};
-
-use crate::api::Api;
-use crate::api::answer::text;
 use plimsoll_monitor::config::What;
 use plimsoll_monitor::engine::HeartbeatSignal;
+
+use crate::answer::text;
+use crate::state::Api;
 
 /// The message of a failed job is cut to this length.
 const MOST_BODY: usize = 10_000;

@@ -8,15 +8,15 @@ use std::time::Duration;
 use axum::extract::{RawQuery, State};
 use http::HeaderMap;
 use plimsoll_model::Phase;
-use toml::{Table, Value};
-
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, with_type};
-use crate::api::metrics::Page;
-use crate::api::query::Query;
 use plimsoll_monitor::config::overlay;
 use plimsoll_monitor::detect::status::Status;
 use plimsoll_monitor::probe::reading::CheckResult;
+use toml::{Table, Value};
+
+use crate::answer::{Answer, ApiError, with_type};
+use crate::api::metrics::Page;
+use crate::api::query::Query;
+use crate::state::Api;
 
 /// Names of metrics; each once.
 mod names {

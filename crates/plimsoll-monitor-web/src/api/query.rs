@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_model::parse_duration;
 
-use crate::api::answer::ApiError;
+use crate::answer::ApiError;
 
 /// The parameters of one request, which are taken.
 #[derive(Debug)]

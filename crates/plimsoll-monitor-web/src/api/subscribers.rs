@@ -4,14 +4,14 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use plimsoll_model::Clock;
-use serde_json::{Value, json};
-
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, json_of};
-use crate::api::query::Query;
-use crate::page::subscribe::{self, Subscriber};
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, ApiError, json_of};
+use crate::api::query::Query;
+use crate::page::subscribe::{self, Subscriber};
+use crate::state::Api;
 
 /// Subscribers of one answer.
 const MOST: usize = 500;

@@ -6,16 +6,16 @@ use axum::response::Response;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
-use serde_json::{Value, json};
-
-use crate::api::Api;
-use crate::api::answer::{Answer, ApiError, json_of};
-use crate::api::body;
-use crate::api::query::Query;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{NewToken, Scope, StoredToken};
 use plimsoll_monitor::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, ApiError, json_of};
+use crate::api::body;
+use crate::api::query::Query;
+use crate::state::Api;
 
 const MOST_BODY: usize = 16 * 1024;
 const MOST_NAME: usize = 100;

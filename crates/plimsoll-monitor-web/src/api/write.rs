@@ -6,19 +6,19 @@ use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, LOCATION};
 use http::{HeaderMap, Method, StatusCode};
 use plimsoll_model::Clock;
-use serde_json::{Value, json};
-
-use crate::api::Api;
-use crate::api::access::Held;
-use crate::api::answer::{Answer, ApiError, json_of, with_type};
-use crate::api::body;
-use crate::api::monitors::{found, monitor};
-use crate::api::query::Query;
 use plimsoll_monitor::config::{Source, key_of, mask};
 use plimsoll_monitor::engine::View;
 use plimsoll_monitor::manage::{Actor, Put, patched, table_of};
 use plimsoll_monitor::store::{Definition, DefinitionKind, Replay, Scope};
 use plimsoll_monitor::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::access::Held;
+use crate::answer::{Answer, ApiError, json_of, with_type};
+use crate::api::body;
+use crate::api::monitors::{found, monitor};
+use crate::api::query::Query;
+use crate::state::Api;
 
 /// Bytes of one definition, and of many.
 const MOST_BODY: usize = 64 * 1024;

@@ -9,8 +9,9 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::limits::{Counts, add, source, wait};
 use plimsoll_monitor::time::Timestamp;
+
+use crate::limits::{Counts, add, source, wait};
 
 /// Attempts of a source within a minute.
 const OF_SOURCE: (u32, Duration) = (10, Duration::from_mins(1));

@@ -6,15 +6,15 @@ use std::time::Duration;
 use plimsoll_client::basic_authorization;
 use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
 use plimsoll_model::Secret;
+use plimsoll_monitor::config::OidcPlan;
+use plimsoll_monitor::config::is_protected;
+use plimsoll_monitor::time::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use url::Url;
 
 use crate::oidc::token::{self, Claims, Expected, KeySet, Profile, TokenError};
-use plimsoll_monitor::config::OidcPlan;
-use plimsoll_monitor::config::is_protected;
-use plimsoll_monitor::time::Timestamp;
 
 /// Of each response of a provider.
 const LIMITS: FetchLimits = FetchLimits {

@@ -2,13 +2,12 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use plimsoll_monitor::time::Timestamp;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 use serde::Deserialize;
 use serde_json::Value;
-
-use plimsoll_monitor::time::Timestamp;
 
 /// Keys of a provider that are kept.
 const MOST_KEYS: usize = 100;

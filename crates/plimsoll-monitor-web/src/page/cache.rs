@@ -9,16 +9,16 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::Clock;
-use plimsoll_wire::SystemClock;
-use ring::digest::{SHA256, digest};
-
-use crate::page::PagePlan;
-use crate::page::snapshot::{HOURS, Rows, Snapshot, days_until};
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::config::Language;
 use plimsoll_monitor::engine::Handle;
 use plimsoll_monitor::store::StoreError;
 use plimsoll_monitor::time::Timestamp;
+use plimsoll_wire::SystemClock;
+use ring::digest::{SHA256, digest};
+
+use crate::page::PagePlan;
+use crate::page::snapshot::{HOURS, Rows, Snapshot, days_until};
 
 /// A snapshot without a change is made again after so long: uptime and response times go on.
 const FRESH: Duration = Duration::from_secs(30);

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use askama::Template;
+use plimsoll_monitor::time::Timestamp;
+use plimsoll_monitor::time::calendar;
 use plimsoll_report::plot::{escaped, is_xml};
 
 use crate::language::Texts as _;
 use crate::page::html::{Frame, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot};
-use plimsoll_monitor::time::Timestamp;
-use plimsoll_monitor::time::calendar;
 
 /// Entries of a feed.
 const MOST: usize = 50;

@@ -16,6 +16,10 @@ use std::time::Duration;
 use askama::Template;
 use jiff::civil::Date;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use plimsoll_monitor::config::ApiToken;
+use plimsoll_monitor::config::Language;
+use plimsoll_monitor::detect::window::Window as MaintenanceWindow;
+use plimsoll_monitor::time::Timestamp;
 use plimsoll_report::plot::escaped;
 use ring::digest::{SHA256, digest};
 
@@ -26,10 +30,6 @@ use crate::page::html::draw::{icon, sparkline};
 use crate::page::snapshot::{
     Completed, Component, DAYS, Day, MaintenancePhase, PublicIncident, Snapshot, State,
 };
-use plimsoll_monitor::config::ApiToken;
-use plimsoll_monitor::config::Language;
-use plimsoll_monitor::detect::window::Window as MaintenanceWindow;
-use plimsoll_monitor::time::Timestamp;
 
 pub(crate) use crate::page::html::card::{incident_page, maintenance_page, phase_text};
 pub(crate) use crate::page::html::component::{WINDOWS, Window, chart, component_page};

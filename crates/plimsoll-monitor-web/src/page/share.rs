@@ -2,14 +2,14 @@
 //!
 //! The store has the SHA-256 of a link's token, so a link cannot be shown again.
 
-use serde::{Deserialize, Serialize};
-
-use crate::random;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::engine::Handle;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{DefinitionChanges, DefinitionKind, PutDefinition, StoreError};
 use plimsoll_monitor::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::random;
 
 /// Links of an organisation.
 const MOST: usize = 1_000;

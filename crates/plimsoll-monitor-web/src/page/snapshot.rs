@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jiff::civil::Date;
-
-use crate::page::snapshot::maintenance::coming;
 use plimsoll_monitor::config::page::PagePlan;
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::status::Health;
@@ -18,6 +16,8 @@ use plimsoll_monitor::store::{
     Declared, EventKind, Impact, Incident, IncidentEvent, MonitorHistory, MonitorId, PublicPhase,
 };
 use plimsoll_monitor::time::Timestamp;
+
+use crate::page::snapshot::maintenance::coming;
 
 pub(crate) use crate::page::snapshot::maintenance::{
     Completed, MaintenancePhase, PublicMaintenance, completed,

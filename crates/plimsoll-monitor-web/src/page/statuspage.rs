@@ -1,13 +1,13 @@
 //! The public API of Statuspage, `/api/v2/….json`, so that its readers work here.
 
+use plimsoll_monitor::store::{Impact, PublicPhase};
+use plimsoll_monitor::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::page::html::Frame;
 use crate::page::snapshot::{
     Component, Group, MaintenancePhase, PublicIncident, PublicMaintenance, Snapshot, State,
 };
-use plimsoll_monitor::store::{Impact, PublicPhase};
-use plimsoll_monitor::time::Timestamp;
 
 /// Incidents of one answer, and maintenances that are over or to come.
 const MOST: usize = 50;

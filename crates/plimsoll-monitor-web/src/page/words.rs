@@ -1,5 +1,8 @@
 //! Incidents of a page as text and JSON, for messages.
 
+use plimsoll_monitor::config::Language;
+use plimsoll_monitor::store::PublicPhase;
+use plimsoll_monitor::time::Timestamp;
 use serde_json::Value;
 
 use crate::language::Texts as _;
@@ -7,9 +10,6 @@ use crate::page::PagePlan;
 use crate::page::html::{Frame, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot, State, Update};
 use crate::page::statuspage;
-use plimsoll_monitor::config::Language;
-use plimsoll_monitor::store::PublicPhase;
-use plimsoll_monitor::time::Timestamp;
 
 /// The words of a page in one language.
 pub(crate) struct Words<'a> {

@@ -11,7 +11,7 @@ use http::{Method, Request, StatusCode};
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Monitor;
 use plimsoll_monitor::store::{SqliteOptions, SqlitePath, SqliteStore};
-use plimsoll_monitor_web::{action, api};
+use plimsoll_monitor_web::action;
 use plimsoll_testkit::eventually;
 use serde_json::Value;
 use tower_service::Service as _;
@@ -80,7 +80,7 @@ impl Running {
         let notice = move |message: &str| seen.lock().unwrap().push(message.to_owned());
         let monitor = plimsoll_monitor_web::start(plan, store, Arc::new(notice)).unwrap();
         Self {
-            client: Client::new(api::router(monitor.handle().clone())),
+            client: Client::new(plimsoll_monitor_web::router(monitor.handle().clone())),
             monitor,
             notices,
         }

@@ -412,6 +412,23 @@ pub struct Rollup {
 }
 
 impl Rollup {
+    /// Buckets of `millis` milliseconds from finer ones, which are in order.
+    pub fn merged(finer: &[Self], millis: i64) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for rollup in finer {
+            let start = rollup.start.floor(millis);
+            match all.last_mut() {
+                Some(last) if last.start == start => last.merge(rollup),
+                _ => {
+                    let mut first = Self::at(start);
+                    first.merge(rollup);
+                    all.push(first);
+                }
+            }
+        }
+        all
+    }
+
     /// An empty bucket.
     pub fn at(start: Timestamp) -> Self {
         Self {

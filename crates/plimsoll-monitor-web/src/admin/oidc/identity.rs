@@ -1,10 +1,5 @@
 //! Which member a user of the provider is.
 
-use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
-
-use crate::admin::password;
-use crate::oidc::Claims;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::config::OidcPlan;
 use plimsoll_monitor::engine::Handle;
@@ -14,6 +9,11 @@ use plimsoll_monitor::store::{
     UserEdit, UserId,
 };
 use plimsoll_monitor::time::Timestamp;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use crate::admin::password;
+use crate::oidc::Claims;
 
 const KIND: DefinitionKind = DefinitionKind::Identity;
 

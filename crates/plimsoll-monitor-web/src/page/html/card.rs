@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use askama::Template;
+use plimsoll_monitor::config::Language;
+use plimsoll_monitor::store::PublicPhase;
 
 use crate::language::Texts as _;
 use crate::page::html::{Frame, rendered, segment};
 use crate::page::snapshot::{Body, MaintenancePhase, PublicIncident, PublicMaintenance, Title};
-use plimsoll_monitor::config::Language;
-use plimsoll_monitor::store::PublicPhase;
 
 /// An incident with its updates, or an occurrence of maintenance.
 pub(super) struct Card {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use askama::Template;
 use jiff::tz::TimeZone;
+use plimsoll_monitor::config::Language;
+use plimsoll_monitor::detect::uptime::Uptime;
+use plimsoll_monitor::store::Rollup;
 use plimsoll_report::plot::{Axis, Line, Plot};
 
 use crate::language::Texts as _;
 use crate::page::html::{Card, Frame, NEAR, Row, last_date, rendered};
 use crate::page::snapshot::{Component, DAYS, Snapshot};
-use plimsoll_monitor::config::Language;
-use plimsoll_monitor::detect::uptime::Uptime;
-use plimsoll_monitor::store::Rollup;
 
 /// A window of a component's page.
 pub(crate) struct Window {

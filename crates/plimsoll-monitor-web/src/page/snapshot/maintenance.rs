@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
 use plimsoll_monitor::config::page::PagePlan;
 use plimsoll_monitor::detect::uptime::Span;
 use plimsoll_monitor::detect::window::{Starts, Window};

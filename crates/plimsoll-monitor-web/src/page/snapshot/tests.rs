@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::*;
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Counters;
 use plimsoll_monitor::store::IncidentId;
+
+use super::*;
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()

@@ -9,6 +9,14 @@ use futures_util::stream;
 use plimsoll_client::AddressFilter;
 use plimsoll_client::fetch::Fetcher;
 use plimsoll_model::Clock;
+use plimsoll_monitor::config::ApiToken;
+use plimsoll_monitor::engine::{Board, Parts};
+use plimsoll_monitor::notify::{HttpRequest, LIMITS, Mail, Outgoing, SendFailure, backoff, send};
+use plimsoll_monitor::stop::Stop;
+use plimsoll_monitor::store::{
+    DeclaredId, IncidentId, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
+};
+use plimsoll_monitor::time::Timestamp;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
 use ring::hmac;
@@ -19,14 +27,6 @@ use crate::language::Texts as _;
 use crate::page::subscribe::record::Subscriber;
 use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
 use crate::page::{Language, PagePlan, PublicIncident, Rows, Words, incidents_of};
-use plimsoll_monitor::config::ApiToken;
-use plimsoll_monitor::engine::{Board, Parts};
-use plimsoll_monitor::notify::{HttpRequest, LIMITS, Mail, Outgoing, SendFailure, backoff, send};
-use plimsoll_monitor::stop::Stop;
-use plimsoll_monitor::store::{
-    DeclaredId, IncidentId, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
-};
-use plimsoll_monitor::time::Timestamp;
 
 /// Between two looks at the outbox while nothing changes.
 const LOOK: Duration = Duration::from_secs(1);

@@ -8,6 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::Clock;
+use plimsoll_monitor::engine::Board;
+use plimsoll_monitor::engine::Parts;
+use plimsoll_monitor::store::{
+    About, DefinitionChanges, DefinitionKind, NewNotice, OrgId, Store, StoreError,
+};
+use plimsoll_monitor::time::Timestamp;
 use plimsoll_wire::SystemClock;
 use serde_json::json;
 
@@ -15,12 +21,6 @@ use crate::page::subscribe::CHANNEL;
 use crate::page::subscribe::record::Subscriber;
 use crate::page::subscribe::sign_up::CONFIRM_WITHIN;
 use crate::page::{PagePlan, PublicIncident, Rows, incidents_of};
-use plimsoll_monitor::engine::Board;
-use plimsoll_monitor::engine::Parts;
-use plimsoll_monitor::store::{
-    About, DefinitionChanges, DefinitionKind, NewNotice, OrgId, Store, StoreError,
-};
-use plimsoll_monitor::time::Timestamp;
 
 /// Changes wait so long for others.
 const GATHER: Duration = Duration::from_secs(1);

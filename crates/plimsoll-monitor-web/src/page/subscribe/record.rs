@@ -1,12 +1,11 @@
 //! A subscriber, as the store has it.
 
-use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
-
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::config::subscriptions::Means;
 use plimsoll_monitor::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
 use plimsoll_monitor::time::Timestamp;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 
 /// Letters of a number that is made of a hash.
 const ID_LENGTH: usize = 24;

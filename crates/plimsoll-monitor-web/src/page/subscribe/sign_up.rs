@@ -2,12 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
-use crate::page::subscribe::record::Subscriber;
-use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
-use crate::page::{Language, PagePlan};
-use crate::random;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::engine::Handle;
 use plimsoll_monitor::store::{
@@ -15,6 +9,12 @@ use plimsoll_monitor::store::{
     StoreError,
 };
 use plimsoll_monitor::time::Timestamp;
+use serde_json::json;
+
+use crate::page::subscribe::record::Subscriber;
+use crate::page::subscribe::{CHANNEL, Means, SubscriptionPlan};
+use crate::page::{Language, PagePlan};
+use crate::random;
 
 /// Subscribers of an organisation, those who have not followed their link included.
 const MOST: usize = 20_000;

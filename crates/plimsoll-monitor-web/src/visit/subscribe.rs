@@ -4,14 +4,14 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 
-use crate::api::client_of;
 use crate::language::Texts as _;
 use crate::page::cache::Rendered;
-use crate::page::routes::reply::{Caching, reply};
-use crate::page::routes::{HTML, RETRY_SOON, Visit, parameter};
 use crate::page::snapshot::State;
 use crate::page::subscribe::{self, Means, SubscribeError};
 use crate::page::{PageComponent, html};
+use crate::request::{client_of, parameter};
+use crate::visit::reply::{Caching, reply};
+use crate::visit::{HTML, RETRY_SOON, Visit};
 
 /// Characters of a link.
 const MOST_LINK: usize = 120;

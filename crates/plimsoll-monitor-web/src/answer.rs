@@ -8,11 +8,10 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use plimsoll_model::document::ConfigProblem;
-use serde_json::{Value, json};
-
 use plimsoll_monitor::engine::CommandError;
 use plimsoll_monitor::manage::ChangeError;
 use plimsoll_monitor::store::StoreError;
+use serde_json::{Value, json};
 
 /// Problems of one response.
 const MOST_PROBLEMS: usize = 100;

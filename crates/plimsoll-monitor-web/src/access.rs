@@ -4,7 +4,13 @@
 //! is listed as such: badges, metrics, and routes whose path or body has a secret of its own. Status pages have rules of
 //! their own, since a page may be for everyone while the monitors behind it are not.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+pub(crate) mod gatus;
+
+pub(crate) mod passwords;
+
+pub(crate) mod routes;
+
+use std::net::SocketAddr;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -12,16 +18,16 @@ use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
-
-use crate::admin;
-use crate::api::Api;
-use crate::api::answer::ApiError;
-use crate::api::gatus;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::engine::Access;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{Role, Scope};
 use plimsoll_monitor::time::Timestamp;
+
+use crate::admin;
+use crate::answer::ApiError;
+use crate::request::{address_of, client_of};
+use crate::state::Api;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,18 +179,6 @@ pub(super) async fn locate(State(api): State<Api>, mut request: Request, next: N
     response
 }
 
-/// The address of the client, by which attempts are limited.
-pub(crate) fn client_of(extensions: &http::Extensions) -> IpAddr {
-    let peer = extensions.get::<SocketAddr>();
-    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), SocketAddr::ip)
-}
-
-/// The address of the client, for the audit log.
-pub(crate) fn address_of(extensions: &http::Extensions) -> String {
-    let peer = extensions.get::<SocketAddr>();
-    peer.map_or_else(String::new, |peer| peer.ip().to_string())
-}
-
 fn is_open(api: &Api, access: &Access) -> bool {
     api.handle.board.tokens().is_empty() && access.tokens.is_empty() && !access.has_users
 }
@@ -226,18 +220,3 @@ async fn token_of(api: &Api, fields: &HeaderMap) -> Result<Option<(String, Scope
     // Another process, such as `plimsoll monitor token`, may have added it.
     Ok(among(&api.handle.refresh_access().await?))
 }
-
-/// Whether a path is one of a status page, rather than of the API or of operators.
-///
-/// Pages change nothing but subscribers, which are rows of the store alone: it is safe, and two processes may do it at a time.
-pub(crate) fn is_for_readers(path: &str) -> bool {
-    const OTHERS: [&str; 6] = ["/api", "/admin", "/metrics", "/probe", "/ping", "/health"];
-
-    !OTHERS.iter().any(|prefix| {
-        let rest = path.strip_prefix(prefix);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
-}
-
-#[cfg(test)]
-mod tests;

@@ -9,30 +9,27 @@ mod reply;
 mod subscribe;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_LANGUAGE, HOST, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode};
+use plimsoll_monitor::config::Language;
+use plimsoll_monitor::store::StoreError;
 use serde_json::json;
 
-use crate::admin::is_tls;
-use crate::api::badge::{self, Badge, Look};
-use crate::api::{Api, not_found};
+use crate::answer::not_found;
+use crate::badge::{self, Badge, Look};
 use crate::cookies::cookie;
 use crate::language::Texts as _;
 use crate::page::PagePlan;
 use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame};
-use crate::page::routes::reply::{Caching, redirect, refused, reply};
 use crate::page::snapshot::{Completed, Snapshot, State as Shown};
 use crate::page::{feed, live, statuspage};
-use plimsoll_monitor::config::Language;
-use plimsoll_monitor::store::StoreError;
-
-pub(crate) use crate::page::routes::detail::merge;
-pub(crate) use crate::page::routes::guard::Sessions;
+use crate::request::{is_tls, parameter};
+use crate::state::Api;
+use crate::visit::reply::{Caching, redirect, refused, reply};
 
 /// Seconds after which a request may be repeated that the store did not take.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("30");
@@ -136,15 +133,8 @@ async fn serve(
     match parts.method {
         Method::GET | Method::HEAD => visit.get(&parts.extensions).await,
         Method::POST => visit.post(&parts.extensions, body).await,
-        _ => crate::api::method_not_allowed().await.into_response(),
+        _ => crate::answer::method_not_allowed().await.into_response(),
     }
-}
-
-/// A parameter of a query.
-pub(crate) fn parameter(query: Option<&str>, name: &str) -> Option<String> {
-    let mut pairs = url::form_urlencoded::parse(query?.as_bytes());
-    let found = pairs.find(|(key, _)| key == name);
-    found.map(|(_, value)| value.into_owned())
 }
 
 impl Visit<'_> {
@@ -308,7 +298,7 @@ impl Visit<'_> {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             response
         } else {
-            crate::api::ApiError::from(error).into_response()
+            crate::answer::ApiError::from(error).into_response()
         };
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, RETRY_SOON);
@@ -435,9 +425,6 @@ fn shields(label: &str, message: &str, state: Shown) -> Rendered {
     let answer = json!({ "schemaVersion": 1, "label": label, "message": message, "color": color });
     Rendered::new("application/json", answer.to_string())
 }
-
-/// Sessions of readers last so long.
-pub(crate) const SESSION: Duration = Duration::from_hours(30 * 24);
 
 #[cfg(test)]
 mod tests {

@@ -10,18 +10,18 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use plimsoll_model::Clock;
-use plimsoll_wire::SystemClock;
-use tokio::sync::{oneshot, watch};
-use tower_service::Service as _;
-
-use crate::api;
-use crate::api::access::is_for_readers;
-use crate::page::{Pages, subscribe};
 use plimsoll_monitor::config::{Plan, StorePlan, mask};
 use plimsoll_monitor::engine::standby::Standby;
 use plimsoll_monitor::engine::{Board, Handle, LASTS, Leadership, Monitor, StartError};
 use plimsoll_monitor::store::{DefinitionKind, Store, StoreError};
 use plimsoll_monitor::time::Timestamp;
+use plimsoll_wire::SystemClock;
+use tokio::sync::{oneshot, watch};
+use tower_service::Service as _;
+
+use crate::page::{Pages, subscribe};
+use crate::request::is_for_readers;
+use crate::router::router_with;
 
 /// Receives what an operator should see.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
@@ -391,7 +391,7 @@ impl Shared {
             (self.report)(&format!("cannot apply the configuration: {error}"));
         }
         state.running = Some(Running {
-            router: api::router_with(monitor.handle().clone(), pages),
+            router: router_with(monitor.handle().clone(), pages),
             monitor,
             _preparing: preparing,
         });
@@ -531,7 +531,7 @@ impl Shared {
             return;
         };
         if standing_by.serves.is_none() {
-            let router = api::router_with(handle.clone(), Arc::clone(pages));
+            let router = router_with(handle.clone(), Arc::clone(pages));
             standing_by.serves = Some(router);
             self.hosts.set(Some(Arc::clone(&handle.board)));
         }

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-
-use crate::page::html::{self, Frame, WINDOWS, Window};
-use crate::page::routes::Visit;
-use crate::page::snapshot::{
-    Completed, PublicIncident, PublicMaintenance, Rows, Snapshot, completed, days_until,
-    incidents_of,
-};
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::uptime::{Span, uptime};
 use plimsoll_monitor::engine::View;
 use plimsoll_monitor::store::declared_downtime;
-use plimsoll_monitor::store::{DeclaredId, IncidentId, MonitorId, Resolution, StoreError};
+use plimsoll_monitor::store::{DeclaredId, IncidentId, MonitorId, Resolution, Rollup, StoreError};
 use plimsoll_monitor::time::Timestamp;
+
+use crate::page::html::{self, Frame, WINDOWS, Window};
+use crate::page::snapshot::{
+    Completed, PublicIncident, PublicMaintenance, Rows, Snapshot, completed, days_until,
+    incidents_of,
+};
+use crate::visit::Visit;
 
 /// How long a page waits for response times before it is shown without them.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -216,7 +216,7 @@ impl Visit<'_> {
         let from = now.minus(chosen.length);
         let times = async {
             let rollups = store.rollups(org, component.id, resolution, from, until);
-            let buckets = merge(&rollups.await?, resolution.millis() * merged);
+            let buckets = Rollup::merged(&rollups.await?, resolution.millis() * merged);
             let mut regions = Vec::new();
             if view.plan.from.len() > 1 {
                 let day = now.minus(WINDOWS[0].length);
@@ -255,26 +255,6 @@ fn month_of(text: &str) -> Option<Date> {
         return None;
     }
     Date::new(year.parse().ok()?, month.parse().ok()?, 1).ok()
-}
-
-/// Buckets of `millis` milliseconds from finer ones.
-pub(crate) fn merge(
-    rollups: &[plimsoll_monitor::store::Rollup],
-    millis: i64,
-) -> Vec<plimsoll_monitor::store::Rollup> {
-    let mut all: Vec<plimsoll_monitor::store::Rollup> = Vec::new();
-    for rollup in rollups {
-        let start = rollup.start.floor(millis);
-        match all.last_mut() {
-            Some(last) if last.start == start => last.merge(rollup),
-            _ => {
-                let mut first = plimsoll_monitor::store::Rollup::at(start);
-                first.merge(rollup);
-                all.push(first);
-            }
-        }
-    }
-    all
 }
 
 #[cfg(test)]

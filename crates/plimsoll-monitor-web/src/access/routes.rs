@@ -8,8 +8,8 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use http::Method;
 
-use crate::api::Api;
-use crate::api::access::{Audience, Guarded, guard};
+use crate::access::{Audience, Guarded, guard};
+use crate::state::Api;
 
 /// Routes, each behind its guard.
 pub(crate) struct Routes {

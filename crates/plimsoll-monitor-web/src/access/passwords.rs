@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use plimsoll_model::Clock;
+use plimsoll_monitor::time::Timestamp;
 use plimsoll_server::BasicAuth;
 
-use crate::api::Api;
-use plimsoll_monitor::time::Timestamp;
+use crate::state::Api;
 
 /// What became of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,16 +4,21 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::header::{CONTENT_TYPE, COOKIE, LOCATION};
+use axum::response::Response;
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderValue, LOCATION, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Method, Request, StatusCode};
+use plimsoll_model::Clock as _;
+use plimsoll_monitor::config::{ApiToken, load};
+use plimsoll_monitor::engine::Monitor;
+use plimsoll_monitor::store::{NewSession, Role, Scope, UserId};
+use plimsoll_monitor::time::Timestamp;
 use tempfile::TempDir;
 use tower_service::Service as _;
 
 use super::*;
-use crate::api::{router, routes};
-use plimsoll_monitor::config::load;
-use plimsoll_monitor::engine::Monitor;
-use plimsoll_monitor::store::{NewSession, UserId};
+use crate::request::is_for_readers;
 
 /// Every route, by who may use it. A route that is not here fails the test: say who may see it, and mean it.
 const TABLE: &[(Audience, &[&str])] = &[

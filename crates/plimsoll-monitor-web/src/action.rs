@@ -13,6 +13,10 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use plimsoll_monitor::config::{LoadError, Plan, StorePlan, load_with};
+use plimsoll_monitor::engine::StartError;
+use plimsoll_monitor::probe::SuppliedKinds;
+use plimsoll_monitor::store::StoreError;
 use plimsoll_server::config::{Mounted, OutsideSandbox, Value};
 use plimsoll_server::{Action, MakeAction, Mount, Notice, Notices, Severity, WorkerContext};
 use plimsoll_wire::WatchedFiles;
@@ -20,13 +24,9 @@ use plimsoll_wire::tls::{NamePermission, OnDemandCertificates};
 use tokio::sync::watch;
 use tower_service::Service as _;
 
-use crate::api::action::seat::HostNames;
-use plimsoll_monitor::config::{LoadError, Plan, StorePlan, load_with};
-use plimsoll_monitor::engine::StartError;
-use plimsoll_monitor::probe::SuppliedKinds;
-use plimsoll_monitor::store::StoreError;
+use crate::action::seat::HostNames;
 
-pub use crate::api::action::seat::{Report, Seat};
+pub use crate::action::seat::{Report, Seat};
 
 /// How often the files of a configuration are looked at.
 const LOOK: Duration = Duration::from_secs(1);

@@ -1,108 +1,33 @@
 //! Access to a page: everyone, users of Gatus, or readers with the password, which a cookie remembers.
 
-use std::net::IpAddr;
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
+use plimsoll_monitor::config::page::{PagePassword, authorization};
+use plimsoll_monitor::time::Timestamp;
 use plimsoll_server::BasicAuth;
-use ring::hmac;
-use ring::rand::SystemRandom;
 
-use crate::api::{Attempt, attempt, client_of, not_found};
+use crate::access::passwords::{Attempt, attempt};
+use crate::answer::not_found;
 use crate::cookies::Cookie;
 use crate::language::Texts as _;
-use crate::limits;
 use crate::page::Guard;
 use crate::page::cache::Rendered;
 use crate::page::html::{self, Frame};
-use crate::page::routes::reply::{Caching, redirect, refused, reply};
-use crate::page::routes::{HTML, SESSION, Visit, parameter};
-use crate::page::share::{self, Share};
+use crate::page::sessions::SESSION;
+use crate::page::share::{self};
 use crate::page::snapshot::State;
-use crate::page::subscribe::{OF_SITE, OF_SOURCE};
-use plimsoll_monitor::config::page::{PagePassword, authorization};
-use plimsoll_monitor::time::Timestamp;
+use crate::request::client_of;
+use crate::request::parameter;
+use crate::visit::reply::{Caching, redirect, refused, reply};
+use crate::visit::{HTML, Visit};
 
 /// Bytes of a form.
 const MOST_FORM: usize = 8 * 1024;
-
-/// Signs sessions, for as long as the program runs, and counts new subscriptions.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    key: OnceLock<hmac::Key>,
-    /// New subscriptions by source.
-    subscriptions: Mutex<limits::Counts>,
-    /// Links of subscribers that were not valid, by source.
-    wrong_links: Mutex<limits::Counts>,
-    /// The links that were last read, for the time in which the store is away.
-    shares: Mutex<Vec<Share>>,
-}
-
-impl Sessions {
-    fn key(&self) -> Option<&hmac::Key> {
-        if let Some(key) = self.key.get() {
-            return Some(key);
-        }
-        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
-        Some(self.key.get_or_init(|| key))
-    }
-
-    fn signed(&self, slug: &str, password: &PagePassword, until: i64) -> Option<String> {
-        let tag = hmac::sign(self.key()?, &content(slug, password, until));
-        let tag = BASE64_URL_SAFE_NO_PAD.encode(tag.as_ref());
-        Some(format!("{until}.{tag}"))
-    }
-
-    fn is_valid(&self, slug: &str, password: &PagePassword, session: &str, now: Timestamp) -> bool {
-        let Some((until, tag)) = session.split_once('.') else {
-            return false;
-        };
-        let (Ok(end), Ok(tag)) = (until.parse::<i64>(), BASE64_URL_SAFE_NO_PAD.decode(tag)) else {
-            return false;
-        };
-        let Some(key) = self.key() else {
-            return false;
-        };
-        end > now.0 && hmac::verify(key, &content(slug, password, end), &tag).is_ok()
-    }
-
-    /// Whether a source may follow another link of a subscriber.
-    pub(super) fn may_follow_links(&self, address: IpAddr, now: Timestamp) -> bool {
-        let counts = self.wrong_links.lock();
-        let counts = counts.unwrap_or_else(PoisonError::into_inner);
-        limits::wait(&counts, &limits::source(address), WRONG_LINKS, now).is_none()
-    }
-
-    /// Counts a link that is not valid.
-    pub(super) fn followed_wrong_link(&self, address: IpAddr, now: Timestamp) {
-        let counts = self.wrong_links.lock();
-        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
-        limits::add(&mut counts, &limits::source(address), WRONG_LINKS, now);
-    }
-
-    /// Whether a source may leave another address today.
-    pub(super) fn may_subscribe(&self, address: IpAddr, now: Timestamp) -> bool {
-        let counts = self.subscriptions.lock();
-        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
-        let mut add = |name: &str, limit| limits::add(&mut counts, name, limit, now).is_none();
-        add(&limits::source(address), OF_SOURCE) && add(&limits::site(address), OF_SITE)
-    }
-}
-
-/// Links of subscribers that a source may follow in vain, in a minute.
-const WRONG_LINKS: (u32, Duration) = (10, Duration::from_mins(1));
-
-/// Signed content of a session: another password of the page ends it.
-fn content(slug: &str, password: &PagePassword, until: i64) -> Vec<u8> {
-    [format!("{slug} {until} ").as_bytes(), &password.fingerprint].concat()
-}
 
 impl Visit<'_> {
     pub(super) fn now(&self) -> Timestamp {
@@ -174,15 +99,9 @@ impl Visit<'_> {
             return false;
         }
         let listed = share::list(&self.api.handle).await;
-        let known = &self.api.sessions.shares;
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(listed) = listed {
-            *known = listed.into_iter().map(|(.., share)| share).collect();
-        }
-        let now = self.now();
-        known
-            .iter()
-            .any(|share| share.opens(&self.plan.slug, token, now))
+        let listed = listed.map(|listed| listed.into_iter().map(|(.., share)| share).collect());
+        let (sessions, slug) = (&self.api.sessions, &self.plan.slug);
+        sessions.opens_share(listed.ok(), slug, token, self.now())
     }
 
     /// `/share/TOKEN`: the browser keeps the token, and sees the page. It does not stay in the address bar.
@@ -318,31 +237,7 @@ fn is_same_site(fields: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-    use std::sync::Arc;
-
     use super::*;
-
-    fn password(fingerprint: u8) -> PagePassword {
-        PagePassword {
-            auth: Arc::new(BasicAuth::new("page", HashMap::new()).unwrap()),
-            fingerprint: [fingerprint; 32],
-        }
-    }
-
-    #[test]
-    fn sessions_are_of_one_page_with_one_password_and_end() {
-        let sessions = Sessions::default();
-        let [one, other] = [password(1), password(2)];
-        let session = sessions.signed("a", &one, 1_000).unwrap();
-        let later = session.replace("1000", "2000");
-        assert!(sessions.is_valid("a", &one, &session, Timestamp(999)));
-        assert!(!sessions.is_valid("a", &one, &session, Timestamp(1_000)));
-        assert!(!sessions.is_valid("b", &one, &session, Timestamp(0)));
-        assert!(!sessions.is_valid("a", &other, &session, Timestamp(0)));
-        assert!(!sessions.is_valid("a", &one, &later, Timestamp(0)));
-        assert!(!Sessions::default().is_valid("a", &one, &session, Timestamp(0)));
-    }
 
     #[test]
     fn forms_of_other_sites_are_refused() {
