@@ -234,7 +234,7 @@ impl Supervisor {
     }
 
     fn date_set(&mut self, from: Timestamp, to: Timestamp) {
-        self.windows_due = Duration::ZERO;
+        self.windows.expect_change();
         for id in self.ids() {
             if let Some(live) = self.live.get_mut(&id) {
                 if let Some(heartbeat) = &mut live.heartbeat {
@@ -312,7 +312,7 @@ impl Supervisor {
         }
         self.scheduler.remove(&id);
         self.waiting_for.remove(&id);
-        self.waiting_for_agents.remove(&id);
+        self.agents.forget(id);
         self.board.remove(id);
     }
 }

@@ -94,11 +94,7 @@ impl Supervisor {
         let live = self.live.get(&id);
         if live.is_some_and(|live| !self.checks_itself(&live.plan)) {
             match hurried {
-                Ok(since) => {
-                    let waiting = self.waiting_for_agents.entry(id).or_default();
-                    waiting.retain(|(_, done)| !done.is_closed());
-                    waiting.push((since, done));
-                }
+                Ok(since) => self.agents.wait(id, since, done),
                 Err(error) => {
                     done.send(Err(error)).ok();
                 }
