@@ -93,7 +93,7 @@ async fn fill(store: &dyn Store, results: i64, now: Timestamp) {
                 let status = if is_up { Status::Up } else { Status::Down };
                 let took = u64::try_from(back % 60).unwrap_or(0);
                 let took = Duration::from_micros(800 + 7 * took);
-                ResultRow::of(*id, 0, &CheckResult::plain(at, status, took, None))
+                ResultRow::from_result(*id, 0, &CheckResult::plain(at, status, took, None))
             })
         });
         let rows: Vec<_> = rows.collect();
@@ -122,7 +122,7 @@ impl Fixture {
         let file = folder.path().join("monitor.toml");
         std::fs::write(&file, configuration()).expect("a file");
         let store = open(backend, folder.path());
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         runtime.block_on(fill(&*store, results, now));
         let plan = load(&file, &|_| None).expect("a valid configuration");
         let monitor = plimsoll_monitor_web::start(plan, store, Arc::new(|_: &str| {}));

@@ -208,7 +208,7 @@ async fn token_of(api: &Api, fields: &HeaderMap) -> Result<Option<(String, Scope
     if let Some(token) = of_file.iter().find(|token| token.hash == hash) {
         return Ok(Some((token.name.clone(), token.scope)));
     }
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let among = |access: &Access| {
         let mut tokens = access.tokens.iter();
         let found = tokens.find(|stored| stored.token.hash == hash && stored.is_valid(now));

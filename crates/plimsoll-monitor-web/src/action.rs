@@ -1,6 +1,6 @@
 //! The action `monitor` of a route: a monitor that runs for as long as the route is served.
 
-mod seat;
+mod leased_monitor;
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -24,9 +24,9 @@ use plimsoll_wire::tls::{NamePermission, OnDemandCertificates};
 use tokio::sync::watch;
 use tower_service::Service as _;
 
-use crate::action::seat::HostNames;
+use crate::action::leased_monitor::HostNames;
 
-pub use crate::action::seat::{Report, Seat};
+pub use crate::action::leased_monitor::{LeasedMonitor, Report};
 
 /// How often the files of a configuration are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -126,7 +126,7 @@ struct Shared {
 }
 
 struct Running {
-    seat: Arc<Seat>,
+    leased: Arc<LeasedMonitor>,
     store: StorePlan,
     organisation: String,
     watched: WatchedFiles,
@@ -209,7 +209,7 @@ impl Service {
 
     fn router(&self) -> Router {
         match &*self.shared.running() {
-            Some(running) => running.seat.router(),
+            Some(running) => running.leased.router(),
             None if self.shared.waiting().is_some() => {
                 let router = self.shared.router.subscribe();
                 Router::new()
@@ -257,14 +257,14 @@ impl Shared {
             return false;
         };
         match start(Plan::clone(&plan), &self.notices) {
-            Ok(seat) => match self.waiting().take() {
-                Some(latest) if Arc::ptr_eq(&latest, &plan) => self.serve(&plan, seat),
+            Ok(leased) => match self.waiting().take() {
+                Some(latest) if Arc::ptr_eq(&latest, &plan) => self.serve(&plan, leased),
                 Some(latest) => {
-                    seat.reload(Plan::clone(&latest));
-                    self.serve(&latest, seat);
+                    leased.reload(Plan::clone(&latest));
+                    self.serve(&latest, leased);
                 }
                 // The server drains: the next process may have it.
-                None => drop(seat),
+                None => drop(leased),
             },
             Err(StartError::Store(StoreError::InUse(_))) => {}
             Err(error) => {
@@ -276,11 +276,11 @@ impl Shared {
     }
 
     /// Has requests answered by a monitor that was started.
-    fn serve(&self, plan: &Plan, seat: Seat) {
-        self.hosts.get_or_init(|| seat.host_names());
-        let router = seat.router();
+    fn serve(&self, plan: &Plan, leased: LeasedMonitor) {
+        self.hosts.get_or_init(|| leased.host_names());
+        let router = leased.router();
         *self.running() = Some(Running {
-            seat: Arc::new(seat),
+            leased: Arc::new(leased),
             store: plan.store.clone(),
             organisation: plan.organisation.clone(),
             watched: WatchedFiles::new(plan.files.clone()),
@@ -294,10 +294,10 @@ impl Shared {
     /// Ends the checks and gives the store to the next process.
     fn leave(&self) {
         let running = self.running();
-        let seat = running.as_ref().map(|running| Arc::clone(&running.seat));
+        let leased = running.as_ref().map(|running| Arc::clone(&running.leased));
         drop(running);
-        if let Some(seat) = seat {
-            seat.leave();
+        if let Some(leased) = leased {
+            leased.leave();
         }
     }
 
@@ -325,7 +325,7 @@ impl Shared {
                 self.report(Severity::Warning, message);
             }
             running.watched = WatchedFiles::new(plan.files.clone());
-            running.seat.reload(Plan::clone(&plan));
+            running.leased.reload(Plan::clone(&plan));
             return false;
         }
         if let Some(waiting) = &mut *self.waiting() {
@@ -333,8 +333,8 @@ impl Shared {
             return false;
         }
         match start(Plan::clone(&plan), &self.notices) {
-            Ok(seat) => {
-                self.serve(&plan, seat);
+            Ok(leased) => {
+                self.serve(&plan, leased);
                 true
             }
             Err(StartError::Store(StoreError::InUse(path))) => {
@@ -382,10 +382,10 @@ impl Shared {
 }
 
 /// Opens the store of a plan, and starts the monitor or waits for the lease.
-fn start(plan: Plan, notices: &Notices) -> Result<Seat, StartError> {
+fn start(plan: Plan, notices: &Notices) -> Result<LeasedMonitor, StartError> {
     let notices = notices.clone();
     let report = move |message: &str| notices.report(&Notice::new(Severity::Note, message));
-    Seat::take(plan, Arc::new(report))
+    LeasedMonitor::start(plan, Arc::new(report))
 }
 
 #[cfg(test)]

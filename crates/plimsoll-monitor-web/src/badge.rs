@@ -67,7 +67,7 @@ const MOST_LABEL: usize = 100;
 
 impl Look {
     /// Takes `style`, `color`, `labelColor` and `label` by a function that yields parameters; an error names the parameter.
-    pub(crate) fn of(
+    pub(crate) fn from_query(
         mut take: impl FnMut(&str) -> Option<String>,
     ) -> Result<Self, (&'static str, String)> {
         let name = take("style").unwrap_or_else(|| "flat".to_owned());
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn looks_are_those_of_shields() {
         let look = |pairs: &[(&str, &str)]| {
-            Look::of(|key| {
+            Look::from_query(|key| {
                 let found = pairs.iter().find(|(known, _)| *known == key);
                 found.map(|(_, value)| (*value).to_owned())
             })

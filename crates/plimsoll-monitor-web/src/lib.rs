@@ -18,7 +18,7 @@
 //! 2. That is the kept one unless the board's version has changed or it is older than 30 s; then one reader reads
 //!    the store (`Store::histories`, `timelines`, `declared`) and the others wait. If the store fails, the last
 //!    snapshot is shown, with a note of its age.
-//! 3. `Snapshot::of` (`page/snapshot.rs`, pure) makes states, days and public incidents of the rows; `page/html.rs`,
+//! 3. `Snapshot::from_rows` (`page/snapshot.rs`, pure) makes states, days and public incidents of the rows; `page/html.rs`,
 //!    `page/feed.rs` and `page/statuspage.rs` render it in the reader's language. What was rendered is kept with its entity
 //!    tag and its compressed form until the next snapshot.
 //! 4. `page/live.rs` sends an event when the board's version changes; the script of the page fetches the page again

@@ -237,7 +237,7 @@ impl Visit<'_> {
 
     /// The state of the page or of a component, or its uptime, as a picture. Drawn each time: it has any label.
     fn badge(&self, snapshot: &Snapshot) -> Response {
-        let look = match Look::of(|key| parameter(self.query, key)) {
+        let look = match Look::from_query(|key| parameter(self.query, key)) {
             Ok(look) => look,
             Err((key, why)) => {
                 return refused(StatusCode::BAD_REQUEST, format!("`{key}` {why}\n"));

@@ -300,7 +300,7 @@ impl Agent {
         let report = Report {
             run: self.run,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            now: Timestamp::of(self.clock.wall()).0,
+            now: Timestamp::from_system(self.clock.wall()).0,
             waiting: (buffer.len() - results.len()) as u64,
             lost: buffer.lost(),
             results,

@@ -28,9 +28,10 @@
 //! 6. `SqliteStore` (`store/sqlite/`) writes results twice a second and changes at once; every minute it completes
 //!    rollups and deletes what is too old. `ServerStore` (`store/server/`) does the same in PostgreSQL and
 //!    ClickHouse, whose views add up the rollups, or in PostgreSQL alone (`store/server/own_results.rs`); results wait
-//!    on the disk (`store/server/spill.rs`) while the database is away. `Seat` (`action/seat.rs` of the web part) starts the loop
-//!    while this process has the lease of the checks (`engine/leadership.rs`, a state machine driven by the time);
-//!    without it, a `Standby` (`engine/standby.rs`) reads what the other process writes, for its pages.
+//!    on the disk (`store/server/spill.rs`) while the database is away. `LeasedMonitor` (`action/leased_monitor.rs` of
+//!    the web part) starts the loop while this process has the lease of the checks (`engine/leadership.rs`, a state
+//!    machine driven by the time); without it, a `Standby` (`engine/standby.rs`) reads what the other process writes,
+//!    for its pages.
 //!
 //! # The way of a notice
 //!

@@ -17,7 +17,7 @@ pub struct Timestamp(pub i64);
 
 impl Timestamp {
     /// The date of a system clock; dates beyond the range of `i64` become its ends.
-    pub fn of(time: SystemTime) -> Self {
+    pub fn from_system(time: SystemTime) -> Self {
         let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         match time.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => Self(millis(after)),

@@ -35,14 +35,14 @@ pub(crate) async fn attempt(
     let Some(authorization) = authorization else {
         return Attempt::Wrong;
     };
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     if let Some(wait) = api.attempts.wait(client, now) {
         return Attempt::TooMany(wait);
     }
     if auth.remembers(authorization) {
         return Attempt::Admitted;
     }
-    if let Err(wait) = api.attempts.by(client, now) {
+    if let Err(wait) = api.attempts.count_source(client, now) {
         return Attempt::TooMany(wait);
     }
     match auth.admits(authorization).await {

@@ -62,8 +62,8 @@ async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<R
     let found = handle.store.sessions(handle.org, me.user.id, me.now).await;
     let sessions = found.map_err(refused)?.into_iter().map(|session| Row {
         id: session.id,
-        created: When::of(session.created),
-        seen: When::of(session.seen),
+        created: When::from_timestamp(session.created),
+        seen: When::from_timestamp(session.seen),
         address: session.address,
         browser: browser(&session.agent),
         agent: session.agent,
@@ -116,9 +116,9 @@ async fn is_known(api: &Api, me: &Me) -> Result<(), String> {
         name: &me.user.name,
         device: &session,
     };
-    let attempt = api.attempts.by(me.client, me.now);
+    let attempt = api.attempts.count_source(me.client, me.now);
     if attempt
-        .and_then(|()| api.attempts.at(account, me.now))
+        .and_then(|()| api.attempts.count_account(account, me.now))
         .is_err()
     {
         return Err("Too many attempts. Try again later.".to_owned());

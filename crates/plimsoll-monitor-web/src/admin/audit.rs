@@ -45,7 +45,7 @@ pub(super) async fn list(
     found.truncate(MOST);
     let next = found.last().filter(|_| has_more).map(|last| last.id);
     let rows = found.into_iter().map(|one| Row {
-        at: When::of(one.at),
+        at: When::from_timestamp(one.at),
         actor: one.entry.actor,
         address: one.entry.address,
         action: one.entry.action,

@@ -264,7 +264,7 @@ struct Tested {
 }
 
 impl Tested {
-    fn of(result: &CheckResult) -> Self {
+    fn from_result(result: &CheckResult) -> Self {
         let micros =
             |took: std::time::Duration| u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let whole = micros(result.took).max(1);
@@ -437,7 +437,7 @@ async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
     };
     if me.form.get("action") == "test" {
         return match tried(api, key.as_deref(), &table).await {
-            Ok(result) => again(None, Some(Tested::of(&result))),
+            Ok(result) => again(None, Some(Tested::from_result(&result))),
             Err(error) => again(Some(error), None),
         };
     }

@@ -80,7 +80,7 @@ pub(crate) async fn admit(
     role: Role,
     mut request: Request,
 ) -> Result<Request, Response> {
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let is_form = request.method() == Method::POST;
     let path = request.uri().path().to_owned();
     let is_tls = is_tls(request.headers(), request.extensions());

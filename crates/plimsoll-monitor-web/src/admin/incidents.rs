@@ -58,7 +58,7 @@ pub(super) fn outages(api: &Api, incidents: &[Incident], now: Timestamp) -> Vec<
             path: key.map(|key| format!("/admin/monitors/{}", encoded(&key))),
             state,
             class,
-            opened: When::of(incident.opened),
+            opened: When::from_timestamp(incident.opened),
             lasted: duration(incident.lasted(until)),
             reason: incident.reason.clone().unwrap_or_default(),
             is_open: incident.resolved.is_none(),
@@ -86,7 +86,7 @@ fn declared_row(declared: &Declared) -> DeclaredRow {
         phase: declared.phase.name(),
         impact: declared.impact.name(),
         class: class_of(declared),
-        started: When::of(declared.started),
+        started: When::from_timestamp(declared.started),
     }
 }
 
@@ -176,7 +176,7 @@ pub(super) async fn outage(
         return Err(missing().await);
     };
     let events = events.into_iter().map(|event| Event {
-        at: When::of(event.at),
+        at: When::from_timestamp(event.at),
         kind: event.kind.name().to_owned(),
         actor: event.actor.unwrap_or_default(),
         text: event.text.unwrap_or_default(),
@@ -316,7 +316,7 @@ pub(super) async fn declared(
         return Err(missing().await);
     };
     let updates = found.updates.iter().map(|update| Event {
-        at: When::of(update.at),
+        at: When::from_timestamp(update.at),
         kind: update.phase.name().to_owned(),
         actor: update.actor.clone().unwrap_or_default(),
         text: update.body.clone(),

@@ -77,7 +77,7 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
     let row = |placed: &PlacedWindow| Row {
         name: placed.window.name.clone(),
         about: placed.window.about.clone(),
-        next: placed.window.next_start(me.now).map(When::of),
+        next: placed.window.next_start(me.now).map(When::from_timestamp),
         is_active: placed.window.is_active(me.now),
         lasts: duration(placed.window.duration),
         scope: if placed.only.is_empty() {
@@ -94,8 +94,8 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
             spans.into_iter().take(MOST).map(|(from, until)| {
                 let occurrence = Occurrence {
                     name: placed.window.name.clone(),
-                    from: When::of(from),
-                    until: When::of(until),
+                    from: When::from_timestamp(from),
+                    until: When::from_timestamp(until),
                 };
                 (from, occurrence)
             })

@@ -59,7 +59,7 @@ async fn shown(
     let rows = users.into_iter().map(|user| Row {
         id: user.id.0,
         role: user.role.name(),
-        seen: user.seen.map(When::of),
+        seen: user.seen.map(When::from_timestamp),
         has_totp: user.totp.is_some(),
         is_me: user.id == me.user.id,
         may_change: may_change(me, user.role),

@@ -52,7 +52,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(view: &View) -> Self {
+    pub(super) fn from_view(view: &View) -> Self {
         let plan = &view.plan;
         let (class, state) = state(view.health, view.in_maintenance);
         let last = view.last.as_ref();
@@ -119,7 +119,7 @@ pub(super) async fn list(
         .iter()
         .filter(|view| health.is_empty() || view.health.name() == health)
         .filter(|view| tag.is_empty() || view.plan.tags.contains(&tag))
-        .map(Row::of)
+        .map(Row::from_view)
         .filter(|row| {
             let haystack = row.haystack();
             words.iter().all(|word| haystack.contains(word.as_str()))
@@ -267,7 +267,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    fn of(row: &ResultRow, api: &Api) -> Self {
+    fn from_row(row: &ResultRow, api: &Api) -> Self {
         let phases = row.phases();
         let phases = phases.iter().map(|(phase, took)| {
             let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -275,7 +275,7 @@ impl Shown {
         });
         let reason = row.detail.as_ref().and_then(|detail| detail.reason.clone());
         Self {
-            at: When::of(row.at),
+            at: When::from_timestamp(row.at),
             region: api.handle.board.region_of(row.region).to_string(),
             class: class_of(row.status),
             status: row.status.name(),
@@ -361,7 +361,7 @@ pub(super) async fn one(
     if let Some(last) = view.last.as_ref().filter(|_| view.regions.is_empty())
         && rows.first().is_none_or(|row| row.at < last.at)
     {
-        rows.insert(0, ResultRow::of(view.id, 0, last));
+        rows.insert(0, ResultRow::from_result(view.id, 0, last));
     }
     let filter = IncidentFilter {
         monitor: Some(view.id),
@@ -389,7 +389,7 @@ pub(super) async fn one(
         name: region.name.to_string(),
         class: class_of_health(region.health),
         state: region.health.name().replace('_', " "),
-        since: When::of(region.since),
+        since: When::from_timestamp(region.since),
         reason: region.reason.clone().unwrap_or_default(),
     });
     let regions = regions.collect();
@@ -402,10 +402,10 @@ pub(super) async fn one(
     };
     let plot = response_times(&api, &view, me.now).await.map_err(refused)?;
     let last = view.last.as_ref();
-    let row = Row::of(&view);
+    let row = Row::from_view(&view);
     Ok(page(&MonitorPage {
         s: Shell::new(&me, "/admin/monitors", row.name.clone()).done(query.as_deref()),
-        since: When::of(view.since),
+        since: When::from_timestamp(view.since),
         is_paused: view.is_paused,
         is_probed: matches!(view.plan.what, What::Probe(_)),
         is_manual: matches!(view.plan.what, What::Manual),
@@ -424,7 +424,7 @@ pub(super) async fn one(
         budget,
         regions,
         chart: plot,
-        results: rows.iter().map(|row| Shown::of(row, &api)).collect(),
+        results: rows.iter().map(|row| Shown::from_row(row, &api)).collect(),
         outages: outages(&api, &incidents, me.now),
         row,
     }))

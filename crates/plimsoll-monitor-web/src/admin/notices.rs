@@ -107,7 +107,7 @@ pub(super) async fn list(
                 Some(title) => title.to_owned(),
                 None => "To a reader of a page".to_owned(),
             },
-            created: When::of(notice.created),
+            created: When::from_timestamp(notice.created),
             attempts: notice.attempts,
             error: notice.error.unwrap_or_default(),
         }
@@ -118,7 +118,7 @@ pub(super) async fn list(
         Rotation {
             name: rotation.name.clone(),
             who: rotation.who(me.now).to_owned(),
-            until: When::of(shifts.first().map_or(me.now, |shift| shift.until)),
+            until: When::from_timestamp(shifts.first().map_or(me.now, |shift| shift.until)),
             next: shifts
                 .get(1)
                 .map(|shift| shift.who.clone())

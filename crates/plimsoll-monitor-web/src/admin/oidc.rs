@@ -35,7 +35,7 @@ use crate::request::parameter;
 use crate::request::{address_of, client_of};
 use crate::state::Api;
 
-pub(super) use crate::admin::oidc::identity::{Identity, of as identities, unlink as end_links};
+pub(super) use crate::admin::oidc::identity::{Identity, identities, unlink as end_links};
 
 /// The cookie of a sign-in under way, for as long as that may take at the provider.
 const COOKIE: Cookie<'static> = Cookie {
@@ -102,7 +102,7 @@ pub(super) async fn start(
     let Some(plan) = api.handle.board.oidc() else {
         return off();
     };
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let purpose = match parameter(query.as_deref(), "link") {
         None => {
             let next = parameter(query.as_deref(), "next").unwrap_or_default();
@@ -160,7 +160,7 @@ pub(super) async fn callback(
     let Some(plan) = api.handle.board.oidc() else {
         return off();
     };
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let mut response = match finish(&api, plan, query.as_deref(), &request, now).await {
         Ok(response) | Err(Refusal::Response(response)) => response,
         Err(Refusal::Because(why)) => refusal(&api, &request, why, now).await,
@@ -206,7 +206,7 @@ async fn finish(
     let address = address_of(&request.extensions);
     // Every callback makes requests to the provider.
     let client = client_of(&request.extensions);
-    if api.attempts.by(client, now).is_err() {
+    if api.attempts.count_source(client, now).is_err() {
         return Err(because("too many attempts; try again in a minute"));
     }
     let code = given("code").filter(|code| code.len() <= MOST_CODE);

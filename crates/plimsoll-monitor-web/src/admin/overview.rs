@@ -66,7 +66,7 @@ pub(super) async fn show(
             ),
         ],
         total: views.len(),
-        troubled: troubled.take(100).map(Row::of).collect(),
+        troubled: troubled.take(100).map(Row::from_view).collect(),
         outages: outages(&api, &open, me.now),
     }))
 }

@@ -109,7 +109,7 @@ async fn shown(
             .map(name_of)
             .collect::<Vec<_>>()
             .join(", "),
-        since: one.confirmed.map(|at| When::of(Timestamp(at))),
+        since: one.confirmed.map(|at| When::from_timestamp(Timestamp(at))),
         address: one.address,
     });
     let rows = rows.collect();
@@ -117,8 +117,8 @@ async fn shown(
     let links = links.into_iter().map(|(key, created, share)| Link {
         key,
         is_valid: share.is_valid(me.now),
-        ends: share.until().map(When::of),
-        made: When::of(created),
+        ends: share.until().map(When::from_timestamp),
+        made: When::from_timestamp(created),
         name: share.name,
         by: share.by,
     });

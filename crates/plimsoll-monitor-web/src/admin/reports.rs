@@ -65,7 +65,10 @@ struct Means {
 }
 
 impl Means {
-    fn of<'i>(incidents: impl Iterator<Item = &'i Incident> + Clone, (from, until): Span) -> Self {
+    fn from_incidents<'i>(
+        incidents: impl Iterator<Item = &'i Incident> + Clone,
+        (from, until): Span,
+    ) -> Self {
         let is_within = |at: &Timestamp| (from..until).contains(at);
         let mean = |spans: Vec<Duration>| {
             let count = u32::try_from(spans.len()).ok().filter(|count| *count > 0)?;
@@ -141,7 +144,7 @@ async fn rows(
         let excluded = excluded(&view.plan.windows, span);
         let measured = uptime(&history.health, &counted, &excluded, span);
         let own = by_monitor.get(&view.id).map_or(&[][..], Vec::as_slice);
-        let means = Means::of(own.iter().copied(), span);
+        let means = Means::from_incidents(own.iter().copied(), span);
         Row {
             key: view.plan.key.clone(),
             name: view.plan.name.clone(),
@@ -163,7 +166,7 @@ pub(super) async fn show(
 ) -> Result<Response, Response> {
     let days = days(query.as_deref());
     let (mut rows, incidents) = rows(&api, me.now, days).await.map_err(refused)?;
-    let means = Means::of(incidents.iter(), (me.now.minus(DAY * days), me.now));
+    let means = Means::from_incidents(incidents.iter(), (me.now.minus(DAY * days), me.now));
     let text = |mean: Option<Duration>| mean.map_or_else(|| "–".to_owned(), duration);
     let mut noisiest: Vec<_> = rows
         .iter()
@@ -179,8 +182,8 @@ pub(super) async fn show(
         s: Shell::new(&me, "/admin/reports", "Reports"),
         days,
         windows: WINDOWS,
-        from: When::of(me.now.minus(DAY * days)),
-        until: When::of(me.now),
+        from: When::from_timestamp(me.now.minus(DAY * days)),
+        until: When::from_timestamp(me.now),
         rows,
         incidents: incidents.len(),
         mtta: text(means.acknowledged),
@@ -257,11 +260,11 @@ mod tests {
         // It began before the window and was acknowledged there, and ended within it.
         let across = incident(50_000, Some(60_000), Some(150_000));
         let open = incident(120_000, Some(124_000), None);
-        let means = Means::of([&across, &open].into_iter(), window);
+        let means = Means::from_incidents([&across, &open].into_iter(), window);
         assert_eq!(means.acknowledged, Some(Duration::from_secs(4)));
         assert_eq!(means.recovered, Some(Duration::from_secs(100)));
         let before = (Timestamp(0), Timestamp(100_000));
-        let means = Means::of([&across].into_iter(), before);
+        let means = Means::from_incidents([&across].into_iter(), before);
         assert_eq!(means.acknowledged, Some(Duration::from_secs(10)));
         assert_eq!(means.recovered, None);
     }

@@ -164,6 +164,6 @@ fn run(
         .map_err(|_| SetupError::System)?;
     runtime.block_on(async {
         let org = store.org(organisation).await?;
-        change(&*store, org, Timestamp::of(SystemClock.wall())).await
+        change(&*store, org, Timestamp::from_system(SystemClock.wall())).await
     })
 }

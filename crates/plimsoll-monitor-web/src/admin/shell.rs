@@ -247,7 +247,7 @@ pub(super) struct When {
 }
 
 impl When {
-    pub(super) fn of(at: Timestamp) -> Self {
+    pub(super) fn from_timestamp(at: Timestamp) -> Self {
         let iso = at.to_string();
         let text = iso.get(..16).unwrap_or(&iso).replace('T', " ");
         Self {

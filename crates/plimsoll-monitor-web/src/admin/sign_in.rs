@@ -189,14 +189,16 @@ impl From<StoreError> for Refusal {
 }
 
 async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Refusal> {
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let name = form.get("name");
     let actor = Actor {
         name: name.chars().take(100).collect(),
         address: address_of(&request.extensions),
     };
     let client = client_of(&request.extensions);
-    api.attempts.by(client, now).map_err(Refusal::too_many)?;
+    api.attempts
+        .count_source(client, now)
+        .map_err(Refusal::too_many)?;
     let handle = &api.handle;
     let users = handle.store.users(handle.org).await?;
     let user = users.into_iter().find(|user| user.name == name);
@@ -209,7 +211,9 @@ async fn attempt(api: &Api, request: &Parts, form: &Form) -> Result<Response, Re
         (Some(_), None) => Account::Member(name),
         (Some(_), Some(device)) => Account::Known { name, device },
     };
-    api.attempts.at(account, now).map_err(Refusal::too_many)?;
+    api.attempts
+        .count_account(account, now)
+        .map_err(Refusal::too_many)?;
     let typed: String = form
         .raw("password")
         .chars()
@@ -239,7 +243,7 @@ pub(super) async fn open(
     next: &str,
     by: Option<&str>,
 ) -> Result<Response, StoreError> {
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let address = address_of(&request.extensions);
     let handle = &api.handle;
     // A session has a new cookie always, so that one that another person set is of no use.

@@ -75,9 +75,9 @@ async fn shown(
             id: stored.is_valid(me.now).then_some(stored.id),
             name: stored.token.name,
             scope: stored.token.scope.name(),
-            made: Some(When::of(stored.created)),
+            made: Some(When::from_timestamp(stored.created)),
             by: stored.token.creator,
-            ends: stored.token.until.map(When::of),
+            ends: stored.token.until.map(When::from_timestamp),
             state,
             class,
         }

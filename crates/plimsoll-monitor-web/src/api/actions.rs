@@ -35,7 +35,7 @@ pub(super) async fn check_now(State(api): State<Api>, Path(key): Path<String>) -
 
 /// Notes a change for the audit log.
 async fn note(api: &Api, actor: &Actor, action: &str, key: &str) -> Result<(), ApiError> {
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     Ok(api.handle.note(actor, action, key, now).await?)
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn report(
         let message = format!("has more than {MOST_RESULTS} results");
         return Err(ApiError::invalid("results", message));
     }
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let heard = Heard {
         at: now,
         version: report.version.chars().take(MOST_VERSION).collect(),

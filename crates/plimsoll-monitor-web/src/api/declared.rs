@@ -33,10 +33,10 @@ const MOST_KEY: usize = 200;
 const MOST: usize = 200;
 
 pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 50, MOST)?;
-    let state = query.take("state");
-    let before = match query.take("cursor") {
+    let state = query.take_text("state");
+    let before = match query.take_text("cursor") {
         None => None,
         Some(text) => {
             let number = text.parse().ok().map(DeclaredId);
@@ -82,7 +82,7 @@ pub(super) async fn declare(
     body: Body,
 ) -> Answer {
     let (content, mut body) = Fields::read(body).await?;
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let title = body
         .text("title", MOST_TITLE)?
         .filter(|title| !title.trim().is_empty());
@@ -159,7 +159,7 @@ pub(super) async fn edit(
     if edit.title.as_ref().is_some_and(|it| it.trim().is_empty()) {
         return Err(ApiError::invalid("title", "must not be empty"));
     }
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let handle = &api.handle;
     let edited = handle
         .store

@@ -53,9 +53,9 @@ pub(super) async fn suites() -> Response {
 
 /// `page` and `pageSize`; what is no number is the default, as in Gatus.
 fn page(query: Option<&str>, most: usize) -> (usize, usize) {
-    let mut query = Query::of(query);
+    let mut query = Query::parse(query);
     let mut number = |name, default| {
-        let given: Option<usize> = query.take(name).and_then(|text| text.parse().ok());
+        let given: Option<usize> = query.take_text(name).and_then(|text| text.parse().ok());
         given.filter(|number| *number > 0).unwrap_or(default)
     };
     let page = number("page", 1);
@@ -202,8 +202,8 @@ pub(super) async fn external(
     fields: HeaderMap,
 ) -> Response {
     let refuse = |status, message: &str| (status, text(message)).into_response();
-    let mut query = Query::of(query.as_deref());
-    let is_up = match query.take("success").as_deref() {
+    let mut query = Query::parse(query.as_deref());
+    let is_up = match query.take_text("success").as_deref() {
         Some("true") => true,
         Some("false") => false,
         _ => {
@@ -228,7 +228,7 @@ pub(super) async fn external(
     if given.trim().is_empty() || !is_same(token.expose(), given.trim()) {
         return refuse(StatusCode::UNAUTHORIZED, "invalid token");
     }
-    let took = match query.take("duration").filter(|text| !text.is_empty()) {
+    let took = match query.take_text("duration").filter(|text| !text.is_empty()) {
         None => Duration::ZERO,
         Some(text) => match go_duration::parse(&text).and_then(|nanos| u64::try_from(nanos).ok()) {
             Some(nanos) => Duration::from_nanos(nanos),
@@ -236,7 +236,7 @@ pub(super) async fn external(
         },
     };
     let reason = query
-        .take("error")
+        .take_text("error")
         .filter(|text| !text.is_empty() && !is_up);
     let pushed = PushedResult {
         is_up,
@@ -292,7 +292,7 @@ async fn within(api: &Api, view: &View, duration: &str) -> Result<Vec<Rollup>, A
             ));
         }
     };
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let to = Timestamp(now.0 + 1);
     let handle = &api.handle;
     let all = handle

@@ -12,10 +12,10 @@ use crate::state::Api;
 const MOST: usize = 200;
 
 pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 50, MOST)?;
     let number = |text: String| text.parse().ok().map(IncidentId);
-    let after = match query.take("cursor") {
+    let after = match query.take_text("cursor") {
         None => None,
         Some(text) => {
             let after = number(text);
@@ -23,13 +23,13 @@ pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> A
         }
     };
     let mut filter = IncidentFilter::default();
-    match query.take("state").as_deref() {
+    match query.take_text("state").as_deref() {
         None => {}
         Some("open") => filter.open = Some(true),
         Some("resolved") => filter.open = Some(false),
         Some(_) => return Err(ApiError::invalid("state", "is `open` or `resolved`")),
     }
-    if let Some(key) = query.take("monitor") {
+    if let Some(key) = query.take_text("monitor") {
         filter.monitor = Some(found(&api, &key)?.id);
     }
     query.finish()?;

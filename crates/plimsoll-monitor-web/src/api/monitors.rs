@@ -32,13 +32,13 @@ const MOST_DECLARED: usize = 5_000;
 const MOST: usize = 500;
 
 pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 100, MOST)?;
-    let cursor = query.take("cursor");
-    let group = query.take("group");
-    let tag = query.take("tag");
+    let cursor = query.take_text("cursor");
+    let group = query.take_text("group");
+    let tag = query.take_text("tag");
     let health =
-        match query.take("health") {
+        match query.take_text("health") {
             None => None,
             Some(name) => {
                 let known = Health::ALL.into_iter().find(|health| health.name() == name);
@@ -146,9 +146,9 @@ pub(super) async fn results(
     Path(key): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 100, MOST)?;
-    let before = match query.take("before") {
+    let before = match query.take_text("before") {
         None => Timestamp(i64::MAX),
         Some(text) => Timestamp::parse(&text)
             .ok_or_else(|| ApiError::invalid("before", "must be a date of RFC 3339"))?,
@@ -204,7 +204,7 @@ pub(crate) async fn measured(
     view: &View,
     window: Duration,
 ) -> Result<(Uptime, Span), ApiError> {
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let span = (now.minus(window), now);
     let handle = &api.handle;
     let changes = handle
@@ -226,7 +226,7 @@ pub(super) async fn uptime(
     Path(key): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let window = query.duration("window", 30 * DAY)?;
     query.finish()?;
     let view = found(&api, &key)?;
@@ -251,7 +251,7 @@ async fn budget_of(api: &Api, view: &View) -> Result<Value, ApiError> {
     };
     let (whole, _) = measured(api, view, slo.window).await?;
     let budget = slo.budget(whole);
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let (org, store) = (api.handle.org, &*api.handle.store);
     let history = History::read(org, store, view, Slo::looks_back(), now).await?;
     let burning = history.burning(&slo, now);
@@ -279,11 +279,11 @@ pub(super) async fn latency(
     Path(key): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let window = query.duration("window", DAY)?;
     query.finish()?;
     let view = found(&api, &key)?;
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     // About sixty to three hundred buckets.
     let resolution = if window <= Duration::from_hours(5) {
         Resolution::Minute
@@ -328,9 +328,9 @@ pub(super) async fn badge(
     Path(key): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let mut query = Query::of(query.as_deref());
-    let window = query.take("uptime");
-    let look = Look::of(|key| query.take(key));
+    let mut query = Query::parse(query.as_deref());
+    let window = query.take_text("uptime");
+    let look = Look::from_query(|key| query.take_text(key));
     let look = look.map_err(|(key, message)| ApiError::invalid(key, message))?;
     query.finish()?;
     let view = found(&api, &key)?;
@@ -347,7 +347,7 @@ pub(super) async fn badge(
             Badge::new(&view.plan.name, message, color)
         }
         Some(text) => {
-            let mut window = Query::of(Some(&format!("uptime={text}")));
+            let mut window = Query::parse(Some(&format!("uptime={text}")));
             let window = window.duration("uptime", DAY)?;
             let (measured, _) = measured(&api, &view, window).await?;
             let label = format!("uptime {text}");

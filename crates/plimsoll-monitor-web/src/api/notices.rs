@@ -19,9 +19,9 @@ pub(super) async fn list(
     Extension(held): Extension<Held>,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 100, MOST)?;
-    let state = match query.take("state") {
+    let state = match query.take_text("state") {
         None => None,
         Some(name) => {
             let known = NoticeState::ALL

@@ -14,7 +14,7 @@ const AHEAD: Duration = Duration::from_hours(30 * 24);
 
 /// Lists rotations: who is on call, and who comes next.
 pub(super) async fn list(State(api): State<Api>) -> Answer {
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let rotations = api.handle.board.rotations();
     let rotations = rotations.iter().map(|rotation| {
         let shifts = rotation.shifts(now, now.plus(AHEAD));
@@ -41,7 +41,7 @@ pub(super) async fn calendar(State(api): State<Api>, Path(file): Path<String>) -
     let rotations = api.handle.board.rotations();
     let found = rotations.iter().find(|rotation| rotation.has_token(token));
     let found = found.ok_or_else(|| ApiError::not_found("calendar"))?;
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     Ok(with_type(
         found.calendar(now),
         "text/calendar; charset=utf-8",

@@ -19,7 +19,7 @@ pub(super) async fn success(
     Path(token): Path<String>,
     body: Body,
 ) -> Response {
-    take(&api, &token, "success", body).await
+    accept_signal(&api, &token, "success", body).await
 }
 
 pub(super) async fn signal(
@@ -27,10 +27,10 @@ pub(super) async fn signal(
     Path((token, signal)): Path<(String, String)>,
     body: Body,
 ) -> Response {
-    take(&api, &token, &signal, body).await
+    accept_signal(&api, &token, &signal, body).await
 }
 
-async fn take(api: &Api, token: &str, signal: &str, body: Body) -> Response {
+async fn accept_signal(api: &Api, token: &str, signal: &str, body: Body) -> Response {
     let views = api.handle.board.views();
     let found = views.iter().find(|view| match &view.plan.what {
         What::Heartbeat(plan) => is_same(plan.token.expose(), token),

@@ -62,10 +62,10 @@ pub(super) async fn probe(
     RawQuery(query): RawQuery,
     fields: HeaderMap,
 ) -> Answer {
-    let mut query = Query::of(query.as_deref());
-    let target = query.take("target").unwrap_or_default();
+    let mut query = Query::parse(query.as_deref());
+    let target = query.take_text("target").unwrap_or_default();
     let module = query
-        .take("module")
+        .take_text("module")
         .unwrap_or_else(|| "http_2xx".to_owned());
     query.finish()?;
     if target.is_empty() {

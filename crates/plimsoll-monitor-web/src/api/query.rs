@@ -12,12 +12,12 @@ pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
     /// - `query`: what stands behind the question mark.
-    pub(super) fn of(query: Option<&str>) -> Self {
+    pub(super) fn parse(query: Option<&str>) -> Self {
         let pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
         Self(pairs.into_owned().collect())
     }
 
-    pub(super) fn take(&mut self, name: &str) -> Option<String> {
+    pub(super) fn take_text(&mut self, name: &str) -> Option<String> {
         let position = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.swap_remove(position).1)
     }
@@ -29,7 +29,7 @@ impl Query {
         default: usize,
         most: usize,
     ) -> Result<usize, ApiError> {
-        let Some(text) = self.take(name) else {
+        let Some(text) = self.take_text(name) else {
             return Ok(default);
         };
         let number = text
@@ -49,7 +49,7 @@ impl Query {
     ) -> Result<Duration, ApiError> {
         const LONGEST: Duration = Duration::from_hours(24 * 400);
 
-        let Some(text) = self.take(name) else {
+        let Some(text) = self.take_text(name) else {
             return Ok(default);
         };
         match parse_duration(&text) {

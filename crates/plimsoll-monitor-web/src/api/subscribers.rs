@@ -17,10 +17,10 @@ use crate::state::Api;
 const MOST: usize = 500;
 
 pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 100, MOST)?;
-    let cursor = query.take("cursor");
-    let page = query.take("page");
+    let cursor = query.take_text("cursor");
+    let page = query.take_text("page");
     query.finish()?;
     let all = subscribe::list(&api.handle).await?;
     let mut found: Vec<_> = all
@@ -55,7 +55,7 @@ pub(super) async fn remove(
     Extension(actor): Extension<Actor>,
 ) -> Result<Response, ApiError> {
     let _changing = api.handle.changing.lock().await;
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let audit = actor.audit("subscriber.delete", &id);
     subscribe::remove(&api.handle, &id, Some(audit), now).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

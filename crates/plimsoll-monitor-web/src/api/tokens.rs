@@ -22,9 +22,9 @@ const MOST_NAME: usize = 100;
 const MOST: usize = 500;
 
 pub(super) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
-    Query::of(query.as_deref()).finish()?;
+    Query::parse(query.as_deref()).finish()?;
     let handle = &api.handle;
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let tokens = handle.store.tokens(handle.org).await?;
     let stored = tokens.iter().map(|token| shown(token, now));
     let of_file = handle.board.tokens();
@@ -82,7 +82,7 @@ pub(super) async fn create(
             .and_then(Scope::named)
             .ok_or_else(|| ApiError::invalid("scope", "must be one of read, write, admin"))?,
     };
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let until = match entries.remove("expires_at") {
         None | Some(Value::Null) => None,
         Some(value) => {
@@ -122,7 +122,7 @@ pub(crate) async fn add(
     scope: Scope,
     until: Option<Timestamp>,
 ) -> Result<(String, StoredToken), ApiError> {
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let token = ApiToken::generate().map_err(|_| ApiError::no_random())?;
     let new = NewToken {
         name,
@@ -161,7 +161,7 @@ pub(super) async fn remove(
 /// Revokes a token; false if there is none that is valid.
 pub(crate) async fn revoke(api: &Api, actor: &Actor, id: i64) -> Result<bool, ApiError> {
     let handle = &api.handle;
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let was_there = handle.store.revoke_token(handle.org, id, now).await?;
     if was_there {
         let object = id.to_string();
@@ -172,9 +172,9 @@ pub(crate) async fn revoke(api: &Api, actor: &Actor, id: i64) -> Result<bool, Ap
 }
 
 pub(super) async fn audit(State(api): State<Api>, RawQuery(query): RawQuery) -> Answer {
-    let mut query = Query::of(query.as_deref());
+    let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 100, MOST)?;
-    let before = match query.take("cursor") {
+    let before = match query.take_text("cursor") {
         None => None,
         Some(text) => {
             let number = text.parse().ok();

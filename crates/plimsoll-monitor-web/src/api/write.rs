@@ -59,7 +59,7 @@ pub(super) async fn create(
         version: None,
         table,
     };
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     api.handle
         .change_monitors(&actor, vec![put], Vec::new(), replay, now)
         .await?;
@@ -142,7 +142,7 @@ async fn changed(
         version,
         table,
     };
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     let written = api
         .handle
         .change_monitors(actor, vec![put], Vec::new(), None, now)
@@ -170,7 +170,7 @@ pub(super) async fn remove(
 ) -> Answer {
     let version = body::version(&fields)?;
     found(&api, &key)?;
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     api.handle
         .change_monitors(&actor, Vec::new(), vec![(key, version)], None, now)
         .await?;
@@ -249,7 +249,7 @@ pub(super) async fn bulk(
     if let Some(replay) = &mut replay {
         replay.answer = answer.to_string();
     }
-    let now = Timestamp::of(api.clock.wall());
+    let now = Timestamp::from_system(api.clock.wall());
     api.handle
         .change_monitors(&actor, changes, gone, replay, now)
         .await?;
@@ -288,7 +288,7 @@ pub(super) async fn export(
     Extension(Held(scope)): Extension<Held>,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    Query::of(query.as_deref()).finish()?;
+    Query::parse(query.as_deref()).finish()?;
     let handle = &api.handle;
     let all = handle
         .store

@@ -63,7 +63,7 @@ impl Lately {
 
 impl Attempts {
     /// Counts an attempt by a source; how long to wait if it is one too many.
-    pub(crate) fn by(&self, address: IpAddr, now: Timestamp) -> Result<(), Duration> {
+    pub(crate) fn count_source(&self, address: IpAddr, now: Timestamp) -> Result<(), Duration> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         match add(&mut counts.sources, &source(address), OF_SOURCE, now) {
             Some(wait) => Err(wait),
@@ -78,7 +78,11 @@ impl Attempts {
     }
 
     /// Counts an attempt at the password of an account; how long to wait if it is one too many.
-    pub(crate) fn at(&self, account: Account<'_>, now: Timestamp) -> Result<(), Duration> {
+    pub(crate) fn count_account(
+        &self,
+        account: Account<'_>,
+        now: Timestamp,
+    ) -> Result<(), Duration> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let (counts, name) = counts.of_account(account);
         match add(counts, &name, OF_ACCOUNT, now) {
@@ -110,14 +114,22 @@ mod tests {
         let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|it| it.parse().unwrap());
         for number in 0..10 {
             assert_eq!(attempts.wait(one, at(number)), None);
-            assert_eq!(attempts.by(one, at(number)), Ok(()));
+            assert_eq!(attempts.count_source(one, at(number)), Ok(()));
         }
         let wait = Duration::from_secs(40);
         assert_eq!(attempts.wait(one, at(20)), Some(wait));
-        assert_eq!(attempts.by(one, at(20)), Err(wait));
+        assert_eq!(attempts.count_source(one, at(20)), Err(wait));
         assert_eq!(attempts.wait(one, at(60)), None);
-        assert_eq!(attempts.by(other, at(20)), Ok(()), "another address");
-        assert_eq!(attempts.by(one, at(60)), Ok(()), "the next minute");
+        assert_eq!(
+            attempts.count_source(other, at(20)),
+            Ok(()),
+            "another address"
+        );
+        assert_eq!(
+            attempts.count_source(one, at(60)),
+            Ok(()),
+            "the next minute"
+        );
     }
 
     #[test]
@@ -125,11 +137,11 @@ mod tests {
         let attempts = Attempts::default();
         for number in 0..10 {
             let address = format!("2001:db8:1:2:{number}::1").parse().unwrap();
-            assert_eq!(attempts.by(address, at(0)), Ok(()));
+            assert_eq!(attempts.count_source(address, at(0)), Ok(()));
         }
         let [same, other] = ["2001:db8:1:2:ffff::", "2001:db8:1:3::1"];
-        assert!(attempts.by(same.parse().unwrap(), at(0)).is_err());
-        assert_eq!(attempts.by(other.parse().unwrap(), at(0)), Ok(()));
+        assert!(attempts.count_source(same.parse().unwrap(), at(0)).is_err());
+        assert_eq!(attempts.count_source(other.parse().unwrap(), at(0)), Ok(()));
     }
 
     #[test]
@@ -137,12 +149,15 @@ mod tests {
         for account in [Account::Member("ann"), Account::Missing("ann")] {
             let attempts = Attempts::default();
             for number in 0..8 {
-                assert_eq!(attempts.at(account, at(number)), Ok(()));
+                assert_eq!(attempts.count_account(account, at(number)), Ok(()));
             }
             let wait = Duration::from_secs(800);
-            assert_eq!(attempts.at(account, at(100)), Err(wait));
-            assert_eq!(attempts.at(Account::Member("bob"), at(100)), Ok(()));
-            let next = attempts.at(account, at(900));
+            assert_eq!(attempts.count_account(account, at(100)), Err(wait));
+            assert_eq!(
+                attempts.count_account(Account::Member("bob"), at(100)),
+                Ok(())
+            );
+            let next = attempts.count_account(account, at(900));
             assert_eq!(next, Ok(()), "the window is over");
         }
     }
@@ -151,7 +166,10 @@ mod tests {
     fn a_success_gives_the_attempts_back() {
         let attempts = Attempts::default();
         for number in 0..30 {
-            assert_eq!(attempts.at(Account::Member("ann"), at(number)), Ok(()));
+            assert_eq!(
+                attempts.count_account(Account::Member("ann"), at(number)),
+                Ok(())
+            );
             attempts.succeeded(Account::Member("ann"));
         }
     }
@@ -165,27 +183,37 @@ mod tests {
             device,
         };
         for _ in 0..40 {
-            attempts.at(ann, at(0)).ok();
+            attempts.count_account(ann, at(0)).ok();
         }
-        assert!(attempts.at(ann, at(1)).is_err());
+        assert!(attempts.count_account(ann, at(1)).is_err());
         for _ in 0..8 {
-            assert_eq!(attempts.at(known("laptop"), at(1)), Ok(()));
+            assert_eq!(attempts.count_account(known("laptop"), at(1)), Ok(()));
         }
-        assert!(attempts.at(known("laptop"), at(1)).is_err(), "its own");
-        assert_eq!(attempts.at(known("phone"), at(1)), Ok(()));
+        assert!(
+            attempts.count_account(known("laptop"), at(1)).is_err(),
+            "its own"
+        );
+        assert_eq!(attempts.count_account(known("phone"), at(1)), Ok(()));
     }
 
     #[test]
     fn made_up_names_push_no_account_out() {
         let attempts = Attempts::default();
         for _ in 0..8 {
-            assert_eq!(attempts.at(Account::Member("admin"), at(0)), Ok(()));
+            assert_eq!(
+                attempts.count_account(Account::Member("admin"), at(0)),
+                Ok(())
+            );
         }
         for number in 0..20_010 {
             let name = format!("u{number}");
-            attempts.at(Account::Missing(&name), at(1)).ok();
+            attempts.count_account(Account::Missing(&name), at(1)).ok();
         }
-        assert!(attempts.at(Account::Member("admin"), at(2)).is_err());
+        assert!(
+            attempts
+                .count_account(Account::Member("admin"), at(2))
+                .is_err()
+        );
         let counts = attempts.counts.lock().unwrap();
         assert!(counts.missing.len() <= MOST);
     }

@@ -148,7 +148,7 @@ impl Pages {
         plan: &Arc<PagePlan>,
     ) -> Result<Arc<Current>, StoreError> {
         let kept = self.kept(&plan.slug);
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let last = kept.current();
         if let Some(last) = last.filter(|last| last.is_fresh(plan, handle.board.version(), now)) {
             return Ok(last);
@@ -207,7 +207,7 @@ impl Pages {
             .into_iter()
             .map(|view| (view.plan.key.clone(), view))
             .collect();
-        Snapshot::of(plan, &views, rows, now)
+        Snapshot::from_rows(plan, &views, rows, now)
     }
 
     fn kept(&self, slug: &str) -> Arc<Kept> {

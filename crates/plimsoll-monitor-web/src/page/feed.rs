@@ -26,7 +26,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(f: Frame<'_>, incident: &PublicIncident) -> Self {
+    fn from_incident(f: Frame<'_>, incident: &PublicIncident) -> Self {
         let mut html = String::new();
         for update in &incident.updates {
             let body = f.body(incident, update.phase, &update.body);
@@ -81,7 +81,7 @@ struct Rss<'a> {
 
 fn entries(f: Frame<'_>, snapshot: &Snapshot) -> (Vec<Entry>, Timestamp) {
     let entries = snapshot.incidents.iter().take(MOST);
-    let entries: Vec<_> = entries.map(|one| Entry::of(f, one)).collect();
+    let entries: Vec<_> = entries.map(|one| Entry::from_incident(f, one)).collect();
     // A feed without a change stays the same, byte by byte.
     let updated = entries.iter().map(|entry| entry.updated).max();
     (entries, updated.unwrap_or(Timestamp(0)))

@@ -213,7 +213,7 @@ pub(crate) fn days_until(plan: &PagePlan, now: Timestamp) -> (Vec<Date>, Vec<Tim
 
 impl Snapshot {
     /// - `views`: the board, by key.
-    pub(crate) fn of(
+    pub(crate) fn from_rows(
         plan: &PagePlan,
         views: &BTreeMap<String, View>,
         rows: &Rows,
@@ -231,7 +231,8 @@ impl Snapshot {
                         let view = views.get(&one.key)?;
                         let history = rows.histories.get(&view.id);
                         let history = history.cloned().unwrap_or_default();
-                        let measured = Measured::of(view, &history, &rows.declared, &borders);
+                        let measured =
+                            Measured::from_history(view, &history, &rows.declared, &borders);
                         Some(Component {
                             id: view.id,
                             key: one.key.clone(),
@@ -340,7 +341,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(
+    fn from_history(
         view: &View,
         history: &MonitorHistory,
         declared: &[Declared],

@@ -321,7 +321,7 @@ impl Place {
         let (_, user) = self.users.iter().find(|(other, _)| *other == role)?;
         let cookie = format!("session-of-{}", fastrand::u64(..));
         let handle = self.monitor.handle();
-        let now = Timestamp::of(plimsoll_wire::SystemClock.wall());
+        let now = Timestamp::from_system(plimsoll_wire::SystemClock.wall());
         let session = NewSession {
             user: *user,
             hash: ApiToken::hash_of(&cookie),

@@ -31,7 +31,7 @@ const MOST_FORM: usize = 8 * 1024;
 
 impl Visit<'_> {
     pub(super) fn now(&self) -> Timestamp {
-        Timestamp::of(self.api.clock.wall())
+        Timestamp::from_system(self.api.clock.wall())
     }
 
     /// Why the reader may not see the page.

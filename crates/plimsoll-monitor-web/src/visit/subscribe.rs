@@ -66,7 +66,7 @@ impl Visit<'_> {
             "/subscribe" => {
                 let means = parameter(Some(form), "means").unwrap_or_default();
                 let address = parameter(Some(form), "address").unwrap_or_default();
-                let is_one_too_many = self.api.attempts.by(source, now).is_err();
+                let is_one_too_many = self.api.attempts.count_source(source, now).is_err();
                 if is_one_too_many || !sessions.may_subscribe(source, now) {
                     return Some(busy());
                 }

@@ -40,7 +40,7 @@ impl Deref for Running {
 
 /// A process that runs the checks, or waits for another one to end.
 pub(crate) struct Process {
-    pub(crate) seat: action::Seat,
+    pub(crate) leased: action::LeasedMonitor,
     client: Client,
 }
 
@@ -59,9 +59,9 @@ impl Process {
             Ok(plan) => plan,
             Err(error) => panic!("{error:?}"),
         };
-        let seat = action::Seat::take(plan, Arc::new(|_: &str| {})).unwrap();
-        let client = Client::new(seat.router());
-        Self { seat, client }
+        let leased = action::LeasedMonitor::start(plan, Arc::new(|_: &str| {})).unwrap();
+        let client = Client::new(leased.router());
+        Self { leased, client }
     }
 }
 

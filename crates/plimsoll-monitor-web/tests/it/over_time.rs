@@ -189,8 +189,8 @@ impl Succession {
             }
             Self::TakeOver => {
                 // The workers of one that drains have its routes already.
-                let draining = Client::new(last.seat.router());
-                last.seat.leave();
+                let draining = Client::new(last.leased.router());
+                last.leased.leave();
                 let next = Process::start(config);
                 standing_by(&draining);
                 drop(last);
@@ -200,10 +200,10 @@ impl Succession {
                 let next = Process::start(config);
                 let has_it = || next.get("/status/acme/feed.atom").1.contains("<entry>");
                 eventually(has_it);
-                assert!(!next.seat.leads());
+                assert!(!next.leased.leads());
                 standing_by(&next);
                 drop(last);
-                eventually(|| next.seat.leads());
+                eventually(|| next.leased.leads());
                 next
             }
         }
@@ -237,7 +237,7 @@ fn has_one_id_for_all_readers(store: &str, successions: &[Succession]) {
     let config = folder.path().join("monitor.toml");
     std::fs::write(&config, text).unwrap();
     let mut running = Process::start(&config);
-    eventually(|| running.seat.leads());
+    eventually(|| running.leased.leads());
     let call = |running: &Client, method: Method, path: &str, body: &Value| {
         let fields = [WRITER, ("content-type", "application/json")];
         let (status, text) = running.call(method, path, &fields, &body.to_string());

@@ -407,7 +407,7 @@ fn files_of_the_store_are_of_their_owner_alone() {
 fn credentials_in_clear_are_reported() {
     use std::sync::Mutex;
 
-    use plimsoll_monitor_web::action::Seat;
+    use plimsoll_monitor_web::action::LeasedMonitor;
 
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("monitor.toml");
@@ -421,7 +421,7 @@ fn credentials_in_clear_are_reported() {
         let worker = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        worker.block_on(async { drop(Seat::take(plan, Arc::new(report)).unwrap()) });
+        worker.block_on(async { drop(LeasedMonitor::start(plan, Arc::new(report)).unwrap()) });
         // The monitor itself may report that its target is down.
         let mut all = std::mem::take(&mut *all.lock().unwrap());
         all.retain(|it| it.contains("credentials"));

@@ -317,9 +317,9 @@ fn monitors_until_it_is_killed() {
     };
     let plan = load(config.as_ref(), &|_| None).unwrap();
     let report = |message: &str| println!("{message}");
-    let seat = action::Seat::take(plan, Arc::new(report)).unwrap();
+    let leased = action::LeasedMonitor::start(plan, Arc::new(report)).unwrap();
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-    drop(seat);
+    drop(leased);
 }
 
 /// A process of [`monitors_until_it_is_killed`] of its own.
@@ -399,10 +399,10 @@ fn a_standby_takes_over_and_no_check_runs_twice() {
 }
 
 /// Status and content of a response.
-fn get(seat: &action::Seat, path: &str) -> (u16, String) {
+fn get(leased: &action::LeasedMonitor, path: &str) -> (u16, String) {
     let request = http::Request::builder().uri(path);
     let request = request.body(axum::body::Body::empty()).unwrap();
-    let mut router = seat.router();
+    let mut router = leased.router();
     block_on(async move {
         let response = router.call(request).await.unwrap();
         let status = response.status().as_u16();
@@ -430,17 +430,17 @@ fn a_status_page_stays_while_postgresql_is_away() {
         origin.url("/"),
     );
     std::fs::write(&config, text).unwrap();
-    let seat = || {
+    let leased = || {
         let plan = load(&config, &|_| None).unwrap();
-        action::Seat::take(plan, Arc::new(|_: &str| {})).unwrap()
+        action::LeasedMonitor::start(plan, Arc::new(|_: &str| {})).unwrap()
     };
-    let first = seat();
+    let first = leased();
     let shows_it = |(status, text): &(u16, String), is_stale: bool| {
         *status == 200 && text.contains("web") && text.contains(STALE) == is_stale
     };
     eventually(|| shows_it(&get(&first, PAGE), false));
     // One that never had the lease shows what the other one has written.
-    let second = seat();
+    let second = leased();
     eventually(|| shows_it(&get(&second, PAGE), false));
     let (status, text) = get(&second, "/api/v1/monitors");
     assert_eq!(status, 503);
@@ -467,8 +467,8 @@ fn a_status_page_stays_while_postgresql_is_away() {
     let text = component.body();
     assert!(text.contains("This page cannot be shown"), "{text}");
     // A reader of a link gets a page in words, and a mail program tries again.
-    for seat in [&first, &second] {
-        let client = Client::new(seat.router());
+    for leased in [&first, &second] {
+        let client = Client::new(leased.router());
         let path = "/status/acme/subscribe/stop?link=a.b";
         let response = client.response(Method::POST, path, &[], "");
         assert_eq!(response.status(), 503);
@@ -498,14 +498,14 @@ fn status_pages_are_there_between_two_processes() {
         origin.url("/"),
     );
     std::fs::write(&config, text).unwrap();
-    let seat = || {
+    let leased = || {
         let plan = load(&config, &|_| None).unwrap();
-        action::Seat::take(plan, Arc::new(|_: &str| {})).unwrap()
+        action::LeasedMonitor::start(plan, Arc::new(|_: &str| {})).unwrap()
     };
     let shows_it = |(status, text): &(u16, String), is_between: bool| {
         *status == 200 && text.contains("web") && text.contains(BETWEEN) == is_between
     };
-    let first = seat();
+    let first = leased();
     eventually(|| shows_it(&get(&first, PAGE), false));
     eventually(|| {
         let monitors = get(&first, "/api/v1/monitors").1;
@@ -517,7 +517,7 @@ fn status_pages_are_there_between_two_processes() {
     let store = store_of(&config);
     let lease = store.hold_lease("default", "other", Duration::from_mins(10));
     assert!(block_on(lease).unwrap());
-    let second = seat();
+    let second = leased();
     eventually(|| shows_it(&get(&second, PAGE), true));
     // From here on there is a page at any moment, and nothing else.
     let (status, feed) = get(&second, "/status/acme/feed.atom");
@@ -573,7 +573,7 @@ fn readers_subscribe_at_every_process() {
     );
     std::fs::write(&config, text).unwrap();
     let leader = Process::start(&config);
-    eventually(|| leader.seat.leads());
+    eventually(|| leader.leased.leads());
     let standby = Process::start(&config);
     // Its first page waits until the store was read.
     let (status, page) = standby.get("/status/acme/subscribe");
@@ -656,8 +656,8 @@ fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
         }
     };
     let plan = load(&config, &|_| None).unwrap();
-    let seat = action::Seat::take(plan, Arc::new(report)).unwrap();
-    let (status, text) = get(&seat, "/health");
+    let leased = action::LeasedMonitor::start(plan, Arc::new(report)).unwrap();
+    let (status, text) = get(&leased, "/health");
     assert_eq!(status, 503);
     assert!(
         text.contains("DOWN") && text.contains("cannot be reached"),
@@ -665,14 +665,14 @@ fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
     );
     let says = |what: &str| said.lock().unwrap().contains(what);
     assert!(says("this process waits for it"));
-    assert!(!seat.leads());
+    assert!(!leased.leads());
     postgres.resume();
-    eventually(|| seat.leads());
+    eventually(|| leased.leads());
     // Each is said when it is so already.
     eventually(|| says("the store can be reached") && says("this process runs the checks"));
     // The other database is still away.
     eventually(|| says("results wait, since they cannot be written: "));
-    let (status, text) = get(&seat, "/health");
+    let (status, text) = get(&leased, "/health");
     assert_eq!(status, 200);
     assert!(
         text.contains("UP") && text.contains("results wait"),
@@ -680,7 +680,7 @@ fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
     );
     // Pages show all but response times.
     let shows = |path: &str, what: &str| {
-        let (status, text) = get(&seat, path);
+        let (status, text) = get(&leased, path);
         assert_eq!(status, 200, "{path}: {text}");
         text.contains(NO_TIMES) && text.contains(what)
     };

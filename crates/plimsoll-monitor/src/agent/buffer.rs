@@ -44,7 +44,8 @@ impl Buffer {
             self.lost += 1;
         }
         self.last += 1;
-        self.waiting.push_back(Found::of(self.last, key, result));
+        self.waiting
+            .push_back(Found::from_result(self.last, key, result));
     }
 
     /// The oldest ones.

@@ -69,7 +69,7 @@ fn shortened(mut text: String) -> String {
 }
 
 impl Found {
-    pub(crate) fn of(number: u64, key: &str, result: CheckResult) -> Self {
+    pub(crate) fn from_result(number: u64, key: &str, result: CheckResult) -> Self {
         let phases = result.phases.iter();
         let judged = result.conditions.into_iter().take(MOST_CONDITIONS);
         Self {
@@ -180,7 +180,7 @@ mod tests {
             now,
             waiting: 0,
             lost: 0,
-            results: vec![Found::of(3, "core_web", result())],
+            results: vec![Found::from_result(3, "core_web", result())],
         }
     }
 

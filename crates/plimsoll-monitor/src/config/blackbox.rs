@@ -73,7 +73,7 @@ impl Modules {
         let node = yaml::parse(text).map_err(|problem| vec![problem])?;
         let findings = Rc::<RefCell<Findings>>::default();
         let mut modules = Self::default();
-        if let Some(root) = Block::of(&node, "", &findings) {
+        if let Some(root) = Block::from_node(&node, "", &findings) {
             let found = root.block("modules");
             if found.is_none() {
                 root.wrong("modules", "is missing", Some("write the modules below it"));

@@ -121,7 +121,7 @@ pub(super) fn compile(
     let mut monitors = link(compiled, &Others::default());
     let windows: Vec<_> = windows
         .into_iter()
-        .map(|(window, only)| PlacedWindow::of(window, &only, &monitors))
+        .map(|(window, only)| PlacedWindow::compile(window, &only, &monitors))
         .collect();
     attach(&mut monitors, &windows);
     let pages = page::compile(root.tables("page"), &monitors, (directory, &context.named));

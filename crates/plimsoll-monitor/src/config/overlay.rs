@@ -53,7 +53,7 @@ pub struct PlacedWindow {
 
 impl PlacedWindow {
     /// Notes names that there are not.
-    pub(super) fn of(window: Window, only: &[Value<'_>], monitors: &[MonitorPlan]) -> Self {
+    pub(super) fn compile(window: Window, only: &[Value<'_>], monitors: &[MonitorPlan]) -> Self {
         let names = only.iter().filter_map(|value| {
             let text = as_text(value)?;
             let is_known = monitors.iter().any(|monitor| {
@@ -180,7 +180,7 @@ pub(crate) fn window(
 ) -> Result<PlacedWindow, Vec<ConfigProblem>> {
     let mut document = Document::parse(text);
     let compiled = maintenance::compile(document.root());
-    let placed = compiled.map(|(window, only)| PlacedWindow::of(window, &only, monitors));
+    let placed = compiled.map(|(window, only)| PlacedWindow::compile(window, &only, monitors));
     let problems = document.into_problems();
     placed.filter(|_| problems.is_empty()).ok_or(problems)
 }

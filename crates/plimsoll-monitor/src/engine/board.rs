@@ -144,7 +144,7 @@ impl Figures {
 
     pub(super) fn set_dropped(&self, counts: &DropCounts) {
         for (figure, reason) in self.dropped.iter().zip(crate::schedule::DropReason::ALL) {
-            figure.store(counts.of(reason), Ordering::Relaxed);
+            figure.store(counts.count(reason), Ordering::Relaxed);
         }
     }
 

@@ -143,7 +143,7 @@ async fn look(
     board: &Board,
     burning: &mut Option<HashMap<MonitorId, Burning>>,
 ) -> Result<(), StoreError> {
-    let now = Timestamp::of(SystemClock.wall());
+    let now = Timestamp::from_system(SystemClock.wall());
     let burning = match burning {
         Some(burning) => burning,
         None => burning.insert(known(org, store).await?),

@@ -26,7 +26,7 @@ pub(crate) struct Finished {
 pub(crate) async fn result(plan: &MonitorPlan, context: &ProbeContext) -> (CheckResult, bool) {
     let mut attempt = 0;
     loop {
-        let at = Timestamp::of(context.clock.wall());
+        let at = Timestamp::from_system(context.clock.wall());
         let What::Probe(probe) = &plan.what else {
             let reason = Some("this kind is not probed".to_owned());
             let result = CheckResult::plain(at, Status::Error, std::time::Duration::ZERO, reason);

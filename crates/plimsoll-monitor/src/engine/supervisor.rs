@@ -293,7 +293,7 @@ impl Supervisor {
     fn moment(&self) -> Moment {
         Moment {
             elapsed: self.clock.now().saturating_duration_since(self.origin),
-            wall: Timestamp::of(self.clock.wall()),
+            wall: Timestamp::from_system(self.clock.wall()),
         }
     }
 
@@ -366,7 +366,7 @@ impl Supervisor {
                 let interval = self.interval(id);
                 self.gates
                     .leave(finished.pass, finished.connected, interval, now);
-                self.take(id, finished.result);
+                self.accept_result(id, finished.result);
             }
             // Only a defect ends a check like this; it must not end the monitor of it.
             Err(error) => {
@@ -392,7 +392,7 @@ impl Supervisor {
     }
 
     /// A result of this process.
-    fn take(&mut self, id: MonitorId, result: CheckResult) {
+    fn accept_result(&mut self, id: MonitorId, result: CheckResult) {
         if self.refuses(1) {
             return;
         }
@@ -406,7 +406,8 @@ impl Supervisor {
         result.at = live.unique_date(result.at);
         let key = live.plan.key.clone();
         let now = self.clock.now();
-        self.batch.add(ResultRow::of(id, OWN, &result), now);
+        self.batch
+            .add(ResultRow::from_result(id, OWN, &result), now);
         let input = Input::Observed {
             region: self.own_region(),
             status: result.status,

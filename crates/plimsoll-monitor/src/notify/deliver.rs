@@ -95,7 +95,7 @@ fn fetcher(plan: &NotifyPlan) -> Result<Fetcher, String> {
 
 /// Sends a test message to a channel; the error is what its receiver answered.
 pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
-    let now = Timestamp::of(SystemClock.wall());
+    let now = Timestamp::from_system(SystemClock.wall());
     let message = Message {
         kind: NoticeKind::Test,
         title: "Test of plimsoll monitor".to_owned(),
@@ -202,7 +202,7 @@ impl Delivery {
         fetcher: &Fetcher,
         stop: &Stop,
     ) -> Result<(), StoreError> {
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let due = self
             .store
             .due_notices(self.org, &plan.name, now, MOST_AT_ONCE)
@@ -284,7 +284,7 @@ impl Delivery {
         message: &Message,
         notices: &[(StoredNotice, Message)],
     ) -> Result<(), StoreError> {
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
         let mut more = Vec::new();
         let outcomes = notices.iter().map(|(notice, message)| match &sent {

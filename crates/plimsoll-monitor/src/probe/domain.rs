@@ -79,7 +79,7 @@ impl Probe for DomainProbe {
             self.reach.timeout,
             context,
             async move |reading, _| {
-                let now = Timestamp::of(context.clock.wall());
+                let now = Timestamp::from_system(context.clock.wall());
                 // Each gets half of the time.
                 let found = match within(half, self.by_rdap()).await {
                     Ok(expires) => Ok(expires),
@@ -136,7 +136,7 @@ impl WithDomain {
         const FRESH: Duration = Duration::from_hours(1);
         const AGAIN: Duration = Duration::from_mins(5);
 
-        let now = Timestamp::of(context.clock.wall());
+        let now = Timestamp::from_system(context.clock.wall());
         let known = self
             .found
             .lock()

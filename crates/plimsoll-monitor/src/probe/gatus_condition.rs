@@ -268,7 +268,7 @@ fn resolved(side: &str, reading: &Reading, at: Timestamp) -> Result<String, Opti
         "[CONNECTED]" => reading.connected.to_string(),
         "[CERTIFICATE_EXPIRATION]" => {
             let certificate = reading.certificate.as_ref();
-            millis(certificate.map(|certificate| Timestamp::of(certificate.not_after)))
+            millis(certificate.map(|certificate| Timestamp::from_system(certificate.not_after)))
         }
         "[DOMAIN_EXPIRATION]" => millis(reading.domain_expires),
         "[BODY]" => String::from_utf8_lossy(&reading.body).trim().to_owned(),

@@ -102,7 +102,7 @@ impl Reading {
 
     fn certificate_expires(&self) -> Option<Timestamp> {
         let certificate = self.certificate.as_ref()?;
-        Some(Timestamp::of(certificate.not_after))
+        Some(Timestamp::from_system(certificate.not_after))
     }
 }
 

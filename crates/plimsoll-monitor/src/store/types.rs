@@ -132,7 +132,7 @@ pub(crate) const STORED_PHASES: [Phase; 5] = [
 
 impl ResultRow {
     /// The row of a result.
-    pub fn of(monitor: MonitorId, region: u16, result: &CheckResult) -> Self {
+    pub fn from_result(monitor: MonitorId, region: u16, result: &CheckResult) -> Self {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let has_detail = result.status != Status::Up || result.reason.is_some();
         let days = result.certificate_expires.map(|expires| {
@@ -502,7 +502,7 @@ impl Default for Retention {
 
 impl Retention {
     /// How long buckets of a resolution are kept.
-    pub fn of(&self, resolution: Resolution) -> Duration {
+    pub fn age(&self, resolution: Resolution) -> Duration {
         match resolution {
             Resolution::Minute => self.minutes,
             Resolution::Hour => self.hours,

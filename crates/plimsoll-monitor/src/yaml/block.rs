@@ -26,7 +26,11 @@ pub(crate) struct Block {
 
 impl Block {
     /// The map of a node; anything else is a problem.
-    pub(crate) fn of(node: &Node, path: &str, findings: &Rc<RefCell<Findings>>) -> Option<Self> {
+    pub(crate) fn from_node(
+        node: &Node,
+        path: &str,
+        findings: &Rc<RefCell<Findings>>,
+    ) -> Option<Self> {
         let block = |entries| Self {
             entries,
             line: node.line,
@@ -118,7 +122,7 @@ impl Block {
 
     pub(crate) fn block(&self, key: &'static str) -> Option<Self> {
         let node = self.node(key)?;
-        Self::of(node, &self.path_of(key), &self.findings)
+        Self::from_node(node, &self.path_of(key), &self.findings)
     }
 
     /// The same; an empty one at this place if it is not there.
@@ -148,7 +152,7 @@ impl Block {
         let nodes = self.list(key);
         let blocks = nodes.iter().enumerate().filter_map(|(number, node)| {
             let path = format!("{}[{number}]", self.path_of(key));
-            Self::of(node, &path, &self.findings)
+            Self::from_node(node, &path, &self.findings)
         });
         blocks.collect()
     }
@@ -157,7 +161,7 @@ impl Block {
     pub(crate) fn children(&self) -> Vec<Option<Self>> {
         let children = self.entries.iter().map(|(name, node)| {
             let is_map = matches!(node.content, Content::Map(_));
-            let block = || Self::of(node, &self.path_of(name), &self.findings);
+            let block = || Self::from_node(node, &self.path_of(name), &self.findings);
             is_map.then(block).flatten()
         });
         children.collect()

@@ -527,7 +527,7 @@ fn import_history(file: &Path, config: &Path) -> Result<Exit, Failed> {
         .enable_all()
         .build()
         .map_err(|error| could_not(&error))?;
-    let now = Timestamp::of(SystemClock.wall());
+    let now = Timestamp::from_system(SystemClock.wall());
     let written = runtime.block_on(import::import_history(file, &plan, &*store, now));
     let shown = file.display().to_string();
     let written = written.map_err(|error| Problem::caused_by(&error).about(&shown).usage())?;

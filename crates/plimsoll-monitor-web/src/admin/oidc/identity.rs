@@ -73,7 +73,7 @@ async fn all(handle: &Handle) -> Result<Vec<(Definition, Identity)>, StoreError>
 }
 
 /// The identities of a member.
-pub(in crate::admin) async fn of(
+pub(in crate::admin) async fn identities(
     handle: &Handle,
     user: UserId,
 ) -> Result<Vec<Identity>, StoreError> {

@@ -85,7 +85,7 @@ fn of_first(list: &[(&str, Health)]) -> Component {
         histories: HashMap::from([(MonitorId(1), health(list))]),
         ..Rows::default()
     };
-    let snapshot = Snapshot::of(&plan, &views, &rows, at(NOW));
+    let snapshot = Snapshot::from_rows(&plan, &views, &rows, at(NOW));
     snapshot.components().next().unwrap().clone()
 }
 
@@ -166,17 +166,17 @@ fn maintenance_is_neither_downtime_nor_an_incident() {
             incidents: vec![(incident, Vec::new())],
             ..Rows::default()
         };
-        Snapshot::of(&plan, &views, &rows, at(NOW)).incidents
+        Snapshot::from_rows(&plan, &views, &rows, at(NOW)).incidents
     };
     assert_eq!(incident("2026-03-20T10:10:00Z", "2026-03-20T11:50:00Z"), []);
     let longer = incident("2026-03-20T10:10:00Z", "2026-03-20T12:10:00Z");
     assert_eq!(longer.len(), 1, "it outlasted the window");
     assert!(!format!("{longer:?}").contains("10.0.0.1"), "{longer:?}");
-    let snapshot = Snapshot::of(&plan, &views, &Rows::default(), at(NOW));
+    let snapshot = Snapshot::from_rows(&plan, &views, &Rows::default(), at(NOW));
     let names: Vec<_> = snapshot.maintenance.iter().map(|one| &one.name).collect();
     assert_eq!(names, ["soon"]);
     assert_eq!(snapshot.maintenance[0].components.len(), 2);
-    let during = Snapshot::of(&plan, &views, &Rows::default(), at("2026-04-02T10:30:00Z"));
+    let during = Snapshot::from_rows(&plan, &views, &Rows::default(), at("2026-04-02T10:30:00Z"));
     assert_eq!(during.maintenance[0].phase, MaintenancePhase::InProgress);
     assert_eq!(during.maintenance[0].from, at("2026-04-02T10:00:00Z"));
     assert_eq!(
@@ -228,7 +228,7 @@ fn all_windows_of_all_days_count() {
         incidents: incidents.map(|one| (one, Vec::new())).into(),
         ..Rows::default()
     };
-    let snapshot = Snapshot::of(&plan, &views, &rows, at(NOW));
+    let snapshot = Snapshot::from_rows(&plan, &views, &rows, at(NOW));
     assert_eq!(snapshot.incidents, []);
     let second = snapshot.components().nth(1).unwrap();
     assert_eq!(second.uptime.down, Duration::from_mins(1));
@@ -248,7 +248,7 @@ fn a_window_that_never_ends_keeps_its_identity() {
         "[[maintenance]]\nname = \"retired\"\ncron = \"* * * * *\"\nduration = \"1m\"\nmonitors = [\"b\"]\n",
     );
     let retired = |now| {
-        let snapshot = Snapshot::of(&plan, &views, &Rows::default(), at(now));
+        let snapshot = Snapshot::from_rows(&plan, &views, &Rows::default(), at(now));
         let mut all = snapshot.maintenance.into_iter();
         all.find(|one| one.name == "retired").unwrap()
     };
@@ -261,7 +261,7 @@ fn a_window_that_never_ends_keeps_its_identity() {
 fn one_outage_of_two_is_partial_and_unknown_is_never_operational() {
     let (plan, mut views) = page();
     let overall = |views: &BTreeMap<String, View>| {
-        Snapshot::of(&plan, views, &Rows::default(), at(NOW)).overall
+        Snapshot::from_rows(&plan, views, &Rows::default(), at(NOW)).overall
     };
     assert_eq!(overall(&views), State::Operational);
     views.get_mut("g_a").unwrap().health = Health::Down;
@@ -305,7 +305,7 @@ fn declared_incidents_lower_the_state_and_count_if_they_should() {
             declared: vec![declared],
             ..Rows::default()
         };
-        let snapshot = Snapshot::of(&plan, &views, &rows, at(NOW));
+        let snapshot = Snapshot::from_rows(&plan, &views, &rows, at(NOW));
         let first = snapshot.components().next().unwrap();
         (first.state, first.uptime.down.as_secs())
     };

@@ -84,7 +84,7 @@ enum Prepared {
 
 impl UpdateDelivery<'_> {
     async fn deliver(&self, mut stop: Stop) -> Result<(), StoreError> {
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let due = self
             .store
             .due_notices(self.org, CHANNEL, now, MOST_AT_ONCE)

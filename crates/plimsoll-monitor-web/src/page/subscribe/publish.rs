@@ -82,7 +82,7 @@ impl Publisher {
         if stored.is_empty() {
             return Ok(());
         }
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let mut subscribers = Vec::with_capacity(stored.len());
         let mut gone = Vec::new();
         for (definition, subscriber) in stored {

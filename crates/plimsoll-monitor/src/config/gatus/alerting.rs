@@ -156,7 +156,7 @@ impl Alerting {
                 let text = default.as_ref().and_then(|alert| alert.text("description"));
                 alerting.description = text.unwrap_or_default();
             }
-            let default = default.map(|alert| AlertKeys::of(&alert));
+            let default = default.map(|alert| AlertKeys::from_block(&alert));
             alerting
                 .defaults
                 .insert(name.clone(), default.unwrap_or_default());
@@ -212,7 +212,7 @@ impl Alerting {
                     Some("write the name of a provider under `alerting`"),
                 );
             }
-            let keys = AlertKeys::of(&alert).or(self.default_of(kind.as_deref()));
+            let keys = AlertKeys::from_block(&alert).or(self.default_of(kind.as_deref()));
             if enabled {
                 all.push(Thresholds {
                     failures: keys.failures.unwrap_or(DEFAULT.failures),
@@ -249,7 +249,7 @@ impl Alerting {
                 };
                 self.facts.insert(key.to_owned(), facts);
             }
-            let keys = AlertKeys::of(&alert).or(self.default_of(Some(&kind)));
+            let keys = AlertKeys::from_block(&alert).or(self.default_of(Some(&kind)));
             let route = (kind, keys.sends_resolved.unwrap_or(false), keys.reminder);
             self.routes.entry(route).or_default().insert(key.to_owned());
         }
@@ -299,7 +299,7 @@ impl Alerting {
 }
 
 impl AlertKeys {
-    fn of(alert: &Block) -> Self {
+    fn from_block(alert: &Block) -> Self {
         let count = |key| {
             let number = alert.number(key)?;
             u32::try_from(number).ok().filter(|number| *number > 0)

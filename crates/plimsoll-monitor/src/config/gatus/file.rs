@@ -111,7 +111,7 @@ fn compile(
     unset: &[UnsetVariable],
 ) -> Result<Plan, Vec<ConfigProblem>> {
     let findings = Rc::<RefCell<Findings>>::default();
-    let plan = Block::of(node, "", &findings).map(|root| compile_root(&root, directory));
+    let plan = Block::from_node(node, "", &findings).map(|root| compile_root(&root, directory));
     let (problems, warnings) = findings.take().into_report(unset);
     match plan {
         Some(mut plan) if problems.is_empty() => {

@@ -130,7 +130,7 @@ impl Supervisor {
             loop {
                 // What fails is repeated a second later, and the store says elsewhere that it fails.
                 store
-                    .mark_alive(org, Timestamp::of(clock.wall()))
+                    .mark_alive(org, Timestamp::from_system(clock.wall()))
                     .await
                     .ok();
                 tokio::time::sleep(MARK).await;

@@ -212,7 +212,7 @@ impl Supervisor {
 
     /// Stores the result of a composite, which becomes its input.
     fn count_composed(&mut self, id: MonitorId, result: CheckResult, now: Moment) -> Input {
-        let row = ResultRow::of(id, OWN, &result);
+        let row = ResultRow::from_result(id, OWN, &result);
         self.batch.add(row, self.origin + now.elapsed);
         let input = Input::Observed {
             region: self.own_region(),
@@ -296,7 +296,7 @@ impl Supervisor {
                             Duration::ZERO,
                             Some(reason),
                         );
-                        self.take(id, result);
+                        self.accept_result(id, result);
                     }
                     None => self.feed(id, Input::Tick),
                 }

@@ -192,7 +192,7 @@ impl Supervisor {
             Status::Down
         };
         let reason = pushed.reason.filter(|_| !pushed.is_up);
-        self.take(
+        self.accept_result(
             id,
             CheckResult::plain(now.wall, status, pushed.took, reason),
         );
@@ -226,7 +226,7 @@ impl Supervisor {
             }
         };
         let took = state.end(now);
-        self.take(id, CheckResult::plain(now.wall, status, took, reason));
+        self.accept_result(id, CheckResult::plain(now.wall, status, took, reason));
         self.remember(id);
         self.flush_group();
         self.set_timer(id);

@@ -182,7 +182,7 @@ impl Life {
     }
 
     fn wall(&self) -> Timestamp {
-        Timestamp::of(self.clocks.wall())
+        Timestamp::from_system(self.clocks.wall())
     }
 
     fn start(&mut self) {
@@ -235,7 +235,7 @@ impl Life {
                 let result = CheckResult::plain(wall, *status, Duration::ZERO, reason);
                 if *region == "default" {
                     if let Some(id) = engine.keys.get(&key(name)).copied() {
-                        engine.take(id, result);
+                        engine.accept_result(id, result);
                     }
                 } else {
                     let key = key(name);

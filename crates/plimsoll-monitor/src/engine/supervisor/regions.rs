@@ -132,7 +132,7 @@ impl Supervisor {
             taken += 1;
             let mut result = result.without(&live.plan.secrets);
             result.at = result.at.min(now.wall);
-            let row = ResultRow::of(id, number, &result);
+            let row = ResultRow::from_result(id, number, &result);
             self.batch.add(row, self.origin + now.elapsed);
             if now.wall.since(result.at) >= live.plan.policy.silent_after {
                 continue;

@@ -498,7 +498,7 @@ async fn delete_rows(
         let sql = "DELETE FROM rollups USING rolled r
              WHERE rollups.resolution = $1 AND r.resolution = $2 AND r.monitor = rollups.monitor
                AND rollups.start < LEAST(r.until, $3)";
-        let oldest = now.minus(retention.of(resolution)).0;
+        let oldest = now.minus(retention.age(resolution)).0;
         deleted += scoped
             .execute(sql, &[&number(resolution), &number(coarser), &oldest])
             .await?;

@@ -130,7 +130,7 @@ pub(super) fn upkeep(
             (Resolution::Minute, Resolution::Hour),
             (Resolution::Hour, Resolution::Day),
         ] {
-            let border = border(retention.of(resolution), coarser)?;
+            let border = border(retention.age(resolution), coarser)?;
             done.deleted += expire(&transaction, monitor, resolution, border)?;
         }
         let oldest = now.minus(retention.days);

@@ -1,5 +1,5 @@
-//! The place from which a monitor runs: at once on a store that one process has for itself, and while it has the lease on
-//! a store that several processes share.
+//! A monitor of this process: it runs at once on a store that one process has for itself, and while it has the lease on a store
+//! that several processes share.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::{self, JoinHandle};
@@ -27,7 +27,7 @@ use crate::router::router_with;
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A monitor, or a standby for one. It stops when this is dropped.
-pub struct Seat {
+pub struct LeasedMonitor {
     shared: Arc<Shared>,
     /// Competes for the lease, if there is one.
     thread: Option<JoinHandle<()>>,
@@ -166,7 +166,7 @@ async fn stand_by(owner: Weak<Shared>, organisation: String, store: Arc<dyn Stor
             return;
         };
         let elapsed = clock.now().saturating_duration_since(origin);
-        let now = (Timestamp::of(clock.wall()), elapsed);
+        let now = (Timestamp::from_system(clock.wall()), elapsed);
         let refreshed = async {
             let standby = match &mut standby {
                 Some(standby) => standby,
@@ -186,10 +186,10 @@ async fn stand_by(owner: Weak<Shared>, organisation: String, store: Arc<dyn Stor
     }
 }
 
-impl Seat {
+impl LeasedMonitor {
     /// Opens the store of a plan, and starts the monitor or waits for the lease; for a store on servers that cannot be reached
     /// at present it waits too.
-    pub fn take(plan: Plan, report: Report) -> Result<Self, StartError> {
+    pub fn start(plan: Plan, report: Report) -> Result<Self, StartError> {
         let is_shared = matches!(plan.store, StorePlan::Servers(..));
         let store = match plan.open_store() {
             Ok(store) => OnceLock::from(store),
@@ -245,7 +245,7 @@ impl Seat {
     }
 
     /// Ends the checks and gives the store to the process that comes next. What was found stays readable. A process that has a
-    /// lease keeps it until the seat is dropped.
+    /// lease keeps it until this is dropped.
     pub fn leave(&self) {
         if self.thread.is_some() {
             return;
@@ -281,7 +281,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for LeasedMonitor {
     fn drop(&mut self) {
         self.shared.state().is_over = true;
         if let Some(thread) = self.thread.take() {
@@ -296,9 +296,9 @@ impl Drop for Seat {
     }
 }
 
-impl std::fmt::Debug for Seat {
+impl std::fmt::Debug for LeasedMonitor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seat").finish_non_exhaustive()
+        f.debug_struct("LeasedMonitor").finish_non_exhaustive()
     }
 }
 
@@ -401,7 +401,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Tries to open the store until it can be, or the seat is dropped.
+    /// Tries to open the store until it can be, or this is dropped.
     fn reach(&self) -> Option<&Arc<dyn Store>> {
         let mut said = String::new();
         while !self.state().is_over {
@@ -428,7 +428,7 @@ impl Shared {
         None
     }
 
-    /// Runs the monitor while this process has the lease, until the seat is dropped.
+    /// Runs the monitor while this process has the lease, until this is dropped.
     fn compete(self: &Arc<Self>) {
         let Some(store) = self.reach() else { return };
         let runtime = tokio::runtime::Builder::new_current_thread()
