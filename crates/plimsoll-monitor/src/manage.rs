@@ -204,12 +204,12 @@ impl Handle {
                 .find(|(definition, _)| Some(definition.key.as_str()) == was);
             let present = present.and_then(|(definition, _)| toml::from_str(&definition.text).ok());
             let unmasked = mask::unmask(&mut put.table, &present.unwrap_or_default());
-            if let Err(message) = unmasked {
+            if let Err(error) = unmasked {
                 let problem = ConfigProblem {
                     line: 0,
                     column: 0,
                     key: String::new(),
-                    message,
+                    message: error.to_string(),
                     hint: None,
                 };
                 return Err(ChangeError::Invalid(vec![(index, problem)]));
@@ -363,16 +363,33 @@ fn numbered(problems: Vec<ConfigProblem>) -> Vec<(usize, ConfigProblem)> {
     problems.into_iter().map(|problem| (0, problem)).collect()
 }
 
+/// Why JSON is no definition.
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionJsonError {
+    /// It is a number, a text or a list.
+    #[error("must be an object")]
+    NotAnObject,
+    /// TOML cannot hold a number.
+    #[error("`{0}` is too large a number")]
+    NumberTooLarge(serde_json::Number),
+    /// The definition that is patched cannot be read.
+    #[error(transparent)]
+    Stored(#[from] toml::de::Error),
+    /// The definition that is patched has a value that JSON cannot hold.
+    #[error(transparent)]
+    NotJson(#[from] serde_json::Error),
+}
+
 /// The table of a JSON object; fails with what TOML cannot hold.
-pub fn table_of(value: &Value) -> Result<toml::Table, String> {
+pub fn table_of(value: &Value) -> Result<toml::Table, DefinitionJsonError> {
     match toml_of(value)? {
         Some(toml::Value::Table(table)) => Ok(table),
-        _ => Err("must be an object".to_owned()),
+        _ => Err(DefinitionJsonError::NotAnObject),
     }
 }
 
 /// Nothing for null, which leaves a key out.
-fn toml_of(value: &Value) -> Result<Option<toml::Value>, String> {
+fn toml_of(value: &Value) -> Result<Option<toml::Value>, DefinitionJsonError> {
     Ok(Some(match value {
         Value::Null => return Ok(None),
         Value::Bool(boolean) => toml::Value::Boolean(*boolean),
@@ -380,7 +397,7 @@ fn toml_of(value: &Value) -> Result<Option<toml::Value>, String> {
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => toml::Value::Integer(integer),
             (None, Some(float)) => toml::Value::Float(float),
-            (None, None) => return Err(format!("`{number}` is too large a number")),
+            (None, None) => return Err(DefinitionJsonError::NumberTooLarge(number.clone())),
         },
         Value::Array(all) => {
             let all: Result<Vec<_>, _> = all.iter().map(toml_of).collect();
@@ -399,10 +416,10 @@ fn toml_of(value: &Value) -> Result<Option<toml::Value>, String> {
 }
 
 /// A JSON merge patch (RFC 7396) applied to a definition as clients see it, with masks in place of its credentials.
-pub fn patched(text: &str, patch: &Value) -> Result<toml::Table, String> {
-    let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+pub fn patched(text: &str, patch: &Value) -> Result<toml::Table, DefinitionJsonError> {
+    let mut table: toml::Table = toml::from_str(text)?;
     mask::mask(&mut table);
-    let mut value = serde_json::to_value(table).map_err(|error| error.to_string())?;
+    let mut value = serde_json::to_value(table)?;
     merge(&mut value, patch);
     table_of(&value)
 }

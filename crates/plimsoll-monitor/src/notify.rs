@@ -16,7 +16,7 @@ mod message;
 
 mod settings;
 
-pub(crate) use crate::notify::channel::notifier_of;
+pub(crate) use crate::notify::channel::{ChannelError, notifier_of};
 pub use crate::notify::channel::{HttpRequest, Mail, Mailer, Notifier, Outgoing};
 pub use crate::notify::deliver::send_test;
 pub use crate::notify::message::{Message, NoticeKind};

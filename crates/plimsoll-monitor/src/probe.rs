@@ -76,7 +76,7 @@ use crate::probe::reading::Reading;
 pub use crate::probe::amqp::AmqpProbe;
 pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
 pub use crate::probe::database::DatabaseUrlError;
-pub use crate::probe::dns::{DnsProbe, DnsRecord};
+pub use crate::probe::dns::{DnsProbe, DnsRecord, DnsRecordError};
 pub use crate::probe::docker::{DockerHost, DockerProbe, is_container};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
 pub use crate::probe::gatus_condition::{GatusCondition, GatusConditionError};

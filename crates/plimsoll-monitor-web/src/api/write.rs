@@ -43,7 +43,7 @@ pub(super) async fn create(
         let view = found(&api, key)?;
         return shown(&api, &view, StatusCode::CREATED).await;
     }
-    let table = table_of(&value).map_err(|why| ApiError::invalid("body", why))?;
+    let table = table_of(&value).map_err(|error| ApiError::invalid("body", error.to_string()))?;
     let text = |key: &str| {
         table
             .get(key)
@@ -104,7 +104,7 @@ pub(super) async fn replace(
     let (_, value) = body::json(body, MOST_BODY).await?;
     let version = body::version(&fields)?;
     found(&api, &key)?;
-    let table = table_of(&value).map_err(|why| ApiError::invalid("body", why))?;
+    let table = table_of(&value).map_err(|error| ApiError::invalid("body", error.to_string()))?;
     changed(&api, &actor, key, version, table).await
 }
 
@@ -125,7 +125,8 @@ pub(super) async fn patch(
     if !value.is_object() {
         return Err(ApiError::invalid("body", "must be an object"));
     }
-    let table = patched(&known.text, &value).map_err(|why| ApiError::invalid("body", why))?;
+    let table = patched(&known.text, &value)
+        .map_err(|error| ApiError::invalid("body", error.to_string()))?;
     // Another change since would be lost.
     changed(&api, &actor, key, Some(known.version), table).await
 }

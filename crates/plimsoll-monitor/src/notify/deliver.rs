@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::fetch::{FetchLimits, Fetcher};
+use plimsoll_client::fetch::{FetchLimits, Fetcher, FetcherError};
 use plimsoll_model::{Clock, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
@@ -88,13 +88,12 @@ pub const LIMITS: FetchLimits = FetchLimits {
     redirects: 0,
 };
 
-fn fetcher(plan: &NotifyPlan) -> Result<Fetcher, String> {
+fn fetcher(plan: &NotifyPlan) -> Result<Fetcher, FetcherError> {
     Fetcher::reaching(Trust::PublicRoots, LIMITS, plan.filter.clone())
-        .map_err(|error| error.to_string())
 }
 
 /// Sends a test message to a channel; the error is what its receiver answered.
-pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
+pub async fn send_test(plan: &NotifyPlan) -> Result<(), SendFailure> {
     let now = Timestamp::from_system(SystemClock.wall());
     let message = Message {
         kind: NoticeKind::Test,
@@ -106,13 +105,16 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
         since: now,
         link: None,
     };
-    let fetcher = fetcher(plan)?;
-    let sent = send(&plan.notifier.outgoing(&message, now), &fetcher).await;
-    sent.map_err(|failure| failure.reason)
+    let fetcher = fetcher(plan).map_err(|error| SendFailure {
+        reason: error.to_string(),
+        is_final: true,
+    })?;
+    send(&plan.notifier.outgoing(&message, now), &fetcher).await
 }
 
 /// Why a notice was not received.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
 pub struct SendFailure {
     /// For people.
     pub reason: String,

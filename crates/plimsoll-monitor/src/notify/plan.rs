@@ -65,14 +65,18 @@ pub(crate) struct Facts<'a> {
 
 const PLACEHOLDERS: [&str; 7] = ["name", "group", "key", "state", "reason", "since", "link"];
 
+/// A placeholder that is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{{{0}}}` is not one of {known}", known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", "))]
+pub(crate) struct PlaceholderError(String);
+
 impl Template {
     /// Fails with the first placeholder that is not known.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, PlaceholderError> {
         for part in text.split('{').skip(1) {
             let name = part.split('}').next().unwrap_or_default();
             if !PLACEHOLDERS.contains(&name) {
-                let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ");
-                return Err(format!("`{{{name}}}` is not one of {known}"));
+                return Err(PlaceholderError(name.to_owned()));
             }
         }
         Ok(Self(text.to_owned()))

@@ -481,7 +481,7 @@ fn notify_test(config: &Path, channel: Option<&str>) -> Result<Exit, Failed> {
             Ok(()) => {
                 done(&format!("{}: sent", plan.name))?;
             }
-            Err(reason) => problems.push(Problem::new(reason).about(&plan.name)),
+            Err(failure) => problems.push(Problem::new(failure.reason).about(&plan.name)),
         }
     }
     if problems.is_empty() {

@@ -188,7 +188,7 @@ impl Alerting {
                     alerting.notifiers.insert(name.clone(), notifier);
                 }
                 Err(problem) => {
-                    let problem = in_their_words(problem, keys);
+                    let problem = in_their_words(problem.to_string(), keys);
                     provider.warn("", format!("nothing is sent to this provider: {problem}"));
                 }
             }

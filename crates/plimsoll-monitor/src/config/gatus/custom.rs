@@ -40,14 +40,25 @@ struct Custom {
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
+/// Why a provider sends nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CustomProviderError {
+    #[error("`url` is missing")]
+    NoUrl,
+    #[error("method: must be one of {}", METHODS.join(", "))]
+    Method,
+    #[error(
+        "url: must be a URL that begins with `http://` or `https://`, without placeholders in its host"
+    )]
+    Url,
+}
+
 impl CustomProvider {
-    /// Fails with what is wrong.
-    pub(super) fn compile(block: &Block) -> Result<Self, String> {
-        let url = block.text("url").ok_or("`url` is missing")?;
+    pub(super) fn compile(block: &Block) -> Result<Self, CustomProviderError> {
+        let url = block.text("url").ok_or(CustomProviderError::NoUrl)?;
         let method = block.text("method").unwrap_or_else(|| "GET".to_owned());
         let method = METHODS.into_iter().find(|known| *known == method);
-        let method =
-            method.ok_or_else(|| format!("method: must be one of {}", METHODS.join(", ")))?;
+        let method = method.ok_or(CustomProviderError::Method)?;
         let placeholders = block.block("placeholders");
         let states = placeholders.and_then(|block| block.block("ALERT_TRIGGERED_OR_RESOLVED"));
         let state = |key: &'static str| {
@@ -59,7 +70,7 @@ impl CustomProvider {
         let is_open = Url::parse(prefix).is_ok_and(|url| url.has_host())
             && (prefix.len() == url.len() || prefix.matches('/').count() >= 3);
         if !is_open || !(url.starts_with("http://") || url.starts_with("https://")) {
-            return Err("url: must be a URL that begins with `http://` or `https://`, without placeholders in its host".to_owned());
+            return Err(CustomProviderError::Url);
         }
         Ok(Self {
             method,

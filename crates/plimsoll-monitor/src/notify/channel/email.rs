@@ -10,8 +10,8 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue, MIME_VERSION
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
-use plimsoll_client::Endpoint;
 use plimsoll_client::fetch::Fetcher;
+use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_model::Secret;
 use ring::digest::{Context, SHA256};
 
@@ -246,7 +246,8 @@ impl Mail {
             .formatted()
             .map_err(|error| (true, error.to_string()))?;
         let temporary = |error: String| (false, error);
-        let target = self.server.endpoint().map_err(|error| (true, error))?;
+        let target = self.server.endpoint();
+        let target = target.map_err(|error| (true, error.to_string()))?;
         let addresses = fetcher.addresses(&target).await;
         let addresses = addresses.map_err(|error| temporary(error.to_string()))?;
         let delivered = self.server.deliver(&addresses, &mail).await;
@@ -255,13 +256,12 @@ impl Mail {
 }
 
 impl SmtpServer {
-    fn endpoint(&self) -> Result<Endpoint, String> {
+    fn endpoint(&self) -> Result<Endpoint, EndpointError> {
         let host = match self.host.parse::<Ipv6Addr>() {
             Ok(address) => format!("[{address}]"),
             Err(_) => self.host.clone(),
         };
-        let endpoint = Endpoint::parse(&format!("http://{host}:{}", self.port));
-        endpoint.map_err(|error| error.to_string())
+        Endpoint::parse(&format!("http://{host}:{}", self.port))
     }
 
     /// Hands a mail over at one of its addresses.
