@@ -2,7 +2,7 @@
 //!
 //! A credential may stand by itself, such as a bearer token, or within a text: in the user information or the query of a URL,
 //! in a body. A mask is only given its credential back if the definition leads where it led: who may not see a credential
-//! may not have it sent elsewhere either. Every way of changing a definition goes through [`unmask`].
+//! may not have it sent elsewhere either. Every way of changing a definition goes through `unmask`.
 
 use std::borrow::Cow;
 
