@@ -17,8 +17,7 @@ use std::time::Duration;
 use crate::cookies::Cookie;
 use crate::limits::source;
 use crate::random;
-use crate::request::client_of;
-use crate::request::is_tls;
+use crate::request::{client_of, is_tls};
 use crate::state::Api;
 
 /// Presented with the form of the sign-in only.

@@ -23,8 +23,7 @@ use plimsoll_monitor::time::Timestamp;
 use crate::admin::form::Form;
 use crate::admin::shell::{message, redirect};
 use crate::cookies::Cookie;
-use crate::request::is_tls;
-use crate::request::{address_of, client_of};
+use crate::request::{address_of, client_of, is_tls};
 use crate::state::Api;
 
 /// Bytes of a form: monitors with all their keys, or a postmortem.

@@ -13,8 +13,7 @@ use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, missing, page, redirect};
 use crate::api::{encoded, is_name};
-use crate::page::subscribe;
-use crate::page::{Guard, PagePlan, share};
+use crate::page::{Guard, PagePlan, share, subscribe};
 use crate::request::parameter;
 use crate::state::Api;
 

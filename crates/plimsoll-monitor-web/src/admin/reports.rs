@@ -11,8 +11,7 @@ use axum::response::Response;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::uptime::{Span, uptime};
-use plimsoll_monitor::store::declared_downtime;
-use plimsoll_monitor::store::{Incident, MonitorId, StoreError};
+use plimsoll_monitor::store::{Incident, MonitorId, StoreError, declared_downtime};
 use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::guard::Me;

@@ -23,9 +23,7 @@ use crate::admin::{device, password, recovery, totp};
 use crate::cookies::Cookie;
 use crate::limits::Account;
 use crate::random;
-use crate::request::is_tls;
-use crate::request::parameter;
-use crate::request::{address_of, client_of};
+use crate::request::{address_of, client_of, is_tls, parameter};
 use crate::state::Api;
 
 /// The cookie that ties the form of the sign-in to the browser; it never becomes a session.

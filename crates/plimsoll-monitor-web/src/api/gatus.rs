@@ -13,8 +13,7 @@ use plimsoll_monitor::detect::status::{Health, Status};
 use plimsoll_monitor::engine::{PushedResult, View};
 use plimsoll_monitor::probe::reading::Expectation;
 use plimsoll_monitor::store::{Resolution, ResultRow, Rollup};
-use plimsoll_monitor::time::Timestamp;
-use plimsoll_monitor::time::go_duration;
+use plimsoll_monitor::time::{Timestamp, go_duration};
 use serde_json::{Value, json};
 
 use crate::access::gatus::settings;

@@ -11,8 +11,7 @@ use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::detect::uptime::{Span, Uptime, uptime as uptime_of};
 use plimsoll_monitor::engine::View;
 use plimsoll_monitor::engine::budget::History;
-use plimsoll_monitor::store::declared_downtime;
-use plimsoll_monitor::store::{Resolution, ResultRow};
+use plimsoll_monitor::store::{Resolution, ResultRow, declared_downtime};
 use plimsoll_monitor::time::Timestamp;
 use serde_json::{Value, json};
 

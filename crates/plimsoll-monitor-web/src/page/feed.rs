@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use askama::Template;
-use plimsoll_monitor::time::Timestamp;
-use plimsoll_monitor::time::calendar;
+use plimsoll_monitor::time::{Timestamp, calendar};
 use plimsoll_report::plot::{escaped, is_xml};
 
 use crate::language::Texts as _;

@@ -11,9 +11,9 @@ use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime, within};
 use plimsoll_monitor::engine::View;
-use plimsoll_monitor::store::declared_downtime;
 use plimsoll_monitor::store::{
     Declared, EventKind, Impact, Incident, IncidentEvent, MonitorHistory, MonitorId, PublicPhase,
+    declared_downtime,
 };
 use plimsoll_monitor::time::Timestamp;
 

@@ -6,10 +6,9 @@ use plimsoll_monitor::time::Timestamp;
 use serde_json::Value;
 
 use crate::language::Texts as _;
-use crate::page::PagePlan;
 use crate::page::html::{Frame, phase_text};
 use crate::page::snapshot::{PublicIncident, Snapshot, State, Update};
-use crate::page::statuspage;
+use crate::page::{PagePlan, statuspage};
 
 /// The words of a page in one language.
 pub(crate) struct Words<'a> {

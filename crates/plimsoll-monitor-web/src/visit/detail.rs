@@ -8,8 +8,9 @@ use jiff::tz::TimeZone;
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::uptime::{Span, uptime};
 use plimsoll_monitor::engine::View;
-use plimsoll_monitor::store::declared_downtime;
-use plimsoll_monitor::store::{DeclaredId, IncidentId, MonitorId, Resolution, Rollup, StoreError};
+use plimsoll_monitor::store::{
+    DeclaredId, IncidentId, MonitorId, Resolution, Rollup, StoreError, declared_downtime,
+};
 use plimsoll_monitor::time::Timestamp;
 
 use crate::page::html::{self, Frame, WINDOWS, Window};

@@ -21,8 +21,7 @@ use crate::page::html::{self, Frame};
 use crate::page::sessions::SESSION;
 use crate::page::share::{self};
 use crate::page::snapshot::State;
-use crate::request::client_of;
-use crate::request::parameter;
+use crate::request::{client_of, parameter};
 use crate::visit::reply::{Caching, redirect, refused, reply};
 use crate::visit::{HTML, Visit};
 

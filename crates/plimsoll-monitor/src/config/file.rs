@@ -13,10 +13,10 @@ use crate::config::agent::{self, Regions};
 use crate::config::blackbox::Modules;
 use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
-use crate::config::page;
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
-use crate::config::subscriptions;
-use crate::config::{kinds, maintenance, notify, oidc, oncall, overlay, store};
+use crate::config::{
+    kinds, maintenance, notify, oidc, oncall, overlay, page, store, subscriptions,
+};
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;

@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
-use crate::config::OidcPlan;
 use crate::config::overlay::PlacedWindow;
 use crate::config::{
-    AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, PagePlan, Plan, Source, SubscriptionPlan,
+    AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, OidcPlan, PagePlan, Plan, Source,
+    SubscriptionPlan,
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;

@@ -11,8 +11,9 @@ use crate::detect::excluded::excluded;
 use crate::detect::uptime::{HealthAt, OutageCounter, Span};
 use crate::engine::{Board, Parts, View};
 use crate::notify::{Message, NoticeKind, full_name};
-use crate::store::declared_downtime;
-use crate::store::{About, Change, MonitorId, NewNotice, OrgId, Store, StoreError};
+use crate::store::{
+    About, Change, MonitorId, NewNotice, OrgId, Store, StoreError, declared_downtime,
+};
 use crate::time::Timestamp;
 
 /// Between two looks.

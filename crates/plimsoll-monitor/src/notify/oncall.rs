@@ -10,8 +10,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 
-use crate::time::Timestamp;
-use crate::time::calendar;
+use crate::time::{Timestamp, calendar};
 use crate::token::ApiToken;
 
 pub(crate) use crate::notify::oncall::layer::{Hours, Layer, Turn};

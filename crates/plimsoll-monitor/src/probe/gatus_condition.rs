@@ -7,8 +7,7 @@
 use serde_json::Value;
 
 use crate::probe::reading::{GatusDisplay, Judged, Reading};
-use crate::time::Timestamp;
-use crate::time::go_duration;
+use crate::time::{Timestamp, go_duration};
 
 /// One condition, such as `[STATUS] == 200`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Which member a user of the provider is.
 
-use plimsoll_monitor::config::ApiToken;
-use plimsoll_monitor::config::OidcPlan;
+use plimsoll_monitor::config::{ApiToken, OidcPlan};
 use plimsoll_monitor::engine::Handle;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{

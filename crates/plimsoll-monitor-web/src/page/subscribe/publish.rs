@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::Clock;
-use plimsoll_monitor::engine::Board;
-use plimsoll_monitor::engine::Parts;
+use plimsoll_monitor::engine::{Board, Parts};
 use plimsoll_monitor::store::{
     About, DefinitionChanges, DefinitionKind, NewNotice, OrgId, Store, StoreError,
 };

@@ -15,12 +15,11 @@ use crate::config::gatus::file::window;
 use crate::config::{MonitorPlan, Retries, What, key_of};
 use crate::detect::window::Window;
 use crate::detect::{DetectPolicy, RegionRule};
-use crate::probe::GatusCondition;
 use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{
-    DnsProbe, DnsRecord, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe, KnownSecrets, MailProtocol,
-    Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, TcpProbe, TcpTarget, UdpProbe,
-    WebSocketProbe, WithDomain,
+    DnsProbe, DnsRecord, GatusCondition, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe,
+    KnownSecrets, MailProtocol, Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, TcpProbe,
+    TcpTarget, UdpProbe, WebSocketProbe, WithDomain,
 };
 use crate::schedule::{CatchUp, Timing};
 use crate::yaml::block::Block;

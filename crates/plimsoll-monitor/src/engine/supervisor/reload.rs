@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::overlay;
-use crate::config::{MonitorPlan, Plan, Source, What};
+use crate::config::{MonitorPlan, Plan, Source, What, overlay};
 use crate::detect::status::Health;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Access, View};
