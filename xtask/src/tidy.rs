@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: facts about the workspace.
 //!
 //! - Every edge between two of its crates is in ARCHITECTURE.md, and every path and type that it names exists.
+//! - Between the modules of a large crate imports run one way, as `tidy/directions.toml` lists it.
 //! - No two crates share a description.
 //! - Every subcommand that help shows has a page in docs/, and every page a line in its summary.
 //! - Every link between Markdown files leads to a file and a heading that exist, from docs/ also in the site made of it.
@@ -11,6 +12,7 @@
 //! It never checks lengths.
 
 mod architecture;
+mod directions;
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +30,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     let architecture = read(&root.join("ARCHITECTURE.md"))?;
     let mut problems = edges(&crates, &architecture::allowed(&architecture));
     problems.extend(architecture::missing(root, &architecture)?);
+    problems.extend(directions::broken(root)?);
     problems.extend(descriptions(&crates));
     problems.extend(pages(root)?);
     problems.extend(left_out(root)?);

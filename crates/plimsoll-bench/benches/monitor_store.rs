@@ -59,7 +59,7 @@ impl Fixture {
     fn new(backend: Backend) -> Self {
         let (folder, runtime) = (tempfile::tempdir().expect("a folder"), runtime());
         let store = open(backend, folder.path());
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let (org, monitors) = runtime.block_on(async {
             let org = store.org("default").await.expect("an organisation");
             let one = |number: usize| NewMonitor {
@@ -89,7 +89,7 @@ impl Fixture {
         let row = |(number, id): (usize, &MonitorId)| {
             let took =
                 Duration::from_micros(20_000 + 37 * u64::try_from(number % 1_000).unwrap_or(0));
-            ResultRow::of(*id, 0, &CheckResult::plain(at, Status::Up, took, None))
+            ResultRow::from_result(*id, 0, &CheckResult::plain(at, Status::Up, took, None))
         };
         self.monitors.iter().enumerate().map(row).collect()
     }
@@ -165,7 +165,7 @@ fn start(criterion: &mut Criterion) {
     let begin = |folder: &Path| {
         let store = open(Backend::Sqlite, folder);
         let plan = load(&file, &|_| None).expect("a valid configuration");
-        Monitor::start(plan, store, Arc::new(|_: &str| {})).expect("a monitor")
+        Monitor::start(plan, store, Arc::new(|_: &str| {}), &[]).expect("a monitor")
     };
     let mut group = criterion.benchmark_group("monitor_start");
     group.sample_size(10);

@@ -27,7 +27,7 @@ use plimsoll_model::Clock as _;
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Monitor;
 use plimsoll_monitor::store::{NewMonitor, ResultRow, Retention, Store};
-use plimsoll_monitor::{CheckResult, Status, Timestamp, api};
+use plimsoll_monitor::{CheckResult, Status, Timestamp};
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
@@ -93,7 +93,7 @@ async fn fill(store: &dyn Store, results: i64, now: Timestamp) {
                 let status = if is_up { Status::Up } else { Status::Down };
                 let took = u64::try_from(back % 60).unwrap_or(0);
                 let took = Duration::from_micros(800 + 7 * took);
-                ResultRow::of(*id, 0, &CheckResult::plain(at, status, took, None))
+                ResultRow::from_result(*id, 0, &CheckResult::plain(at, status, took, None))
             })
         });
         let rows: Vec<_> = rows.collect();
@@ -122,10 +122,10 @@ impl Fixture {
         let file = folder.path().join("monitor.toml");
         std::fs::write(&file, configuration()).expect("a file");
         let store = open(backend, folder.path());
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         runtime.block_on(fill(&*store, results, now));
         let plan = load(&file, &|_| None).expect("a valid configuration");
-        let monitor = Monitor::start(plan, store, Arc::new(|_: &str| {}));
+        let monitor = plimsoll_monitor_web::start(plan, store, Arc::new(|_: &str| {}));
         let monitor = monitor.expect("a monitor");
         println!(
             "fixture: {ORGANISATIONS} organisations of {MONITORS} monitors with {results} results each, {backend:?}, in {:?}",
@@ -140,7 +140,7 @@ impl Fixture {
 
     /// Routes without any snapshot.
     fn cold(&self) -> axum::Router {
-        api::router(self.monitor.handle().clone())
+        plimsoll_monitor_web::router(self.monitor.handle().clone())
     }
 }
 

@@ -5,13 +5,13 @@
 //! configuration, and results wait in a bounded buffer; the oldest are given up, and counted. A centre that refuses its
 //! token ends its checks until it accepts one.
 
-pub(crate) mod report;
+pub mod report;
 
 mod buffer;
 
 mod link;
 
-pub(crate) mod work;
+pub mod work;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ use crate::engine::running::{self, Finished};
 use crate::probe::ProbeContext;
 use crate::schedule::{Gates, Pass, Scheduler};
 use crate::store::MonitorId;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 pub use crate::agent::link::{Centre, CentreError, Link, LinkFuture, Reply};
 
@@ -300,7 +300,7 @@ impl Agent {
         let report = Report {
             run: self.run,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            now: Timestamp::of(self.clock.wall()).0,
+            now: Timestamp::from_system(self.clock.wall()).0,
             waiting: (buffer.len() - results.len()) as u64,
             lost: buffer.lost(),
             results,

@@ -1,12 +1,10 @@
 //! The configuration: plans, and the TOML file that they are compiled from.
 //!
-//! The configuration of Gatus is compiled to the same plans, by [`crate::gatus`].
+//! The configuration of Gatus is compiled to the same plans.
 
 pub mod import;
 
 mod plan;
-
-pub(crate) mod token;
 
 mod agent;
 
@@ -14,36 +12,52 @@ mod store;
 
 mod file;
 
-pub(crate) mod overlay;
+mod gatus;
+
+mod notify;
+
+mod oncall;
+
+mod oidc;
+
+pub mod overlay;
 
 pub(crate) mod blackbox;
 
-pub(crate) mod mask;
+pub mod mask;
 
 mod monitor;
 
 mod kinds;
 
-pub(crate) mod maintenance;
+mod language;
 
-pub(crate) mod page;
+pub mod maintenance;
 
-pub(crate) mod subscriptions;
+pub mod page;
+
+pub mod subscriptions;
 
 use std::path::Path;
 
 use crate::probe::SuppliedKinds;
 
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
-pub use crate::config::overlay::{Grounds, Source};
+pub use crate::config::blackbox::{Module, Modules};
+pub use crate::config::language::Language;
+pub use crate::config::oidc::OidcPlan;
+pub use crate::config::oidc::is_protected;
+pub use crate::config::overlay::Grounds;
 pub use crate::config::page::{Guard, PagePlan};
 pub use crate::config::plan::{
     BasicLogin, CompositePlan, Dialect, EveryOrCron, GatusSettings, HeartbeatPlan, MonitorPlan,
-    Plan, Retries, StorePlan, Warning, What, key_of,
+    Plan, Retries, StorePlan, What, key_of,
 };
 pub use crate::config::store::DEFAULT_ORGANISATION;
 pub use crate::config::subscriptions::SubscriptionPlan;
-pub use crate::config::token::ApiToken;
+pub use crate::store::Source;
+pub use crate::token::ApiToken;
+pub use crate::yaml::Warning;
 pub use plimsoll_model::document::ConfigProblem;
 
 /// The JSON Schema of the file.
@@ -99,7 +113,7 @@ pub fn load_with(
             .extension()
             .is_some_and(|extension| extension == "yaml" || extension == "yml");
     if is_gatus {
-        return crate::gatus::load(path, environment);
+        return gatus::load(path, environment);
     }
     let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read {
         path: shown.clone(),

@@ -7,13 +7,13 @@ pub mod window;
 
 pub mod uptime;
 
-pub(crate) mod excluded;
+pub mod excluded;
 
 pub mod timeline;
 
 pub mod budget;
 
-pub(crate) mod status;
+pub mod status;
 
 mod policy;
 

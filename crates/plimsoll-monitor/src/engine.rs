@@ -6,6 +6,8 @@
 
 mod board;
 
+pub mod budget;
+
 mod clock;
 
 mod command;
@@ -24,7 +26,7 @@ mod recorder;
 
 pub(crate) mod running;
 
-pub(crate) mod standby;
+pub mod standby;
 
 mod supervisor;
 
@@ -37,11 +39,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Plan;
 use crate::engine::command::Command;
+use crate::stop::Stop;
 use crate::store::{OrgId, Store, StoreError};
 
 pub use crate::engine::board::{Access, Board, Counters, Figures, Heard, View};
 pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult, RemoteResult};
-pub(crate) use crate::engine::deliveries::Stop;
 pub use crate::engine::leadership::{LASTS, Leadership};
 
 /// Commands that wait for the loop.
@@ -66,21 +68,25 @@ pub struct Handle {
     pub store: Arc<dyn Store>,
     commands: mpsc::Sender<Command>,
     /// Held from the validation of a change of definitions until it is in force.
-    pub(crate) changing: Arc<tokio::sync::Mutex<()>>,
+    pub changing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A task of an upper part that runs beside the checks, for as long as the monitor does or until channels change.
-pub(crate) type Beside = fn(Parts) -> Pin<Box<dyn Future<Output = ()>>>;
+pub type Beside = fn(Parts) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// What such a task works with.
-pub(crate) struct Parts {
+#[derive(Clone)]
+pub struct Parts {
     /// When to end.
-    pub(crate) stop: Stop,
-    pub(crate) org: OrgId,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) board: Arc<Board>,
+    pub stop: Stop,
+    /// The organisation that it is of.
+    pub org: OrgId,
+    /// Store.
+    pub store: Arc<dyn Store>,
+    /// The state of every monitor.
+    pub board: Arc<Board>,
     /// Receives what an operator should see.
-    pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
+    pub report: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Why a monitor cannot start.
@@ -99,7 +105,7 @@ impl Monitor {
     ///
     /// - `notice`: receives what an operator should see, such as a store that does not take data.
     /// - `beside`: what upper parts have run beside the checks.
-    pub(crate) fn start_with(
+    pub fn start(
         plan: Plan,
         store: Arc<dyn Store>,
         notice: Arc<dyn Fn(&str) + Send + Sync>,
@@ -172,6 +178,14 @@ impl fmt::Debug for Monitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Monitor")
             .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("org", &self.org)
             .finish_non_exhaustive()
     }
 }

@@ -1,15 +1,15 @@
-//! Uptime monitoring: scheduled probes, incidents, stores, their API.
+//! Uptime monitoring: scheduled probes, incidents, stores, notices.
 //!
 //! A [`config::Plan`] says what is monitored; an [`engine::Monitor`] runs it on its own thread, with a
-//! [`store::Store`] behind it and [`api::router`] in front. Schedules, confirmation of outages, maintenance windows and
-//! uptime are pure: they take the time as an argument. Status pages ([`page`]) are rendered from snapshots of them, and notices
-//! ([`notify`]) are sent from an outbox in the store.
+//! [`store::Store`] behind it. Schedules, confirmation of outages, maintenance windows and uptime are pure: they take the time
+//! as an argument. Notices ([`notify`]) are sent from an outbox in the store. The API, the admin pages and the status pages are
+//! in `plimsoll-monitor-web`.
 //!
 //! ```ignore
 //! let plan = config::load(Path::new("monitor.toml"), &|name| std::env::var(name).ok())?;
-//! let store = action::open(&plan.store)?;
-//! let monitor = Monitor::start(plan, store, Arc::new(|notice| eprintln!("{notice}")))?;
-//! let router = api::router(monitor.handle().clone());
+//! let store = plan.open_store()?;
+//! let monitor = Monitor::start(plan, store, Arc::new(|notice| eprintln!("{notice}")), &[])?;
+//! let views = monitor.handle().board.views();
 //! ```
 //!
 //! # The way of a check
@@ -28,22 +28,10 @@
 //! 6. `SqliteStore` (`store/sqlite/`) writes results twice a second and changes at once; every minute it completes
 //!    rollups and deletes what is too old. `ServerStore` (`store/server/`) does the same in PostgreSQL and
 //!    ClickHouse, whose views add up the rollups, or in PostgreSQL alone (`store/server/own_results.rs`); results wait
-//!    on the disk (`store/server/spill.rs`) while the database is away. `Seat` (`api/action/seat.rs`) starts the loop
-//!    while this process has the lease of the checks (`engine/leadership.rs`, a state machine driven by the time);
-//!    without it, a `Standby` (`engine/standby.rs`) reads what the other process writes, for its pages.
-//!
-//! # The way of a status page
-//!
-//! 1. `page/routes.rs` finds the page by slug or host, checks its password (`page/routes/guard.rs`) and gets the snapshot
-//!    from `Pages::current` (`page/cache.rs`).
-//! 2. That is the kept one unless the board's version has changed or it is older than 30 s; then one reader reads
-//!    the store (`Store::histories`, `timelines`, `declared`) and the others wait. If the store fails, the last
-//!    snapshot is shown, with a note of its age.
-//! 3. `Snapshot::of` (`page/snapshot.rs`, pure) makes states, days and public incidents of the rows; `page/html.rs`,
-//!    `page/feed.rs` and `page/statuspage.rs` render it in the reader's language. What was rendered is kept with its entity
-//!    tag and its compressed form until the next snapshot.
-//! 4. `page/live.rs` sends an event when the board's version changes; the script of the page fetches the page again
-//!    and replaces its content.
+//!    on the disk (`store/server/spill.rs`) while the database is away. `LeasedMonitor` (`action/leased_monitor.rs` of
+//!    the web part) starts the loop while this process has the lease of the checks (`engine/leadership.rs`, a state
+//!    machine driven by the time); without it, a `Standby` (`engine/standby.rs`) reads what the other process writes,
+//!    for its pages.
 //!
 //! # The way of a notice
 //!
@@ -56,52 +44,37 @@
 //!    to 12 attempts.
 //! 3. What became of it, and the reminder that follows, are written in one transaction (`Store::settle_notices`).
 
-mod random;
+pub mod time;
 
-mod calendar;
+mod ids;
 
-mod language;
-
-mod limits;
-
-mod cookies;
-
-pub mod config;
-
-pub mod gatus;
+pub mod stop;
 
 mod yaml;
-
-pub mod probe;
 
 pub mod schedule;
 
 pub mod detect;
 
+pub mod probe;
+
 pub mod store;
+
+mod token;
+
+pub mod notify;
+
+pub mod config;
 
 pub mod engine;
 
 pub mod agent;
 
-pub mod page;
+pub mod manage;
 
-pub mod notify;
-
-pub mod oidc;
-
-mod admin;
-
-pub mod api;
-
-mod assembly;
-
-pub use crate::admin::setup;
-pub use crate::api::action;
 pub use crate::config::import;
 pub use crate::detect::status::{Health, Status};
 pub use crate::detect::{budget, uptime, window};
 pub use crate::notify::oncall;
-pub use crate::page::subscribe;
 pub use crate::probe::reading::{CheckResult, Expectation, GatusDisplay, Judged, Reading, explain};
-pub use crate::store::timestamp::{Moment, Timestamp};
+pub use crate::time::{Moment, Timestamp};

@@ -8,7 +8,7 @@ pub mod oncall;
 
 mod channel;
 
-mod config;
+mod plan;
 
 mod deliver;
 
@@ -16,18 +16,19 @@ mod message;
 
 mod settings;
 
-pub(crate) use crate::notify::channel::Mailer;
-pub(crate) use crate::notify::channel::notifier_of;
-pub use crate::notify::channel::{HttpRequest, Mail, Notifier, Outgoing};
-pub use crate::notify::config::{NotifyPlan, Template};
+pub(crate) use crate::notify::channel::{ChannelError, notifier_of};
+pub use crate::notify::channel::{HttpRequest, Mail, Mailer, Notifier, Outgoing};
 pub use crate::notify::deliver::send_test;
 pub use crate::notify::message::{Message, NoticeKind};
+pub use crate::notify::plan::{NotifyPlan, Template};
 
-pub(crate) use crate::notify::channel::channel_kinds;
-pub(crate) use crate::notify::config::{Facts, compile, compile_one, full_name, title};
-pub(crate) use crate::notify::deliver::{Delivery, LIMITS, SendFailure, run, send};
-pub(crate) use crate::notify::message::backoff;
+pub(crate) use crate::notify::channel::CHANNELS;
+pub use crate::notify::channel::channel_kinds;
+pub(crate) use crate::notify::deliver::{Delivery, run};
+pub use crate::notify::deliver::{LIMITS, SendFailure, send};
+pub use crate::notify::message::backoff;
+pub(crate) use crate::notify::plan::{Facts, full_name, title};
 pub(crate) use crate::notify::settings::Settings;
 
 /// The name under which the outbox has messages to subscribers of pages; no channel may have it.
-pub(crate) const SUBSCRIBERS: &str = "subscribers";
+pub const SUBSCRIBERS: &str = "subscribers";

@@ -2,7 +2,9 @@
 
 pub(crate) mod known_secrets;
 
-pub(crate) mod reading;
+pub mod reading;
+
+mod gatus_condition;
 
 mod context;
 
@@ -74,9 +76,10 @@ use crate::probe::reading::Reading;
 pub use crate::probe::amqp::AmqpProbe;
 pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
 pub use crate::probe::database::DatabaseUrlError;
-pub use crate::probe::dns::{DnsProbe, DnsRecord};
+pub use crate::probe::dns::{DnsProbe, DnsRecord, DnsRecordError};
 pub use crate::probe::docker::{DockerHost, DockerProbe, is_container};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
+pub use crate::probe::gatus_condition::{GatusCondition, GatusConditionError};
 pub use crate::probe::grpc::{GrpcCall, GrpcCallError, GrpcProbe};
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;

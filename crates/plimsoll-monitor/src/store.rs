@@ -4,10 +4,6 @@
 //! may lose the last flush interval of them when the process is killed; what [`Store::record`] and the other changes
 //! returned from is durable.
 
-pub(crate) mod timestamp;
-
-pub(crate) mod manage;
-
 mod types;
 
 mod declared;
@@ -39,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::detect::uptime::HealthAt;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 pub use crate::store::accounts::{
     Accounts, AuditEntry, NewAudit, NewSession, NewToken, Role, Scope, Session, SessionChoice,
@@ -47,9 +43,10 @@ pub use crate::store::accounts::{
 };
 pub use crate::store::declared::{
     Declared, DeclaredEdit, DeclaredId, DeclaredUpdate, Impact, NewDeclared, PublicPhase,
+    declared_downtime,
 };
 pub use crate::store::definitions::{
-    Definition, DefinitionChanges, DefinitionKind, Definitions, PutDefinition, Replay,
+    Definition, DefinitionChanges, DefinitionKind, Definitions, PutDefinition, Replay, Source,
 };
 pub use crate::store::outbox::{
     About, NewNotice, NoticeId, NoticeIncident, NoticeOutcome, NoticeState, StoredNotice,

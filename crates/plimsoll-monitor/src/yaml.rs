@@ -11,6 +11,15 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+/// Something doubtful.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Position, such as `endpoints[2].conditions[1]`.
+    pub place: String,
+    /// Message.
+    pub message: String,
+}
+
 /// A value with its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {

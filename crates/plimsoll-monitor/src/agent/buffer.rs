@@ -44,7 +44,8 @@ impl Buffer {
             self.lost += 1;
         }
         self.last += 1;
-        self.waiting.push_back(Found::of(self.last, key, result));
+        self.waiting
+            .push_back(Found::from_result(self.last, key, result));
     }
 
     /// The oldest ones.
@@ -70,7 +71,7 @@ mod tests {
 
     use super::*;
     use crate::detect::status::Status;
-    use crate::store::timestamp::Timestamp;
+    use crate::time::Timestamp;
 
     #[test]
     fn the_oldest_make_room_and_sent_ones_are_forgotten_once() {

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::detect::status::Status;
 use crate::engine::RemoteResult;
 use crate::probe::reading::{CheckResult, Judged};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Results of one report.
-pub(crate) const MOST_RESULTS: usize = 1_000;
+pub const MOST_RESULTS: usize = 1_000;
 
 /// Characters of a reason or a condition.
 const MOST_TEXT: usize = 1_000;
@@ -24,23 +24,24 @@ const MOST_SKEW: i64 = 5_000;
 
 /// A report of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
-pub(crate) struct Report {
+pub struct Report {
     /// Differs with every start of the agent.
-    pub(crate) run: u64,
+    pub run: u64,
     /// The version of plimsoll.
-    pub(crate) version: String,
+    pub version: String,
     /// When it is sent, by the agent's clock, in milliseconds.
     pub(crate) now: i64,
     /// Results that wait besides these.
-    pub(crate) waiting: u64,
+    pub waiting: u64,
     /// Results that were given up since the start, because too many waited.
-    pub(crate) lost: u64,
-    pub(crate) results: Vec<Found>,
+    pub lost: u64,
+    /// What was found, in the order of the checks.
+    pub results: Vec<Found>,
 }
 
 /// One result.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
-pub(crate) struct Found {
+pub struct Found {
     number: u64,
     key: String,
     at: i64,
@@ -68,7 +69,7 @@ fn shortened(mut text: String) -> String {
 }
 
 impl Found {
-    pub(crate) fn of(number: u64, key: &str, result: CheckResult) -> Self {
+    pub(crate) fn from_result(number: u64, key: &str, result: CheckResult) -> Self {
         let phases = result.phases.iter();
         let judged = result.conditions.into_iter().take(MOST_CONDITIONS);
         Self {
@@ -135,7 +136,7 @@ impl Found {
 
 impl Report {
     /// The results by the clock of this process.
-    pub(crate) fn into_results(self, now: Timestamp) -> Vec<RemoteResult> {
+    pub fn into_results(self, now: Timestamp) -> Vec<RemoteResult> {
         let skew = now.0.saturating_sub(self.now);
         let skew = if skew.saturating_abs() > MOST_SKEW {
             skew
@@ -179,7 +180,7 @@ mod tests {
             now,
             waiting: 0,
             lost: 0,
-            results: vec![Found::of(3, "core_web", result())],
+            results: vec![Found::from_result(3, "core_web", result())],
         }
     }
 

@@ -8,7 +8,7 @@ use crate::config::ApiToken;
 use crate::engine::Board;
 
 /// The configuration of an agent, in an order that stays.
-pub(crate) fn work(board: &Board, agent: &str) -> String {
+pub fn work(board: &Board, agent: &str) -> String {
     let is_public_only = board.grounds().is_public_only();
     let mut text = format!("allow_private = {}\n", !is_public_only);
     for view in board.views() {
@@ -28,7 +28,7 @@ pub(crate) fn work(board: &Board, agent: &str) -> String {
 }
 
 /// The entity tag of such a configuration.
-pub(crate) fn tag(text: &str) -> String {
+pub fn tag(text: &str) -> String {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
     format!("\"{}\"", ApiToken::written(&hash))

@@ -2,7 +2,7 @@
 
 use plimsoll_model::document::{Table, Value, as_text};
 
-use crate::config::token;
+use crate::token;
 
 /// The region of the process that has the store, unless the file names it.
 pub const DEFAULT_REGION: &str = "default";

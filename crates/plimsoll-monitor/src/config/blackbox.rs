@@ -22,11 +22,11 @@ use crate::yaml::{self, Content, Node};
 
 /// Modules by their names.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Modules(BTreeMap<String, Module>);
+pub struct Modules(BTreeMap<String, Module>);
 
 /// A module: a definition of a monitor without its target.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Module {
+pub struct Module {
     /// The kind, such as `http`.
     kind: &'static str,
     /// The key of the target within the kind's table.
@@ -40,11 +40,13 @@ pub(crate) struct Module {
 }
 
 impl Modules {
-    pub(crate) fn get(&self, name: &str) -> Option<&Module> {
+    /// The module of a name.
+    pub fn get(&self, name: &str) -> Option<&Module> {
         self.0.get(name)
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    /// The names of all modules.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
@@ -71,7 +73,7 @@ impl Modules {
         let node = yaml::parse(text).map_err(|problem| vec![problem])?;
         let findings = Rc::<RefCell<Findings>>::default();
         let mut modules = Self::default();
-        if let Some(root) = Block::of(&node, "", &findings) {
+        if let Some(root) = Block::from_node(&node, "", &findings) {
             let found = root.block("modules");
             if found.is_none() {
                 root.wrong("modules", "is missing", Some("write the modules below it"));
@@ -114,7 +116,7 @@ impl Module {
     }
 
     /// The definition for a target.
-    pub(crate) fn definition(&self, target: &str) -> Table {
+    pub fn definition(&self, target: &str) -> Table {
         let target = if self.scheme.is_empty() || target.contains("://") {
             target.to_owned()
         } else {
@@ -128,7 +130,7 @@ impl Module {
     }
 
     /// Whether its results have the phases of HTTP.
-    pub(crate) fn is_http(&self) -> bool {
+    pub fn is_http(&self) -> bool {
         self.kind == "http"
     }
 

@@ -13,16 +13,15 @@ use crate::config::agent::{self, Regions};
 use crate::config::blackbox::Modules;
 use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
-use crate::config::page;
-use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, Warning, What};
-use crate::config::subscriptions;
-use crate::config::{kinds, maintenance, overlay, store, token};
-use crate::notify;
-use crate::notify::oncall;
-use crate::oidc;
+use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
+use crate::config::{
+    kinds, maintenance, notify, oidc, oncall, overlay, page, store, subscriptions,
+};
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
 use crate::store::Retention;
+use crate::token;
+use crate::yaml::Warning;
 
 /// The surroundings of compiling monitors.
 pub(super) struct Context {
@@ -122,7 +121,7 @@ pub(super) fn compile(
     let mut monitors = link(compiled, &Others::default());
     let windows: Vec<_> = windows
         .into_iter()
-        .map(|(window, only)| PlacedWindow::of(window, &only, &monitors))
+        .map(|(window, only)| PlacedWindow::compile(window, &only, &monitors))
         .collect();
     attach(&mut monitors, &windows);
     let pages = page::compile(root.tables("page"), &monitors, (directory, &context.named));

@@ -20,12 +20,12 @@ use crate::config::file::Context;
 use crate::config::maintenance::zone;
 use crate::config::monitor::Defaults;
 use crate::config::plan::{CompositePlan, EveryOrCron, HeartbeatPlan, What};
-use crate::config::token::of_url;
 use crate::probe::{
     DnsProbe, DnsRecord, DomainProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol, Probe,
     Reach, ReachOptions, SshProbe, StartTlsProbe, SuppliedKind, TalkProbe, TalkStep, TcpProbe,
     TcpTarget, TlsProbe, UdpProbe, WebSocketProbe,
 };
+use crate::token::of_url;
 
 /// Every kind, by its key.
 pub(super) const KINDS: [&str; 27] = [

@@ -7,12 +7,12 @@ use jiff::tz::TimeZone;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::detect::window::{Starts, Window};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 
 /// Characters of a text about a window.
-pub(crate) const MOST_ABOUT: usize = 2_000;
+pub const MOST_ABOUT: usize = 2_000;
 
 /// A window, and the monitors or groups that it is for; none for all.
 pub(super) fn compile(mut table: Table<'_>) -> Option<(Window, Vec<Value<'_>>)> {

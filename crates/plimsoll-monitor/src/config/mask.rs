@@ -2,7 +2,7 @@
 //!
 //! A credential may stand by itself, such as a bearer token, or within a text: in the user information or the query of a URL,
 //! in a body. A mask is only given its credential back if the definition leads where it led: who may not see a credential
-//! may not have it sent elsewhere either. Every way of changing a definition goes through [`unmask`].
+//! may not have it sent elsewhere either. Every way of changing a definition goes through `unmask`.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,7 @@ const NAMING_FIELDS: [&str; 9] = [
 const PLAIN: [&str; 2] = ["labels", "tags"];
 
 /// Replaces credentials of a definition by the mask.
-pub(crate) fn mask(definition: &mut Table) {
+pub fn mask(definition: &mut Table) {
     each(definition, &mut |place, text| {
         *text = place.masked(text);
     });
@@ -79,7 +79,7 @@ pub(crate) fn known_secrets(definition: &Table) -> KnownSecrets {
 }
 
 /// Whether a definition holds a credential.
-pub(crate) fn has_credentials(definition: &Table) -> bool {
+pub fn has_credentials(definition: &Table) -> bool {
     let mut shown = definition.clone();
     mask(&mut shown);
     shown != *definition
@@ -94,11 +94,22 @@ pub(crate) fn is_masked(definition: &Table) -> bool {
     found
 }
 
+/// Why masks cannot be replaced by credentials.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MaskError {
+    /// The table of this kind leads to another target.
+    #[error("`{0}` leads elsewhere now, so its credentials must be given again")]
+    LeadsElsewhere(String),
+    /// The mask of this name is where no credential was.
+    #[error("`{0}` is a mask, and there is no value in its place")]
+    NoValue(String),
+}
+
 /// Puts the credentials of `present` in the places of masks.
 ///
 /// Fails with the place of a mask that has none, and if the definition leads elsewhere than `present`: to another scheme, host
 /// or port, under another `Host`, without checking certificates, or by another name server.
-pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), String> {
+pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), MaskError> {
     let mut known = std::collections::HashMap::new();
     each(&mut present.clone(), &mut |place, text| {
         known.insert(place.name.clone(), text.clone());
@@ -110,14 +121,11 @@ pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), Stri
             return;
         }
         if !leads_the_same_way(whole.get(&place.kind), present.get(&place.kind)) {
-            let kind = &place.kind;
-            wrong.get_or_insert(format!(
-                "`{kind}` leads elsewhere now, so its credentials must be given again"
-            ));
+            wrong.get_or_insert(MaskError::LeadsElsewhere(place.kind.clone()));
             return;
         }
         let name = &place.name;
-        let missing = || format!("`{name}` is a mask, and there is no value in its place");
+        let missing = || MaskError::NoValue(name.clone());
         let restored = match known.get(name) {
             None => Err(missing()),
             Some(present) if place.is_whole && text == MASK => Ok(present.clone()),
@@ -378,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_mask_without_a_value_in_its_place_is_refused() {
-        let error = unmask(&mut shown(), &Table::new()).unwrap_err();
+        let error = unmask(&mut shown(), &Table::new()).unwrap_err().to_string();
         assert!(error.contains("leads elsewhere"), "{error}");
         for (key, value) in [
             ("url", "https://********@a.example/?other_token=********"),
@@ -393,13 +401,13 @@ mod tests {
         ] {
             let mut moved = shown();
             set(&mut moved, key, value);
-            let error = unmask(&mut moved, &whole()).unwrap_err();
+            let error = unmask(&mut moved, &whole()).unwrap_err().to_string();
             assert!(error.contains("is a mask"), "{key} {value}: {error}");
         }
         let mut moved = shown();
         let headers = Table::from_iter([("x-other-key".to_owned(), MASK.into())]);
         set(&mut moved, "headers", headers);
-        let error = unmask(&mut moved, &whole()).unwrap_err();
+        let error = unmask(&mut moved, &whole()).unwrap_err().to_string();
         assert!(error.contains("headers.x-other-key"), "{error}");
     }
 
@@ -424,7 +432,7 @@ mod tests {
         for (key, value) in urls.into_iter().chain(routes).chain(unknown) {
             let mut elsewhere = shown();
             set(&mut elsewhere, key, value.clone());
-            let error = unmask(&mut elsewhere, &whole()).unwrap_err();
+            let error = unmask(&mut elsewhere, &whole()).unwrap_err().to_string();
             assert!(error.contains("leads elsewhere"), "{value}: {error}");
         }
         for field in ["host", "Host", ":authority", "X-Forwarded-Host"] {
@@ -443,6 +451,7 @@ mod tests {
                     headers.insert(field.to_owned(), "evil.example".into());
                 }
                 let error = unmask(&mut elsewhere, &before).unwrap_err();
+                let error = error.to_string();
                 assert!(error.contains("leads elsewhere"), "{field}: {error}");
             }
         }

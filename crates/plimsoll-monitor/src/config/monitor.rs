@@ -9,9 +9,8 @@ use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::config::agent::{self, Regions};
 use crate::config::file::Context;
-use crate::config::kinds;
-use crate::config::mask;
 use crate::config::plan::{MonitorPlan, Retries, What, key_of};
+use crate::config::{kinds, mask};
 use crate::detect::budget::{self, Slo};
 use crate::detect::{DetectPolicy, FlapRule, RegionRule};
 use crate::probe::reading::{Expectation, GatusDisplay};

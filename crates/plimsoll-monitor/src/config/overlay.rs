@@ -19,30 +19,11 @@ use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::page::{self, PagePlan};
 use crate::config::plan::MonitorPlan;
-use crate::config::{kinds, maintenance};
+use crate::config::{kinds, maintenance, notify};
 use crate::detect::window::Window;
+use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
-use crate::notify::{self, NotifyPlan};
 use crate::probe::Reach;
-
-/// Source of a definition: file or store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The configuration file, by which alone it is changed.
-    File,
-    /// The store: the API and the admin pages change it.
-    Store,
-}
-
-impl Source {
-    /// The name in stores and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Store => "store",
-        }
-    }
-}
 
 /// Against what definitions are compiled.
 #[derive(Debug, Default)]
@@ -56,22 +37,23 @@ pub struct Grounds {
     /// The windows of the file.
     pub(crate) windows: Vec<PlacedWindow>,
     /// Modules of `/probe` that a file of `blackbox_exporter` defines.
-    pub(crate) modules: Modules,
+    pub modules: Modules,
     /// Ways to reach targets, which monitors share.
     pub(super) reaches: Mutex<HashMap<kinds::ReachKey, Reach>>,
 }
 
 /// A maintenance window and the monitors that it is for.
 #[derive(Debug, Clone)]
-pub(crate) struct PlacedWindow {
-    pub(crate) window: Arc<Window>,
+pub struct PlacedWindow {
+    /// The window.
+    pub window: Arc<Window>,
     /// Keys, names and groups; empty for all monitors.
-    pub(crate) only: Vec<String>,
+    pub only: Vec<String>,
 }
 
 impl PlacedWindow {
     /// Notes names that there are not.
-    pub(super) fn of(window: Window, only: &[Value<'_>], monitors: &[MonitorPlan]) -> Self {
+    pub(super) fn compile(window: Window, only: &[Value<'_>], monitors: &[MonitorPlan]) -> Self {
         let names = only.iter().filter_map(|value| {
             let text = as_text(value)?;
             let is_known = monitors.iter().any(|monitor| {
@@ -102,7 +84,7 @@ impl Grounds {
     }
 
     /// Proxies that are believed when they name their clients.
-    pub(crate) fn trusted_proxies(&self) -> Option<&TrustedProxies> {
+    pub fn trusted_proxies(&self) -> Option<&TrustedProxies> {
         self.proxies.as_ref()
     }
 }
@@ -119,7 +101,7 @@ pub(crate) fn attach(monitors: &mut [MonitorPlan], windows: &[PlacedWindow]) {
 /// Compiles definitions of monitors together, so that they may name each other; the results are in their order.
 ///
 /// - `others`: monitors that are there already, and that none of these replaces.
-pub(crate) fn monitors<'o>(
+pub fn monitors<'o>(
     texts: &[&str],
     grounds: &Grounds,
     others: impl Iterator<Item = &'o MonitorPlan>,
@@ -128,10 +110,7 @@ pub(crate) fn monitors<'o>(
 }
 
 /// Compiles a definition of the configuration, which may name files.
-pub(crate) fn of_configuration(
-    text: &str,
-    grounds: &Grounds,
-) -> Result<MonitorPlan, Vec<ConfigProblem>> {
+pub fn of_configuration(text: &str, grounds: &Grounds) -> Result<MonitorPlan, Vec<ConfigProblem>> {
     let mut compiled = compiled(&[text], grounds, std::iter::empty(), true);
     compiled.pop().unwrap_or_else(|| Err(Vec::new()))
 }
@@ -201,7 +180,7 @@ pub(crate) fn window(
 ) -> Result<PlacedWindow, Vec<ConfigProblem>> {
     let mut document = Document::parse(text);
     let compiled = maintenance::compile(document.root());
-    let placed = compiled.map(|(window, only)| PlacedWindow::of(window, &only, monitors));
+    let placed = compiled.map(|(window, only)| PlacedWindow::compile(window, &only, monitors));
     let problems = document.into_problems();
     placed.filter(|_| problems.is_empty()).ok_or(problems)
 }

@@ -11,9 +11,9 @@ use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_server::{BasicAuth, PasswordHash};
 use url::Url;
 
+use crate::config::language::Language;
 use crate::config::maintenance::zone;
 use crate::config::{ApiToken, MonitorPlan};
-use crate::language::Language;
 
 /// A status page.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ pub struct PagePassword {
     /// Checks it; its user is named `page`.
     pub auth: Arc<BasicAuth>,
     /// The SHA-256 of its hash, which differs for every password: sessions are bound to it.
-    pub(crate) fingerprint: [u8; 32],
+    pub fingerprint: [u8; 32],
 }
 
 /// The user by whose name the password of a page is checked.
@@ -139,7 +139,7 @@ impl PagePlan {
     }
 
     /// All components.
-    pub(crate) fn components(&self) -> impl Iterator<Item = &PageComponent> {
+    pub fn components(&self) -> impl Iterator<Item = &PageComponent> {
         self.groups.iter().flat_map(|group| &group.components)
     }
 }
@@ -257,7 +257,7 @@ fn one(
     };
     let language = match table.take("language") {
         None => Some(Language::default()),
-        Some(value) => as_text(&value).and_then(|text| match Language::of(text) {
+        Some(value) => as_text(&value).and_then(|text| match Language::with_tag(text) {
             Some(language) => Some(language),
             None => value.wrong(format!(
                 "`{text}` is not one of {}",
@@ -465,7 +465,7 @@ fn password(value: &Value<'_>) -> Option<Guard> {
 }
 
 /// The value of `authorization` that stands for a password of a page.
-pub(crate) fn authorization(password: &str) -> String {
+pub fn authorization(password: &str) -> String {
     let credentials = base64::prelude::BASE64_STANDARD.encode(format!("{READER}:{password}"));
     format!("Basic {credentials}")
 }

@@ -12,20 +12,21 @@ use plimsoll_server::config::{NamedPath, PathUse};
 use plimsoll_wire::tls::Trust;
 
 use crate::config::agent::AgentPlan;
+use crate::config::oidc::OidcPlan;
 use crate::config::overlay::Grounds;
 use crate::config::page::PagePlan;
 use crate::config::subscriptions::SubscriptionPlan;
-use crate::config::token::ApiToken;
 use crate::detect::DetectPolicy;
 use crate::detect::budget::Slo;
 use crate::detect::window::{Cron, Window};
 use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
-use crate::oidc::OidcPlan;
 use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{KnownSecrets, Probe};
 use crate::schedule::{GateLimits, Timing};
 use crate::store::{Retention, ServerOptions, ServerUrls};
+use crate::token::ApiToken;
+use crate::yaml::Warning;
 
 /// A whole configuration.
 #[derive(Debug, Clone)]
@@ -95,15 +96,6 @@ impl Plan {
         let written = written.into_iter().map(named(PathUse::WriteFolder));
         read.chain(written).collect()
     }
-}
-
-/// Something doubtful.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
-    /// Position, such as `endpoints[2].conditions[1]`.
-    pub place: String,
-    /// Message.
-    pub message: String,
 }
 
 /// Store of a monitor's data.

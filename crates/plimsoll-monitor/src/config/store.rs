@@ -1,19 +1,70 @@
 //! `store`: a file, `memory`, or PostgreSQL with ClickHouse.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_model::Secret;
 use plimsoll_model::document::{Table, as_text};
 
-use crate::config::plan::StorePlan;
+use crate::config::plan::{Plan, StorePlan};
 use crate::notify::Settings;
-use crate::store::{ServerOptions, ServerUrls};
+use crate::store::{
+    ServerOptions, ServerStore, ServerUrls, SqliteOptions, SqlitePath, SqliteStore, Store,
+    StoreError, Vault,
+};
 
 /// The organisation of a file that names none.
 pub const DEFAULT_ORGANISATION: &str = "default";
 
 /// Folder of results that wait while ClickHouse is away, unless the file names one.
 const SPILL: &str = "monitor.spill";
+
+impl Plan {
+    /// Opens the store, with the keys that seal its secrets.
+    ///
+    /// Fails if the store cannot be opened or another process has it.
+    pub fn open_store(&self) -> Result<Arc<dyn Store>, StoreError> {
+        let store = self.store.open()?;
+        store.use_vault(Arc::new(Vault::new(&self.keys)));
+        Ok(store)
+    }
+}
+
+impl StorePlan {
+    /// Opens the store, without the keys that seal its secrets.
+    ///
+    /// Fails if the store cannot be opened or another process has it.
+    pub fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
+        let sqlite = |path| {
+            let store = SqliteStore::open(&path, SqliteOptions::default())?;
+            Ok(Arc::new(store) as Arc<dyn Store>)
+        };
+        match self {
+            Self::Memory => sqlite(SqlitePath::Memory),
+            Self::Sqlite(path) => sqlite(SqlitePath::File(path.clone())),
+            Self::Servers(urls, options) => {
+                Ok(Arc::new(ServerStore::open(urls.clone(), *options)?))
+            }
+        }
+    }
+
+    /// Opens the store for a few changes, also while a monitor uses it.
+    ///
+    /// Fails if the store cannot be opened.
+    pub fn open_beside(&self) -> Result<Arc<dyn Store>, StoreError> {
+        match self {
+            Self::Sqlite(path) => Ok(Arc::new(SqliteStore::open_beside(path)?)),
+            Self::Servers(urls, options) => {
+                let urls = ServerUrls {
+                    spill: None,
+                    ..urls.clone()
+                };
+                Ok(Arc::new(ServerStore::open(urls, *options)?))
+            }
+            Self::Memory => self.open(),
+        }
+    }
+}
 
 pub(super) fn compile<'t>(
     root: &mut Table<'t>,

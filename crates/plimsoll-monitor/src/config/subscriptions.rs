@@ -15,9 +15,12 @@ const MOST_ADDRESS: usize = 500;
 /// Where a subscriber is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Means {
+pub enum Means {
+    /// By mail.
     Email,
+    /// By requests to a URL.
     Webhook,
+    /// In a channel of Slack.
     Slack,
 }
 
@@ -25,7 +28,7 @@ impl Means {
     pub(crate) const ALL: [Self; 3] = [Self::Email, Self::Webhook, Self::Slack];
 
     /// The name in forms, stores and JSON.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Email => "email",
             Self::Webhook => "webhook",
@@ -33,23 +36,15 @@ impl Means {
         }
     }
 
-    /// The key of its name for readers.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Email => "subscribe_email",
-            Self::Webhook => "subscribe_webhook",
-            Self::Slack => "subscribe_slack",
-        }
-    }
-
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// The means of that name.
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|means| means.name() == name)
     }
 
     /// The address in the form in which it is compared; `None` if it is none.
     ///
     /// - `allows_private`: whether a URL may be any; otherwise that of Slack must be its own.
-    pub(crate) fn address(self, given: &str, allows_private: bool) -> Option<String> {
+    pub fn address(self, given: &str, allows_private: bool) -> Option<String> {
         let given = given.trim();
         if given.is_empty() || given.len() > MOST_ADDRESS {
             return None;
@@ -76,16 +71,16 @@ impl Means {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionPlan {
     /// Sends mails; without it there are no subscriptions by mail.
-    pub(crate) mailer: Option<Mailer>,
+    pub mailer: Option<Mailer>,
     pub(crate) webhooks: bool,
     pub(crate) slack: bool,
     /// Whether webhooks may have private addresses, and those of Slack other hosts.
-    pub(crate) allows_private: bool,
+    pub allows_private: bool,
 }
 
 impl SubscriptionPlan {
     /// The means that are offered.
-    pub(crate) fn means(&self) -> Vec<Means> {
+    pub fn means(&self) -> Vec<Means> {
         let offered = [
             (Means::Email, self.mailer.is_some()),
             (Means::Webhook, self.webhooks),

@@ -4,16 +4,12 @@
 //! fires while the budget burns at its rate over a long window and a short one, so that it fires early and ends soon
 //! after the outage.
 
-mod watch;
-
 use std::time::Duration;
 
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::detect::uptime::{HealthAt, Span, Uptime, uptime};
-use crate::store::timestamp::Timestamp;
-
-pub(crate) use crate::detect::budget::watch::{History, run};
+use crate::time::Timestamp;
 
 /// An objective of uptime.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,11 +22,12 @@ pub struct Slo {
 
 /// A rule of alerts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rule {
-    pub(crate) long: Duration,
+pub struct Rule {
+    /// The longer one of its windows.
+    pub long: Duration,
     short: Duration,
     /// How many times as fast as would use the budget up exactly.
-    pub(crate) rate: f64,
+    pub rate: f64,
 }
 
 const HOUR: u64 = 60;
@@ -52,16 +49,16 @@ const fn rule(long: u64, short: u64, rate: f64) -> Rule {
 
 /// The error budget of an objective.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Budget {
+pub struct Budget {
     /// Downtime that the window may have.
-    pub(crate) total: Duration,
+    pub total: Duration,
     /// Downtime that it had.
-    pub(crate) spent: Duration,
+    pub spent: Duration,
 }
 
 impl Budget {
     /// The share that is left, below 0 if more was spent.
-    pub(crate) fn left(&self) -> f64 {
+    pub fn left(&self) -> f64 {
         let (total, spent) = (self.total.as_secs_f64(), self.spent.as_secs_f64());
         // The difference first: 1 - 1/1000 is not always the number nearest to 0.999.
         (total - spent) / total.max(1e-9)
@@ -70,7 +67,7 @@ impl Budget {
 
 impl Slo {
     /// The budget of a window in which there was this uptime.
-    pub(crate) fn budget(&self, measured: Uptime) -> Budget {
+    pub fn budget(&self, measured: Uptime) -> Budget {
         Budget {
             total: self.window.mul_f64(1.0 - self.target),
             spent: measured.down,
@@ -99,7 +96,7 @@ impl Slo {
     }
 
     /// How far back rules look.
-    pub(crate) fn looks_back() -> Duration {
+    pub fn looks_back() -> Duration {
         RULES.iter().map(|rule| rule.long).max().unwrap_or_default()
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::detect::policy::DetectPolicy;
 use crate::detect::region::{RegionState, Seen, moment_of};
 use crate::detect::status::{Health, Status};
-use crate::store::timestamp::{Moment, Timestamp};
+use crate::time::{Moment, Timestamp};
 
 /// The state of one monitor: regions, health, the open incident, announced silence.
 ///

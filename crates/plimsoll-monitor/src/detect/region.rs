@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::detect::status::Status;
-use crate::store::timestamp::{Moment, Timestamp};
+use crate::time::{Moment, Timestamp};
 
 /// The state of one region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::tests::shown;
 use super::*;
 use crate::detect::status::{Health, Status};
-use crate::store::timestamp::{Moment, Timestamp};
+use crate::time::{Moment, Timestamp};
 
 #[derive(Debug, Default)]
 struct Seen {

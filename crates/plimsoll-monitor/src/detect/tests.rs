@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::detect::status::{Health, Status};
-use crate::store::timestamp::{Moment, Timestamp};
+use crate::time::{Moment, Timestamp};
 
 const SECOND: Duration = Duration::from_secs(1);
 

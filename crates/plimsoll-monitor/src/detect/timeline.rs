@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use crate::detect::status::Health;
 use crate::detect::uptime::{HealthAt, Span, united};
-use crate::store::IncidentId;
-use crate::store::timestamp::Timestamp;
+use crate::ids::IncidentId;
+use crate::time::Timestamp;
 
 /// Health from a date until another, or until now.
 #[derive(Debug, Clone, PartialEq, Eq)]

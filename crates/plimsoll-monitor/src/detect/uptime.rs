@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use crate::detect::status::Health;
-use crate::store::IncidentId;
-use crate::store::timestamp::Timestamp;
+use crate::ids::IncidentId;
+use crate::time::Timestamp;
 
 /// From a moment until before another.
 pub type Span = (Timestamp, Timestamp);
@@ -163,7 +163,7 @@ pub fn by_day(
 }
 
 /// Those of `spans`, in order and apart, that overlap a window.
-pub(crate) fn within(spans: &[Span], window: Span) -> &[Span] {
+pub fn within(spans: &[Span], window: Span) -> &[Span] {
     let first = spans.partition_point(|span| span.1 <= window.0);
     let last = spans.partition_point(|span| span.0 < window.1);
     &spans[first..last.max(first)]

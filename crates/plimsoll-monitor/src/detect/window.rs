@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{ToSpan, Zoned};
 
 use crate::detect::uptime::{Span, united};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 pub use crate::detect::window::cron::{Cron, CronError};
 

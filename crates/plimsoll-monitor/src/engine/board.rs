@@ -8,17 +8,17 @@ use tokio::sync::watch;
 
 use crate::config::overlay::PlacedWindow;
 use crate::config::{
-    AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, PagePlan, Plan, Source, SubscriptionPlan,
+    AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, OidcPlan, PagePlan, Plan, Source,
+    SubscriptionPlan,
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;
 use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
-use crate::oidc::OidcPlan;
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
-use crate::store::timestamp::Timestamp;
 use crate::store::{MonitorId, StoredToken};
+use crate::time::Timestamp;
 
 /// The current state of every monitor.
 #[derive(Debug, Default)]
@@ -144,7 +144,7 @@ impl Figures {
 
     pub(super) fn set_dropped(&self, counts: &DropCounts) {
         for (figure, reason) in self.dropped.iter().zip(crate::schedule::DropReason::ALL) {
-            figure.store(counts.of(reason), Ordering::Relaxed);
+            figure.store(counts.count(reason), Ordering::Relaxed);
         }
     }
 
@@ -226,7 +226,8 @@ impl Board {
         self.read(|content| content.heard.get(agent).cloned())
     }
 
-    pub(crate) fn set_heard(&self, agent: &str, heard: Heard) {
+    /// Notes the last report of an agent.
+    pub fn set_heard(&self, agent: &str, heard: Heard) {
         self.write(|content| {
             content.heard.insert(agent.to_owned(), heard);
         });
@@ -268,7 +269,7 @@ impl Board {
     }
 
     /// All maintenance windows, with what they are for.
-    pub(crate) fn windows(&self) -> Arc<[PlacedWindow]> {
+    pub fn windows(&self) -> Arc<[PlacedWindow]> {
         self.read(|content| Arc::clone(&content.windows))
     }
 

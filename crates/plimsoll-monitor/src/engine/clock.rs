@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The clocks that the engine reads.
 pub(crate) trait EngineClock: Clock {
@@ -88,7 +88,7 @@ impl ClockWatch {
 }
 
 fn read(clock: &dyn EngineClock) -> (Duration, Timestamp) {
-    (clock.boot(), Timestamp::of(clock.wall()))
+    (clock.boot(), Timestamp::from_system(clock.wall()))
 }
 
 /// The start of the monotonic clock of moments: so long ago that what another process remembers lies behind it.
@@ -157,7 +157,7 @@ pub(crate) mod tests {
     fn sleep_and_set_dates_are_told_apart() {
         let clocks = Clocks::default();
         let watch = ClockWatch::new(&clocks);
-        let start = Timestamp::of(clocks.wall());
+        let start = Timestamp::from_system(clocks.wall());
         let at = |seconds: i64| Timestamp(start.0 + seconds * 1_000);
         clocks.advance(Duration::from_secs(1));
         clocks.set(300);

@@ -8,39 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
-/// The signal for a task to end.
-#[derive(Clone)]
-pub(crate) struct Stop(watch::Receiver<()>);
-
-impl Stop {
-    /// Whether the task should begin nothing more.
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.has_changed().is_err()
-    }
-
-    /// Returns once the task should end.
-    pub(crate) async fn wait(&mut self) {
-        while self.0.changed().await.is_ok() {}
-    }
-
-    /// Sleeps; returns early, and with true, once the task should end.
-    pub(crate) async fn comes_within(&mut self, pause: Duration) -> bool {
-        tokio::time::timeout(pause, self.wait()).await.is_ok()
-    }
-
-    /// Waits for a change; returns at the latest after the pause, and with true once the task should end.
-    pub(crate) async fn comes_before_a_change<T>(
-        &mut self,
-        changes: &mut watch::Receiver<T>,
-        pause: Duration,
-    ) -> bool {
-        tokio::select! {
-            biased;
-            () = self.wait() => true,
-            waited = tokio::time::timeout(pause, changes.changed()) => matches!(waited, Ok(Err(_))),
-        }
-    }
-}
+use crate::stop::Stop;
 
 /// The tasks of one monitor.
 #[derive(Default)]
@@ -68,7 +36,7 @@ impl Deliveries {
         F: Future<Output = ()> + 'static,
     {
         let stop = self.stop.get_or_insert_with(|| watch::channel(()).0);
-        let stop = Stop(stop.subscribe());
+        let stop = Stop::new(stop.subscribe());
         let turn = Rc::clone(self.turns.entry(name.to_owned()).or_default());
         self.tasks.spawn_local(async move {
             let _turn = turn.lock().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{EveryOrCron, HeartbeatPlan};
-use crate::store::timestamp::{Moment, Timestamp};
+use crate::time::{Moment, Timestamp};
 
 /// The state of one heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

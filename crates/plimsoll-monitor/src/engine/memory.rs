@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::detect::Detector;
 use crate::engine::heartbeat::HeartbeatState;
-use crate::store::timestamp::{Moment, Timestamp};
+use crate::time::{Moment, Timestamp};
 
 /// The name under which the store keeps it.
 pub(super) const STATE: &str = "state";

@@ -190,8 +190,8 @@ impl Recorder {
 mod tests {
     use super::*;
     use crate::Health;
-    use crate::store::timestamp::Timestamp;
     use crate::store::{MonitorId, NewMonitor, SqliteOptions, SqlitePath, SqliteStore};
+    use crate::time::Timestamp;
 
     fn change(monitor: MonitorId, at: i64) -> Vec<Change> {
         vec![Change::Health {

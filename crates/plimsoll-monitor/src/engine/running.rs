@@ -11,7 +11,7 @@ use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
 use crate::schedule::Pass;
 use crate::store::MonitorId;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The outcome of a check, for the loop.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Finished {
 pub(crate) async fn result(plan: &MonitorPlan, context: &ProbeContext) -> (CheckResult, bool) {
     let mut attempt = 0;
     loop {
-        let at = Timestamp::of(context.clock.wall());
+        let at = Timestamp::from_system(context.clock.wall());
         let What::Probe(probe) = &plan.what else {
             let reason = Some("this kind is not probed".to_owned());
             let result = CheckResult::plain(at, Status::Error, std::time::Duration::ZERO, reason);

@@ -15,8 +15,8 @@ use crate::engine::Handle;
 use crate::engine::board::{Board, Counters, View};
 use crate::engine::composition::{Composed, StoredDefinitions, compose};
 use crate::engine::supervisor::OWN;
-use crate::store::timestamp::Timestamp;
 use crate::store::{DefinitionKind, MonitorId, OrgId, Restored, Store, StoreError};
+use crate::time::Timestamp;
 
 /// Between two looks for other definitions: they are many, and change seldom.
 const DEFINITIONS_EVERY: Duration = Duration::from_secs(10);
@@ -25,7 +25,8 @@ const DEFINITIONS_EVERY: Duration = Duration::from_secs(10);
 const MARKS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Reads what another process writes.
-pub(crate) struct Standby {
+#[derive(Debug)]
+pub struct Standby {
     handle: Handle,
     stored: StoredDefinitions,
     /// Of which plan the definitions were composed: its number; and when they were read.
@@ -46,7 +47,8 @@ type Shown = (
 );
 
 impl Standby {
-    pub(crate) async fn new(organisation: &str, store: Arc<dyn Store>) -> Result<Self, StoreError> {
+    /// Of an organisation, whose rows another process writes. Fails if the store does.
+    pub async fn new(organisation: &str, store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let org = store.org(organisation).await?;
         // Without its other end: no command is ever executed.
         let (commands, _) = mpsc::channel(1);
@@ -66,7 +68,7 @@ impl Standby {
     }
 
     /// Its board, with the store.
-    pub(crate) fn handle(&self) -> &Handle {
+    pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
@@ -74,7 +76,7 @@ impl Standby {
     ///
     /// - `number`: of the plan; another plan has another one.
     /// - `elapsed`: by a clock that never steps.
-    pub(crate) async fn refresh(
+    pub async fn refresh(
         &mut self,
         plan: &Plan,
         number: u64,

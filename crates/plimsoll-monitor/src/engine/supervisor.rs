@@ -2,7 +2,13 @@
 
 mod absence;
 
+mod agents;
+
 mod apply;
+
+mod batch;
+
+mod channels;
 
 mod commands;
 
@@ -11,6 +17,8 @@ mod notices;
 mod regions;
 
 mod reload;
+
+mod windows;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -22,35 +30,28 @@ use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{self, JoinSet};
 
-use crate::config::overlay::PlacedWindow;
 use crate::config::{MonitorPlan, Plan};
-use crate::detect::window::Window;
 use crate::detect::{Detector, Input};
 use crate::engine::Beside;
 use crate::engine::board::{Board, Figures};
 use crate::engine::clock::{Break, ClockWatch, EngineClock, origin};
 use crate::engine::command::{Command, CommandError};
-use crate::engine::deliveries::Deliveries;
 use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::memory::Silence;
 use crate::engine::recorder::Recorder;
 use crate::engine::running::{self, Finished};
-use crate::notify::NotifyPlan;
+use crate::engine::supervisor::agents::Agents;
+use crate::engine::supervisor::batch::Batch;
+use crate::engine::supervisor::channels::Channels;
+use crate::engine::supervisor::windows::Windows;
 use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
 use crate::schedule::{DropReason, Gates, Pass, Scheduler};
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{Change, MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
-
-/// Results wait at most this long for others before the store gets them, and at most so many.
-const HAND_OVER: Duration = Duration::from_millis(100);
-const MOST_ROWS: usize = 512;
+use crate::time::{Moment, Timestamp};
 
 /// Between two upkeeps of the store.
 const UPKEEP: Duration = Duration::from_mins(1);
-
-/// Windows are looked at this often at least, since the date may step.
-const LOOK: Duration = Duration::from_secs(30);
 
 /// The longest wait at the end of the program.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(5);
@@ -97,10 +98,6 @@ impl Live {
 type Waiting = oneshot::Sender<Result<CheckResult, CommandError>>;
 
 /// The owner of all state.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about the loop"
-)]
 pub(super) struct Supervisor {
     clock: Rc<dyn EngineClock>,
     watch: Rc<ClockWatch>,
@@ -125,50 +122,26 @@ pub(super) struct Supervisor {
     /// Callers that wait for the result of a check.
     waiting_for: HashMap<MonitorId, Vec<Waiting>>,
     timers: BTreeSet<(Duration, MonitorId)>,
-    windows: Vec<(Arc<Window>, bool)>,
-    windows_due: Duration,
+    windows: Windows,
     recorder: Recorder,
     /// Changes of the present step, which the store gets as one.
     group: Vec<Change>,
-    rows: Vec<ResultRow>,
-    rows_since: Option<Instant>,
+    batch: Batch,
     retention: Retention,
     upkeep_due: Instant,
     upkeep: Option<task::JoinHandle<()>>,
     /// Actor of the current change.
     actor: Option<String>,
-    /// Channels of notices.
-    channels: Vec<Arc<NotifyPlan>>,
-    /// Channels of the store, with their definitions.
-    kept_channels: Vec<(String, Arc<NotifyPlan>)>,
-    /// Whether those of the file have been replaced.
-    channels_are_new: bool,
-    /// Whether deliveries are for other channels than these.
-    deliveries_are_old: bool,
-    /// They send what waits, one for each channel.
-    deliveries: Deliveries,
-    /// What upper parts have run beside the checks.
-    beside: &'static [Beside],
+    channels: Channels,
     /// Checks of monitors that may not be there.
     trials: JoinSet<()>,
     /// Whether what the last process left was read.
     is_restored: bool,
-    /// Whether the store refused the last results.
-    append_fails: bool,
     /// Whether results were not written when the store was last looked at.
     is_troubled: bool,
     /// The configuration of the file, to which definitions of the store are added.
     base: Plan,
-    /// All windows, those of the store too.
-    placed: Vec<PlacedWindow>,
-    /// The numbers of regions in the store.
-    regions: HashMap<Arc<str>, u16>,
-    /// The run of each agent, and the number of the last result that it sent.
-    reported: HashMap<Arc<str>, (u64, u64)>,
-    /// The keys of monitors that agents are to check at once, and since when.
-    hurried: HashMap<Arc<str>, Vec<(String, Timestamp)>>,
-    /// Callers that wait for the result of an agent, and since when.
-    waiting_for_agents: HashMap<MonitorId, Vec<(Timestamp, Waiting)>>,
+    agents: Agents,
 }
 
 impl Supervisor {
@@ -181,10 +154,9 @@ impl Supervisor {
         beside: &'static [Beside],
     ) -> Result<Self, StoreError> {
         let started = Self::start_by(Rc::new(SystemClock), plan, store, board, notice);
-        Ok(Self {
-            beside,
-            ..started.await?
-        })
+        let mut started = started.await?;
+        started.channels.run_beside(beside);
+        Ok(started)
     }
 
     /// The same by other clocks.
@@ -218,30 +190,18 @@ impl Supervisor {
             passes: HashMap::new(),
             waiting_for: HashMap::new(),
             timers: BTreeSet::new(),
-            windows: Vec::new(),
-            windows_due: Duration::ZERO,
+            windows: Windows::default(),
             group: Vec::new(),
-            rows: Vec::new(),
-            rows_since: None,
+            batch: Batch::default(),
             retention: plan.retention,
             upkeep_due: now + UPKEEP,
             upkeep: None,
             actor: None,
-            channels: Vec::new(),
-            deliveries: Deliveries::default(),
-            beside: &[],
+            channels: Channels::default(),
             trials: JoinSet::new(),
-            placed: Vec::new(),
-            regions: HashMap::new(),
-            reported: HashMap::new(),
-            hurried: HashMap::new(),
-            kept_channels: Vec::new(),
-            channels_are_new: true,
-            deliveries_are_old: true,
-            append_fails: false,
+            agents: Agents::default(),
             is_troubled: false,
             is_restored: false,
-            waiting_for_agents: HashMap::new(),
             base: plan.clone(),
         };
         let last = supervisor.store.last_alive(org).await?;
@@ -300,14 +260,16 @@ impl Supervisor {
         }
         self.checks.abort_all();
         drop(ticking);
-        std::mem::take(&mut self.deliveries).end(LAST_SENT).await;
+        self.channels.end_deliveries(LAST_SENT).await;
         self.shut_down(recording).await;
     }
 
     /// Leaves nothing behind.
     async fn shut_down(mut self, recording: task::JoinHandle<()>) {
-        self.rows_since = Some(self.origin);
-        self.hand_over(self.clock.now()).await;
+        let to = (self.org, &*self.store);
+        self.batch
+            .finish(to, &self.board.figures, &self.notice)
+            .await;
         self.recorder.close();
         let at = self.moment().wall;
         let rest = async {
@@ -331,7 +293,7 @@ impl Supervisor {
     fn moment(&self) -> Moment {
         Moment {
             elapsed: self.clock.now().saturating_duration_since(self.origin),
-            wall: Timestamp::of(self.clock.wall()),
+            wall: Timestamp::from_system(self.clock.wall()),
         }
     }
 
@@ -340,12 +302,11 @@ impl Supervisor {
         const FAR: Duration = Duration::from_mins(1);
 
         let timer = self.timers.first().map(|(at, _)| self.origin + *at);
-        let rows = self.rows_since.map(|since| since + HAND_OVER);
-        let windows = Some(self.origin + self.windows_due);
+        let windows = Some(self.origin + self.windows.due());
         let due = [
             self.scheduler.next_wake(),
             timer,
-            rows,
+            self.batch.due(),
             windows,
             Some(self.upkeep_due),
         ];
@@ -405,7 +366,7 @@ impl Supervisor {
                 let interval = self.interval(id);
                 self.gates
                     .leave(finished.pass, finished.connected, interval, now);
-                self.take(id, finished.result);
+                self.accept_result(id, finished.result);
             }
             // Only a defect ends a check like this; it must not end the monitor of it.
             Err(error) => {
@@ -431,7 +392,7 @@ impl Supervisor {
     }
 
     /// A result of this process.
-    fn take(&mut self, id: MonitorId, result: CheckResult) {
+    fn accept_result(&mut self, id: MonitorId, result: CheckResult) {
         if self.refuses(1) {
             return;
         }
@@ -444,8 +405,9 @@ impl Supervisor {
         let mut result = result.without(&live.plan.secrets);
         result.at = live.unique_date(result.at);
         let key = live.plan.key.clone();
-        self.rows.push(ResultRow::of(id, OWN, &result));
-        self.rows_since.get_or_insert(self.clock.now());
+        let now = self.clock.now();
+        self.batch
+            .add(ResultRow::from_result(id, OWN, &result), now);
         let input = Input::Observed {
             region: self.own_region(),
             status: result.status,
@@ -464,26 +426,10 @@ impl Supervisor {
 
     /// Gives results to the store, once they have waited or are many.
     async fn hand_over(&mut self, now: Instant) {
-        let has_waited = self
-            .rows_since
-            .is_some_and(|since| now >= since + HAND_OVER);
-        if self.rows.is_empty() || (!has_waited && self.rows.len() < MOST_ROWS) {
-            return;
-        }
-        self.rows_since = None;
-        let rows = std::mem::take(&mut self.rows);
-        let count = rows.len() as u64;
-        match self.store.append(self.org, rows).await {
-            Ok(()) => self.append_fails = false,
-            Err(error) => {
-                Figures::add(&self.board.figures.lost, count);
-                if !std::mem::replace(&mut self.append_fails, true) {
-                    (self.notice)(&format!(
-                        "the store takes no results: {error}; those that come until it does are lost"
-                    ));
-                }
-            }
-        }
+        let to = (self.org, &*self.store);
+        self.batch
+            .hand_over(now, to, &self.board.figures, &self.notice)
+            .await;
     }
 
     /// Has the store roll up and delete.

@@ -37,16 +37,15 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use plimsoll_model::document::Document;
+use plimsoll_model::document::{ConfigProblem, Document};
 use serde_json::Value;
 use url::Url;
 
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
-pub use crate::notify::channel::email::Mail;
-pub(crate) use crate::notify::channel::email::Mailer;
+pub use crate::notify::channel::email::{Mail, Mailer};
 
 /// Gives messages the form of one receiver.
 pub trait Notifier: Send + Sync + fmt::Debug {
@@ -156,10 +155,10 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Reads the settings of a channel; problems are noted there.
-pub(super) type Compile = fn(&mut Settings<'_>) -> Option<Arc<dyn Notifier>>;
+pub(crate) type Compile = fn(&mut Settings<'_>) -> Option<Arc<dyn Notifier>>;
 
 /// Every channel by its key in `[[notify]]`.
-pub(super) const CHANNELS: [(&str, Compile); 16] = [
+pub(crate) const CHANNELS: [(&str, Compile); 16] = [
     ("alertmanager", alertmanager::compile),
     ("discord", discord::compile),
     ("email", email::compile),
@@ -179,12 +178,29 @@ pub(super) const CHANNELS: [(&str, Compile); 16] = [
 ];
 
 /// The keys of channels.
-pub(crate) fn channel_kinds() -> impl Iterator<Item = &'static str> {
+pub fn channel_kinds() -> impl Iterator<Item = &'static str> {
     CHANNELS.iter().map(|(kind, _)| *kind)
 }
 
+/// Why settings make no channel.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChannelError {
+    /// No channel is called so.
+    #[error("there is no channel {0}")]
+    Unknown(String),
+    /// No channel is like that of another program.
+    #[error("there is no channel like `{0}`")]
+    NoneLike(String),
+    /// A setting is wrong; the first of them.
+    #[error("{0}")]
+    Setting(ConfigProblem),
+}
+
 /// A channel of settings that come from elsewhere than our files; fails with the first problem.
-pub(crate) fn notifier_of(kind: &str, table: &toml::Table) -> Result<Arc<dyn Notifier>, String> {
+pub(crate) fn notifier_of(
+    kind: &str,
+    table: &toml::Table,
+) -> Result<Arc<dyn Notifier>, ChannelError> {
     let text = table.to_string();
     let mut document = Document::parse(&text);
     let mut settings = Settings::new(document.root(), &|_| None);
@@ -194,8 +210,8 @@ pub(crate) fn notifier_of(kind: &str, table: &toml::Table) -> Result<Arc<dyn Not
     let problem = document.into_problems().into_iter().next();
     match (notifier, problem) {
         (Some(notifier), None) => Ok(notifier),
-        (_, Some(problem)) => Err(problem.to_string()),
-        (None, None) => Err(format!("there is no channel {kind}")),
+        (_, Some(problem)) => Err(ChannelError::Setting(problem)),
+        (None, None) => Err(ChannelError::Unknown(kind.to_owned())),
     }
 }
 

@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::fetch::{FetchLimits, Fetcher};
+use plimsoll_client::fetch::{FetchLimits, Fetcher, FetcherError};
 use plimsoll_model::{Clock, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
+use tokio::sync::watch;
 
-use crate::engine::{Board, Stop};
 use crate::notify::channel::{HttpRequest, Outgoing};
-use crate::notify::config::NotifyPlan;
 use crate::notify::message::{Message, NoticeKind, backoff};
+use crate::notify::plan::NotifyPlan;
 use crate::probe::KnownSecrets;
-use crate::store::timestamp::Timestamp;
+use crate::stop::Stop;
 use crate::store::{
     About, NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
 };
+use crate::time::Timestamp;
 
 /// For one request or mail.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -49,12 +50,13 @@ const MOST_QUIET: Duration = Duration::from_secs(10);
 pub(crate) struct Delivery {
     pub(crate) org: OrgId,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) board: Arc<Board>,
+    /// Something happened that may have made notices.
+    pub(crate) changes: watch::Receiver<u64>,
     pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Delivers the notices of one channel until it should end.
-pub(crate) async fn run(delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Stop) {
+pub(crate) async fn run(mut delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Stop) {
     let fetcher = match fetcher(&plan) {
         Ok(fetcher) => fetcher,
         Err(error) => {
@@ -62,7 +64,6 @@ pub(crate) async fn run(delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Sto
             return;
         }
     };
-    let mut changes = delivery.board.subscribe();
     loop {
         if let Err(error) = delivery.deliver(&plan, &fetcher, &stop).await {
             (delivery.report)(&format!("cannot read notices to {}: {error}", plan.name));
@@ -70,27 +71,30 @@ pub(crate) async fn run(delivery: Delivery, plan: Arc<NotifyPlan>, mut stop: Sto
                 return;
             }
         }
-        if stop.comes_before_a_change(&mut changes, LOOK).await || stop.comes_within(REST).await {
+        if stop
+            .comes_before_a_change(&mut delivery.changes, LOOK)
+            .await
+            || stop.comes_within(REST).await
+        {
             return;
         }
     }
 }
 
 /// Of one request. Redirects lead nowhere.
-pub(crate) const LIMITS: FetchLimits = FetchLimits {
+pub const LIMITS: FetchLimits = FetchLimits {
     timeout: TIMEOUT,
     bytes: MOST_ANSWER,
     redirects: 0,
 };
 
-fn fetcher(plan: &NotifyPlan) -> Result<Fetcher, String> {
+fn fetcher(plan: &NotifyPlan) -> Result<Fetcher, FetcherError> {
     Fetcher::reaching(Trust::PublicRoots, LIMITS, plan.filter.clone())
-        .map_err(|error| error.to_string())
 }
 
 /// Sends a test message to a channel; the error is what its receiver answered.
-pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
-    let now = Timestamp::of(SystemClock.wall());
+pub async fn send_test(plan: &NotifyPlan) -> Result<(), SendFailure> {
+    let now = Timestamp::from_system(SystemClock.wall());
     let message = Message {
         kind: NoticeKind::Test,
         title: "Test of plimsoll monitor".to_owned(),
@@ -101,20 +105,25 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), String> {
         since: now,
         link: None,
     };
-    let fetcher = fetcher(plan)?;
-    let sent = send(&plan.notifier.outgoing(&message, now), &fetcher).await;
-    sent.map_err(|failure| failure.reason)
+    let fetcher = fetcher(plan).map_err(|error| SendFailure {
+        reason: error.to_string(),
+        is_final: true,
+    })?;
+    send(&plan.notifier.outgoing(&message, now), &fetcher).await
 }
 
 /// Why a notice was not received.
-pub(crate) struct SendFailure {
-    pub(crate) reason: String,
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct SendFailure {
+    /// For people.
+    pub reason: String,
     /// Whether another attempt is of no use.
-    pub(crate) is_final: bool,
+    pub is_final: bool,
 }
 
 /// Sends a request or a mail once.
-pub(crate) async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
+pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
     match outgoing {
         Outgoing::Http(request) => post(request, fetcher).await,
         Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send(fetcher)).await {
@@ -195,7 +204,7 @@ impl Delivery {
         fetcher: &Fetcher,
         stop: &Stop,
     ) -> Result<(), StoreError> {
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let due = self
             .store
             .due_notices(self.org, &plan.name, now, MOST_AT_ONCE)
@@ -277,7 +286,7 @@ impl Delivery {
         message: &Message,
         notices: &[(StoredNotice, Message)],
     ) -> Result<(), StoreError> {
-        let now = Timestamp::of(SystemClock.wall());
+        let now = Timestamp::from_system(SystemClock.wall());
         let sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
         let mut more = Vec::new();
         let outcomes = notices.iter().map(|(notice, message)| match &sent {

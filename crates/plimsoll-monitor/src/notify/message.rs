@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::store::StoredNotice;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,7 +139,7 @@ impl Message {
     }
 
     /// The message of a notice, with the incident that it is about.
-    pub(crate) fn of_notice(notice: &StoredNotice) -> Option<Self> {
+    pub fn of_notice(notice: &StoredNotice) -> Option<Self> {
         let message = Self::from_json(&notice.message)?;
         Some(match &notice.incident {
             None => message,
@@ -202,7 +202,7 @@ impl Message {
 }
 
 /// When the next attempt is, after so many: 10 s, doubled up to an hour.
-pub(crate) fn backoff(attempts: u32) -> Duration {
+pub fn backoff(attempts: u32) -> Duration {
     const FIRST: Duration = Duration::from_secs(10);
     const LONGEST: Duration = Duration::from_hours(1);
 

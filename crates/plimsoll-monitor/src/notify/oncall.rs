@@ -3,8 +3,6 @@
 //! Members are channels of notices. A channel that is a member of a rotation gets what opens while it is on call, and the
 //! end of that.
 
-mod config;
-
 mod layer;
 
 use std::time::Duration;
@@ -12,11 +10,9 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 
-use crate::calendar;
-use crate::config::ApiToken;
-use crate::store::timestamp::Timestamp;
+use crate::time::{Timestamp, calendar};
+use crate::token::ApiToken;
 
-pub(crate) use crate::notify::oncall::config::compile;
 pub(crate) use crate::notify::oncall::layer::{Hours, Layer, Turn};
 
 /// How far the calendar goes back and ahead.
@@ -102,13 +98,13 @@ impl OnCallPlan {
     }
 
     /// Whether this is the token of the calendar's URL.
-    pub(crate) fn has_token(&self, given: &str) -> bool {
+    pub fn has_token(&self, given: &str) -> bool {
         let token = self.token.as_ref();
         token.is_some_and(|token| ApiToken::hash_of(token.expose()) == ApiToken::hash_of(given))
     }
 
     /// The shifts of the last and the next months (RFC 5545).
-    pub(crate) fn calendar(&self, now: Timestamp) -> String {
+    pub fn calendar(&self, now: Timestamp) -> String {
         // The same entries all day long.
         let now = now.floor(86_400_000);
         let events = self.shifts(now.minus(BACK), now.plus(AHEAD));

@@ -39,11 +39,27 @@ pub struct DnsProbe {
     pub reach: Reach,
 }
 
+/// Why there is no such record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DnsRecordError {
+    /// Its type is not one of those that are asked for.
+    #[error("`{0}` is not a known type; known are A, AAAA, CNAME, MX, NS, TXT, SOA, PTR, CAA, SRV")]
+    Type(String),
+    /// Its name is none.
+    #[error("`{name}` is not a name: {reason}")]
+    Name {
+        /// As it was given.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+}
+
 impl DnsRecord {
     /// - `kind`: such as `A`, in any case.
     ///
-    /// Fails with a sentence if the name or the type is invalid. For PTR, `name` may be an address.
-    pub fn parse(name: &str, kind: &str) -> Result<Self, String> {
+    /// Fails if the name or the type is invalid. For PTR, `name` may be an address.
+    pub fn parse(name: &str, kind: &str) -> Result<Self, DnsRecordError> {
         let kind = kind.to_ascii_uppercase();
         let known = [
             RecordType::A,
@@ -60,15 +76,15 @@ impl DnsRecord {
         let kind = RecordType::from_str(&kind)
             .ok()
             .filter(|kind| known.contains(kind))
-            .ok_or_else(|| {
-                format!("`{kind}` is not a known type; known are A, AAAA, CNAME, MX, NS, TXT, SOA, PTR, CAA, SRV")
-            })?;
+            .ok_or(DnsRecordError::Type(kind))?;
         let address = name.parse::<std::net::IpAddr>().ok();
         let name = match address {
             Some(address) if kind == RecordType::PTR => Name::from(address),
             _ => {
-                let mut parsed = Name::from_utf8(name)
-                    .map_err(|error| format!("`{name}` is not a name: {error}"))?;
+                let mut parsed = Name::from_utf8(name).map_err(|error| DnsRecordError::Name {
+                    name: name.to_owned(),
+                    reason: error.to_string(),
+                })?;
                 parsed.set_fqdn(true);
                 parsed
             }

@@ -1,5 +1,6 @@
 //! When the registration of a domain ends: by RDAP (RFC 9082, RFC 9083), else by WHOIS (RFC 3912).
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use url::Url;
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
 use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// URL of the list of registries of top-level domains (RFC 9224).
 const BOOTSTRAP: &str = "https://data.iana.org/rdap/dns.json";
@@ -79,13 +80,16 @@ impl Probe for DomainProbe {
             self.reach.timeout,
             context,
             async move |reading, _| {
-                let now = Timestamp::of(context.clock.wall());
+                let now = Timestamp::from_system(context.clock.wall());
                 // Each gets half of the time.
                 let found = match within(half, self.by_rdap()).await {
                     Ok(expires) => Ok(expires),
                     Err(first) => within(half, self.by_whois(context))
                         .await
-                        .map_err(|second| format!("RDAP: {first}; WHOIS: {second}")),
+                        .map_err(|second| LookupError::Both {
+                            rdap: Box::new(first),
+                            whois: Box::new(second),
+                        }),
                 };
                 self.judge(found, now, reading);
             },
@@ -102,7 +106,7 @@ pub struct WithDomain {
     /// For the host of the target and the names above it, of which one is registered.
     lookups: Vec<DomainProbe>,
     /// The result of the last lookup, and its time.
-    found: Mutex<Option<(Timestamp, Result<Timestamp, String>)>>,
+    found: Mutex<Option<(Timestamp, Result<Timestamp, LookupError>)>>,
 }
 
 impl WithDomain {
@@ -132,11 +136,11 @@ impl WithDomain {
         })
     }
 
-    async fn expiry(&self, context: &ProbeContext) -> Result<Timestamp, String> {
+    async fn expiry(&self, context: &ProbeContext) -> Result<Timestamp, LookupError> {
         const FRESH: Duration = Duration::from_hours(1);
         const AGAIN: Duration = Duration::from_mins(5);
 
-        let now = Timestamp::of(context.clock.wall());
+        let now = Timestamp::from_system(context.clock.wall());
         let known = self
             .found
             .lock()
@@ -148,14 +152,14 @@ impl WithDomain {
                 return found;
             }
         }
-        let mut found = Err("there is no domain".to_owned());
+        let mut found = Err(LookupError::NoDomain);
         // A name that is not registered is unknown to the registry; the one above it may not be.
         for lookup in &self.lookups {
             let reading = lookup.check(context).await;
             found = match (reading.domain_expires, reading.failure) {
                 (Some(expires), _) => Ok(expires),
-                (None, Some(failure)) => Err(failure.to_string()),
-                (None, None) => Err("no date of expiration was found".to_owned()),
+                (None, Some(failure)) => Err(LookupError::Failed(failure.to_string())),
+                (None, None) => Err(LookupError::NotFound),
             };
             if found.is_ok() {
                 break;
@@ -196,16 +200,57 @@ impl Probe for WithDomain {
     }
 }
 
+/// Why the date at which a registration ends is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum LookupError {
+    #[error("there is no domain")]
+    NoDomain,
+    #[error("no date of expiration was found")]
+    NotFound,
+    /// A probe or a connection failed.
+    #[error("{0}")]
+    Failed(String),
+    #[error("no answer within {0:?}")]
+    NoAnswer(Duration),
+    /// A URL or a server could not be used, or did not answer as it should.
+    #[error("{server}: {reason}")]
+    Server { server: String, reason: String },
+    #[error("{url} answers {status}")]
+    Status { url: Url, status: u16 },
+    #[error("no registry is listed for the domain")]
+    NoRegistry,
+    #[error("the top-level domain has no server of WHOIS")]
+    NoWhois,
+    #[error("the answer has no date of expiration")]
+    NoDate,
+    #[error("`{0}` is not a known form of dates")]
+    UnknownDate(String),
+    #[error("RDAP: {rdap}; WHOIS: {whois}")]
+    Both {
+        rdap: Box<LookupError>,
+        whois: Box<LookupError>,
+    },
+}
+
+impl LookupError {
+    fn at(server: &str, reason: &dyn fmt::Display) -> Self {
+        Self::Server {
+            server: server.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
 async fn within<T>(
     time: Duration,
-    lookup: impl Future<Output = Result<T, String>>,
-) -> Result<T, String> {
+    lookup: impl Future<Output = Result<T, LookupError>>,
+) -> Result<T, LookupError> {
     let looked = tokio::time::timeout(time, lookup).await;
-    looked.unwrap_or_else(|_| Err(format!("no answer within {time:?}")))
+    looked.unwrap_or_else(|_| Err(LookupError::NoAnswer(time)))
 }
 
 impl DomainProbe {
-    fn judge(&self, found: Result<Timestamp, String>, now: Timestamp, reading: &mut Reading) {
+    fn judge(&self, found: Result<Timestamp, LookupError>, now: Timestamp, reading: &mut Reading) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let expires = match found {
             Ok(expires) => {
@@ -218,8 +263,10 @@ impl DomainProbe {
                     expires
                 }
                 _ => {
-                    reading.failure =
-                        Some(Failure::new(Phase::Wait, FailureKind::NameNotFound).because(why));
+                    reading.failure = Some(
+                        Failure::new(Phase::Wait, FailureKind::NameNotFound)
+                            .because(why.to_string()),
+                    );
                     return;
                 }
             },
@@ -239,52 +286,56 @@ impl DomainProbe {
         }
     }
 
-    async fn by_rdap(&self) -> Result<Timestamp, String> {
+    async fn by_rdap(&self) -> Result<Timestamp, LookupError> {
         let fetcher = self.reach.fetcher(FetchLimits {
             timeout: self.reach.timeout / 2,
             bytes: MOST_READ,
             redirects: 5,
         });
-        let get = async |url: Url| -> Result<Value, String> {
+        let get = async |url: Url| -> Result<Value, LookupError> {
             let answer = fetcher.get(&url, Ask::default()).await;
-            let answer = answer.map_err(|error| format!("{url}: {error}"))?;
+            let answer = answer.map_err(|error| LookupError::at(url.as_ref(), &error))?;
             if answer.status != 200 {
-                return Err(format!("{url} answers {}", answer.status));
+                return Err(LookupError::Status {
+                    url,
+                    status: answer.status,
+                });
             }
-            serde_json::from_slice(&answer.content).map_err(|error| format!("{url}: {error}"))
+            let content = serde_json::from_slice(&answer.content);
+            content.map_err(|error| LookupError::at(url.as_ref(), &error))
         };
         let base = if let Some(base) = &self.rdap {
             base.clone()
         } else {
-            let bootstrap = Url::parse(BOOTSTRAP).map_err(|error| error.to_string())?;
+            let bootstrap = Url::parse(BOOTSTRAP);
+            let bootstrap = bootstrap.map_err(|error| LookupError::at(BOOTSTRAP, &error))?;
             let listed = get(bootstrap).await?;
-            registry(&listed, &self.domain).ok_or("no registry is listed for the domain")?
+            registry(&listed, &self.domain).ok_or(LookupError::NoRegistry)?
         };
         let url = format!(
             "{}/domain/{}",
             base.as_str().trim_end_matches('/'),
             self.domain
         );
-        let url = Url::parse(&url).map_err(|error| error.to_string())?;
-        expiration(&get(url).await?)
-            .ok_or_else(|| "the answer has no date of expiration".to_owned())
+        let url = Url::parse(&url).map_err(|error| LookupError::at(url.as_ref(), &error))?;
+        expiration(&get(url).await?).ok_or(LookupError::NoDate)
     }
 
-    async fn by_whois(&self, context: &ProbeContext) -> Result<Timestamp, String> {
+    async fn by_whois(&self, context: &ProbeContext) -> Result<Timestamp, LookupError> {
         let server = if let Some(server) = &self.whois {
             server.clone()
         } else {
-            let root =
-                TcpTarget::parse(ROOT_WHOIS, false, 43).map_err(|error| error.to_string())?;
+            let root = TcpTarget::parse(ROOT_WHOIS, false, 43);
+            let root = root.map_err(|error| LookupError::at(ROOT_WHOIS, &error))?;
             let top = self.domain.rsplit('.').next().unwrap_or(&self.domain);
             let answer = self.ask(&root, top, context).await?;
-            let named =
-                field(&answer, &["whois"]).ok_or("the top-level domain has no server of WHOIS")?;
-            TcpTarget::parse(named, false, 43).map_err(|error| error.to_string())?
+            let named = field(&answer, &["whois"]).ok_or(LookupError::NoWhois)?;
+            let named_server = TcpTarget::parse(named, false, 43);
+            named_server.map_err(|error| LookupError::at(named, &error))?
         };
         let answer = self.ask(&server, &self.domain, context).await?;
-        let text = field(&answer, &NAMES).ok_or("the answer has no date of expiration")?;
-        date(text).ok_or_else(|| format!("`{text}` is not a known form of dates"))
+        let text = field(&answer, &NAMES).ok_or(LookupError::NoDate)?;
+        date(text).ok_or_else(|| LookupError::UnknownDate(text.to_owned()))
     }
 
     async fn ask(
@@ -292,7 +343,7 @@ impl DomainProbe {
         server: &TcpTarget,
         question: &str,
         context: &ProbeContext,
-    ) -> Result<String, String> {
+    ) -> Result<String, LookupError> {
         let mut reading = Reading::default();
         let connection = self
             .reach
@@ -300,7 +351,7 @@ impl DomainProbe {
             .await;
         let Some(mut connection) = connection else {
             let failure = reading.failure.map(|failure| failure.to_string());
-            return Err(failure.unwrap_or_default());
+            return Err(LookupError::Failed(failure.unwrap_or_default()));
         };
         let mut answer = Vec::new();
         let exchange = async {
@@ -319,7 +370,7 @@ impl DomainProbe {
         };
         exchange
             .await
-            .map_err(|error| format!("{}: {error}", server.text()))?;
+            .map_err(|error| LookupError::at(&server.text(), &error))?;
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 }

@@ -127,7 +127,7 @@ impl GrpcProbe {
             service: service.to_owned(),
             requires_serving,
         };
-        Self::of(url, method, fields, reach)
+        Self::to_method(url, method, fields, reach)
     }
 
     /// Calls a method, whose answer as JSON is the body.
@@ -137,10 +137,10 @@ impl GrpcProbe {
         fields: &[(String, String)],
         reach: Reach,
     ) -> Result<Self, HttpProbeError> {
-        Self::of(url, Called::Other(call), fields, reach)
+        Self::to_method(url, Called::Other(call), fields, reach)
     }
 
-    fn of(
+    fn to_method(
         url: &str,
         method: Called,
         fields: &[(String, String)],

@@ -10,9 +10,9 @@ use plimsoll_model::{
 };
 
 use crate::detect::status::Status;
-use crate::gatus::GatusCondition;
+use crate::probe::GatusCondition;
 use crate::probe::known_secrets::KnownSecrets;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The reading of a probe: plain facts without a verdict.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ impl Reading {
 
     fn certificate_expires(&self) -> Option<Timestamp> {
         let certificate = self.certificate.as_ref()?;
-        Some(Timestamp::of(certificate.not_after))
+        Some(Timestamp::from_system(certificate.not_after))
     }
 }
 

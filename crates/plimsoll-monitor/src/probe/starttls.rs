@@ -14,7 +14,7 @@ use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
 use crate::probe::reading::Reading;
 use crate::probe::tls::judge_expiry;
 use crate::probe::{Probe, ProbeFuture};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Bytes of greetings and answers.
 const MOST_READ: usize = 16 * 1024;
@@ -76,7 +76,7 @@ impl StartTlsProbe {
         let waited = context.clock.now().saturating_duration_since(asked_at);
         reading.phases.set(Phase::Wait, waited);
         upgraded(connection.stream, endpoint, &self.reach, context, reading).await?;
-        let wall = Timestamp::of(context.clock.wall());
+        let wall = Timestamp::from_system(context.clock.wall());
         judge_expiry(reading, (self.warn_within, self.critical_within), wall);
         Ok(())
     }

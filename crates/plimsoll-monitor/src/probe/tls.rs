@@ -8,7 +8,7 @@ use plimsoll_model::{Certificate, Clock};
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
 use crate::probe::reading::Reading;
 use crate::probe::{Probe, ProbeFuture};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Looks at a certificate.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Probe for TlsProbe {
             if let Some(session) = connection.stream.tls_session() {
                 reading.certificate = session.certificate;
             }
-            let now = Timestamp::of(context.clock.wall());
+            let now = Timestamp::from_system(context.clock.wall());
             judge_expiry(reading, (self.warn_within, self.critical_within), now);
         }))
     }
@@ -59,7 +59,7 @@ pub(super) fn judge_expiry(
 ) {
     use plimsoll_model::{Failure, FailureKind, Phase};
 
-    let expires = |certificate: &Certificate| Timestamp::of(certificate.not_after);
+    let expires = |certificate: &Certificate| Timestamp::from_system(certificate.not_after);
     let Some(expires) = reading.certificate.as_ref().map(expires) else {
         return;
     };

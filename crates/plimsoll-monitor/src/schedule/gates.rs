@@ -72,7 +72,7 @@ pub struct DropCounts([u64; 4]);
 
 impl DropCounts {
     /// Checks that did not start for that reason.
-    pub fn of(&self, reason: DropReason) -> u64 {
+    pub fn count(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
 

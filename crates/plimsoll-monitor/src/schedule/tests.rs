@@ -185,7 +185,7 @@ fn each_gate_refuses_and_counts() {
     );
     assert_eq!(gates.open_breakers(now), 1);
     for reason in DropReason::ALL {
-        assert_eq!(gates.dropped().of(reason), 1, "{reason:?}");
+        assert_eq!(gates.dropped().count(reason), 1, "{reason:?}");
     }
     assert_eq!((gates.dropped().total(), gates.running()), (4, 0));
 }

@@ -3,8 +3,8 @@
 use plimsoll_model::Secret;
 
 use crate::store::StoreFuture;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::OrgId;
+use crate::time::Timestamp;
 
 /// The number of a user, unique in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,11 +13,11 @@ use std::time::Duration;
 use crate::detect;
 use crate::detect::status::{Health, Status};
 use crate::probe::reading::Judged;
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     Change, Detail, EventKind, IncidentFilter, IncidentId, MonitorId, NewMonitor, OrgId,
     Resolution, ResultRow, Retention, Store, StoreError,
 };
+use crate::time::Timestamp;
 
 const NOON: Timestamp = Timestamp(1_772_366_400_000);
 

@@ -1,7 +1,8 @@
 //! Incidents that operators declare, with their public phases and updates.
 
-use crate::store::timestamp::Timestamp;
+use crate::detect::uptime::Span;
 use crate::store::types::MonitorId;
+use crate::time::Timestamp;
 
 /// The number of a declared incident, unique in a store; later ones have higher numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -176,4 +177,12 @@ pub struct DeclaredUpdate {
     pub body: String,
     /// Who wrote it.
     pub actor: Option<String>,
+}
+
+/// The spans of declared incidents that count as downtime of a monitor.
+pub fn declared_downtime(declared: &[Declared], monitor: MonitorId, now: Timestamp) -> Vec<Span> {
+    let counted = declared
+        .iter()
+        .filter(|one| one.counts_as_downtime && one.monitors.contains(&monitor));
+    counted.map(|one| one.span(now)).collect()
 }

@@ -2,8 +2,27 @@
 
 use crate::store::StoreFuture;
 use crate::store::accounts::NewAudit;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{NewMonitor, OrgId};
+use crate::time::Timestamp;
+
+/// Source of a definition: file or store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The configuration file, by which alone it is changed.
+    File,
+    /// The store: the API and the admin pages change it.
+    Store,
+}
+
+impl Source {
+    /// The name in stores and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Store => "store",
+        }
+    }
+}
 
 /// The kinds of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

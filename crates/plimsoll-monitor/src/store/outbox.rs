@@ -1,7 +1,7 @@
 //! Notices that wait to be sent, and what became of others.
 
-use crate::store::timestamp::Timestamp;
 use crate::store::types::IncidentId;
+use crate::time::Timestamp;
 
 /// The number of a notice, unique in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

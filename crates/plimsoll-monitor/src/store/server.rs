@@ -52,7 +52,6 @@ use crate::store::definitions::{
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::server::postgres::Scoped;
 use crate::store::server::thread::{Core, StoreThread};
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     BatchNumber, Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
     MonitorId, MonitorRow, NewMonitor, OrgId, Orphan, Resolution, Restored, ResultRow, Retention,
@@ -60,6 +59,7 @@ use crate::store::types::{
 };
 use crate::store::vault::Vault;
 use crate::store::{Damage, Store, StoreError, StoreFuture};
+use crate::time::Timestamp;
 
 /// Where the data is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -44,7 +44,6 @@ use crate::store::definitions::{
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::sqlite::files::{LOCK_TRIES, connect, keeping_statements, lock, prepare};
 use crate::store::sqlite::thread::{Reader, Writer};
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     BatchNumber, Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
     MonitorId, MonitorRow, NewMonitor, OrgId, Orphan, Resolution, Restored, ResultRow, Retention,
@@ -52,6 +51,7 @@ use crate::store::types::{
 };
 use crate::store::vault::Vault;
 use crate::store::{Store, StoreError, StoreFuture};
+use crate::time::Timestamp;
 
 pub use crate::store::sqlite::files::{backup, restore};
 

@@ -10,19 +10,9 @@ use crate::detect::uptime::HealthAt;
 use crate::probe::reading::{CheckResult, Judged};
 use crate::store::outbox::NewNotice;
 use crate::store::sketch::Sketch;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
-/// The number of an organisation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OrgId(pub i64);
-
-/// The number of a monitor, unique in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MonitorId(pub i64);
-
-/// The number of an incident, unique in a store; later incidents have higher numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IncidentId(pub i64);
+pub use crate::ids::{IncidentId, MonitorId, OrgId};
 
 /// A monitor to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +132,7 @@ pub(crate) const STORED_PHASES: [Phase; 5] = [
 
 impl ResultRow {
     /// The row of a result.
-    pub fn of(monitor: MonitorId, region: u16, result: &CheckResult) -> Self {
+    pub fn from_result(monitor: MonitorId, region: u16, result: &CheckResult) -> Self {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let has_detail = result.status != Status::Up || result.reason.is_some();
         let days = result.certificate_expires.map(|expires| {
@@ -422,6 +412,23 @@ pub struct Rollup {
 }
 
 impl Rollup {
+    /// Buckets of `millis` milliseconds from finer ones, which are in order.
+    pub fn merged(finer: &[Self], millis: i64) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for rollup in finer {
+            let start = rollup.start.floor(millis);
+            match all.last_mut() {
+                Some(last) if last.start == start => last.merge(rollup),
+                _ => {
+                    let mut first = Self::at(start);
+                    first.merge(rollup);
+                    all.push(first);
+                }
+            }
+        }
+        all
+    }
+
     /// An empty bucket.
     pub fn at(start: Timestamp) -> Self {
         Self {
@@ -495,7 +502,7 @@ impl Default for Retention {
 
 impl Retention {
     /// How long buckets of a resolution are kept.
-    pub fn of(&self, resolution: Resolution) -> Duration {
+    pub fn age(&self, resolution: Resolution) -> Duration {
         match resolution {
             Resolution::Minute => self.minutes,
             Resolution::Hour => self.hours,

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use plimsoll_model::document::ConfigProblem;
 
-use crate::config::Warning;
-use crate::gatus::duration;
+use crate::time::go_duration;
 use crate::yaml::findings::Findings;
-use crate::yaml::{Content, Node};
+use crate::yaml::{Content, Node, Warning};
 
 /// A map; keys that are not known are passed over, with a warning where one looks like a known one.
 #[derive(Debug, Clone)]
@@ -26,7 +25,11 @@ pub(crate) struct Block {
 
 impl Block {
     /// The map of a node; anything else is a problem.
-    pub(crate) fn of(node: &Node, path: &str, findings: &Rc<RefCell<Findings>>) -> Option<Self> {
+    pub(crate) fn from_node(
+        node: &Node,
+        path: &str,
+        findings: &Rc<RefCell<Findings>>,
+    ) -> Option<Self> {
         let block = |entries| Self {
             entries,
             line: node.line,
@@ -103,7 +106,7 @@ impl Block {
     pub(crate) fn duration(&self, key: &'static str) -> Option<Duration> {
         let node = self.node(key)?;
         let text = self.text(key)?;
-        let found = duration::positive(&text);
+        let found = go_duration::positive(&text);
         if found.is_none() {
             let hint = "write hours, minutes or seconds, such as 1h30m, 30s or 250ms";
             self.wrong_at(
@@ -118,7 +121,7 @@ impl Block {
 
     pub(crate) fn block(&self, key: &'static str) -> Option<Self> {
         let node = self.node(key)?;
-        Self::of(node, &self.path_of(key), &self.findings)
+        Self::from_node(node, &self.path_of(key), &self.findings)
     }
 
     /// The same; an empty one at this place if it is not there.
@@ -148,7 +151,7 @@ impl Block {
         let nodes = self.list(key);
         let blocks = nodes.iter().enumerate().filter_map(|(number, node)| {
             let path = format!("{}[{number}]", self.path_of(key));
-            Self::of(node, &path, &self.findings)
+            Self::from_node(node, &path, &self.findings)
         });
         blocks.collect()
     }
@@ -157,7 +160,7 @@ impl Block {
     pub(crate) fn children(&self) -> Vec<Option<Self>> {
         let children = self.entries.iter().map(|(name, node)| {
             let is_map = matches!(node.content, Content::Map(_));
-            let block = || Self::of(node, &self.path_of(name), &self.findings);
+            let block = || Self::from_node(node, &self.path_of(name), &self.findings);
             is_map.then(block).flatten()
         });
         children.collect()

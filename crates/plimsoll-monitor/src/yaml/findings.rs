@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use plimsoll_model::document::ConfigProblem;
 
-use crate::config::Warning;
-use crate::yaml::UnsetVariable;
+use crate::yaml::{UnsetVariable, Warning};
 
 /// A problem, and where its value was written.
 #[derive(Debug, Clone)]

@@ -1,45 +1,9 @@
-//! The monitor over real sockets and files.
+//! Configurations and probes over real sockets and files.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-mod admin;
-
-mod agents;
-
-mod api;
-
-mod channels;
-
-mod client;
-
 mod configuration;
-
-mod faults;
-
-mod gatus;
-
-mod life;
-
-mod manage;
-
-mod notices;
-
-mod oidc;
-
-mod organisations;
-
-mod over_time;
-
-mod pages;
 
 mod probes;
 
-mod readers;
-
-mod secrets;
-
 mod service_probes;
-
-mod stores;
-
-mod subscriptions;

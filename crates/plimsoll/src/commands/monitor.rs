@@ -24,9 +24,10 @@ use std::time::Duration;
 use plimsoll_model::Clock as _;
 use plimsoll_monitor::config::{self, ApiToken, Dialect, LoadError, Plan, StorePlan};
 use plimsoll_monitor::notify::send_test;
-use plimsoll_monitor::setup::{self, SetupError};
 use plimsoll_monitor::store::{self, Scope, StoreError};
-use plimsoll_monitor::{Timestamp, action, import};
+use plimsoll_monitor::{Timestamp, import};
+use plimsoll_monitor_web::action;
+use plimsoll_monitor_web::setup::{self, SetupError};
 use plimsoll_server::MakeAction;
 use plimsoll_server::config::{ActionKind, Mounted, Value};
 use plimsoll_wire::SystemClock;
@@ -288,7 +289,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return Ok(Exit::Fine);
     }
     // Its errors are then those of this command.
-    match action::open(&plan.store) {
+    match plan.store.open() {
         // The monitor waits for databases that are away, and says so.
         Ok(_) | Err(StoreError::Away(_)) => {}
         // The process that it takes over from leaves the store once it drains.
@@ -480,7 +481,7 @@ fn notify_test(config: &Path, channel: Option<&str>) -> Result<Exit, Failed> {
             Ok(()) => {
                 done(&format!("{}: sent", plan.name))?;
             }
-            Err(reason) => problems.push(Problem::new(reason).about(&plan.name)),
+            Err(failure) => problems.push(Problem::new(failure.reason).about(&plan.name)),
         }
     }
     if problems.is_empty() {
@@ -521,12 +522,12 @@ fn import(file: &Path, apply: Option<&server::Server>) -> Result<Exit, Failed> {
 fn import_history(file: &Path, config: &Path) -> Result<Exit, Failed> {
     let plan = load(config)?;
     let could_not = |error: &dyn std::error::Error| Problem::caused_by(error).could_not_run();
-    let store = action::open_with_keys(&plan).map_err(|error| could_not(&error))?;
+    let store = plan.open_store().map_err(|error| could_not(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| could_not(&error))?;
-    let now = Timestamp::of(SystemClock.wall());
+    let now = Timestamp::from_system(SystemClock.wall());
     let written = runtime.block_on(import::import_history(file, &plan, &*store, now));
     let shown = file.display().to_string();
     let written = written.map_err(|error| Problem::caused_by(&error).about(&shown).usage())?;

@@ -12,8 +12,8 @@ use crate::config::import::{ImportError, Imported};
 use crate::config::{Plan, import::import_file};
 use crate::detect;
 use crate::detect::status::{Health, Status};
-use crate::store::timestamp::Timestamp;
 use crate::store::{Change, Detail, MonitorId, NewMonitor, OrgId, ResultRow, Store, StoreError};
+use crate::time::Timestamp;
 
 /// What is written at a time.
 const BATCH: usize = 1_000;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::config::import::{quoted, table, text_of};
-use crate::notify::notifier_of;
+use crate::notify::{ChannelError, notifier_of};
 
 /// A kind there: its name, our channel, and the keys of both.
 type Kind = (
@@ -90,7 +90,7 @@ const KINDS: [Kind; 15] = [
 ];
 
 /// The channel of a notification, as a key with an inline table; fails with why it has none.
-pub(super) fn channel(notification: &Value) -> Result<(&'static str, String), String> {
+pub(super) fn channel(notification: &Value) -> Result<(&'static str, String), ChannelError> {
     let config = match text_of(notification, "config") {
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
         None => Value::Null,
@@ -100,8 +100,7 @@ pub(super) fn channel(notification: &Value) -> Result<(&'static str, String), St
         ("email", email(&config))
     } else {
         let found = KINDS.iter().find(|(name, ..)| *name == kind);
-        let (_, channel, keys) =
-            found.ok_or_else(|| format!("there is no channel like `{kind}`"))?;
+        let (_, channel, keys) = found.ok_or_else(|| ChannelError::NoneLike(kind.to_owned()))?;
         let pairs = keys
             .iter()
             .filter_map(|(theirs, ours)| Some((*ours, quoted(text_of(&config, theirs)?))));

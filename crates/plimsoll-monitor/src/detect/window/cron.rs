@@ -8,7 +8,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use crate::detect::uptime::Span;
 use crate::detect::window::zoned;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Minute, hour, day of the month, month, day of the week: `30 2 * * 1-5`.
 ///

@@ -14,8 +14,8 @@ use crate::engine::clock::Break;
 use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
-use crate::store::timestamp::Timestamp;
 use crate::store::{Change, MonitorId, StoreError};
+use crate::time::Timestamp;
 
 /// Between two marks in the store that this process runs: what a kill makes unknown at most.
 const MARK: Duration = Duration::from_secs(1);
@@ -130,7 +130,7 @@ impl Supervisor {
             loop {
                 // What fails is repeated a second later, and the store says elsewhere that it fails.
                 store
-                    .mark_alive(org, Timestamp::of(clock.wall()))
+                    .mark_alive(org, Timestamp::from_system(clock.wall()))
                     .await
                     .ok();
                 tokio::time::sleep(MARK).await;
@@ -234,7 +234,7 @@ impl Supervisor {
     }
 
     fn date_set(&mut self, from: Timestamp, to: Timestamp) {
-        self.windows_due = Duration::ZERO;
+        self.windows.expect_change();
         for id in self.ids() {
             if let Some(live) = self.live.get_mut(&id) {
                 if let Some(heartbeat) = &mut live.heartbeat {
@@ -312,7 +312,7 @@ impl Supervisor {
         }
         self.scheduler.remove(&id);
         self.waiting_for.remove(&id);
-        self.waiting_for_agents.remove(&id);
+        self.agents.forget(id);
         self.board.remove(id);
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::config::What;
 use crate::detect::status::{Health, Status};
 use crate::detect::{Effect, Hold, Input, Notice, Resolution};
-use crate::engine::supervisor::{LOOK, Live, OWN, Supervisor};
+use crate::engine::supervisor::{Live, OWN, Supervisor};
 use crate::probe::reading::CheckResult;
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{Change, EventKind, MonitorId, ResultRow};
+use crate::time::{Moment, Timestamp};
 
 /// Inputs that one input may lead to: monitors that depend on each other have no more.
 const MOST_CONSEQUENCES: usize = 100_000;
@@ -212,8 +212,8 @@ impl Supervisor {
 
     /// Stores the result of a composite, which becomes its input.
     fn count_composed(&mut self, id: MonitorId, result: CheckResult, now: Moment) -> Input {
-        self.rows.push(ResultRow::of(id, OWN, &result));
-        self.rows_since.get_or_insert(self.origin + now.elapsed);
+        let row = ResultRow::from_result(id, OWN, &result);
+        self.batch.add(row, self.origin + now.elapsed);
         let input = Input::Observed {
             region: self.own_region(),
             status: result.status,
@@ -296,41 +296,24 @@ impl Supervisor {
                             Duration::ZERO,
                             Some(reason),
                         );
-                        self.take(id, result);
+                        self.accept_result(id, result);
                     }
                     None => self.feed(id, Input::Tick),
                 }
             }
         }
-        if now.elapsed >= self.windows_due {
+        if now.elapsed >= self.windows.due() {
             self.look_at_windows(now);
         }
     }
 
     /// Begins and ends maintenance.
     pub(super) fn look_at_windows(&mut self, now: Moment) {
-        let mut next = LOOK;
-        let mut changed = Vec::new();
-        for (window, is_active) in &mut self.windows {
-            let active = window.is_active(now.wall);
-            if active != *is_active {
-                *is_active = active;
-                changed.push(Arc::clone(window));
-            }
-            if let Some(change) = window.next_change(now.wall) {
-                next = next.min(change.since(now.wall).max(Duration::from_millis(10)));
-            }
-        }
-        self.windows_due = now.elapsed + next;
+        let changed = self.windows.look(now);
         if changed.is_empty() {
             return;
         }
-        let active: Vec<_> = self
-            .windows
-            .iter()
-            .filter(|(_, is_active)| *is_active)
-            .map(|(window, _)| Arc::clone(window))
-            .collect();
+        let active = self.windows.active();
         let touches = |windows: &[Arc<_>], some: &[Arc<_>]| {
             windows
                 .iter()

@@ -94,11 +94,7 @@ impl Supervisor {
         let live = self.live.get(&id);
         if live.is_some_and(|live| !self.checks_itself(&live.plan)) {
             match hurried {
-                Ok(since) => {
-                    let waiting = self.waiting_for_agents.entry(id).or_default();
-                    waiting.retain(|(_, done)| !done.is_closed());
-                    waiting.push((since, done));
-                }
+                Ok(since) => self.agents.wait(id, since, done),
                 Err(error) => {
                     done.send(Err(error)).ok();
                 }
@@ -196,7 +192,7 @@ impl Supervisor {
             Status::Down
         };
         let reason = pushed.reason.filter(|_| !pushed.is_up);
-        self.take(
+        self.accept_result(
             id,
             CheckResult::plain(now.wall, status, pushed.took, reason),
         );
@@ -230,7 +226,7 @@ impl Supervisor {
             }
         };
         let took = state.end(now);
-        self.take(id, CheckResult::plain(now.wall, status, took, reason));
+        self.accept_result(id, CheckResult::plain(now.wall, status, took, reason));
         self.remember(id);
         self.flush_group();
         self.set_timer(id);

@@ -24,11 +24,11 @@ use crate::engine::clock::tests::Clocks;
 use crate::engine::command::{HeartbeatSignal, PushedResult, RemoteResult};
 use crate::engine::supervisor::Supervisor;
 use crate::probe::reading::CheckResult;
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     DefinitionChanges, DefinitionKind, IncidentFilter, MonitorId, NewMonitor, OrgId, PutDefinition,
     SqliteOptions, SqlitePath, SqliteStore, Store,
 };
+use crate::time::Timestamp;
 
 /// What a history may do to both lives.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,7 +182,7 @@ impl Life {
     }
 
     fn wall(&self) -> Timestamp {
-        Timestamp::of(self.clocks.wall())
+        Timestamp::from_system(self.clocks.wall())
     }
 
     fn start(&mut self) {
@@ -235,7 +235,7 @@ impl Life {
                 let result = CheckResult::plain(wall, *status, Duration::ZERO, reason);
                 if *region == "default" {
                     if let Some(id) = engine.keys.get(&key(name)).copied() {
-                        engine.take(id, result);
+                        engine.accept_result(id, result);
                     }
                 } else {
                     let key = key(name);

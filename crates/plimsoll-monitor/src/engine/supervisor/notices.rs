@@ -3,58 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::detect::{Notice, Resolution, budget};
+use crate::detect::{Notice, Resolution};
 use crate::engine::memory::Silence;
 use crate::engine::supervisor::Supervisor;
-use crate::engine::{Beside, Parts};
-use crate::notify::{self, Delivery, Facts, Message, NoticeKind, NotifyPlan, full_name};
-use crate::store::timestamp::{Moment, Timestamp};
+use crate::engine::supervisor::channels::Surroundings;
+use crate::notify::{self, Facts, Message, NoticeKind, full_name};
 use crate::store::{About, Change, MonitorId, NewNotice, Orphan, StoreError};
+use crate::time::{Moment, Timestamp};
 
 /// Notices of trouble wait so long for others, to be sent as one.
 const GATHER: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// The channels of a configuration take the place of those before.
-    pub(super) fn set_channels(&mut self, channels: Vec<Arc<NotifyPlan>>) {
-        self.channels = channels;
-        self.deliveries_are_old = true;
-    }
-
     /// What is sent goes to the present channels.
     pub(super) fn start_deliveries(&mut self) {
-        if !std::mem::take(&mut self.deliveries_are_old) {
-            return;
-        }
-        self.deliveries.renew();
-        for plan in &self.channels {
-            let delivery = Delivery {
-                org: self.org,
-                store: Arc::clone(&self.store),
-                board: Arc::clone(&self.board),
-                report: Arc::clone(&self.notice),
-            };
-            let plan = Arc::clone(plan);
-            let name = format!("channel {}", plan.name);
-            self.deliveries
-                .start(&name, move |stop| notify::run(delivery, plan, stop));
-        }
-        let budgets: Beside = |parts| Box::pin(budget::run(parts));
-        let tasks = self.beside.iter().copied().chain([budgets]).enumerate();
-        for (number, task) in tasks {
-            let (org, store) = (self.org, Arc::clone(&self.store));
-            let (board, report) = (Arc::clone(&self.board), Arc::clone(&self.notice));
-            self.deliveries
-                .start(&format!("task {number}"), move |stop| {
-                    task(Parts {
-                        stop,
-                        org,
-                        store,
-                        board,
-                        report,
-                    })
-                });
-        }
+        self.channels.start_deliveries(|| Surroundings {
+            org: self.org,
+            store: Arc::clone(&self.store),
+            board: Arc::clone(&self.board),
+            notice: Arc::clone(&self.notice),
+        });
     }
 
     /// The notices for the outbox, written together with the change that they report.
@@ -103,7 +71,9 @@ impl Supervisor {
         let facts = Facts {
             kind,
             ended,
-            plan: &plan,
+            key: &plan.key,
+            name: &plan.name,
+            group: &plan.group,
             reason: &reason,
             incident: incident.clone(),
             at: now.wall,
@@ -190,7 +160,7 @@ impl Supervisor {
         let content = message.to_json().to_string();
         let began = dedup_of_silence(&silence.key, NoticeKind::NoData, silence.since);
         let mut notices = Vec::new();
-        for channel in &self.channels {
+        for channel in self.channels.iter() {
             let announced = self.store.notice(self.org, &channel.name, &began).await?;
             if announced.is_some() && channel.kinds.contains(&kind) {
                 notices.push(NewNotice {

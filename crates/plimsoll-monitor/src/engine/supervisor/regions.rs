@@ -2,20 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::config::MonitorPlan;
 use crate::detect::Input;
 use crate::engine::command::{CommandError, RemoteResult};
+use crate::engine::supervisor::agents::REPORTS_WITHIN;
 use crate::engine::supervisor::{OWN, Supervisor};
-use crate::probe::reading::CheckResult;
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, PutDefinition, ResultRow, StoreError,
 };
-
-/// An agent reports every second; one that has not for so long is away.
-const REPORTS_WITHIN: Duration = Duration::from_secs(30);
+use crate::time::Timestamp;
 
 impl Supervisor {
     /// Whether this process checks a monitor.
@@ -63,7 +59,7 @@ impl Supervisor {
         let mut named: BTreeMap<_, _> = named.collect();
         named.insert(OWN, self.own_region());
         self.board.set_regions(named);
-        self.regions = numbers;
+        self.agents.set_numbers(numbers);
         Ok(())
     }
 
@@ -73,9 +69,6 @@ impl Supervisor {
         key: &str,
         id: MonitorId,
     ) -> Result<Timestamp, CommandError> {
-        /// Monitors that one agent is to check at once.
-        const MOST: usize = 1_000;
-
         let now = self.moment().wall;
         let from = self.live.get(&id).map(|live| live.plan.from.clone());
         let from = from.unwrap_or_default();
@@ -83,16 +76,9 @@ impl Supervisor {
         for region in &from {
             let heard = self.board.heard(region);
             let reports = heard.is_some_and(|heard| now.since(heard.at) < REPORTS_WITHIN);
-            let Some((name, _)) = self.regions.get_key_value(region.as_str()) else {
-                continue;
-            };
-            if !reports {
-                continue;
-            }
-            is_any = true;
-            let waiting = self.hurried.entry(Arc::clone(name)).or_default();
-            if waiting.len() < MOST && !waiting.iter().any(|(known, _)| known == key) {
-                waiting.push((key.to_owned(), now));
+            if let Some((name, _)) = self.agents.numbered(region).filter(|_| reports) {
+                is_any = true;
+                self.agents.hurry(name, key, now);
             }
         }
         if is_any {
@@ -100,15 +86,6 @@ impl Supervisor {
         } else {
             Err(CommandError::Elsewhere(from.join(", ")))
         }
-    }
-
-    /// The monitors that an agent is to check at once; what it did not fetch in time is forgotten.
-    fn hurried(&mut self, region: &str, now: Timestamp) -> Vec<String> {
-        let waiting = self.hurried.remove(region).unwrap_or_default().into_iter();
-        waiting
-            .filter(|(_, since)| now.since(*since) < REPORTS_WITHIN)
-            .map(|(key, _)| key)
-            .collect()
     }
 
     /// Takes results of an agent in their order. Repeated ones are left out; those that come too late to say anything
@@ -125,14 +102,10 @@ impl Supervisor {
                 "the store has not taken what came before",
             ));
         }
-        let known = self.regions.get_key_value(region);
+        let known = self.agents.numbered(region);
         let (name, number) = known.ok_or(CommandError::NotFound)?;
-        let (name, number) = (Arc::clone(name), *number);
         let now = self.moment();
-        let mut last = match self.reported.get(&name) {
-            Some((known, last)) if *known == run => Some(*last),
-            _ => None,
-        };
+        let mut last = self.agents.last_of(&name, run);
         let mut taken = 0;
         for RemoteResult {
             number: order,
@@ -159,8 +132,8 @@ impl Supervisor {
             taken += 1;
             let mut result = result.without(&live.plan.secrets);
             result.at = result.at.min(now.wall);
-            self.rows.push(ResultRow::of(id, number, &result));
-            self.rows_since.get_or_insert(self.origin + now.elapsed);
+            let row = ResultRow::from_result(id, number, &result);
+            self.batch.add(row, self.origin + now.elapsed);
             if now.wall.since(result.at) >= live.plan.policy.silent_after {
                 continue;
             }
@@ -170,29 +143,13 @@ impl Supervisor {
                 reason: result.reason.clone(),
                 at: result.at,
             };
-            self.reply(id, &result);
+            self.agents.reply(id, &result);
             self.board.change(&key, |view| view.count(result));
             self.feed(id, input);
         }
         if let Some(last) = last {
-            self.reported.insert(name, (run, last));
+            self.agents.note_last(name, run, last);
         }
-        Ok((taken, self.hurried(region, now.wall)))
-    }
-
-    /// Sends the result of an agent to the callers that wait for one, if the check ended after they began to.
-    fn reply(&mut self, id: MonitorId, result: &CheckResult) {
-        let Some(waiting) = self.waiting_for_agents.remove(&id) else {
-            return;
-        };
-        let ended = result.at.plus(result.took);
-        for (since, done) in waiting {
-            if since <= ended {
-                done.send(Ok(result.clone())).ok();
-            } else if !done.is_closed() {
-                let waiting = self.waiting_for_agents.entry(id).or_default();
-                waiting.push((since, done));
-            }
-        }
+        Ok((taken, self.agents.fetch_hurried(region, now.wall)))
     }
 }

@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::overlay;
-use crate::config::{MonitorPlan, Plan, Source, What};
+use crate::config::{MonitorPlan, Plan, Source, What, overlay};
 use crate::detect::status::Health;
 use crate::detect::{Detector, Input};
 use crate::engine::board::{Access, View};
@@ -14,12 +13,11 @@ use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
 use crate::engine::supervisor::{Live, Supervisor};
-use crate::notify::NotifyPlan;
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, NewMonitor, PutDefinition, Restored, StoreError,
     UserEdit,
 };
+use crate::time::{Moment, Timestamp};
 
 /// First checks are spread over so much time for each monitor.
 const SPREAD: Duration = Duration::from_millis(2);
@@ -37,9 +35,7 @@ impl Supervisor {
         self.retention = plan.retention;
         self.board.settle(&plan);
         self.base = plan;
-        // Each of them may have changed.
-        self.kept_channels.clear();
-        self.channels_are_new = true;
+        self.channels.expect_change();
         self.rebuild().await
     }
 
@@ -91,9 +87,14 @@ impl Supervisor {
             self.forget(id);
         }
         // What ends or begins from here on goes to the channels that are there now.
-        self.keep_channels(composed.channels);
-        self.placed = composed.windows;
-        self.board.set_pages(composed.pages, &self.placed);
+        let all = self
+            .channels
+            .replace(&self.base.channels, composed.channels);
+        if let Some(all) = all {
+            self.board.set_channels(all);
+        }
+        self.windows.place(composed.windows);
+        self.board.set_pages(composed.pages, self.windows.placed());
         let spread = SPREAD * u32::try_from(ids.len()).unwrap_or(u32::MAX);
         self.keys.clear();
         for (id, (source, monitor)) in ids.into_iter().zip(of_file.into_iter().chain(of_store)) {
@@ -137,25 +138,6 @@ impl Supervisor {
             left.insert(id, Left { restored, memory });
         }
         Ok(left)
-    }
-
-    /// Notices go to the channels of the file and of the store from now on. Channels that stay as they are go on with what
-    /// they send.
-    fn keep_channels(&mut self, channels: Vec<(String, Arc<NotifyPlan>)>) {
-        let are_same = self.kept_channels.len() == channels.len()
-            && self
-                .kept_channels
-                .iter()
-                .zip(&channels)
-                .all(|(known, other)| known.0 == other.0 && known.1.monitors == other.1.monitors);
-        if are_same && !std::mem::take(&mut self.channels_are_new) {
-            return;
-        }
-        let of_store = channels.iter().map(|(_, plan)| plan);
-        let all: Vec<_> = self.base.channels.iter().chain(of_store).cloned().collect();
-        self.kept_channels = channels;
-        self.board.set_channels(&all);
-        self.set_channels(all);
     }
 
     /// Seals secrets by the present key that are not sealed, or by another one.
@@ -233,7 +215,7 @@ impl Supervisor {
         }
         let spread = SPREAD * u32::try_from(monitors.len()).unwrap_or(u32::MAX);
         let (ids, mut plans): (Vec<_>, Vec<_>) = monitors.into_iter().unzip();
-        overlay::attach(&mut plans, &self.placed);
+        overlay::attach(&mut plans, self.windows.placed());
         for (id, plan) in ids.into_iter().zip(plans) {
             let known = self.live.get(&id);
             let is_paused = known.map_or(paused.contains(&id), |live| live.is_paused);
@@ -252,7 +234,7 @@ impl Supervisor {
         let plans = || views.iter().map(|view| &*view.plan);
         let pages = self.board.pages();
         let pages = pages.iter().map(|page| page.showing(plans()));
-        self.board.set_pages(pages.collect(), &self.placed);
+        self.board.set_pages(pages.collect(), self.windows.placed());
         self.settle(now);
         Ok(())
     }
@@ -261,23 +243,11 @@ impl Supervisor {
     fn settle(&mut self, now: Moment) {
         self.connect();
         self.context.prune();
-        let mut known = HashSet::new();
-        self.windows.clear();
-        for live in self.live.values() {
-            for window in &live.plan.windows {
-                if known.insert(Arc::as_ptr(window)) {
-                    self.windows.push((Arc::clone(window), false));
-                }
-            }
-        }
+        let windows = self.live.values().flat_map(|live| &live.plan.windows);
+        self.windows.watch(windows);
         self.look_at_windows(now);
         let ids = self.ids();
-        let active: Vec<_> = self
-            .windows
-            .iter()
-            .filter(|(_, it)| *it)
-            .map(|(it, _)| Arc::clone(it))
-            .collect();
+        let active = self.windows.active();
         for &id in &ids {
             // A window that was removed ends.
             let is_held = self.live.get(&id).is_some_and(|live| {

@@ -10,15 +10,15 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue, MIME_VERSION
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
-use plimsoll_client::Endpoint;
 use plimsoll_client::fetch::Fetcher;
+use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_model::Secret;
 use ring::digest::{Context, SHA256};
 
 use crate::notify::channel::{Notifier, Outgoing};
 use crate::notify::message::{Message, NoticeKind};
 use crate::notify::settings::Settings;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// For the connection to one of the addresses of a server.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ enum Security {
 
 /// A server with the sender that it sends for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mailer {
+pub struct Mailer {
     server: SmtpServer,
     from: Mailbox,
 }
@@ -106,7 +106,7 @@ impl Mailer {
     }
 
     /// A mail to one address; `None` if it is none.
-    pub(crate) fn mail(
+    pub fn mail(
         &self,
         to: &str,
         subject: &str,
@@ -192,7 +192,8 @@ impl Mail {
     ///
     /// - `thread`: texts that no other thread has.
     /// - `later`: the kind and the date of a mail that does not begin the thread.
-    pub(crate) fn in_thread(mut self, thread: &[&str], later: Option<[&str; 2]>) -> Self {
+    #[must_use]
+    pub fn in_thread(mut self, thread: &[&str], later: Option<[&str; 2]>) -> Self {
         let root = name_of(thread);
         match later {
             None => self.id = root,
@@ -245,7 +246,8 @@ impl Mail {
             .formatted()
             .map_err(|error| (true, error.to_string()))?;
         let temporary = |error: String| (false, error);
-        let target = self.server.endpoint().map_err(|error| (true, error))?;
+        let target = self.server.endpoint();
+        let target = target.map_err(|error| (true, error.to_string()))?;
         let addresses = fetcher.addresses(&target).await;
         let addresses = addresses.map_err(|error| temporary(error.to_string()))?;
         let delivered = self.server.deliver(&addresses, &mail).await;
@@ -254,13 +256,12 @@ impl Mail {
 }
 
 impl SmtpServer {
-    fn endpoint(&self) -> Result<Endpoint, String> {
+    fn endpoint(&self) -> Result<Endpoint, EndpointError> {
         let host = match self.host.parse::<Ipv6Addr>() {
             Ok(address) => format!("[{address}]"),
             Err(_) => self.host.clone(),
         };
-        let endpoint = Endpoint::parse(&format!("http://{host}:{}", self.port));
-        endpoint.map_err(|error| error.to_string())
+        Endpoint::parse(&format!("http://{host}:{}", self.port))
     }
 
     /// Hands a mail over at one of its addresses.

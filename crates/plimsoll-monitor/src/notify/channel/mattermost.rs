@@ -10,7 +10,7 @@ use url::Url;
 use crate::notify::channel::{HttpRequest, Notifier, Outgoing};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 #[derive(Debug)]
 struct Mattermost {

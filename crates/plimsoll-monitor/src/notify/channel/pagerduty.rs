@@ -11,7 +11,7 @@ use url::Url;
 use crate::notify::channel::{HttpRequest, Notifier, Outgoing, below, shortened};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 #[derive(Debug)]
 struct PagerDuty {

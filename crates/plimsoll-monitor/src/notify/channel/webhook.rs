@@ -9,11 +9,11 @@ use plimsoll_model::Secret;
 use ring::hmac;
 use url::Url;
 
-use crate::config::ApiToken;
 use crate::notify::channel::{HttpRequest, Notifier, Outgoing};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
+use crate::token::ApiToken;
 
 #[derive(Debug)]
 struct Webhook {

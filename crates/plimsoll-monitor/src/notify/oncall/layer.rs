@@ -6,7 +6,7 @@ use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Span, ToSpan as _};
 
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Borders of one look.
 const MOST_BORDERS: usize = 5_000;

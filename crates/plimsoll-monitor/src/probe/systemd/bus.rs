@@ -330,7 +330,7 @@ impl<'a> Cursor<'a> {
         self.position = self.position.next_multiple_of(multiple);
     }
 
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let end = self.position.checked_add(count)?;
         let taken = self.bytes.get(self.position..end)?;
         self.position = end;
@@ -338,13 +338,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn byte(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
+        Some(self.take_bytes(1)?[0])
     }
 
     /// An aligned number of that many bytes, as it is without a sign.
     fn number(&mut self, count: usize) -> Option<u64> {
         self.align(count);
-        let bytes = self.take(count)?;
+        let bytes = self.take_bytes(count)?;
         let add = |number: u64, byte: &u8| (number << 8) | u64::from(*byte);
         Some(if self.is_little {
             bytes.iter().rev().fold(0, add)
@@ -359,15 +359,15 @@ impl<'a> Cursor<'a> {
 
     fn text(&mut self) -> Option<&'a str> {
         let length = usize::try_from(self.number32()?).ok()?;
-        let text = std::str::from_utf8(self.take(length)?).ok()?;
-        self.take(1)?;
+        let text = std::str::from_utf8(self.take_bytes(length)?).ok()?;
+        self.take_bytes(1)?;
         Some(text)
     }
 
     fn signature(&mut self) -> Option<&'a str> {
         let length = self.byte()?;
-        let text = std::str::from_utf8(self.take(length.into())?).ok()?;
-        self.take(1)?;
+        let text = std::str::from_utf8(self.take_bytes(length.into())?).ok()?;
+        self.take_bytes(1)?;
         Some(text)
     }
 

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::store::contract::{NOON, new};
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     DefinitionChanges, DefinitionKind, NewAudit, NewSession, NewToken, PutDefinition, Replay, Role,
     Scope, SessionChoice, Store, StoreError, TotpSecret, UserEdit,
 };
+use crate::time::Timestamp;
 
 const MONITOR: DefinitionKind = DefinitionKind::Monitor;
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::detect::status::{Health, Status};
 use crate::store::contract::{NOON, new, one, row};
-use crate::store::timestamp::Timestamp;
 use crate::store::{
     Change, DeclaredEdit, DeclaredId, Impact, NewDeclared, PublicPhase, Resolution, Store,
     StoreError,
 };
+use crate::time::Timestamp;
 
 pub(super) async fn declared_incidents_have_versions(store: &impl Store) {
     let (org, monitor) = one(store).await;

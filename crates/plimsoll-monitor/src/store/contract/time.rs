@@ -9,10 +9,10 @@ use crate::detect::status::{Health, Status};
 use crate::detect::timeline::HealthChange;
 use crate::detect::uptime::uptime;
 use crate::detect::{self, DetectPolicy, Detector, Effect, Input, RegionRule};
-use crate::store::timestamp::{Moment, Timestamp};
 use crate::store::{
     About, BatchNumber, Change, EventKind, IncidentFilter, MonitorId, NewNotice, OrgId, Store,
 };
+use crate::time::{Moment, Timestamp};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp(NOON.0 + seconds * 1000)

@@ -9,7 +9,7 @@ use crate::store::accounts::{
     TotpSecret, User, UserEdit, UserId,
 };
 use crate::store::server::postgres::{Scoped, row_limit};
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// The columns of a user, from position `at` of a row.
 fn read_user(row: &Row, at: usize) -> Result<User, StoreError> {

@@ -10,8 +10,8 @@ use crate::store::declared::{
 };
 use crate::store::server::monitors::owns;
 use crate::store::server::postgres::{Scoped, row_limit};
-use crate::store::timestamp::Timestamp;
 use crate::store::types::MonitorId;
+use crate::time::Timestamp;
 
 pub(super) async fn declare(
     scoped: &Scoped<'_>,

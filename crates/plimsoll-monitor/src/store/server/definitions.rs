@@ -10,7 +10,7 @@ use crate::store::definitions::{
 use crate::store::server::accounts;
 use crate::store::server::monitors::UPSERT;
 use crate::store::server::postgres::Scoped;
-use crate::store::timestamp::Timestamp;
+use crate::time::Timestamp;
 
 /// Source of monitors that the store defines.
 const SOURCE: &str = "store";

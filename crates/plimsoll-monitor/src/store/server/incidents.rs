@@ -11,11 +11,11 @@ use crate::detect::uptime::Span;
 use crate::store::StoreError;
 use crate::store::server::postgres::{Scoped, row_limit};
 use crate::store::server::{monitors, outbox};
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     BatchNumber, Change, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorId,
     OpenIncident, Orphan, Restored,
 };
+use crate::time::Timestamp;
 
 /// Applies all changes or none; fails with [`StoreError::NotFound`] if a monitor is not the organisation's. A batch that was
 /// applied before changes nothing.

@@ -2,8 +2,8 @@
 
 use crate::store::StoreError;
 use crate::store::server::postgres::Scoped;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{MonitorId, MonitorRow, NewMonitor, OrgId};
+use crate::time::Timestamp;
 
 /// Adds a monitor, or updates the one of that key, which is in use again.
 pub(super) const UPSERT: &str =

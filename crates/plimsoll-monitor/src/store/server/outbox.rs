@@ -7,8 +7,8 @@ use crate::store::outbox::{
     About, NewNotice, NoticeId, NoticeIncident, NoticeOutcome, NoticeState, StoredNotice,
 };
 use crate::store::server::postgres::{Scoped, row_limit};
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{IncidentId, MonitorId};
+use crate::time::Timestamp;
 
 /// Writes notices within the transaction of what they report; those that are there already stay as they are.
 ///

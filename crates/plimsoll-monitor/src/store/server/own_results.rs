@@ -14,10 +14,10 @@ use crate::store::StoreError;
 use crate::store::server::postgres::{Postgres, Scoped, row_limit};
 use crate::store::server::results::{Line, conditions_of};
 use crate::store::sketch::Sketch;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     Detail, MonitorId, OrgId, Resolution, ResultRow, Retention, Rollup, Upkeep,
 };
+use crate::time::Timestamp;
 
 /// Milliseconds of a partition.
 const DAY: i64 = 86_400_000;
@@ -498,7 +498,7 @@ async fn delete_rows(
         let sql = "DELETE FROM rollups USING rolled r
              WHERE rollups.resolution = $1 AND r.resolution = $2 AND r.monitor = rollups.monitor
                AND rollups.start < LEAST(r.until, $3)";
-        let oldest = now.minus(retention.of(resolution)).0;
+        let oldest = now.minus(retention.age(resolution)).0;
         deleted += scoped
             .execute(sql, &[&number(resolution), &number(coarser), &oldest])
             .await?;

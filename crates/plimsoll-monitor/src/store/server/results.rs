@@ -19,9 +19,9 @@ use crate::store::server::own_results::OwnResults;
 use crate::store::server::postgres::{Postgres, Scoped};
 use crate::store::server::spill::Spill;
 use crate::store::sketch::Sketch;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{Detail, MonitorId, OrgId, ResultRow};
 use crate::store::{Damage, StoreError};
+use crate::time::Timestamp;
 
 /// Counts that other threads read.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn of(org: OrgId, row: &ResultRow) -> Self {
+    fn from_row(org: OrgId, row: &ResultRow) -> Self {
         let took = row.took_us.min(i64::MAX as u64);
         let [dns, connect, tls, wait, receive] = row.phases_us;
         let detail = row.detail.as_ref();
@@ -185,7 +185,7 @@ impl Results {
     }
 
     /// Takes results, and returns how many wait.
-    pub(super) fn take(&self, org: OrgId, rows: Vec<ResultRow>) -> usize {
+    pub(super) fn accept_results(&self, org: OrgId, rows: Vec<ResultRow>) -> usize {
         let mut buffer = self.buffer.borrow_mut();
         buffer.extend(rows.into_iter().map(|row| (org, row)));
         buffer.len()
@@ -221,7 +221,7 @@ impl Results {
             let own = rows
                 .iter()
                 .filter(|(org, row)| owners.get(&row.monitor) == Some(org));
-            own.map(|(org, row)| Line::of(*org, row)).collect()
+            own.map(|(org, row)| Line::from_row(*org, row)).collect()
         };
         // The order is kept: while older results wait on the disk, newer ones wait behind them.
         if !self.has_spilled() {

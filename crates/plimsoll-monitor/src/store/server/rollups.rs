@@ -9,8 +9,8 @@ use crate::store::server::clickhouse::ClickHouse;
 use crate::store::server::postgres::{Postgres, Scoped};
 use crate::store::server::results::{ResultBase, Results};
 use crate::store::sketch::Sketch;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{MonitorId, OrgId, Resolution, Retention, Rollup, Upkeep};
+use crate::time::Timestamp;
 
 /// Between two deletions in ClickHouse, each of which marks rows of every part.
 const DELETE_EVERY: i64 = 3_600_000;

@@ -52,7 +52,7 @@ fn rows(monitor: MonitorId, numbers: std::ops::Range<i64>) -> Vec<ResultRow> {
     let row = |number: i64| {
         let at = Timestamp(1_772_366_400_000 + number * 1_000);
         let result = CheckResult::plain(at, Status::Up, Duration::from_millis(3), None);
-        ResultRow::of(monitor, 0, &result)
+        ResultRow::from_result(monitor, 0, &result)
     };
     numbers.map(row).collect()
 }
@@ -102,7 +102,7 @@ fn results_in_postgresql_are_partitioned_by_day() {
             let took = Duration::from_millis(3);
             let result =
                 CheckResult::plain(at, Status::Down, took, Some("it's \"down\"\n".to_owned()));
-            ResultRow::of(monitor, 3, &result)
+            ResultRow::from_result(monitor, 3, &result)
         };
         let rows: Vec<_> = (0..10)
             .flat_map(|day| [row(day, 0), row(day, 1), row(day, 0)])
@@ -320,7 +320,7 @@ fn an_outage_at_full_rate_is_spilled_and_drained_beside_new_results() {
             let minute = i64::try_from(number / MONITORS).unwrap();
             let at = Timestamp(1_772_366_400_000 + minute * 60_000);
             let result = CheckResult::plain(at, Status::Up, Duration::from_millis(3), None);
-            ResultRow::of(monitors[number % MONITORS], 0, &result)
+            ResultRow::from_result(monitors[number % MONITORS], 0, &result)
         };
         numbers.map(row).collect::<Vec<_>>()
     };

@@ -105,7 +105,7 @@ impl StoreThread {
         let sent = if waiting + count > self.most_waiting {
             Err(StoreError::Busy)
         } else {
-            let job: Job = Box::new(move |core| core.take(org, rows));
+            let job: Job = Box::new(move |core| core.accept_results(org, rows));
             let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
             jobs.try_send(job).map_err(|error| match error {
                 TrySendError::Full(_) => StoreError::Busy,
@@ -220,8 +220,8 @@ impl Core {
         }
     }
 
-    fn take(self: &Rc<Self>, org: OrgId, rows: Vec<ResultRow>) {
-        if self.results.take(org, rows) >= self.options.batch {
+    fn accept_results(self: &Rc<Self>, org: OrgId, rows: Vec<ResultRow>) {
+        if self.results.accept_results(org, rows) >= self.options.batch {
             self.start_flush();
         }
     }

@@ -8,8 +8,8 @@ use crate::store::accounts::{
     TotpSecret, User, UserEdit, UserId,
 };
 use crate::store::sqlite::declared::Refusal;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::OrgId;
+use crate::time::Timestamp;
 
 const USER: &str = "u.id, u.name, u.role, u.password, u.must_change, u.totp, u.created, u.seen";
 

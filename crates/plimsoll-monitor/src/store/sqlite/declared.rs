@@ -6,8 +6,8 @@ use crate::store::declared::{
     Declared, DeclaredEdit, DeclaredId, DeclaredUpdate, Impact, NewDeclared, PublicPhase,
 };
 use crate::store::sqlite::monitors::owns;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{MonitorId, OrgId};
+use crate::time::Timestamp;
 
 /// Why nothing was declared or changed.
 pub(super) enum Refusal {

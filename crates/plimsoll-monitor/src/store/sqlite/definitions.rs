@@ -7,8 +7,8 @@ use crate::store::definitions::{
 };
 use crate::store::sqlite::accounts;
 use crate::store::sqlite::declared::Refusal;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::OrgId;
+use crate::time::Timestamp;
 
 /// Who defines monitors in the store.
 const SOURCE: &str = "store";

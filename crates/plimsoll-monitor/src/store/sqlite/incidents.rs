@@ -9,11 +9,11 @@ use crate::detect::timeline::{HealthChange, HealthSpan, timeline, window};
 use crate::detect::uptime::{HealthAt, Span};
 use crate::store::sqlite::monitors::owns;
 use crate::store::sqlite::outbox;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{
     BatchNumber, Change, EventKind, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorId,
     OpenIncident, OrgId, Orphan, Restored,
 };
+use crate::time::Timestamp;
 
 /// Applies all changes or none; false if a monitor is not the organisation's. A batch that was applied before changes
 /// nothing.

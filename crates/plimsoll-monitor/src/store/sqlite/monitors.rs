@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{MonitorId, MonitorRow, NewMonitor, OrgId};
+use crate::time::Timestamp;
 
 pub(super) fn org(connection: &Connection, slug: &str) -> rusqlite::Result<OrgId> {
     connection.execute("INSERT OR IGNORE INTO orgs (slug) VALUES (?1)", [slug])?;

@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::store::outbox::{
     About, NewNotice, NoticeId, NoticeIncident, NoticeOutcome, NoticeState, StoredNotice,
 };
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{IncidentId, MonitorId, OrgId};
+use crate::time::Timestamp;
 
 /// Writes notices within the transaction of what they report; those that are there already stay as they are.
 ///

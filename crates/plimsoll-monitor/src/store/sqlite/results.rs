@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::detect::status::Status;
 use crate::probe::reading::Judged;
 use crate::store::sqlite::monitors::owns;
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{Detail, MonitorId, OrgId, Resolution, ResultRow, Rollup};
+use crate::time::Timestamp;
 
 /// Writes results in one transaction; those of monitors of other organisations, and repeated ones, are left out.
 ///

@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::store::sketch::Sketch;
 use crate::store::sqlite::monitors::owns;
 use crate::store::sqlite::{accounts, definitions, outbox, results};
-use crate::store::timestamp::Timestamp;
 use crate::store::types::{MonitorId, OrgId, Resolution, Retention, Rollup, Upkeep};
+use crate::time::Timestamp;
 
 /// Results may come this late without making a bucket incomplete again.
 const SETTLE_MILLIS: i64 = 10_000;
@@ -130,7 +130,7 @@ pub(super) fn upkeep(
             (Resolution::Minute, Resolution::Hour),
             (Resolution::Hour, Resolution::Day),
         ] {
-            let border = border(retention.of(resolution), coarser)?;
+            let border = border(retention.age(resolution), coarser)?;
             done.deleted += expire(&transaction, monitor, resolution, border)?;
         }
         let oldest = now.minus(retention.days);

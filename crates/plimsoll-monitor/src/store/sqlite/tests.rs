@@ -50,7 +50,7 @@ fn results_that_are_too_many_for_a_slow_store_are_refused_and_counted() {
         let rows = |from: i64, count: i64| -> Vec<ResultRow> {
             let result = |at| {
                 let result = CheckResult::plain(Timestamp(at), Status::Up, Duration::ZERO, None);
-                ResultRow::of(id, 0, &result)
+                ResultRow::from_result(id, 0, &result)
             };
             (from..from + count).map(result).collect()
         };

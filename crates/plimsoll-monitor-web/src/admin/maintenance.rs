@@ -1,0 +1,215 @@
+//! The calendar of maintenance: windows of the file and of the store, and what is coming.
+
+use askama::Template;
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+use plimsoll_monitor::config::maintenance::MOST_ABOUT;
+use plimsoll_monitor::config::overlay::PlacedWindow;
+use plimsoll_monitor::manage::{ChangeError, Put};
+use plimsoll_monitor::store::DefinitionKind;
+use plimsoll_monitor::time::Timestamp;
+
+use crate::admin::editor::sentence;
+use crate::admin::guard::Me;
+use crate::admin::monitors::failed;
+use crate::admin::overview::refused;
+use crate::admin::shell::{Shell, When, duration, html, redirect};
+use crate::answer::ApiError;
+use crate::state::Api;
+
+/// Days that the calendar looks ahead, and occurrences that it shows.
+const AHEAD: std::time::Duration = std::time::Duration::from_hours(24 * 60);
+const MOST: usize = 100;
+
+/// A window.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    about: Option<String>,
+    next: Option<When>,
+    is_active: bool,
+    lasts: String,
+    scope: String,
+    is_kept: bool,
+}
+
+/// A time at which a window is under way.
+#[derive(Debug)]
+struct Occurrence {
+    name: String,
+    from: When,
+    until: When,
+}
+
+#[derive(Template)]
+#[template(path = "admin/maintenance.html")]
+struct CalendarPage {
+    s: Shell,
+    rows: Vec<Row>,
+    coming: Vec<Occurrence>,
+    monitors: Vec<(String, String)>,
+    name: String,
+    when: String,
+    at: String,
+    lasts: String,
+    zone: String,
+    about: String,
+    most_about: usize,
+    is_open: bool,
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    let shell = Shell::new(&me, "/admin/maintenance", "Maintenance").done(query.as_deref());
+    shown(&api, &me, shell).await
+}
+
+async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
+    let handle = &api.handle;
+    let kind = DefinitionKind::Maintenance;
+    let kept = handle.store.definitions(handle.org, kind).await;
+    let kept = kept.map_err(refused)?;
+    let windows = handle.board.windows();
+    let row = |placed: &PlacedWindow| Row {
+        name: placed.window.name.clone(),
+        about: placed.window.about.clone(),
+        next: placed.window.next_start(me.now).map(When::from_timestamp),
+        is_active: placed.window.is_active(me.now),
+        lasts: duration(placed.window.duration),
+        scope: if placed.only.is_empty() {
+            "all monitors".to_owned()
+        } else {
+            placed.only.join(", ")
+        },
+        is_kept: kept.iter().any(|(one, _)| one.key == placed.window.name),
+    };
+    let mut coming: Vec<(Timestamp, Occurrence)> = windows
+        .iter()
+        .flat_map(|placed| {
+            let spans = placed.window.spans(me.now, me.now.plus(AHEAD));
+            spans.into_iter().take(MOST).map(|(from, until)| {
+                let occurrence = Occurrence {
+                    name: placed.window.name.clone(),
+                    from: When::from_timestamp(from),
+                    until: When::from_timestamp(until),
+                };
+                (from, occurrence)
+            })
+        })
+        .collect();
+    coming.sort_by_key(|(from, _)| *from);
+    coming.truncate(MOST);
+    let views = handle.board.views();
+    let monitors = views
+        .iter()
+        .map(|view| (view.plan.key.clone(), view.plan.name.clone()));
+    let form = &me.form;
+    let status = if shell.error.is_some() {
+        StatusCode::UNPROCESSABLE_ENTITY
+    } else {
+        StatusCode::OK
+    };
+    let page = CalendarPage {
+        is_open: shell.error.is_some(),
+        rows: windows.iter().map(row).collect(),
+        coming: coming
+            .into_iter()
+            .map(|(_, occurrence)| occurrence)
+            .collect(),
+        monitors: monitors.collect(),
+        name: form.get("name").to_owned(),
+        when: form.get("when").to_owned(),
+        at: form.get("at").to_owned(),
+        lasts: form.get("duration").to_owned(),
+        zone: form.get("zone").to_owned(),
+        about: form.text("about"),
+        most_about: MOST_ABOUT,
+        s: shell,
+    };
+    Ok(html(&page, status))
+}
+
+/// The definition of the form.
+fn table(me: &Me) -> toml::Table {
+    let form = &me.form;
+    let mut table = toml::Table::new();
+    let mut put = |key: &str, value: &str| {
+        if !value.is_empty() {
+            table.insert(key.to_owned(), value.into());
+        }
+    };
+    put("name", form.get("name"));
+    put("about", form.text("about").trim());
+    put("duration", form.get("duration"));
+    put("zone", form.get("zone"));
+    let at = form.get("at");
+    match form.get("when") {
+        "once" => {
+            // A field of the browser has no zone and no seconds.
+            let is_local = at.len() == 16;
+            put(
+                "once",
+                &if is_local {
+                    format!("{at}:00Z")
+                } else {
+                    at.to_owned()
+                },
+            );
+        }
+        "cron" => put("cron", at),
+        days => {
+            put("at", at);
+            let days: Vec<String> = match days {
+                "daily" => [
+                    "monday",
+                    "tuesday",
+                    "wednesday",
+                    "thursday",
+                    "friday",
+                    "saturday",
+                    "sunday",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
+                day => vec![day.to_owned()],
+            };
+            table.insert("weekly".to_owned(), days.into());
+        }
+    }
+    let only: Vec<String> = form.all("monitor").into_iter().map(str::to_owned).collect();
+    if !only.is_empty() {
+        table.insert("monitors".to_owned(), only.into());
+    }
+    table
+}
+
+pub(super) async fn add(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+) -> Result<Response, Response> {
+    let put = Put {
+        was: None,
+        version: None,
+        table: table(&me),
+    };
+    let kind = DefinitionKind::Maintenance;
+    let error = match api.handle.change_other(&me.actor, kind, put, me.now).await {
+        Ok(_) => return Ok(redirect("/admin/maintenance?done=saved")),
+        Err(ChangeError::Invalid(problems)) => sentence(&problems),
+        Err(error) => ApiError::from(error).message(),
+    };
+    let shell = Shell::new(&me, "/admin/maintenance", "Maintenance").wrong(Some(error));
+    shown(&api, &me, shell).await
+}
+
+pub(super) async fn remove(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
+    let (kind, name) = (DefinitionKind::Maintenance, me.form.get("name"));
+    match api.handle.remove_other(&me.actor, kind, name, me.now).await {
+        Ok(()) => redirect("/admin/maintenance?done=deleted"),
+        Err(error) => failed(&me, ApiError::from(error).message()),
+    }
+}

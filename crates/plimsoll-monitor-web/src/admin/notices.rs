@@ -1,0 +1,163 @@
+//! Channels of notices, a test of each, and the outbox.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::Response;
+use plimsoll_monitor::config::Source;
+use plimsoll_monitor::notify::{NoticeKind, send_test};
+use plimsoll_monitor::store::Role;
+
+use crate::admin::guard::Me;
+use crate::admin::monitors::failed;
+use crate::admin::outgoing::apart;
+use crate::admin::overview::refused;
+use crate::admin::shell::{Shell, When, missing, page, redirect};
+use crate::api::encoded;
+use crate::state::Api;
+
+/// Notices that are shown.
+const MOST: usize = 100;
+
+/// How far ahead the next shift is looked for.
+const AHEAD: Duration = Duration::from_hours(60 * 24);
+
+/// A channel.
+#[derive(Debug)]
+struct Channel {
+    /// The name in paths.
+    path: String,
+    is_kept: bool,
+    name: String,
+    /// The kind of its receiver.
+    receiver: String,
+    kinds: String,
+    scope: String,
+}
+
+/// Current and next member on call.
+#[derive(Debug)]
+struct Rotation {
+    name: String,
+    who: String,
+    until: When,
+    next: String,
+}
+
+/// A notice of the outbox.
+#[derive(Debug)]
+struct Notice {
+    channel: String,
+    state: &'static str,
+    class: &'static str,
+    title: String,
+    created: When,
+    attempts: u32,
+    error: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin/notices.html")]
+struct NoticesPage {
+    s: Shell,
+    channels: Vec<Channel>,
+    rotations: Vec<Rotation>,
+    notices: Vec<Notice>,
+    /// Whether the user may change channels.
+    manages: bool,
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    let handle = &api.handle;
+    let channels = handle.board.channels();
+    let channels = channels.iter().map(|plan| Channel {
+        path: encoded(&plan.name),
+        is_kept: plan.source == Source::Store,
+        name: plan.name.clone(),
+        receiver: plan.channel.replace('_', " "),
+        kinds: if plan.kinds.len() == NoticeKind::ALL.len() {
+            "all".to_owned()
+        } else {
+            let names = plan.kinds.iter().map(|kind| kind.name().replace('_', " "));
+            names.collect::<Vec<_>>().join(", ")
+        },
+        scope: match &plan.monitors {
+            None => "all monitors".to_owned(),
+            Some(monitors) => format!("{} monitors", monitors.len()),
+        },
+    });
+    let found = handle.store.notices(handle.org, None, MOST).await;
+    let notices = found.map_err(refused)?.into_iter().map(|notice| {
+        let message: serde_json::Value = serde_json::from_str(&notice.message).unwrap_or_default();
+        Notice {
+            channel: notice.channel,
+            state: notice.state.name(),
+            class: match notice.state.name() {
+                "sent" => "operational",
+                "waiting" => "degraded",
+                "dead" | "given_up" => "major",
+                _ => "unknown",
+            },
+            title: match message["title"].as_str() {
+                Some(title) => title.to_owned(),
+                None => "To a reader of a page".to_owned(),
+            },
+            created: When::from_timestamp(notice.created),
+            attempts: notice.attempts,
+            error: notice.error.unwrap_or_default(),
+        }
+    });
+    let rotations = handle.board.rotations();
+    let rotations = rotations.iter().map(|rotation| {
+        let shifts = rotation.shifts(me.now, me.now.plus(AHEAD));
+        Rotation {
+            name: rotation.name.clone(),
+            who: rotation.who(me.now).to_owned(),
+            until: When::from_timestamp(shifts.first().map_or(me.now, |shift| shift.until)),
+            next: shifts
+                .get(1)
+                .map(|shift| shift.who.clone())
+                .unwrap_or_default(),
+        }
+    });
+    Ok(page(&NoticesPage {
+        manages: me.may(Role::Admin),
+        rotations: rotations.collect(),
+        s: Shell::new(&me, "/admin/notices", "Notices").done(query.as_deref()),
+        channels: channels.collect(),
+        notices: notices.collect(),
+    }))
+}
+
+/// Sends a test message and waits for its receiver.
+pub(super) async fn test(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
+    let name = me.form.get("channel").to_owned();
+    let channels = api.handle.board.channels();
+    let Some(plan) = channels.iter().find(|plan| plan.name == name).cloned() else {
+        return missing().await;
+    };
+    let sent = apart(move || async move {
+        let sent = send_test(&plan).await;
+        sent.map_err(|failure| failure.to_string())
+    })
+    .await;
+    if let Err(error) = api
+        .handle
+        .note(&me.actor, "channel.test", &name, me.now)
+        .await
+    {
+        return failed(&me, error.to_string());
+    }
+    match sent {
+        Ok(()) => redirect("/admin/notices?done=sent"),
+        Err(reason) => failed(
+            &me,
+            format!("{name} did not accept the test message: {reason}"),
+        ),
+    }
+}

@@ -1,0 +1,39 @@
+//! The monitor over real sockets and files.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod admin;
+
+mod agents;
+
+mod api;
+
+mod channels;
+
+mod client;
+
+mod faults;
+
+mod gatus;
+
+mod life;
+
+mod manage;
+
+mod notices;
+
+mod oidc;
+
+mod organisations;
+
+mod over_time;
+
+mod pages;
+
+mod readers;
+
+mod secrets;
+
+mod stores;
+
+mod subscriptions;

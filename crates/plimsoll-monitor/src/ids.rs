@@ -1,0 +1,13 @@
+//! The numbers by which a store knows what it keeps. They stay the same for ever.
+
+/// The number of an organisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrgId(pub i64);
+
+/// The number of a monitor, unique in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MonitorId(pub i64);
+
+/// The number of an incident, unique in a store; later incidents have higher numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IncidentId(pub i64);
