@@ -61,6 +61,9 @@ mod k6_commands;
 #[cfg(feature = "k6")]
 mod dashboard;
 
+#[cfg(feature = "fleet")]
+mod fleet;
+
 mod live;
 
 mod load;

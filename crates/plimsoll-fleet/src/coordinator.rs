@@ -1,0 +1,617 @@
+//! The coordinator of a run, as a machine without clock, thread or transport: messages and time in, [`Output`]s out.
+//!
+//! It gathers agents, gives each its share, compares clocks, sets one start for all, puts their ticks in order, notices agents
+//! that are silent, and ends when each agent has ended or was lost. [`coordinate`](crate::coordinate) runs it over a transport.
+
+mod member;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use self::member::{Done, Member};
+use crate::message::{Checksum, Figures, Report, ToAgents, ToCoordinator};
+use crate::probe::spread;
+use crate::share::{Share, shares};
+
+/// Time between two calls for agents.
+const CALL_EVERY: Duration = Duration::from_millis(500);
+
+/// Time between two signs of life.
+pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
+
+/// From the message of the start to the start itself.
+const LEAD: Duration = Duration::from_millis(500);
+
+/// Settings of a run of several agents.
+#[derive(Debug, Clone)]
+pub struct FleetPlan {
+    /// Agents that are wanted; at least one.
+    pub agents: usize,
+    /// How long to wait for them.
+    pub agent_wait: Duration,
+    /// How long agents may take to make ready.
+    pub ready_wait: Duration,
+    /// An agent that is silent for this long is lost.
+    pub agent_timeout: Duration,
+    /// Whether the run goes on without an agent that was lost.
+    pub goes_on_without: bool,
+    /// Starts of agents may differ by this at most.
+    pub most_spread: Duration,
+    /// Connections of the run.
+    pub connections: usize,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// Call for agents.
+    Call,
+    /// Make an order with these shares and add it to the log.
+    Order(BTreeMap<String, Share>),
+    /// Send to the agents.
+    Live(ToAgents),
+    /// Add to the log.
+    Log(ToAgents),
+    /// Merge what an agent counted.
+    Second(MemberSecond),
+    /// Wait for no more figures of an agent.
+    GiveUp(usize),
+    /// Show to the user.
+    Note(Note),
+    /// The run is over.
+    End(Ending),
+}
+
+/// What an agent counted since its last tick; each agent's come in order, and once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberSecond {
+    /// Position of the agent.
+    pub member: usize,
+    /// Microseconds since the start of the run.
+    pub at_us: u64,
+    /// Whether nothing was begun any more.
+    pub grace: bool,
+    /// Whether no other follows.
+    pub is_last: bool,
+    /// The counts.
+    pub figures: Box<Figures>,
+}
+
+/// What a user wants to know on the way.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Note {
+    /// An agent is there.
+    Joined {
+        /// Its name.
+        agent: String,
+        /// Its cores.
+        cores: usize,
+        /// Agents so far.
+        have: usize,
+        /// Agents wanted.
+        wanted: usize,
+    },
+    /// All agents are ready and start together.
+    Starting {
+        /// Agents.
+        agents: usize,
+        /// By how much their starts may differ.
+        spread: Duration,
+    },
+    /// An agent was lost.
+    Lost {
+        /// Its name.
+        agent: String,
+        /// Why it is taken for lost.
+        reason: String,
+        /// Whether the others go on.
+        goes_on: bool,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// It did not start.
+    NotStarted(NotStarted),
+    /// It started, and each agent has ended or was lost: see [`Coordinator::member_ends`].
+    Ended,
+}
+
+/// Why a run did not start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotStarted {
+    /// Too few agents have offered themselves.
+    #[error("{have} of {wanted} agents are there after {waited:?}")]
+    TooFew {
+        /// How many are there.
+        have: usize,
+        /// How many are wanted.
+        wanted: usize,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// There are more agents than connections.
+    #[error("{agents} agents have nothing to do with {connections} connections")]
+    TooMany {
+        /// Agents.
+        agents: usize,
+        /// Connections.
+        connections: usize,
+    },
+    /// An agent cannot make its part.
+    #[error("agent {agent} cannot make its part: {problem}")]
+    Refused {
+        /// Its name.
+        agent: String,
+        /// Why.
+        problem: String,
+    },
+    /// An agent was lost before the start.
+    #[error("agent {agent} was lost before the start: {reason}")]
+    Lost {
+        /// Its name.
+        agent: String,
+        /// Why it is taken for lost.
+        reason: String,
+    },
+    /// Agents do not get ready.
+    #[error("not ready after {waited:?}: agents {}", agents.join(", "))]
+    NotReady {
+        /// Their names.
+        agents: Vec<String>,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The clocks cannot be compared well enough.
+    #[error(
+        "the agents would start up to {spread:?} apart, more than {most:?}: the network between them and the broker is too slow or too busy"
+    )]
+    Spread {
+        /// By how much their starts may differ.
+        spread: Duration,
+        /// By how much they may.
+        most: Duration,
+    },
+    /// The user ended it.
+    #[error("interrupted before the start")]
+    Interrupted,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberEnd {
+    /// Its name.
+    pub agent: String,
+    /// Its cores.
+    pub cores: usize,
+    /// Its part.
+    pub share: Share,
+    /// What it found, if it came to its end.
+    pub report: Option<Box<Report>>,
+    /// Why its figures are not all that it counted, or its part is not whole.
+    pub problem: Option<String>,
+    /// The checksum of what was merged of it.
+    pub merged: Checksum,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Gathering { since: Instant },
+    Preparing { since: Instant },
+    Probing { since: Instant },
+    Running,
+    Ended,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Coordinator {
+    plan: FleetPlan,
+    /// From which its clock counts.
+    epoch: Instant,
+    state: State,
+    members: Vec<Member>,
+    next_call: Instant,
+    next_beat: Instant,
+    is_stopping: bool,
+    outputs: Vec<Output>,
+}
+
+impl Coordinator {
+    /// Begins to look for agents.
+    pub fn new(plan: FleetPlan, now: Instant) -> Self {
+        Self {
+            plan,
+            epoch: now,
+            state: State::Gathering { since: now },
+            members: Vec::new(),
+            next_call: now,
+            next_beat: now,
+            is_stopping: false,
+            outputs: Vec::new(),
+        }
+    }
+
+    /// When [`wake`](Self::wake) is to be called.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let silent = self
+            .expected()
+            .map(|member| member.heard + self.plan.agent_timeout);
+        let next = match self.state {
+            State::Ended => return None,
+            State::Gathering { since } => {
+                let until = since + self.plan.agent_wait;
+                return Some(self.next_call.min(self.next_beat).min(until));
+            }
+            State::Preparing { since } => silent
+                .chain([self.next_beat, since + self.plan.ready_wait])
+                .min(),
+            State::Probing { since } => {
+                let probes = self.members.iter().filter_map(|it| it.probes.next_wake());
+                let until = since + self.plan.ready_wait;
+                silent.chain(probes).chain([self.next_beat, until]).min()
+            }
+            State::Running => {
+                let patience = self.plan.agent_timeout;
+                let waits = self
+                    .members
+                    .iter()
+                    .filter_map(|it| it.waits_until(patience));
+                silent.chain(waits).chain([self.next_beat]).min()
+            }
+        };
+        next
+    }
+
+    /// What is to be done, in order.
+    pub fn take_outputs(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// Does what is due at `now`.
+    pub fn wake(&mut self, now: Instant) {
+        if self.state != State::Ended && now >= self.next_beat {
+            self.next_beat = now + BEAT_EVERY;
+            self.outputs.push(Output::Live(ToAgents::Beat));
+        }
+        match self.state {
+            State::Gathering { since } => {
+                if now >= since + self.plan.agent_wait {
+                    self.fail(NotStarted::TooFew {
+                        have: self.members.len(),
+                        wanted: self.plan.agents,
+                        waited: self.plan.agent_wait,
+                    });
+                } else if now >= self.next_call {
+                    self.next_call = now + CALL_EVERY;
+                    self.outputs.push(Output::Call);
+                }
+            }
+            State::Preparing { since } | State::Probing { since } => {
+                self.find_silent(now);
+                if self.state == State::Ended {
+                    return;
+                }
+                if now >= since + self.plan.ready_wait {
+                    let waiting = self.members.iter().filter(|it| !it.is_prepared());
+                    self.fail(NotStarted::NotReady {
+                        agents: waiting.map(|it| it.agent.clone()).collect(),
+                        waited: self.plan.ready_wait,
+                    });
+                } else if let State::Probing { .. } = self.state {
+                    self.probe(now);
+                }
+            }
+            State::Running => {
+                self.give_up_ticks(now);
+                self.find_silent(now);
+            }
+            State::Ended => {}
+        }
+    }
+
+    /// Takes a message of an agent.
+    pub fn receive(&mut self, message: ToCoordinator, now: Instant) {
+        if let ToCoordinator::Offer { agent, cores, .. } = message {
+            self.offer(agent, cores, now);
+            return;
+        }
+        let agent = message.agent();
+        let Some(position) = self.members.iter().position(|it| it.agent == agent) else {
+            return;
+        };
+        self.members[position].heard = now;
+        if self.members[position].is_over() {
+            return;
+        }
+        match message {
+            ToCoordinator::Offer { .. } | ToCoordinator::Alive { .. } => {}
+            ToCoordinator::Ready { problem, agent } => self.ready(position, agent, problem, now),
+            ToCoordinator::Echo { number, at_us, .. } => {
+                self.members[position].probes.answer(number, at_us, now);
+                if let State::Probing { .. } = self.state {
+                    self.probe(now);
+                }
+            }
+            ToCoordinator::Tick {
+                number,
+                at_us,
+                grace,
+                is_last,
+                figures,
+                ..
+            } => {
+                let second = MemberSecond {
+                    member: position,
+                    at_us,
+                    grace,
+                    is_last,
+                    figures,
+                };
+                let in_order = self.members[position].take_tick(number, second);
+                self.outputs
+                    .extend(in_order.into_iter().map(Output::Second));
+                if self.members[position].complete() {
+                    self.ended(position);
+                }
+            }
+            ToCoordinator::Done {
+                ticks,
+                checksum,
+                report,
+                problem,
+                ..
+            } => {
+                let done = Done {
+                    at: now,
+                    ticks,
+                    checksum,
+                    report,
+                };
+                self.members[position].end(done, problem);
+                if self.members[position].is_over() {
+                    self.ended(position);
+                }
+            }
+        }
+    }
+
+    /// Notes what a merged tick adds up to.
+    pub fn merged(&mut self, member: usize, checksum: &Checksum) {
+        self.members[member].merged.add(checksum);
+    }
+
+    /// Takes an agent for lost whose messages cannot be used.
+    pub fn reject(&mut self, member: usize, reason: String) {
+        if self.members[member].is_over() {
+            self.members[member].problem.get_or_insert(reason);
+        } else {
+            self.lose(member, reason);
+        }
+    }
+
+    /// How each agent ended; valid once all outputs up to the end are done.
+    pub fn member_ends(&self) -> Vec<MemberEnd> {
+        self.members.iter().map(Member::ending).collect()
+    }
+
+    /// Ends the run. Agents that have started end what they have begun, or give it up if it is urgent.
+    pub fn stop(&mut self, reason: &str, is_urgent: bool) {
+        match self.state {
+            State::Ended => {}
+            State::Running => {
+                if is_urgent || !self.is_stopping {
+                    self.is_stopping = true;
+                    self.outputs.push(Output::Log(ToAgents::Stop {
+                        reason: reason.to_owned(),
+                        is_urgent,
+                    }));
+                }
+            }
+            _ => self.fail(NotStarted::Interrupted),
+        }
+    }
+
+    /// Waits for no agent any longer.
+    pub fn abandon(&mut self, reason: &str) {
+        if self.state != State::Running {
+            self.stop(reason, true);
+            return;
+        }
+        for position in 0..self.members.len() {
+            if !self.members[position].is_over() {
+                self.members[position].problem = Some(reason.to_owned());
+                self.members[position].is_lost = true;
+                self.outputs.push(Output::GiveUp(position));
+            }
+        }
+        self.end_if_all_did();
+    }
+
+    /// The transport was cut until now: no agent could be heard.
+    pub fn excuse_silence(&mut self, now: Instant) {
+        for member in &mut self.members {
+            member.heard = now;
+        }
+    }
+
+    /// Agents that something is still expected of.
+    fn expected(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.is_over())
+    }
+
+    fn offer(&mut self, agent: String, cores: usize, now: Instant) {
+        let is_known = self.members.iter().any(|it| it.agent == agent);
+        let State::Gathering { .. } = self.state else {
+            return;
+        };
+        if is_known {
+            return;
+        }
+        self.members
+            .push(Member::new(agent.clone(), cores, self.epoch, now));
+        self.outputs.push(Output::Note(Note::Joined {
+            agent,
+            cores,
+            have: self.members.len(),
+            wanted: self.plan.agents,
+        }));
+        if self.members.len() == self.plan.agents {
+            self.order(now);
+        }
+    }
+
+    fn order(&mut self, now: Instant) {
+        // By name, so that the same agents have the same parts in the next run.
+        self.members
+            .sort_by(|one, other| one.agent.cmp(&other.agent));
+        let cores: Vec<_> = self.members.iter().map(|it| it.cores).collect();
+        match shares(&cores, self.plan.connections) {
+            Err(agents) => self.fail(NotStarted::TooMany {
+                agents,
+                connections: self.plan.connections,
+            }),
+            Ok(shares) => {
+                for (member, share) in self.members.iter_mut().zip(shares) {
+                    member.share = share;
+                    member.heard = now;
+                }
+                let shares = self.members.iter();
+                let shares = shares.map(|it| (it.agent.clone(), it.share));
+                self.outputs.push(Output::Order(shares.collect()));
+                self.state = State::Preparing { since: now };
+            }
+        }
+    }
+
+    fn ready(&mut self, position: usize, agent: String, problem: Option<String>, now: Instant) {
+        let State::Preparing { .. } = self.state else {
+            return;
+        };
+        if let Some(problem) = problem {
+            self.fail(NotStarted::Refused { agent, problem });
+            return;
+        }
+        self.members[position].is_ready = true;
+        if self.members.iter().all(|member| member.is_ready) {
+            self.state = State::Probing { since: now };
+            self.probe(now);
+        }
+    }
+
+    /// Sends the probes that are due, and sets the start when all were answered.
+    fn probe(&mut self, now: Instant) {
+        for member in &mut self.members {
+            if let Some(number) = member.probes.next(now) {
+                let agent = member.agent.clone();
+                let probe = ToAgents::Probe { agent, number };
+                self.outputs.push(Output::Live(probe));
+            }
+        }
+        if !self.members.iter().all(|it| it.probes.is_complete()) {
+            return;
+        }
+        let offsets = self.members.iter().filter_map(|it| it.probes.offset());
+        let offsets: Vec<_> = offsets.collect();
+        let spread = spread(&offsets);
+        if spread > self.plan.most_spread {
+            self.fail(NotStarted::Spread {
+                spread,
+                most: self.plan.most_spread,
+            });
+            return;
+        }
+        let start = now.saturating_duration_since(self.epoch) + LEAD;
+        let start = i64::try_from(start.as_micros()).unwrap_or(i64::MAX);
+        let at_us = self.members.iter().zip(&offsets).map(|(member, offset)| {
+            let at = start.saturating_add(offset.ahead_us);
+            (member.agent.clone(), u64::try_from(at).unwrap_or_default())
+        });
+        let at_us = at_us.collect();
+        self.outputs.push(Output::Note(Note::Starting {
+            agents: self.members.len(),
+            spread,
+        }));
+        self.outputs.push(Output::Log(ToAgents::Start { at_us }));
+        self.state = State::Running;
+    }
+
+    /// An agent has ended, and all of its ticks were taken.
+    fn ended(&mut self, position: usize) {
+        if !self.members[position].has_last {
+            self.outputs.push(Output::GiveUp(position));
+        }
+        // Outputs are done in order: what is merged of it is known when the run ends.
+        self.end_if_all_did();
+    }
+
+    /// Gives up ticks that were announced and have not arrived.
+    fn give_up_ticks(&mut self, now: Instant) {
+        let patience = self.plan.agent_timeout;
+        for position in 0..self.members.len() {
+            let member = &mut self.members[position];
+            if member
+                .waits_until(patience)
+                .is_some_and(|until| now >= until)
+            {
+                let rest = member.give_up_ticks();
+                self.outputs.extend(rest.into_iter().map(Output::Second));
+                self.ended(position);
+            }
+        }
+    }
+
+    fn find_silent(&mut self, now: Instant) {
+        let timeout = self.plan.agent_timeout;
+        for position in 0..self.members.len() {
+            let member = &self.members[position];
+            if self.state != State::Ended && !member.is_over() && now >= member.heard + timeout {
+                self.lose(position, format!("nothing was heard of it for {timeout:?}"));
+            }
+        }
+    }
+
+    fn lose(&mut self, position: usize, reason: String) {
+        let member = &mut self.members[position];
+        let agent = member.agent.clone();
+        if self.state != State::Running {
+            self.fail(NotStarted::Lost { agent, reason });
+            return;
+        }
+        member.is_lost = true;
+        member.problem = Some(reason.clone());
+        self.outputs.push(Output::GiveUp(position));
+        let goes_on = self.plan.goes_on_without;
+        let others = self.expected().count();
+        self.outputs.push(Output::Note(Note::Lost {
+            agent: agent.clone(),
+            reason,
+            goes_on: goes_on && others > 0,
+        }));
+        if !goes_on {
+            self.stop(&format!("agent {agent} was lost"), false);
+        }
+        self.end_if_all_did();
+    }
+
+    fn end_if_all_did(&mut self) {
+        if self.state != State::Running || self.expected().next().is_some() {
+            return;
+        }
+        self.state = State::Ended;
+        self.outputs.push(Output::Live(ToAgents::Leave));
+        self.outputs.push(Output::End(Ending::Ended));
+    }
+
+    fn fail(&mut self, reason: NotStarted) {
+        self.state = State::Ended;
+        // Those that prepare read it in the log, if they miss it now.
+        self.outputs.push(Output::Log(ToAgents::Stop {
+            reason: reason.to_string(),
+            is_urgent: true,
+        }));
+        self.outputs.push(Output::Live(ToAgents::Leave));
+        self.outputs.push(Output::End(Ending::NotStarted(reason)));
+    }
+}

@@ -1,0 +1,57 @@
+//! One load from many machines: agents, a coordinator, the transport between them, and the exact merge of their figures.
+//!
+//! [`coordinate`] gathers agents over a [`Transport`], gives each the part of some workers
+//! ([`plimsoll_load::Part`]), and merges what they count; [`serve`] is an agent. Both are loops around machines without clock,
+//! thread or transport ([`Coordinator`], [`Agent`]), which tests drive in virtual time.
+//!
+//! A run has a log. The order (what is run, its files, the parts) is one text in it, signed by the operator's key. Agents number
+//! what they add, and send a checksum of all of it at the end, so a figure that is lost or merged twice is noticed: the run is
+//! then *incomplete*. Load is never given to another agent silently.
+//!
+//! It reads no flags, prints nothing, and compiles no command line: [`PartMaker`] does that, in the binary.
+
+pub mod transport;
+
+mod message;
+
+mod share;
+
+mod order;
+
+mod trust;
+
+mod probe;
+
+mod coordinator;
+
+mod agent;
+
+mod drive;
+
+#[cfg(any(test, feature = "contract"))]
+pub mod transport_contract;
+
+#[cfg(test)]
+mod model;
+
+pub use crate::agent::{Agent, AgentOutput};
+pub use crate::coordinator::{
+    Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
+};
+pub use crate::drive::coordinate::{
+    AgentOutcome, FleetError, FleetOutcome, FleetRun, coordinate, new_run_name,
+};
+pub use crate::drive::serve::{
+    AgentEnd, AgentNote, AgentPlan, PartMaker, PreparedPart, TemporaryFolder, Trust, serve,
+};
+pub use crate::message::{
+    Checksum, Envelope, Figures, FiguresError, MessageError, Report, RunNames, Shares, ToAgents,
+    ToCoordinator, VERSION, decode, encode,
+};
+pub use crate::order::{Argument, FileEntry, MOST_FILE_BYTES, OrderFile, RunOrder};
+pub use crate::probe::{ClockOffset, ClockProbes, PROBES, spread};
+pub use crate::share::{Share, shares};
+pub use crate::transport::memory::MemoryTransport;
+pub use crate::transport::nats::{NatsPlan, NatsTransport};
+pub use crate::transport::{Deliver, Message, Subscription, Transport, TransportError};
+pub use crate::trust::{KeyError, SigningKey, TrustedKeys};

@@ -1,0 +1,3 @@
+//! Over a broker: Debian's nats-server, started by each test.
+
+mod nats;

@@ -1,0 +1,279 @@
+//! `plimsoll agent`: makes parts of load runs that `plimsoll load --fleet` gives to several machines.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::{AddressFilter, confine_process};
+use plimsoll_fleet::{
+    AgentEnd, AgentNote, AgentPlan, OrderFile, PartMaker, PreparedPart, RunOrder, Trust,
+    TrustedKeys, serve,
+};
+use plimsoll_load::check_reachable;
+
+use super::load::fleet::{arguments, connect, flags, is_on_loopback, never};
+use super::load::{facts, prepare};
+use crate::exit::Exit;
+use crate::flags::number;
+use crate::problem::{Failed, Problem};
+use crate::{signals, terminal};
+
+/// More cores than a machine has.
+const MOST_CORES: u64 = 4096;
+
+/// Make parts of load runs for `plimsoll load --fleet`
+///
+/// The agent waits at a NATS broker for runs and makes one at a time. It runs only what a key of --trust signed, against hosts
+/// of --allow; without --trust only a broker and targets on this machine are allowed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// NATS broker with JetStream: `nats://HOST:4222`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PLIMSOLL_NATS",
+        hide_env_values = true
+    )]
+    nats: String,
+
+    /// Name of the agent [default: the name of the machine with a random end]
+    #[arg(long, value_name = "NAME", value_parser = flags::group)]
+    name: Option<String>,
+
+    /// Group of agents that a run can ask for
+    #[arg(long, value_name = "NAME", default_value = flags::DEFAULT_GROUP, value_parser = flags::group)]
+    group: String,
+
+    /// Weight of this machine: its workers [default: its cores]
+    #[arg(long, value_name = "N", value_parser = number::count::<usize>(MOST_CORES))]
+    cores: Option<usize>,
+
+    /// Exit after one run
+    #[arg(long)]
+    once: bool,
+
+    /// Run what one of these public keys signed (PEM, Ed25519)
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+
+    /// Allow load on this host, repeatable: `shop.example.org`, `10.0.0.5`; `*` allows any. Loopback always is
+    #[arg(long, value_name = "HOST", requires = "trust")]
+    allow: Vec<String>,
+
+    /// Stop a run after this time without its coordinator
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
+    orphan_timeout: Duration,
+
+    /// Trust the CA certificates in this PEM file for the broker
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    let trust = trust(args)?;
+    if !args.allow.iter().any(|host| host == "*") {
+        let is_first = confine_process(filter(&args.allow));
+        debug_assert!(is_first, "a process is confined once");
+    }
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let transport = connect(&args.nats, args.cacert.clone(), "plimsoll agent")?;
+    let plan = AgentPlan {
+        name: args.name.clone().unwrap_or_else(own_name),
+        group: args.group.clone(),
+        cores: args
+            .cores
+            .unwrap_or_else(|| plimsoll_wire::cores::available().len()),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        orphan_timeout: args.orphan_timeout,
+        once: args.once,
+        trust,
+    };
+    let name = plan.name.clone();
+    let mut on_note = |note: &AgentNote| terminal::log_line(&format!("{name}: {}", show(note)));
+    let end = serve(&transport, &plan, Arc::new(Maker), &interrupt, &mut on_note);
+    match end {
+        Ok(AgentEnd::Made) => Ok(Exit::Fine),
+        Ok(AgentEnd::Failed) => Ok(Exit::CouldNotRun),
+        Ok(AgentEnd::Interrupted) => Ok(Exit::Interrupted),
+        Err(error) => Err(Problem::caused_by(&error).about("--nats").could_not_run()),
+    }
+}
+
+fn trust(args: &Args) -> Result<Trust, Failed> {
+    let Some(path) = &args.trust else {
+        if is_on_loopback(&args.nats) {
+            return Ok(Trust::Everyone);
+        }
+        return Err(Problem::with(
+            "--nats",
+            "needs --trust FILE unless the broker is on this machine",
+        )
+        .hint("`openssl pkey -in KEY -pubout` prints the public half of the key that signs runs")
+        .usage());
+    };
+    let wrong =
+        |reason: String| Problem::with("--trust", format!("{}: {reason}", path.display())).usage();
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let keys = TrustedKeys::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    Ok(Trust::Keys(keys))
+}
+
+/// Loopback, and the hosts of `--allow` at any address.
+fn filter(allowed: &[String]) -> AddressFilter {
+    let normal = |host: &str| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host.to_ascii_lowercase()
+    };
+    let allowed: Arc<[String]> = allowed.iter().map(|host| normal(host)).collect();
+    let is_loopback_name = |host: &str| {
+        let address = host.parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|it| it.to_canonical().is_loopback())
+    };
+    let hosts = Arc::clone(&allowed);
+    AddressFilter::of_hosts(
+        move |host, _| {
+            let host = normal(host);
+            is_loopback_name(&host) || hosts.contains(&host)
+        },
+        move |host, address: SocketAddr| {
+            let host = normal(host);
+            // A name of this machine that another one answers for is not it.
+            allowed.contains(&host)
+                || (is_loopback_name(&host) && address.ip().to_canonical().is_loopback())
+        },
+    )
+}
+
+fn own_name() -> String {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy().into_owned();
+    let name: String = name
+        .chars()
+        .map(|it| if it.is_ascii_alphanumeric() { it } else { '-' })
+        .take(40)
+        .collect();
+    let end: String = plimsoll_fleet::new_run_name().chars().take(4).collect();
+    format!("{name}-{end}")
+}
+
+fn show(note: &AgentNote) -> String {
+    match note {
+        AgentNote::Waiting => "waits for runs".to_owned(),
+        AgentNote::Ready { run, share } => {
+            format!(
+                "is ready for run {run}: {} of {} workers",
+                share.workers, share.of
+            )
+        }
+        AgentNote::Refused { run, problem } => format!("refuses run {run}: {problem}"),
+        AgentNote::Started { run } => format!("starts run {run}"),
+        AgentNote::Left { reason } => format!("has left the run: {reason}"),
+    }
+}
+
+/// Makes parts by the flags of `plimsoll load`.
+#[derive(Debug)]
+struct Maker;
+
+impl PartMaker for Maker {
+    fn prepare(&self, order: &RunOrder, files: Vec<OrderFile>) -> Result<PreparedPart, String> {
+        let folder = Folder::new(&files)?;
+        let args = arguments::of_order(&order.command, &folder.0)?;
+        let prepared = prepare(&args, &never()).map_err(|failed| text(&failed))?;
+        let plan = prepared.compiled.plan;
+        check_reachable(&plan).map_err(|error| Problem::caused_by(&error).message)?;
+        Ok(PreparedPart {
+            facts: facts(&plan, None),
+            plan,
+            folder: Some(Box::new(folder)),
+        })
+    }
+}
+
+fn text(failed: &Failed) -> String {
+    let problems = failed.problems.iter().map(|problem| match &problem.about {
+        Some(about) => format!("{about} {}", problem.message),
+        None => problem.message.clone(),
+    });
+    problems.collect::<Vec<_>>().join("; ")
+}
+
+/// The files of an order, deleted at its end.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(files: &[OrderFile]) -> Result<Self, String> {
+        let wrong = |path: &Path, error: &dyn std::fmt::Display| {
+            format!("cannot write {}: {error}", path.display())
+        };
+        let name = format!("plimsoll-agent-{}", plimsoll_fleet::new_run_name());
+        let folder = Self(std::env::temp_dir().join(name));
+        let mut builder = fs::DirBuilder::new();
+        // Requests may hold credentials.
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(&folder.0)
+            .map_err(|error| wrong(&folder.0, &error))?;
+        for file in files {
+            let path = folder.0.join(&file.name);
+            fs::write(&path, &file.content).map_err(|error| wrong(&path, &error))?;
+        }
+        Ok(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_and_allowed_hosts_are_reached_and_no_other() {
+        let filter = filter(&["Shop.example.org".to_owned(), "10.0.0.5".to_owned()]);
+        for (host, is_allowed) in [
+            ("localhost", true),
+            ("127.0.0.1", true),
+            ("[::1]", true),
+            ("shop.example.org", true),
+            ("SHOP.example.org", true),
+            ("10.0.0.5", true),
+            ("10.0.0.6", false),
+            ("example.org", false),
+            ("shop.example.org.evil.test", false),
+            ("169.254.169.254", false),
+        ] {
+            assert_eq!(filter.allows_host(host, 80), is_allowed, "{host}");
+        }
+    }
+
+    #[test]
+    fn files_of_an_order_are_private_and_deleted() {
+        let files = [OrderFile {
+            name: "0-a.csv".to_owned(),
+            content: b"a".to_vec(),
+        }];
+        let folder = Folder::new(&files).unwrap();
+        let path = folder.0.clone();
+        assert_eq!(fs::read(path.join("0-a.csv")).unwrap(), b"a");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

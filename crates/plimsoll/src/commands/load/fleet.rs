@@ -1,0 +1,241 @@
+//! `plimsoll load --fleet`: agents on other machines make the load, this process gathers them and merges their figures.
+
+pub(crate) mod arguments;
+
+pub(crate) mod flags;
+
+mod show;
+
+use std::cell::RefCell;
+use std::fs;
+use std::sync::Arc;
+
+use plimsoll_fleet::{
+    FleetError, FleetOutcome, FleetPlan, FleetRun, NatsPlan, NatsTransport, NotStarted, Note,
+    SigningKey, coordinate, new_run_name,
+};
+use plimsoll_load::{Interrupt, Standing};
+use plimsoll_report::files;
+use url::Url;
+
+use self::flags::{FleetArgs, OnAgentLoss};
+use super::compile::Compiled;
+use super::dashboard::LoadDashboard;
+use super::output::Live;
+use super::push::Push;
+use super::{Args, Prepared, facts, output, prepare, verdict};
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::result_folder::ResultFolder;
+use crate::{signals, terminal};
+
+/// Makes the run over the agents of a broker.
+///
+/// - `url`: of the broker.
+pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
+    let fleet = &args.fleet;
+    let agents = fleet.agents.ok_or_else(|| {
+        Problem::with("--fleet", "needs the number of agents")
+            .hint("write for example --agents 4")
+            .usage()
+    })?;
+    let order = arguments::of_process(args)?;
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let folder = args
+        .output
+        .out
+        .as_deref()
+        .map(|path| ResultFolder::prepare(path, &super::file_names(args)))
+        .transpose()?;
+    #[cfg(feature = "lab")]
+    let series = super::series::SeriesFile::open(args)?;
+    let Prepared { compiled, .. } = prepare(args, &interrupt)?;
+    let Compiled {
+        plan,
+        thresholds,
+        destinations,
+        ..
+    } = compiled;
+    let key = fleet.sign.as_deref().map(read_key).transpose()?;
+    if key.is_none() {
+        check_loopback(url, super::target::is_local(&plan))?;
+    }
+    let transport = connect(url, fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
+        .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
+    let mut page = LoadDashboard::start(args, &plan).map_err(Problem::could_not_run)?;
+    // The terminal is taken over once there is something to see.
+    let live = RefCell::new(None);
+    let run = new_run_name();
+    let mut on_note = |note: &Note| {
+        if let Note::Starting { .. } = note {
+            let mut live = live.borrow_mut();
+            terminal::log_line(&show::note(note));
+            *live = Some(Live::new(args, &plan, &interrupt));
+        } else if live.borrow().is_none() || !output::takes_screen(args) {
+            terminal::log_line(&show::note(note));
+        }
+    };
+    let mut on_tick = |standing: &Standing<'_>| {
+        if let Some(live) = &mut *live.borrow_mut() {
+            live.show(standing);
+        }
+        push.tick(standing);
+        if let Some(page) = &mut page {
+            page.show(standing);
+        }
+    };
+    let outcome = coordinate(
+        &transport,
+        FleetRun {
+            run: run.clone(),
+            group: fleet.agent_group.clone(),
+            fleet: fleet_plan(fleet, agents, plan.connections),
+            load: &plan,
+            thresholds: &thresholds,
+            facts: facts(&plan, None),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            command: order.command,
+            files: order.files,
+            key: key.as_ref(),
+            keep: fleet.keep,
+            interrupt: Arc::clone(&interrupt),
+            on_note: &mut on_note,
+            on_tick: &mut on_tick,
+        },
+    );
+    if let Some(live) = live.into_inner() {
+        live.end();
+    }
+    if let Some(page) = page {
+        page.end();
+    }
+    let outcome = outcome.map_err(|error| failed(&error, fleet))?;
+    let summary = &outcome.summary;
+    output::print(args, summary)?;
+    if !args.output.json {
+        terminal::print(&show::agents(&outcome)).map_err(|error| {
+            Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+        })?;
+    }
+    if let Some(folder) = folder {
+        folder.write(&files::of_run_with(summary, Vec::new()))?;
+    }
+    output::export(args, summary)?;
+    // What is incomplete or was interrupted is not the run that others are.
+    #[cfg(feature = "lab")]
+    if let Some(series) = series.filter(|_| !summary.interrupted && outcome.incomplete.is_empty()) {
+        series.append(summary)?;
+    }
+    terminal::print_warnings(&push.finish(summary));
+    if fleet.keep {
+        let kept = format!("the log and the files of the run stay on the broker: plimsoll-{run}");
+        terminal::print_notes(&[Problem::with("--keep", kept)]);
+    }
+    Ok(exit(&outcome))
+}
+
+/// The URL of a broker, checked. Both commands of a fleet connect by this.
+pub(crate) fn connect(
+    url: &str,
+    authority: Option<std::path::PathBuf>,
+    name: &str,
+) -> Result<NatsTransport, Failed> {
+    let plan = NatsPlan {
+        url: url.to_owned(),
+        authority,
+        name: name.to_owned(),
+    };
+    NatsTransport::connect(&plan).map_err(|error| {
+        Problem::caused_by(&error)
+            .hint("start it with `nats-server -js`, or correct host and port")
+            .could_not_run()
+    })
+}
+
+/// Whether a broker is on this machine.
+pub(crate) fn is_on_loopback(url: &str) -> bool {
+    let host = Url::parse(url)
+        .ok()
+        .and_then(|url| Some(url.host_str()?.to_owned()));
+    host.is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let address = host.parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    })
+}
+
+fn check_loopback(url: &str, is_local: Option<bool>) -> Result<(), Failed> {
+    if is_on_loopback(url) && is_local == Some(true) {
+        return Ok(());
+    }
+    Err(
+        Problem::with("--fleet", "needs --sign KEY unless broker and target are on this machine")
+            .hint("`openssl genpkey -algorithm ed25519 -out key.pem` makes a key; docs/fleet.md says what agents need of it")
+            .usage(),
+    )
+}
+
+fn read_key(path: &std::path::Path) -> Result<SigningKey, Failed> {
+    let wrong =
+        |reason: String| Problem::with("--sign", format!("{}: {reason}", path.display())).usage();
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    SigningKey::parse(&text).map_err(|error| wrong(error.to_string()))
+}
+
+fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) -> FleetPlan {
+    FleetPlan {
+        agents,
+        agent_wait: args.agent_wait,
+        ready_wait: flags::READY_WAIT,
+        agent_timeout: args.agent_timeout,
+        goes_on_without: args.on_agent_loss == OnAgentLoss::Continue,
+        most_spread: args.most_spread,
+        connections,
+    }
+}
+
+fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
+    let problem = Problem::caused_by(error);
+    let problem = match error {
+        FleetError::NotStarted(NotStarted::TooFew { .. }) => {
+            problem.about("--agents").hint(format!(
+                "start more with `plimsoll agent --nats URL`{}, or wait longer (--agent-wait TIME)",
+                if args.agent_group == flags::DEFAULT_GROUP {
+                    String::new()
+                } else {
+                    format!(" --group {}", args.agent_group)
+                }
+            ))
+        }
+        FleetError::NotStarted(NotStarted::TooMany { .. }) => {
+            problem.about("--agents").hint("lower --agents or raise -c")
+        }
+        FleetError::NotStarted(NotStarted::Spread { .. }) => {
+            problem.hint("allow more with --most-spread TIME")
+        }
+        FleetError::NotStarted(NotStarted::Interrupted) => {
+            return Failed {
+                exit: Exit::Interrupted,
+                problems: vec![problem],
+            };
+        }
+        _ => problem,
+    };
+    problem.could_not_run()
+}
+
+fn exit(outcome: &FleetOutcome) -> Exit {
+    match verdict(&outcome.summary) {
+        Exit::Interrupted => Exit::Interrupted,
+        _ if !outcome.incomplete.is_empty() => Exit::Incomplete,
+        other => other,
+    }
+}
+
+/// An interrupt that nothing asks for.
+pub(crate) fn never() -> Interrupt {
+    Interrupt::default()
+}
