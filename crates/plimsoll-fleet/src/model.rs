@@ -45,7 +45,7 @@ fn a_run_without_faults_is_complete_and_starts_at_one_moment() {
     assert_eq!(problems, [None, None, None]);
     let starts: Vec<_> = world.agents.iter().map(|it| it.started.unwrap()).collect();
     let (first, last) = (starts.iter().min().unwrap(), starts.iter().max().unwrap());
-    let apart = *last - *first;
+    let apart = last.abs_diff(*first);
     let Some(Note::Starting { spread, .. }) = world
         .notes
         .iter()

@@ -82,14 +82,15 @@ impl FileEntry {
 }
 
 fn sha256(content: &[u8]) -> String {
-    let digest = digest(&SHA256, content);
-    digest
-        .as_ref()
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("a text takes more");
-            text
-        })
+    hexadecimal(digest(&SHA256, content).as_ref())
+}
+
+/// Two digits for each byte.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a text takes more");
+        text
+    })
 }
 
 #[cfg(test)]

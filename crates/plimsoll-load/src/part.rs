@@ -17,8 +17,9 @@ use plimsoll_wire::SystemClock;
 use crate::conditions::{Before, RunFacts};
 use crate::plan::{Pacing, RunPlan};
 use crate::run::collector::Collector;
+use crate::run::crew::Crew;
 use crate::run::progress::Interrupt;
-use crate::run::{Crew, EndedSecond, RunError, costs_of, empty_interval, follow, saturation};
+use crate::run::{EndedSecond, RunError, costs_of, empty_interval, follow, saturation};
 use crate::schedule::Share;
 use crate::worker::connections_of;
 use crate::worker::recorder::Interval;
@@ -134,7 +135,7 @@ pub fn run_part(
     plan: &RunPlan,
     part: Part,
     facts: RunFacts,
-    hooks: PartHooks<'_>,
+    hooks: &mut PartHooks<'_>,
 ) -> Result<Option<PartReport>, RunError> {
     let before = Before::observe(SystemClock.wall());
     let crew = Crew::hire(plan, part, &hooks.interrupt)?;

@@ -30,9 +30,8 @@ pub(super) struct Member {
     pub(super) merged: Checksum,
     /// Its end, once it has said so.
     done: Option<Done>,
-    /// Nothing is expected of it any more.
-    is_complete: bool,
-    pub(super) is_lost: bool,
+    /// Set when nothing is expected of it any more.
+    is_over: bool,
     pub(super) problem: Option<String>,
 }
 
@@ -66,15 +65,20 @@ impl Member {
             has_last: false,
             merged: Checksum::default(),
             done: None,
-            is_complete: false,
-            is_lost: false,
+            is_over: false,
             problem: None,
         }
     }
 
     /// Whether nothing is expected of it any more.
     pub(super) fn is_over(&self) -> bool {
-        self.is_complete || self.is_lost
+        self.is_over
+    }
+
+    /// Nothing more is expected of it, for this reason.
+    pub(super) fn lose(&mut self, reason: String) {
+        self.is_over = true;
+        self.problem = Some(reason);
     }
 
     pub(super) fn is_prepared(&self) -> bool {
@@ -112,8 +116,8 @@ impl Member {
     /// Whether all of its ticks have arrived behind or before its end.
     pub(super) fn complete(&mut self) -> bool {
         let ticks = self.done.as_ref().map(|done| done.ticks);
-        self.is_complete = ticks.is_some_and(|ticks| self.next_tick >= ticks);
-        self.is_complete
+        self.is_over |= ticks.is_some_and(|ticks| self.next_tick >= ticks);
+        self.is_over
     }
 
     /// Until when ticks are waited for that its end announces.
@@ -130,7 +134,7 @@ impl Member {
         let missing = ticks.saturating_sub(taken);
         self.problem
             .get_or_insert_with(|| format!("{missing} of its {ticks} ticks did not arrive"));
-        self.is_complete = true;
+        self.is_over = true;
         self.has_last |= rest.iter().any(|second| second.is_last);
         rest
     }

@@ -264,7 +264,7 @@ impl<'a> Driver<'a> {
                         self.publish(&self.names.live_to_agents(), message);
                     }
                     Output::Log(message) => self.log(message)?,
-                    Output::Second(second) => self.merge(second),
+                    Output::Second(second) => self.merge(&second),
                     Output::GiveUp(member) => {
                         if let Some(union) = &mut self.union {
                             let ends = union.give_up(member, self.run.on_tick);
@@ -322,7 +322,7 @@ impl<'a> Driver<'a> {
         self.union = Some(union);
     }
 
-    fn merge(&mut self, second: MemberSecond) {
+    fn merge(&mut self, second: &MemberSecond) {
         let Some(union) = &mut self.union else {
             return;
         };

@@ -545,12 +545,12 @@ fn make_part(
         };
         drop(queue.send(event));
     };
-    let hooks = PartHooks {
+    let mut hooks = PartHooks {
         interrupt,
         start: &mut start,
         on_second: &mut on_second,
     };
-    let made = run_part(&prepared.plan, share.into(), prepared.facts, hooks);
+    let made = run_part(&prepared.plan, share.into(), prepared.facts, &mut hooks);
     match made {
         Ok(report) => Ok(report.map(|report| Box::new(Report::of(&report)))),
         Err(error) => {

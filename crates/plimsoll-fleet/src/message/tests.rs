@@ -150,7 +150,9 @@ proptest! {
         let sums: Vec<_> = ticks.iter().map(|tick| Checksum::of(&interval(tick))).collect();
         let add = |sums: &[Checksum]| {
             let mut sum = Checksum::default();
-            sums.iter().for_each(|one| sum.add(one));
+            for one in sums {
+                sum.add(one);
+            }
             sum
         };
         let position = at.index(sums.len());

@@ -12,7 +12,7 @@ use crate::coordinator::{Coordinator, Ending, FleetPlan, MemberEnd, Note, Output
 use crate::message::{Checksum, Report, ToAgents, ToCoordinator};
 
 /// A run that takes longer than this never ends.
-const MOST: Duration = Duration::from_secs(3600);
+const MOST: Duration = Duration::from_hours(1);
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy)]
@@ -242,7 +242,7 @@ impl World {
 
     fn delay(&mut self) -> Duration {
         let (least, most) = self.latency;
-        let range = u64::try_from((most - least).as_micros()).unwrap();
+        let range = u64::try_from(most.abs_diff(least).as_micros()).unwrap();
         least + Duration::from_micros(self.random.u64(0..=range))
     }
 
@@ -281,7 +281,7 @@ impl World {
             }
             Output::Order(shares) => {
                 let order = serde_json::to_string(&shares).unwrap();
-                self.log(ToAgents::Plan {
+                self.log(&ToAgents::Plan {
                     order,
                     signature: None,
                 });
@@ -298,7 +298,7 @@ impl World {
                     }
                 }
             }
-            Output::Log(message) => self.log(message),
+            Output::Log(message) => self.log(&message),
             Output::Second(second) => {
                 let coordinator = self.coordinator.as_mut().expect("it has said so");
                 coordinator.merged(second.member, &Checksum::of(&one_request()));
@@ -309,7 +309,7 @@ impl World {
         }
     }
 
-    fn log(&mut self, message: ToAgents) {
+    fn log(&mut self, message: &ToAgents) {
         self.log.push(message.clone());
         for agent in 0..self.agents.len() {
             if self.agents[agent].hears_run {

@@ -219,24 +219,21 @@ impl Transport for NatsTransport {
         let task = self.runtime().spawn(async move {
             let mut next = 1;
             loop {
-                match api.message_from(&log, &subject, next).await {
-                    Ok(Some(stored)) => {
-                        next = stored.number + 1;
-                        let message = Message {
-                            subject: subject.clone(),
-                            payload: stored.payload,
-                        };
-                        if !deliver(message) {
-                            break;
-                        }
+                if let Ok(Some(stored)) = api.message_from(&log, &subject, next).await {
+                    next = stored.number + 1;
+                    let message = Message {
+                        subject: subject.clone(),
+                        payload: stored.payload,
+                    };
+                    if !deliver(message) {
+                        break;
                     }
-                    // What is not there yet, or cannot be read now, is looked for again.
-                    Ok(None) | Err(_) => {
-                        let woken = tokio::time::timeout(LOOK_EVERY, news.next()).await;
-                        if let Ok(None) = woken {
-                            break;
-                        }
-                    }
+                    continue;
+                }
+                // What is not there yet, or cannot be read now, is looked for again.
+                let woken = tokio::time::timeout(LOOK_EVERY, news.next()).await;
+                if let Ok(None) = woken {
+                    break;
                 }
             }
         });
@@ -319,7 +316,7 @@ fn files_of(bucket: &str) -> String {
 
 /// A name as a word of a subject.
 fn word(name: &str) -> String {
-    name.bytes().map(|byte| format!("{byte:02x}")).collect()
+    crate::order::hexadecimal(name.as_bytes())
 }
 
 fn chunk_of(bucket: &str, name: &str, number: usize) -> String {

@@ -9,7 +9,7 @@ fn connect(server: &NatsServer) -> NatsTransport {
         name: "test".to_owned(),
         ..NatsPlan::default()
     };
-    NatsTransport::connect(&plan).unwrap()
+    NatsTransport::connect(&plan).expect("the broker is there")
 }
 
 #[test]

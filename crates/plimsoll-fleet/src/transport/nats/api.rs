@@ -1,6 +1,6 @@
 //! Requests of `JetStream`, of those that NATS 2.9 has.
 //!
-//! Source: "JetStream wire API Reference", docs.nats.io, and ADR-31 (reading single messages).
+//! Source: "`JetStream` wire API Reference", docs.nats.io, and ADR-31 (reading single messages).
 
 use std::time::Duration;
 
@@ -200,16 +200,16 @@ mod tests {
 
     #[test]
     fn answers_are_values_or_errors_of_their_kind() {
-        let read = |text: &str| super::read(text.as_bytes());
-        assert_eq!(read(r#"{"seq":3}"#).unwrap()["seq"], 3);
+        let of_text = |text: &str| read(text.as_bytes());
+        assert_eq!(of_text(r#"{"seq":3}"#).unwrap()["seq"], 3);
         let error = |code: u64| {
             let answer = format!(r#"{{"error":{{"code":{code},"description":"why"}}}}"#);
-            read(&answer).unwrap_err()
+            of_text(&answer).unwrap_err()
         };
         assert!(matches!(error(404), ApiError::NotFound));
         assert!(error(503).is_temporary());
         assert!(ApiError::NobodyThere.is_temporary() && !error(400).is_temporary());
         assert_eq!(error(400).to_string(), "why");
-        assert!(read("x").is_err());
+        assert!(of_text("x").is_err());
     }
 }
