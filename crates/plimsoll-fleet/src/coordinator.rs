@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use self::member::{Done, Member};
 pub use self::output::{Ending, MemberEnd, MemberSecond, NotStarted, Note, Output};
-use crate::message::{Checksum, ToAgents, ToCoordinator};
+use crate::message::{Checksum, Shares, ToAgents, ToCoordinator};
 use crate::probe::spread;
 use crate::share::shares;
 
@@ -78,6 +78,25 @@ impl Coordinator {
             next_beat: now,
             is_stopping: false,
             outputs: Vec::new(),
+        }
+    }
+
+    /// Goes on with a run that has started, in place of a coordinator that is gone. The log says the rest: all of its messages
+    /// are to be received, from the first one on.
+    ///
+    /// - `parts`: of the agents, by their names.
+    /// - `is_stopping`: whether the run was stopped already.
+    pub fn attached(plan: FleetPlan, parts: &Shares, is_stopping: bool, now: Instant) -> Self {
+        let members = parts.iter().map(|(agent, share)| {
+            let mut member = Member::new(agent.clone(), share.workers, now, now);
+            member.share = *share;
+            member
+        });
+        Self {
+            state: State::Running,
+            members: members.collect(),
+            is_stopping,
+            ..Self::new(plan, now)
         }
     }
 

@@ -7,7 +7,9 @@ pub(crate) mod serve;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use crate::transport::{Deliver, Message};
+use crate::message::RunNames;
+use crate::order::{MOST_FILE_BYTES, OrderFile, RunOrder};
+use crate::transport::{Deliver, Message, Transport};
 
 /// How often a loop looks up although nothing happens.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -38,4 +40,28 @@ fn patience(next_wake: Option<Instant>, now: Instant) -> Duration {
 fn micros_since(epoch: Instant, now: Instant) -> u64 {
     let since = now.saturating_duration_since(epoch);
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The files of an order, from the broker; fails with the reason if one is not that of the order.
+pub fn fetch_files(transport: &dyn Transport, order: &RunOrder) -> Result<Vec<OrderFile>, String> {
+    let bucket = RunNames::new(&order.run).bucket();
+    let mut left = MOST_FILE_BYTES;
+    let mut files = Vec::new();
+    for entry in &order.files {
+        if !entry.has_safe_name() {
+            return Err("the order names a file with a folder".to_owned());
+        }
+        let content = transport.blob(&bucket, &entry.name, left);
+        let content = content.map_err(|error| format!("{}: {error}", entry.name))?;
+        if !entry.matches(&content) {
+            let name = &entry.name;
+            return Err(format!("the file {name} is not the one of the order"));
+        }
+        left -= content.len();
+        files.push(OrderFile {
+            name: entry.name.clone(),
+            content,
+        });
+    }
+    Ok(files)
 }

@@ -39,8 +39,9 @@ pub use crate::coordinator::{
     Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
 };
 pub use crate::drive::coordinate::{
-    AgentOutcome, FleetError, FleetOutcome, FleetRun, coordinate, new_run_name,
+    AgentOutcome, FleetError, FleetOutcome, FleetRun, FoundRun, coordinate, find_run, new_run_name,
 };
+pub use crate::drive::fetch_files;
 pub use crate::drive::serve::{
     AgentEnd, AgentNote, AgentPlan, PartMaker, PreparedPart, TemporaryFolder, Trust, serve,
 };

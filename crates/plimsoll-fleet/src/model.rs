@@ -185,6 +185,35 @@ fn an_agent_without_coordinator_ends_its_part() {
 }
 
 #[test]
+fn another_coordinator_goes_on_with_the_run() {
+    let mut world = World::new(plan(2), 2, 30);
+    world.fault(Fault::KillCoordinator { at: 8 * SECOND });
+    world.fault(Fault::Attach { at: 14 * SECOND });
+    world.run();
+    assert_eq!(outcome(&world), (vec![30, 30], vec![None, None]));
+}
+
+#[test]
+fn one_that_comes_too_late_reports_what_there_is() {
+    let mut world = World::new(plan(2), 2, 300);
+    world.fault(Fault::KillCoordinator { at: 8 * SECOND });
+    world.fault(Fault::Attach { at: 60 * SECOND });
+    world.run();
+    let (ticks, problems) = outcome(&world);
+    assert!(
+        ticks.iter().all(|ticks| (15..25).contains(ticks)),
+        "{ticks:?}"
+    );
+    for problem in problems {
+        let problem = problem.unwrap();
+        assert!(
+            problem.contains("nothing was heard of the coordinator for 10s"),
+            "{problem}"
+        );
+    }
+}
+
+#[test]
 fn a_stop_ends_all_parts_and_the_figures_are_whole() {
     let mut world = World::new(plan(2), 2, 1000);
     world.fault(Fault::Stop { at: 9 * SECOND });

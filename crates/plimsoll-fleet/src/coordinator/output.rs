@@ -56,6 +56,11 @@ pub enum Note {
         /// Agents wanted.
         wanted: usize,
     },
+    /// A run that goes on was taken over.
+    Attached {
+        /// Its agents.
+        agents: usize,
+    },
     /// All agents are ready and start together.
     Starting {
         /// Agents.

@@ -14,7 +14,7 @@ use super::{QUEUE, into_queue, patience};
 use crate::coordinator::{
     Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
 };
-use crate::message::{Checksum, RunNames, ToAgents, ToCoordinator, decode, encode};
+use crate::message::{Checksum, MessageError, RunNames, ToAgents, ToCoordinator, decode, encode};
 use crate::order::{Argument, OrderFile, RunOrder};
 use crate::share::Share;
 use crate::transport::{Message, Subscription, Transport, TransportError};
@@ -25,6 +25,9 @@ const URGENT_WAIT: Duration = Duration::from_secs(5);
 
 /// A start that is later than this on an agent is reported.
 const LATE: Duration = Duration::from_millis(20);
+
+/// How long the log may take to deliver what it has.
+const LOG_WAIT: Duration = Duration::from_secs(2);
 
 /// Letters and digits of the name of a run.
 const RUN_LETTERS: usize = 12;
@@ -55,6 +58,8 @@ pub struct FleetRun<'a> {
     pub command: Vec<Argument>,
     /// The files of the command.
     pub files: Vec<OrderFile>,
+    /// The run as it was found on the broker, to go on with it.
+    pub attached: Option<FoundRun>,
     /// Signs the order.
     pub key: Option<&'a SigningKey>,
     /// Whether the log and the files stay on the broker.
@@ -117,6 +122,51 @@ pub enum FleetError {
     /// The run did not start.
     #[error(transparent)]
     NotStarted(#[from] NotStarted),
+    /// The broker has no run of that name.
+    #[error("the broker has no run {0}")]
+    NoRun(String),
+    /// The coordinator was gone before the start, so nothing was measured.
+    #[error("the run {0} has not started")]
+    NeverStarted(String),
+    /// The log cannot be understood.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+}
+
+/// A run that has started, as its log has it.
+#[derive(Debug, Clone)]
+pub struct FoundRun {
+    /// What is run, and who makes which part.
+    pub order: RunOrder,
+    /// Whether it was stopped before its time.
+    pub is_stopping: bool,
+}
+
+/// Looks for a run on the broker, to go on with it in place of a coordinator that is gone.
+pub fn find_run(transport: &dyn Transport, run: &str) -> Result<FoundRun, FleetError> {
+    let names = RunNames::new(run);
+    let (queue, inbox) = sync_channel(QUEUE);
+    let deliver = into_queue(&queue, |message| message);
+    let _reading = transport
+        .follow_log(&names.log(), &names.log_to_agents(), deliver)
+        .map_err(|_| FleetError::NoRun(run.to_owned()))?;
+    let (mut order, mut has_started, mut is_stopping) = (None, false, false);
+    // There are three of them at most, one behind the other.
+    while let Ok(message) = inbox.recv_timeout(LOG_WAIT) {
+        match decode::<ToAgents>(&message.payload)?.body {
+            ToAgents::Plan { order: text, .. } => {
+                let read = serde_json::from_str(&text);
+                order = Some(read.map_err(|error| MessageError::Form(error.to_string()))?);
+            }
+            ToAgents::Start { .. } => has_started = true,
+            ToAgents::Stop { .. } => is_stopping = true,
+            _ => {}
+        }
+    }
+    match (order, has_started) {
+        (Some(order), true) => Ok(FoundRun { order, is_stopping }),
+        _ => Err(FleetError::NeverStarted(run.to_owned())),
+    }
 }
 
 /// Makes a run over agents; blocks until it is over.
@@ -148,6 +198,8 @@ struct Driver<'a> {
     /// Workers of all agents.
     workers: usize,
     members: usize,
+    /// Keeps messages of this coordinator apart from those of one before it.
+    sender: String,
     logged: u64,
     is_asked: bool,
     urgent_since: Option<Instant>,
@@ -162,7 +214,9 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, FleetError> {
         let (queue, inbox) = sync_channel(QUEUE);
         let subjects = [names.log_to_agents(), names.log_to_coordinator()];
-        transport.create_log(&names.log(), &subjects)?;
+        if run.attached.is_none() {
+            transport.create_log(&names.log(), &subjects)?;
+        }
         let live = names.live_to_coordinator();
         let subscriptions = [
             transport.subscribe(&live, into_queue(&queue, |message| message))?,
@@ -172,24 +226,45 @@ impl<'a> Driver<'a> {
                 into_queue(&queue, |message| message),
             )?,
         ];
-        for file in &run.files {
-            transport.put_blob(&names.bucket(), &file.name, file.content.clone())?;
-        }
-        Ok(Self {
-            coordinator: Coordinator::new(run.fleet.clone(), SystemClock.now()),
+        let now = SystemClock.now();
+        let fleet = run.fleet.clone();
+        let coordinator = match &run.attached {
+            None => {
+                for file in &run.files {
+                    transport.put_blob(&names.bucket(), &file.name, file.content.clone())?;
+                }
+                Coordinator::new(fleet, now)
+            }
+            Some(found) => {
+                let parts = &found.order.shares;
+                Coordinator::attached(fleet, parts, found.is_stopping, now)
+            }
+        };
+        let mut driver = Self {
+            coordinator,
             transport,
-            run,
             names,
             inbox,
             _subscriptions: subscriptions,
             union: None,
             workers: 0,
             members: 0,
+            sender: new_run_name(),
             logged: 0,
             is_asked: false,
             urgent_since: None,
-            is_early: false,
-        })
+            is_early: run.attached.as_ref().is_some_and(|found| found.is_stopping),
+            run,
+        };
+        if let Some(found) = &driver.run.attached {
+            let shares = found.order.shares.clone();
+            let made = SystemTime::UNIX_EPOCH + Duration::from_secs(found.order.made_at);
+            driver.count(&shares);
+            driver.begin_union(made);
+            let agents = driver.members;
+            (driver.run.on_note)(&Note::Attached { agents });
+        }
+        Ok(driver)
     }
 
     fn drive(mut self) -> Result<FleetOutcome, FleetError> {
@@ -273,7 +348,7 @@ impl<'a> Driver<'a> {
                     }
                     Output::Note(note) => {
                         if let Note::Starting { .. } = note {
-                            self.begin_union();
+                            self.begin_union(SystemClock.wall());
                         }
                         self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
                         (self.run.on_note)(&note);
@@ -291,15 +366,14 @@ impl<'a> Driver<'a> {
 
     fn log(&mut self, message: ToAgents) -> Result<(), FleetError> {
         self.logged += 1;
-        let id = format!("coordinator-{}", self.logged);
+        let id = format!("{}-{}", self.sender, self.logged);
         let payload = encode(&self.run.run, message);
         let subject = self.names.log_to_agents();
         Ok(self.transport.append(&subject, &id, payload)?)
     }
 
     fn order(&mut self, shares: BTreeMap<String, Share>) -> Result<(), FleetError> {
-        self.workers = shares.values().next().map_or(0, |share| share.of);
-        self.members = shares.len();
+        self.count(&shares);
         let made_at = SystemClock.wall().duration_since(SystemTime::UNIX_EPOCH);
         let order = RunOrder {
             run: self.run.run.clone(),
@@ -314,10 +388,14 @@ impl<'a> Driver<'a> {
         self.log(ToAgents::Plan { order, signature })
     }
 
-    fn begin_union(&mut self) {
+    fn count(&mut self, shares: &BTreeMap<String, Share>) {
+        self.workers = shares.values().next().map_or(0, |share| share.of);
+        self.members = shares.len();
+    }
+
+    fn begin_union(&mut self, started: SystemTime) {
         let mut plan = self.run.load.clone();
         plan.workers = self.workers;
-        let started = SystemClock.wall();
         let union = Union::new(plan, self.members, self.run.thresholds, started);
         self.union = Some(union);
     }

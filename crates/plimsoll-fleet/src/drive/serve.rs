@@ -11,12 +11,12 @@ use plimsoll_load::{Interrupt, PartHooks, RunPlan, run_part};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
-use super::{QUEUE, into_queue, micros_since, patience};
+use super::{QUEUE, fetch_files, into_queue, micros_since, patience};
 use crate::agent::{Agent, AgentOutput};
 use crate::message::{
     Checksum, Figures, Report, RunNames, ToAgents, ToCoordinator, decode, encode,
 };
-use crate::order::{MOST_FILE_BYTES, OrderFile, RunOrder};
+use crate::order::{OrderFile, RunOrder};
 use crate::share::Share;
 use crate::transport::{Message, Subscription, Transport, TransportError};
 use crate::trust::TrustedKeys;
@@ -397,7 +397,7 @@ impl Driver<'_> {
             }
         };
         self.seen.insert(order.run.clone());
-        let files = match self.fetch(&order) {
+        let files = match fetch_files(self.transport, &order) {
             Ok(files) => files,
             Err(problem) => {
                 self.refuse(problem);
@@ -483,31 +483,6 @@ impl Driver<'_> {
             return Err("the order gives this agent no part".to_owned());
         }
         Ok(Some((order, share)))
-    }
-
-    fn fetch(&self, order: &RunOrder) -> Result<Vec<OrderFile>, String> {
-        let bucket = RunNames::new(&order.run).bucket();
-        let mut left = MOST_FILE_BYTES;
-        let mut files = Vec::new();
-        for entry in &order.files {
-            if !entry.has_safe_name() {
-                return Err("the order names a file with a folder".to_owned());
-            }
-            let content = self.transport.blob(&bucket, &entry.name, left);
-            let content = content.map_err(|error| format!("{}: {error}", entry.name))?;
-            if !entry.matches(&content) {
-                return Err(format!(
-                    "the file {} is not the one of the order",
-                    entry.name
-                ));
-            }
-            left -= content.len();
-            files.push(OrderFile {
-                name: entry.name.clone(),
-                content,
-            });
-        }
-        Ok(files)
     }
 }
 

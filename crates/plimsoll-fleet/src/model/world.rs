@@ -9,7 +9,7 @@ use plimsoll_wire::SystemClock;
 use super::{figures, one_request};
 use crate::agent::{Agent, AgentOutput};
 use crate::coordinator::{Coordinator, Ending, FleetPlan, MemberEnd, Note, Output};
-use crate::message::{Checksum, Report, ToAgents, ToCoordinator};
+use crate::message::{Checksum, Report, Shares, ToAgents, ToCoordinator};
 
 /// A run that takes longer than this never ends.
 const MOST: Duration = Duration::from_hours(1);
@@ -17,10 +17,24 @@ const MOST: Duration = Duration::from_hours(1);
 /// What goes wrong.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
-    Kill { agent: usize, at: Duration },
-    KillCoordinator { at: Duration },
-    Stop { at: Duration },
-    LoseTick { agent: usize, number: u64 },
+    Kill {
+        agent: usize,
+        at: Duration,
+    },
+    KillCoordinator {
+        at: Duration,
+    },
+    /// Another coordinator goes on with the run.
+    Attach {
+        at: Duration,
+    },
+    Stop {
+        at: Duration,
+    },
+    LoseTick {
+        agent: usize,
+        number: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -58,6 +72,10 @@ pub(super) struct World {
     coordinator: Option<Coordinator>,
     /// What the coordinator put into the log, for agents that read it later.
     log: Vec<ToAgents>,
+    /// What agents put into it.
+    log_of_agents: Vec<ToCoordinator>,
+    plan: FleetPlan,
+    shares: Shares,
     pub(super) agents: Vec<SimulatedAgent>,
     pub(super) latency: (Duration, Duration),
     /// Messages of 100 that come twice, and live ones that do not come.
@@ -97,8 +115,11 @@ impl World {
             now: epoch,
             events: BTreeMap::new(),
             next: 0,
-            coordinator: Some(Coordinator::new(plan, epoch)),
+            coordinator: Some(Coordinator::new(plan.clone(), epoch)),
             log: Vec::new(),
+            log_of_agents: Vec::new(),
+            plan,
+            shares: Shares::new(),
             agents: agents.collect(),
             latency: (Duration::from_millis(1), Duration::from_millis(8)),
             repeats: 0,
@@ -116,7 +137,10 @@ impl World {
 
     pub(super) fn fault(&mut self, fault: Fault) {
         match fault {
-            Fault::Kill { at, .. } | Fault::KillCoordinator { at } | Fault::Stop { at } => {
+            Fault::Kill { at, .. }
+            | Fault::KillCoordinator { at }
+            | Fault::Attach { at }
+            | Fault::Stop { at } => {
                 self.schedule(self.epoch + at, Event::Fault(fault));
             }
             Fault::LoseTick { agent, number } => self.lost_ticks.push((agent, number)),
@@ -211,6 +235,14 @@ impl World {
             Event::Tick { agent } => self.tick(agent),
             Event::Fault(Fault::Kill { agent, .. }) => self.agents[agent].is_dead = true,
             Event::Fault(Fault::KillCoordinator { .. }) => self.coordinator = None,
+            Event::Fault(Fault::Attach { .. }) => {
+                let plan = self.plan.clone();
+                let mut attached = Coordinator::attached(plan, &self.shares, false, now);
+                for message in self.log_of_agents.clone() {
+                    attached.receive(message, now);
+                }
+                self.coordinator = Some(attached);
+            }
             Event::Fault(Fault::Stop { .. }) => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.stop("interrupted", false);
@@ -280,6 +312,7 @@ impl World {
                 }
             }
             Output::Order(shares) => {
+                self.shares.clone_from(&shares);
                 let order = serde_json::to_string(&shares).unwrap();
                 self.log(&ToAgents::Plan {
                     order,
@@ -354,6 +387,7 @@ impl World {
                 {
                     return;
                 }
+                self.log_of_agents.push(message.clone());
                 self.send(false, || Event::ToCoordinator(message.clone()));
             }
             AgentOutput::Begin(at_us) => {

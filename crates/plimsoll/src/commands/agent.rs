@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use plimsoll_fleet::{
 };
 use plimsoll_load::check_reachable;
 
+use super::load::fleet::folder::Folder;
 use super::load::fleet::{arguments, connect, flags, is_on_loopback, never};
 use super::load::{facts, prepare};
 use crate::exit::Exit;
@@ -29,7 +30,7 @@ const MOST_CORES: u64 = 4096;
 /// of --allow; without --trust only a broker and targets on this machine are allowed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// NATS broker with JetStream: `nats://HOST:4222`
+    /// NATS broker, started with `-js`: `nats://HOST:4222`
     #[arg(
         long,
         value_name = "URL",
@@ -183,7 +184,7 @@ struct Maker;
 impl PartMaker for Maker {
     fn prepare(&self, order: &RunOrder, files: Vec<OrderFile>) -> Result<PreparedPart, String> {
         let folder = Folder::new(&files)?;
-        let args = arguments::of_order(&order.command, &folder.0)?;
+        let args = arguments::of_order(&order.command, folder.path())?;
         let prepared = prepare(&args, &never()).map_err(|failed| text(&failed))?;
         let plan = prepared.compiled.plan;
         check_reachable(&plan).map_err(|error| Problem::caused_by(&error).message)?;
@@ -201,38 +202,6 @@ fn text(failed: &Failed) -> String {
         None => problem.message.clone(),
     });
     problems.collect::<Vec<_>>().join("; ")
-}
-
-/// The files of an order, deleted at its end.
-#[derive(Debug)]
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(files: &[OrderFile]) -> Result<Self, String> {
-        let wrong = |path: &Path, error: &dyn std::fmt::Display| {
-            format!("cannot write {}: {error}", path.display())
-        };
-        let name = format!("plimsoll-agent-{}", plimsoll_fleet::new_run_name());
-        let folder = Self(std::env::temp_dir().join(name));
-        let mut builder = fs::DirBuilder::new();
-        // Requests may hold credentials.
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .create(&folder.0)
-            .map_err(|error| wrong(&folder.0, &error))?;
-        for file in files {
-            let path = folder.0.join(&file.name);
-            fs::write(&path, &file.content).map_err(|error| wrong(&path, &error))?;
-        }
-        Ok(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
-    }
 }
 
 #[cfg(test)]
@@ -256,24 +225,5 @@ mod tests {
         ] {
             assert_eq!(filter.allows_host(host, 80), is_allowed, "{host}");
         }
-    }
-
-    #[test]
-    fn files_of_an_order_are_private_and_deleted() {
-        let files = [OrderFile {
-            name: "0-a.csv".to_owned(),
-            content: b"a".to_vec(),
-        }];
-        let folder = Folder::new(&files).unwrap();
-        let path = folder.0.clone();
-        assert_eq!(fs::read(path.join("0-a.csv")).unwrap(), b"a");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::metadata(&path).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o700);
-        }
-        drop(folder);
-        assert!(!path.exists());
     }
 }

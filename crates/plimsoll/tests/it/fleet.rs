@@ -152,7 +152,7 @@ fn an_agent_that_is_killed_makes_the_run_incomplete() {
     );
     // What was counted is there; the one that was killed has not told all of its own.
     let counted = summary["counts"]["started"].as_u64().unwrap();
-    let made = origin.requests() as u64;
+    let made = origin.requests();
     assert!(counted > 100 && counted <= made, "{counted} of {made}");
     assert!(made < 60 * 200, "the other one was stopped: {made}");
     eventually(|| agents[0].has_said("the run is over"));
@@ -239,10 +239,7 @@ fn ctrl_c_ends_all_agents_and_prints_what_they_counted() {
     let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(130);
     let summary = output.json();
     assert_eq!(summary["interrupted"], true);
-    assert_eq!(
-        summary["counts"]["ok"].as_u64(),
-        Some(origin.requests() as u64)
-    );
+    assert_eq!(summary["counts"]["ok"].as_u64(), Some(origin.requests()));
     eventually(|| agents.iter().all(|agent| agent.has_said("the run is over")));
     eventually(|| is_clean(&server));
 }
@@ -287,6 +284,66 @@ fn a_broker_that_restarts_in_the_middle_loses_nothing() {
     let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(0);
     assert_eq!(output.json()["counts"]["ok"], 1600);
     assert_eq!(origin.requests(), 1600);
+}
+
+/// Starts a run, and kills its coordinator in the middle. Returns the name of the run.
+fn abandoned(server: &NatsServer, origin: &Origin, flags: &[&str]) -> String {
+    let (broker, url) = (server.url(), origin.url("/"));
+    let mut child = command(&fleet(&broker, flags, &url))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let run = lines.find_map(|line| {
+        let line = line.unwrap();
+        let rest = line.strip_prefix("run ")?;
+        Some(rest.split(' ').next()?.to_owned())
+    });
+    eventually(|| origin.requests() >= 300);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    run.unwrap()
+}
+
+fn attach(server: &NatsServer, run: &str) -> CommandOutput {
+    let url = server.url();
+    plimsoll(&[
+        "load", "--fleet", &url, "--attach", run, "--no-tui", "--json",
+    ])
+}
+
+#[test]
+fn a_run_whose_coordinator_was_killed_is_attached_again_and_whole() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let run = abandoned(&server, &origin, &["-q", "200", "-z", "6s"]);
+    let summary = attach(&server, &run).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 1200);
+    assert_eq!(summary["load"]["rate_per_second"], 200.0);
+    assert_eq!(origin.requests(), 1200);
+    eventually(|| is_clean(&server));
+    let output = attach(&server, &run).exits(3);
+    assert!(output.stderr.contains("has no run"), "{output}");
+}
+
+#[test]
+fn a_run_is_attached_too_late_where_its_agents_have_stopped() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &["--orphan-timeout", "1s"]);
+    let run = abandoned(&server, &origin, &["-q", "200", "-z", "60s"]);
+    let has_left = |agent: &AgentProcess| agent.has_said("has left the run");
+    eventually(|| agents.iter().all(has_left));
+    let output = attach(&server, &run).exits(4);
+    let summary = output.json();
+    assert_eq!(summary["counts"]["ok"].as_u64(), Some(origin.requests()));
+    let warnings = summary["conditions"]["warnings"].to_string();
+    assert!(
+        warnings.contains("nothing was heard of the coordinator for 1s"),
+        "{warnings}"
+    );
 }
 
 #[test]

@@ -4,6 +4,8 @@ pub(crate) mod arguments;
 
 pub(crate) mod flags;
 
+pub(crate) mod folder;
+
 mod show;
 
 use std::cell::RefCell;
@@ -11,14 +13,16 @@ use std::fs;
 use std::sync::Arc;
 
 use plimsoll_fleet::{
-    FleetError, FleetOutcome, FleetPlan, FleetRun, NatsPlan, NatsTransport, NotStarted, Note,
-    SigningKey, coordinate, new_run_name,
+    FleetError, FleetOutcome, FleetPlan, FleetRun, FoundRun, NatsPlan, NatsTransport, NotStarted,
+    Note, SigningKey, coordinate, fetch_files, find_run, new_run_name,
 };
 use plimsoll_load::{Interrupt, Standing};
 use plimsoll_report::files;
 use url::Url;
 
+use self::arguments::OrderArguments;
 use self::flags::{FleetArgs, OnAgentLoss};
+use self::folder::Folder;
 use super::compile::Compiled;
 use super::dashboard::LoadDashboard;
 use super::output::Live;
@@ -33,13 +37,58 @@ use crate::{signals, terminal};
 ///
 /// - `url`: of the broker.
 pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
-    let fleet = &args.fleet;
-    let agents = fleet.agents.ok_or_else(|| {
+    if let Some(run) = &args.fleet.attach {
+        return attach(args, url, run);
+    }
+    let agents = args.fleet.agents.ok_or_else(|| {
         Problem::with("--fleet", "needs the number of agents")
             .hint("write for example --agents 4")
             .usage()
     })?;
-    let order = arguments::of_process(args)?;
+    let job = Job {
+        run: new_run_name(),
+        agents,
+        order: arguments::of_process(args)?,
+        attached: None,
+    };
+    make(args, url, job)
+}
+
+/// Goes on with a run whose coordinator is gone.
+fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
+    let transport = connect(url, args.fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let found = find_run(&transport, run).map_err(|error| failed(&error, &args.fleet))?;
+    let files = fetch_files(&transport, &found.order);
+    let files = files.map_err(|reason| Problem::with("--attach", reason).could_not_run())?;
+    drop(transport);
+    let folder = Folder::new(&files);
+    let folder = folder.map_err(|reason| Problem::new(reason).could_not_run())?;
+    let whole = arguments::attached(&found.order.command, folder.path())?;
+    let job = Job {
+        run: run.to_owned(),
+        agents: found.order.shares.len(),
+        order: OrderArguments::default(),
+        attached: Some(found),
+    };
+    make(&whole, url, job)
+}
+
+/// A run to make, or to go on with.
+struct Job {
+    run: String,
+    agents: usize,
+    order: OrderArguments,
+    attached: Option<FoundRun>,
+}
+
+fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
+    let fleet = &args.fleet;
+    let Job {
+        run,
+        agents,
+        order,
+        attached,
+    } = job;
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
@@ -59,7 +108,7 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
         ..
     } = compiled;
     let key = fleet.sign.as_deref().map(read_key).transpose()?;
-    if key.is_none() {
+    if key.is_none() && attached.is_none() {
         check_loopback(url, super::target::is_local(&plan))?;
     }
     let transport = connect(url, fleet.fleet_cacert.clone(), "plimsoll load")?;
@@ -68,9 +117,8 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
     let mut page = LoadDashboard::start(args, &plan).map_err(Problem::could_not_run)?;
     // The terminal is taken over once there is something to see.
     let live = RefCell::new(None);
-    let run = new_run_name();
     let mut on_note = |note: &Note| {
-        if let Note::Starting { .. } = note {
+        if let Note::Starting { .. } | Note::Attached { .. } = note {
             let mut live = live.borrow_mut();
             terminal::log_line(&show::note(note));
             *live = Some(Live::new(args, &plan, &interrupt));
@@ -87,6 +135,12 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
             page.show(standing);
         }
     };
+    if attached.is_none() {
+        let seconds = fleet.agent_wait.as_secs_f64();
+        terminal::log_line(&format!(
+            "run {run} waits up to {seconds} s for {agents} agents"
+        ));
+    }
     let outcome = coordinate(
         &transport,
         FleetRun {
@@ -99,6 +153,7 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             command: order.command,
             files: order.files,
+            attached,
             key: key.as_ref(),
             keep: fleet.keep,
             interrupt: Arc::clone(&interrupt),
@@ -213,6 +268,9 @@ fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
         FleetError::NotStarted(NotStarted::TooMany { .. }) => {
             problem.about("--agents").hint("lower --agents or raise -c")
         }
+        FleetError::NeverStarted(_) | FleetError::NoRun(_) => problem.about("--attach").hint(
+            "start it again; a run that has ended leaves nothing on the broker but with --keep",
+        ),
         FleetError::NotStarted(NotStarted::Spread { .. }) => {
             problem.hint("allow more with --most-spread TIME")
         }

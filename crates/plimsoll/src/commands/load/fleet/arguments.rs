@@ -153,6 +153,7 @@ const FLAGS: &[(&str, Destination)] = &[
     ("markdown", Destination::Coordinator),
     ("fleet", Destination::Coordinator),
     ("agents", Destination::Coordinator),
+    ("attach", Destination::Coordinator),
     ("agent_wait", Destination::Coordinator),
     ("agent_group", Destination::Coordinator),
     ("agent_timeout", Destination::Coordinator),
@@ -178,6 +179,34 @@ pub(super) struct OrderArguments {
 /// The flags of `load`, without the program and the command.
 fn command() -> clap::Command {
     Args::augment_args(clap::Command::new("load").no_binary_name(true))
+}
+
+/// The flags of an order together with those of this process, which are the coordinator's.
+///
+/// Fails if this process has flags of the load: they are those of the run.
+pub(super) fn attached(order: &[Argument], folder: &Path) -> Result<Args, Failed> {
+    let own = std::env::args_os().skip(2).collect::<Vec<_>>();
+    let command = command();
+    let matches = command.clone().try_get_matches_from(&own);
+    let matches = matches.map_err(|error| Problem::new(error).usage())?;
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        if is_given(&matches, id) && destination(id) != Some(Destination::Coordinator) {
+            let message = "is a matter of the run, which goes on as it was started (--attach)";
+            return Err(Problem::with(&flag_of(argument), message).usage());
+        }
+    }
+    let refused = |reason: String| Problem::with("--attach", reason).could_not_run();
+    of_order(order, folder).map_err(refused)?;
+    let order = order.iter().map(|argument| match argument {
+        Argument::Text(text) => OsString::from(text),
+        Argument::File(name) => folder.join(name).into_os_string(),
+    });
+    let matches = command.try_get_matches_from(own.into_iter().chain(order));
+    let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
+    let mut args = args.map_err(|error| Problem::new(error).usage())?;
+    args.imply();
+    Ok(args)
 }
 
 /// What agents get of the arguments of this process.

@@ -20,13 +20,17 @@ const MOST_AGENTS: u64 = 1000;
 #[command(next_help_heading = "Fleet")]
 pub(crate) struct FleetArgs {
     /// Have agents on other machines make the load, found over this NATS broker: `nats://HOST:4222`
-    #[arg(long, value_name = "URL", requires = "agents",
-          conflicts_with_all = ["pid", "spawn", "samples_csv"])]
+    #[arg(long, value_name = "URL")]
     pub(crate) fleet: Option<String>,
 
     /// Number of agents
     #[arg(long, value_name = "N", requires = "fleet", value_parser = number::count::<usize>(MOST_AGENTS))]
     pub(crate) agents: Option<usize>,
+
+    /// Go on with this run, whose coordinator is gone, and report it
+    #[arg(long, value_name = "RUN", requires = "fleet", value_parser = group,
+          conflicts_with_all = ["agents", "agent_wait", "agent_group", "most_spread", "sign"])]
+    pub(crate) attach: Option<String>,
 
     /// Time to wait for the agents
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "30s", requires = "fleet")]

@@ -18,6 +18,10 @@ pub(super) fn note(note: &Note) -> String {
             let plural = if *cores == 1 { "core" } else { "cores" };
             format!("agent {agent} ({cores} {plural}), {have} of {wanted}")
         }
+        Note::Attached { agents } => {
+            let plural = if *agents == 1 { "agent" } else { "agents" };
+            format!("goes on with {agents} {plural}")
+        }
         Note::Starting { agents, spread } => {
             let plural = if *agents == 1 { "agent" } else { "agents" };
             let within = if spread.is_zero() {
