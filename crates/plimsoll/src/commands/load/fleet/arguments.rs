@@ -104,7 +104,7 @@ const FLAGS: &[(&str, Destination)] = &[
     ("resolve", Destination::Agents),
     ("ipv4", Destination::Agents),
     ("ipv6", Destination::Agents),
-    ("interface", Destination::Refused(ON_ITS_MACHINE)),
+    ("source", Destination::Refused(ON_ITS_MACHINE)),
     ("unix_socket", Destination::Refused(ON_ITS_MACHINE)),
     ("proxy", Destination::Agents),
     ("http2", Destination::Agents),
