@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::coordinator::BEAT_EVERY;
-use crate::message::{Checksum, Figures, Report, ToAgents, ToCoordinator};
+use crate::message::{Checksum, Counted, Report, ToAgents, ToCoordinator};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +25,13 @@ pub enum AgentOutput {
     Live(ToCoordinator),
     /// Add to the log.
     Log(ToCoordinator),
-    /// Start at this moment of the agent's clock, in microseconds.
-    Begin(u64),
+    /// Start.
+    Begin {
+        /// At this moment of the agent's clock, in microseconds.
+        at_us: u64,
+        /// What came of the work before the start.
+        data: Option<String>,
+    },
     /// End the part: what is under way may end, or is given up if it is urgent. One that has not begun is not begun.
     EndPart {
         /// Whether not to wait.
@@ -193,11 +198,12 @@ impl Agent {
                     });
                 }
             }
-            ToAgents::Start { at_us } => {
+            ToAgents::Start { at_us, data } => {
                 if let (State::Ready, Some(at)) = (self.state, at_us.get(&self.name)) {
                     self.heard = now;
                     self.state = State::Running;
-                    self.outputs.push(AgentOutput::Begin(*at));
+                    let at_us = *at;
+                    self.outputs.push(AgentOutput::Begin { at_us, data });
                 }
             }
             ToAgents::Stop { reason, is_urgent } => match self.state {
@@ -246,7 +252,7 @@ impl Agent {
         at_us: u64,
         grace: bool,
         is_last: bool,
-        figures: Box<Figures>,
+        figures: Counted,
         checksum: &Checksum,
     ) {
         if self.state != State::Running {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use self::member::{Done, Member};
 pub use self::output::{Ending, MemberEnd, MemberSecond, NotStarted, Note, Output};
 use crate::message::{Checksum, Shares, ToAgents, ToCoordinator};
-use crate::probe::spread;
+use crate::probe::{ClockOffset, spread};
 use crate::share::shares;
 
 /// Time between two calls for agents.
@@ -45,9 +45,17 @@ pub struct FleetPlan {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    Gathering { since: Instant },
-    Preparing { since: Instant },
-    Probing { since: Instant },
+    Gathering {
+        since: Instant,
+    },
+    Preparing {
+        since: Instant,
+    },
+    Probing {
+        since: Instant,
+    },
+    /// Everything is ready, and something is done before the start.
+    SettingUp,
     Running,
     Ended,
 }
@@ -119,6 +127,7 @@ impl Coordinator {
                 let until = since + self.plan.ready_wait;
                 silent.chain(probes).chain([self.next_beat, until]).min()
             }
+            State::SettingUp => Some(self.next_beat),
             State::Running => {
                 let patience = self.plan.agent_timeout;
                 let waits = self
@@ -173,7 +182,7 @@ impl Coordinator {
                 self.give_up_ticks(now);
                 self.find_silent(now);
             }
-            State::Ended => {}
+            State::SettingUp | State::Ended => {}
         }
     }
 
@@ -235,7 +244,11 @@ impl Coordinator {
                     checksum,
                     report,
                 };
+                let abort = done.report.as_ref().and_then(|report| report.abort.clone());
                 self.members[position].end(done, problem);
+                if let Some(message) = abort {
+                    self.stop(&message, false);
+                }
                 if self.members[position].is_over() {
                     self.ended(position);
                 }
@@ -260,6 +273,19 @@ impl Coordinator {
     /// How each agent ended; valid once all outputs up to the end are done.
     pub fn member_ends(&self) -> Vec<MemberEnd> {
         self.members.iter().map(Member::ending).collect()
+    }
+
+    /// What comes before the start is done, or has failed; its result goes to all agents.
+    pub fn set_up(&mut self, outcome: Result<Option<String>, String>, now: Instant) {
+        if self.state != State::SettingUp {
+            return;
+        }
+        // They were not listened to meanwhile.
+        self.excuse_silence(now);
+        match outcome {
+            Ok(data) => self.start(data, now),
+            Err(reason) => self.fail(NotStarted::SetUp(reason)),
+        }
     }
 
     /// Ends the run. Agents that have started end what they have begun, or give it up if it is urgent.
@@ -377,9 +403,7 @@ impl Coordinator {
         if !self.members.iter().all(|it| it.probes.is_complete()) {
             return;
         }
-        let offsets = self.members.iter().filter_map(|it| it.probes.offset());
-        let offsets: Vec<_> = offsets.collect();
-        let spread = spread(&offsets);
+        let spread = spread(&self.offsets());
         if spread > self.plan.most_spread {
             self.fail(NotStarted::Spread {
                 spread,
@@ -387,6 +411,18 @@ impl Coordinator {
             });
             return;
         }
+        self.state = State::SettingUp;
+        self.outputs.push(Output::SetUp);
+    }
+
+    fn offsets(&self) -> Vec<ClockOffset> {
+        let offsets = self.members.iter().filter_map(|it| it.probes.offset());
+        offsets.collect()
+    }
+
+    fn start(&mut self, data: Option<String>, now: Instant) {
+        let offsets = self.offsets();
+        let spread = spread(&offsets);
         let start = now.saturating_duration_since(self.epoch) + LEAD;
         let start = i64::try_from(start.as_micros()).unwrap_or(i64::MAX);
         let at_us = self.members.iter().zip(&offsets).map(|(member, offset)| {
@@ -398,7 +434,8 @@ impl Coordinator {
             agents: self.members.len(),
             spread,
         }));
-        self.outputs.push(Output::Log(ToAgents::Start { at_us }));
+        self.outputs
+            .push(Output::Log(ToAgents::Start { at_us, data }));
         self.state = State::Running;
     }
 

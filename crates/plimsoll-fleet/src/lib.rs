@@ -8,7 +8,7 @@
 //! what they add, and send a checksum of all of it at the end, so a figure that is lost or merged twice is noticed: the run is
 //! then *incomplete*. Load is never given to another agent silently.
 //!
-//! It reads no flags, prints nothing, and compiles no command line: [`PartMaker`] does that, in the binary.
+//! It reads no flags, prints nothing, and compiles no command line and runs no script: [`PartMaker`] and [`Merger`] do that, in the binary.
 
 pub mod transport;
 
@@ -26,6 +26,10 @@ mod coordinator;
 
 mod agent;
 
+mod merge;
+
+mod part;
+
 mod drive;
 
 #[cfg(any(test, feature = "contract"))]
@@ -39,17 +43,17 @@ pub use crate::coordinator::{
     Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
 };
 pub use crate::drive::coordinate::{
-    AgentOutcome, FleetError, FleetOutcome, FleetRun, FoundRun, coordinate, find_run, new_run_name,
+    FleetError, FleetOutcome, FleetRun, FoundRun, coordinate, find_run, new_run_name,
 };
 pub use crate::drive::fetch_files;
-pub use crate::drive::serve::{
-    AgentEnd, AgentNote, AgentPlan, PartMaker, PreparedPart, TemporaryFolder, Trust, serve,
-};
+pub use crate::drive::serve::{AgentEnd, AgentNote, AgentPlan, Trust, serve};
+pub use crate::merge::{LoadMerger, Merger};
 pub use crate::message::{
-    Checksum, Envelope, Figures, FiguresError, MessageError, Report, RunNames, Shares, ToAgents,
-    ToCoordinator, VERSION, decode, encode,
+    CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, MessageError, Report,
+    RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode, encode,
 };
-pub use crate::order::{Argument, FileEntry, MOST_FILE_BYTES, OrderFile, RunOrder};
+pub use crate::order::{Argument, FileEntry, MOST_FILE_BYTES, OrderFile, RunOrder, Work};
+pub use crate::part::{LoadPart, PartControl, PartMaker, PartStart, PartTick, PreparedPart};
 pub use crate::probe::{ClockOffset, ClockProbes, PROBES, spread};
 pub use crate::share::{Share, shares};
 pub use crate::transport::memory::MemoryTransport;

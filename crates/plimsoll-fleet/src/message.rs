@@ -7,7 +7,11 @@ pub(crate) mod figures;
 
 mod checksum;
 
+mod counted;
+
 mod report;
+
+mod script;
 
 use std::collections::BTreeMap;
 
@@ -15,8 +19,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use self::checksum::Checksum;
+pub use self::counted::Counted;
 pub use self::figures::{Figures, FiguresError};
 pub use self::report::Report;
+pub use self::script::{CheckFigures, ScriptFigures};
 use crate::share::Share;
 
 /// The version of the messages. Another number is another format.
@@ -107,6 +113,8 @@ pub enum ToAgents {
     Start {
         /// Microseconds on the clock of each agent.
         at_us: BTreeMap<String, u64>,
+        /// What came of the work before the start: the result of a script's `setup()` as JSON.
+        data: Option<String>,
     },
     /// The coordinator is there.
     Beat,
@@ -168,7 +176,7 @@ pub enum ToCoordinator {
         /// Whether no other follows.
         is_last: bool,
         /// The counts.
-        figures: Box<Figures>,
+        figures: Counted,
     },
     /// The agent has ended its part; in the log.
     Done {

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use self::world::{Fault, World};
 use crate::coordinator::{Ending, FleetPlan, NotStarted, Note};
-use crate::message::Figures;
+use crate::message::{Counted, Figures};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -55,6 +55,14 @@ fn a_run_without_faults_is_complete_and_starts_at_one_moment() {
     };
     assert!(apart <= *spread, "{apart:?} of {spread:?}");
     assert!(world.agents.iter().all(|it| it.machine.is_idle()));
+}
+
+#[test]
+fn agents_wait_for_work_before_the_start_that_takes_long() {
+    let mut world = World::new(plan(2), 2, 5);
+    world.set_up = 50 * SECOND;
+    world.run();
+    assert_eq!(outcome(&world), (vec![5, 5], vec![None, None]));
 }
 
 #[test]
@@ -324,6 +332,6 @@ fn one_request() -> Interval {
     interval
 }
 
-fn figures() -> Box<Figures> {
-    Box::new(Figures::of(&one_request()))
+fn figures() -> Counted {
+    Counted::Load(Box::new(Figures::of(&one_request())))
 }

@@ -20,12 +20,24 @@ pub struct RunOrder {
     pub made_at: u64,
     /// Version of the program; agents of another one refuse it, because its flags may mean something else.
     pub program: String,
+    /// What kind of run it is.
+    pub work: Work,
     /// What agents run.
     pub command: Vec<Argument>,
     /// The files of the command.
     pub files: Vec<FileEntry>,
     /// The parts of the agents.
     pub shares: Shares,
+}
+
+/// The kinds of runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// A plain load: the command has the flags of `load`.
+    Load,
+    /// A script: the first file is its archive, and the command has its flags.
+    Script,
 }
 
 /// An argument of the command `load`.

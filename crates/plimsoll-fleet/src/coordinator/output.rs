@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::message::{Checksum, Figures, Report, ToAgents};
+use crate::message::{Checksum, Counted, Report, ToAgents};
 use crate::share::Share;
 
 /// What is to be done.
@@ -13,6 +13,8 @@ pub enum Output {
     Call,
     /// Make an order with these shares and add it to the log.
     Order(BTreeMap<String, Share>),
+    /// Do what comes before the start, such as a script's `setup()`, and hand it to [`Coordinator::set_up`](super::Coordinator::set_up).
+    SetUp,
     /// Send to the agents.
     Live(ToAgents),
     /// Add to the log.
@@ -39,7 +41,7 @@ pub struct MemberSecond {
     /// Whether no other follows.
     pub is_last: bool,
     /// The counts.
-    pub figures: Box<Figures>,
+    pub figures: Counted,
 }
 
 /// What a user wants to know on the way.
@@ -102,7 +104,7 @@ pub enum NotStarted {
         waited: Duration,
     },
     /// There are more agents than connections.
-    #[error("{agents} agents have nothing to do with {connections} connections")]
+    #[error("{agents} agents have nothing to do with {connections} connections or virtual users")]
     TooMany {
         /// Agents.
         agents: usize,
@@ -143,6 +145,9 @@ pub enum NotStarted {
         /// By how much they may.
         most: Duration,
     },
+    /// What comes before the start has failed.
+    #[error("{0}")]
+    SetUp(String),
     /// The user ended it.
     #[error("interrupted before the start")]
     Interrupted,
@@ -163,4 +168,12 @@ pub struct MemberEnd {
     pub problem: Option<String>,
     /// The checksum of what was merged of it.
     pub merged: Checksum,
+}
+
+impl MemberEnd {
+    /// Why the figures of the run are not whole because of this agent, with its name.
+    pub fn lack(&self) -> Option<String> {
+        let problem = self.problem.as_ref()?;
+        Some(format!("agent {}: {problem}", self.agent))
+    }
 }

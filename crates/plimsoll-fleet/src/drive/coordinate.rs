@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use plimsoll_load::conditions::RunFacts;
-use plimsoll_load::{Interrupt, PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond};
-use plimsoll_model::{Clock as _, RunSummary, Saturation, Threshold};
+use plimsoll_load::Interrupt;
+use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
 use super::{QUEUE, into_queue, patience};
 use crate::coordinator::{
-    Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
+    BEAT_EVERY, Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
 };
-use crate::message::{Checksum, MessageError, RunNames, ToAgents, ToCoordinator, decode, encode};
-use crate::order::{Argument, OrderFile, RunOrder};
+use crate::merge::Merger;
+use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode};
+use crate::order::{Argument, OrderFile, RunOrder, Work};
 use crate::share::Share;
 use crate::transport::{Message, Subscription, Transport, TransportError};
 use crate::trust::SigningKey;
@@ -23,11 +24,11 @@ use crate::trust::SigningKey;
 /// How long agents may take to end after the user no longer wants to wait.
 const URGENT_WAIT: Duration = Duration::from_secs(5);
 
-/// A start that is later than this on an agent is reported.
-const LATE: Duration = Duration::from_millis(20);
-
 /// How long the log may take to deliver what it has.
 const LOG_WAIT: Duration = Duration::from_secs(2);
+
+/// Bytes of the result of the work before the start, which all agents get.
+const MOST_DATA: usize = 512 << 10;
 
 /// Letters and digits of the name of a run.
 const RUN_LETTERS: usize = 12;
@@ -46,14 +47,10 @@ pub struct FleetRun<'a> {
     pub group: String,
     /// How many, and how long to wait.
     pub fleet: FleetPlan,
-    /// The load; its workers are set by those of the agents.
-    pub load: &'a RunPlan,
-    /// Thresholds on the figures of all agents.
-    pub thresholds: &'a [Threshold],
-    /// Facts that the caller knows.
-    pub facts: RunFacts,
     /// Version of the program, the same on every agent.
     pub program: String,
+    /// What kind of run it is.
+    pub work: Work,
     /// What agents run.
     pub command: Vec<Argument>,
     /// The files of the command.
@@ -68,8 +65,6 @@ pub struct FleetRun<'a> {
     pub interrupt: Arc<Interrupt>,
     /// Called with what a user wants to know on the way.
     pub on_note: &'a mut dyn FnMut(&Note),
-    /// Called once a second, with the figures of all agents.
-    pub on_tick: &'a mut dyn FnMut(&Standing<'_>),
 }
 
 impl std::fmt::Debug for FleetRun<'_> {
@@ -81,36 +76,20 @@ impl std::fmt::Debug for FleetRun<'_> {
     }
 }
 
-/// What a run of several agents found.
-#[derive(Debug)]
+/// How a run of several agents ended.
+#[derive(Debug, Default)]
 pub struct FleetOutcome {
-    /// The figures of all agents, merged.
-    pub summary: RunSummary,
     /// Each agent.
-    pub agents: Vec<AgentOutcome>,
-    /// Why the figures are not those of the whole run; empty if they are.
-    pub incomplete: Vec<String>,
+    pub members: Vec<MemberEnd>,
+    /// Whether it ended before its time, without the user.
+    pub is_early: bool,
 }
 
-/// How one agent of a run did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AgentOutcome {
-    /// Its name.
-    pub agent: String,
-    /// Its cores.
-    pub cores: usize,
-    /// Its workers.
-    pub workers: usize,
-    /// Requests that it began.
-    pub started: u64,
-    /// Those with a complete response.
-    pub ok: u64,
-    /// Busiest worker: share of one core in percent; absent if it was lost.
-    pub busiest_worker_percent: Option<f64>,
-    /// How long after the agreed start it started; absent if it was lost.
-    pub late: Option<Duration>,
-    /// Why its figures are not complete.
-    pub problem: Option<String>,
+impl FleetOutcome {
+    /// Why the figures are not those of the whole run; empty if they are.
+    pub fn incomplete(&self) -> Vec<String> {
+        self.members.iter().filter_map(MemberEnd::lack).collect()
+    }
 }
 
 /// Why there is no result.
@@ -173,10 +152,11 @@ pub fn find_run(transport: &dyn Transport, run: &str) -> Result<FoundRun, FleetE
 pub fn coordinate<'a>(
     transport: &'a dyn Transport,
     run: FleetRun<'a>,
+    merger: &'a mut dyn Merger,
 ) -> Result<FleetOutcome, FleetError> {
     let names = RunNames::new(&run.run);
     let kept = run.keep;
-    let outcome = Driver::start(transport, run, names.clone()).and_then(Driver::drive);
+    let outcome = Driver::start(transport, run, merger, names.clone()).and_then(Driver::drive);
     // A run that never started is of no use to anyone.
     if !kept || outcome.is_err() {
         let deleted = transport.delete(&names.log(), &names.bucket());
@@ -190,11 +170,11 @@ pub fn coordinate<'a>(
 struct Driver<'a> {
     transport: &'a dyn Transport,
     run: FleetRun<'a>,
+    merger: &'a mut dyn Merger,
     names: RunNames,
     coordinator: Coordinator,
     inbox: Receiver<Message>,
     _subscriptions: [Subscription; 2],
-    union: Option<Union>,
     /// Workers of all agents.
     workers: usize,
     members: usize,
@@ -210,6 +190,7 @@ impl<'a> Driver<'a> {
     fn start(
         transport: &'a dyn Transport,
         run: FleetRun<'a>,
+        merger: &'a mut dyn Merger,
         names: RunNames,
     ) -> Result<Self, FleetError> {
         let (queue, inbox) = sync_channel(QUEUE);
@@ -246,7 +227,7 @@ impl<'a> Driver<'a> {
             names,
             inbox,
             _subscriptions: subscriptions,
-            union: None,
+            merger,
             workers: 0,
             members: 0,
             sender: new_run_name(),
@@ -260,7 +241,8 @@ impl<'a> Driver<'a> {
             let shares = found.order.shares.clone();
             let made = SystemTime::UNIX_EPOCH + Duration::from_secs(found.order.made_at);
             driver.count(&shares);
-            driver.begin_union(made);
+            let (workers, members) = (driver.workers, driver.members);
+            driver.merger.begin(workers, members, made);
             let agents = driver.members;
             (driver.run.on_note)(&Note::Attached { agents });
         }
@@ -275,13 +257,17 @@ impl<'a> Driver<'a> {
                 self.coordinator.excuse_silence(now);
             }
             self.coordinator.wake(now);
+            if let Some(reason) = self.merger.look() {
+                self.is_early = true;
+                self.coordinator.stop(&reason, false);
+            }
             if let Some(ending) = self.act()? {
                 return match ending {
                     Ending::NotStarted(reason) => Err(reason.into()),
-                    Ending::Ended => {
-                        let members = self.coordinator.member_ends();
-                        Ok(self.finish(&members))
-                    }
+                    Ending::Ended => Ok(FleetOutcome {
+                        members: self.coordinator.member_ends(),
+                        is_early: self.is_early,
+                    }),
                 };
             }
             let patience = patience(self.coordinator.next_wake(), now);
@@ -340,15 +326,12 @@ impl<'a> Driver<'a> {
                     }
                     Output::Log(message) => self.log(message)?,
                     Output::Second(second) => self.merge(&second),
-                    Output::GiveUp(member) => {
-                        if let Some(union) = &mut self.union {
-                            let ends = union.give_up(member, self.run.on_tick);
-                            self.end_by_threshold(ends);
-                        }
-                    }
+                    Output::GiveUp(member) => self.merger.give_up(member),
+                    Output::SetUp => self.set_up(),
                     Output::Note(note) => {
                         if let Note::Starting { .. } = note {
-                            self.begin_union(SystemClock.wall());
+                            let started = SystemClock.wall();
+                            self.merger.begin(self.workers, self.members, started);
                         }
                         self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
                         (self.run.on_note)(&note);
@@ -379,6 +362,7 @@ impl<'a> Driver<'a> {
             run: self.run.run.clone(),
             made_at: made_at.unwrap_or_default().as_secs(),
             program: self.run.program.clone(),
+            work: self.run.work,
             command: self.run.command.clone(),
             files: self.run.files.iter().map(OrderFile::entry).collect(),
             shares,
@@ -393,111 +377,38 @@ impl<'a> Driver<'a> {
         self.members = shares.len();
     }
 
-    fn begin_union(&mut self, started: SystemTime) {
-        let mut plan = self.run.load.clone();
-        plan.workers = self.workers;
-        let union = Union::new(plan, self.members, self.run.thresholds, started);
-        self.union = Some(union);
+    /// Does what comes before the start. Agents hear signs of life meanwhile.
+    fn set_up(&mut self) {
+        let outcome = {
+            let (transport, run) = (self.transport, self.run.run.clone());
+            let subject = self.names.live_to_agents();
+            let merger = &mut *self.merger;
+            thread::scope(|scope| {
+                let (done, is_done) = sync_channel::<()>(1);
+                scope.spawn(move || {
+                    while is_done.recv_timeout(BEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
+                        drop(transport.publish(&subject, encode(&run, ToAgents::Beat)));
+                    }
+                });
+                let outcome = merger.set_up();
+                drop(done);
+                outcome
+            })
+        };
+        let outcome = outcome.and_then(|data| match data {
+            Some(data) if data.len() > MOST_DATA => Err(format!(
+                "setup() returns more than {} KiB, which is too much for agents",
+                MOST_DATA >> 10
+            )),
+            data => Ok(data),
+        });
+        self.coordinator.set_up(outcome, SystemClock.now());
     }
 
     fn merge(&mut self, second: &MemberSecond) {
-        let Some(union) = &mut self.union else {
-            return;
-        };
-        let mut interval = union.empty_interval();
-        if let Err(error) = second.figures.add_to(&mut interval) {
-            self.coordinator.reject(second.member, error.to_string());
-            return;
-        }
-        self.coordinator
-            .merged(second.member, &Checksum::of(&interval));
-        let second = UnionSecond {
-            part: second.member,
-            at: Duration::from_micros(second.at_us),
-            grace: second.grace,
-            is_last: second.is_last,
-            interval,
-        };
-        let ends = union.take(second, self.run.on_tick);
-        self.end_by_threshold(ends);
-    }
-
-    fn end_by_threshold(&mut self, ends: bool) {
-        if ends {
-            self.is_early = true;
-            self.coordinator.stop("a threshold was breached", false);
+        match self.merger.take(second) {
+            Ok(checksum) => self.coordinator.merged(second.member, &checksum),
+            Err(reason) => self.coordinator.reject(second.member, reason),
         }
     }
-
-    fn finish(self, members: &[MemberEnd]) -> FleetOutcome {
-        let union = self.union.expect("a run that ended has started");
-        let empty = union.empty_interval();
-        let reports: Vec<Option<PartReport>> = members
-            .iter()
-            .map(|member| Some(member.report.as_ref()?.read(empty.clone())))
-            .collect();
-        let complete: Vec<&PartReport> = reports.iter().flatten().collect();
-        let end = UnionEnd {
-            facts: self.run.facts,
-            is_early: self.is_early,
-            is_interrupted: self.run.interrupt.is_set(),
-        };
-        let mut summary = union.finish(&complete, end);
-        let incomplete = members.iter().filter_map(|member| {
-            let problem = member.problem.as_ref()?;
-            Some(format!("agent {}: {problem}", member.agent))
-        });
-        let incomplete: Vec<_> = incomplete.collect();
-        let cautions = cautions(members, &reports);
-        summary.conditions.warnings.extend(cautions);
-        let lacks = incomplete
-            .iter()
-            .map(|reason| format!("incomplete: {reason}"));
-        summary.conditions.warnings.splice(0..0, lacks);
-        let agents = members
-            .iter()
-            .zip(&reports)
-            .map(|(member, report)| AgentOutcome {
-                agent: member.agent.clone(),
-                cores: member.cores,
-                workers: member.share.workers,
-                started: member.merged.started,
-                ok: member.merged.ok,
-                busiest_worker_percent: report.as_ref().map(|it| it.busiest_worker_percent),
-                late: report.as_ref().map(|it| it.late),
-                problem: member.problem.clone(),
-            });
-        FleetOutcome {
-            agents: agents.collect(),
-            summary,
-            incomplete,
-        }
-    }
-}
-
-/// Doubts about single agents.
-fn cautions(members: &[MemberEnd], reports: &[Option<PartReport>]) -> Vec<String> {
-    let mut cautions = Vec::new();
-    for (member, report) in members.iter().zip(reports) {
-        let Some(report) = report else { continue };
-        let agent = &member.agent;
-        match report.saturated {
-            Some(Saturation::Cpu { percent }) => cautions.push(format!(
-                "agent {agent} was the limit: a worker used {percent:.0} % of its core"
-            )),
-            Some(Saturation::Lag { p99 }) => cautions.push(format!(
-                "agent {agent} was the limit: it started requests up to {p99:?} late (p99) although connections were free"
-            )),
-            None => {}
-        }
-        if report.late >= LATE {
-            cautions.push(format!(
-                "agent {agent} started {:.0} ms after the others",
-                report.late.as_secs_f64() * 1e3
-            ));
-        }
-        let warnings = report.warnings.iter();
-        cautions.extend(warnings.map(|warning| format!("agent {agent}: {warning}")));
-    }
-    cautions
 }

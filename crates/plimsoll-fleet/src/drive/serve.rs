@@ -6,45 +6,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use plimsoll_load::conditions::RunFacts;
-use plimsoll_load::{Interrupt, PartHooks, RunPlan, run_part};
+use plimsoll_load::Interrupt;
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
 use super::{QUEUE, fetch_files, into_queue, micros_since, patience};
 use crate::agent::{Agent, AgentOutput};
-use crate::message::{
-    Checksum, Figures, Report, RunNames, ToAgents, ToCoordinator, decode, encode,
-};
+use crate::message::{Report, RunNames, ToAgents, ToCoordinator, decode, encode};
 use crate::order::{OrderFile, RunOrder};
+use crate::part::{PartControl, PartMaker, PartStart, PartTick};
 use crate::share::Share;
 use crate::transport::{Message, Subscription, Transport, TransportError};
 use crate::trust::TrustedKeys;
 
 /// An order is run at most this long after, or before, it was made, by the date of the agent.
 const MOST_AGE: Duration = Duration::from_mins(10);
-
-/// Makes parts of runs out of orders.
-pub trait PartMaker: Send + Sync {
-    /// Checks the order and makes its part ready.
-    ///
-    /// - `files`: those of the order, checked.
-    fn prepare(&self, order: &RunOrder, files: Vec<OrderFile>) -> Result<PreparedPart, String>;
-}
-
-/// A part that can be made.
-#[derive(Debug)]
-pub struct PreparedPart {
-    /// The whole run.
-    pub plan: RunPlan,
-    /// Facts of this machine.
-    pub facts: RunFacts,
-    /// Files that are needed until its end.
-    pub folder: Option<TemporaryFolder>,
-}
-
-/// Something that is deleted when it is dropped.
-pub type TemporaryFolder = Box<dyn std::fmt::Debug + Send>;
 
 /// Whose orders are run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,13 +133,7 @@ enum Event {
     Call(Message),
     Coordinator(Message),
     Prepared(Result<(), String>),
-    Second {
-        at_us: u64,
-        grace: bool,
-        is_last: bool,
-        figures: Box<Figures>,
-        checksum: Checksum,
-    },
+    Tick(PartTick),
     Finished(Result<Option<Box<Report>>, String>),
 }
 
@@ -172,7 +142,7 @@ struct PartThread {
     thread: JoinHandle<()>,
     interrupt: Arc<Interrupt>,
     /// Dropped if there will be no start.
-    go: Option<SyncSender<Instant>>,
+    go: Option<SyncSender<PartStart>>,
     share: Share,
 }
 
@@ -262,13 +232,16 @@ impl Driver<'_> {
                 }
                 self.agent.prepared(outcome);
             }
-            Event::Second {
-                at_us,
-                grace,
-                is_last,
-                figures,
-                checksum,
-            } => self.agent.second(at_us, grace, is_last, figures, &checksum),
+            Event::Tick(tick) => {
+                let PartTick {
+                    at_us,
+                    grace,
+                    is_last,
+                    figures,
+                    checksum,
+                } = tick;
+                self.agent.second(at_us, grace, is_last, figures, &checksum);
+            }
             Event::Finished(outcome) => {
                 if let Some(part) = self.part.take() {
                     drop(part.thread.join());
@@ -321,10 +294,11 @@ impl Driver<'_> {
                         );
                     }
                     AgentOutput::Log(message) => self.log(message),
-                    AgentOutput::Begin(at_us) => {
+                    AgentOutput::Begin { at_us, data } => {
                         let run = self.run.clone();
                         on_note(&AgentNote::Started { run });
-                        let start = self.epoch + Duration::from_micros(at_us);
+                        let at = self.epoch + Duration::from_micros(at_us);
+                        let start = PartStart { at, data };
                         if let Some(go) = self.part.as_mut().and_then(|part| part.go.take()) {
                             // A part that has ended by itself needs no start.
                             go.send(start).ok();
@@ -493,11 +467,10 @@ fn make_part(
     files: Vec<OrderFile>,
     share: Share,
     interrupt: Arc<Interrupt>,
-    go: &Receiver<Instant>,
+    go: &Receiver<PartStart>,
     queue: &SyncSender<Event>,
 ) -> Result<Option<Box<Report>>, String> {
-    let prepared = maker.prepare(order, files);
-    let prepared = match prepared {
+    let prepared = match maker.prepare(order, files, share) {
         Ok(prepared) => prepared,
         Err(problem) => {
             drop(queue.send(Event::Prepared(Err(problem))));
@@ -505,41 +478,20 @@ fn make_part(
         }
     };
     let mut is_ready = false;
-    let mut start = || {
-        is_ready = true;
-        queue.send(Event::Prepared(Ok(()))).ok()?;
-        go.recv().ok()
-    };
-    let mut on_second = |second: plimsoll_load::PartSecond<'_>| {
-        let event = Event::Second {
-            at_us: u64::try_from(second.at.as_micros()).unwrap_or(u64::MAX),
-            grace: second.grace,
-            is_last: second.is_last,
-            figures: Box::new(Figures::of(second.interval)),
-            checksum: Checksum::of(second.interval),
-        };
-        drop(queue.send(event));
-    };
-    let mut hooks = PartHooks {
+    let made = prepared.run(PartControl {
         interrupt,
-        start: &mut start,
-        on_second: &mut on_second,
-    };
-    let made = run_part(&prepared.plan, share.into(), prepared.facts, &mut hooks);
+        start: &mut || {
+            is_ready = true;
+            queue.send(Event::Prepared(Ok(()))).ok()?;
+            go.recv().ok()
+        },
+        on_tick: &mut |tick| drop(queue.send(Event::Tick(tick))),
+    });
     match made {
-        Ok(report) => Ok(report.map(|report| Box::new(Report::of(&report)))),
-        Err(error) => {
-            let mut problem = error.to_string();
-            let mut cause = std::error::Error::source(&error);
-            while let Some(error) = cause {
-                problem = format!("{problem}: {error}");
-                cause = error.source();
-            }
-            if is_ready {
-                return Err(problem);
-            }
+        Err(problem) if !is_ready => {
             drop(queue.send(Event::Prepared(Err(problem))));
             Ok(None)
         }
+        made => made,
     }
 }

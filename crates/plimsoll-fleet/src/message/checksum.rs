@@ -4,6 +4,8 @@ use plimsoll_load::Interval;
 use plimsoll_model::{Histogram, Phase};
 use serde::{Deserialize, Serialize};
 
+use super::ScriptFigures;
+
 /// What the ticks of an agent add up to. An agent sends it with its last message; the coordinator adds up that of each tick it
 /// has merged. They differ if one was lost or merged twice.
 ///
@@ -12,9 +14,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checksum {
-    /// Exchanges begun.
+    /// Exchanges begun, or iterations.
     pub started: u64,
-    /// Complete responses.
+    /// Complete responses, or requests of a script.
     pub ok: u64,
     /// Bytes received.
     pub bytes_received: u64,
@@ -107,6 +109,26 @@ impl Checksum {
             bytes_received: interval.bytes_received,
             digest: digest.sum,
         }
+    }
+
+    /// That of the figures of a script: its iterations, and the samples of its rates and trends.
+    pub fn of_script(figures: &ScriptFigures) -> Self {
+        let mut checksum = Self::default();
+        let mut digest = Digest::default();
+        for record in figures.records() {
+            let (metric, sub_metric) = record.name();
+            let sum = record.whole().unwrap_or_default();
+            match (metric, sub_metric) {
+                ("iterations", None) => checksum.started = sum,
+                ("http_reqs", None) => checksum.ok = sum,
+                _ => {}
+            }
+            let name = metric.bytes().chain(sub_metric.unwrap_or_default().bytes());
+            let name = name.fold(0, |hash, byte| mixed(hash ^ u64::from(byte)));
+            record.counted(|place, count| digest.count(name, place, count));
+        }
+        checksum.digest = digest.sum;
+        checksum
     }
 
     /// Adds that of another part.

@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// Counts that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the figures have no valid {0}")]
-pub struct FiguresError(&'static str);
+pub struct FiguresError(pub(super) &'static str);
 
 /// Counts of an agent since its last tick; what is absent is zero or empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

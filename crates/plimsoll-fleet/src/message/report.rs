@@ -26,6 +26,10 @@ pub struct Report {
     saturated_cpu_percent: Option<f64>,
     saturated_lag_us: Option<u64>,
     warnings: Vec<String>,
+    /// The message of a script that ends the run on all agents.
+    pub(crate) abort: Option<String>,
+    /// The message of a script that marks the run as failed.
+    failed: Option<String>,
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -56,7 +60,45 @@ impl Report {
             saturated_cpu_percent: cpu,
             saturated_lag_us: lag,
             warnings: report.warnings.clone(),
+            abort: None,
+            failed: None,
         }
+    }
+
+    /// The report of a script.
+    ///
+    /// - `stopped`: when it ended, since the start.
+    /// - `late`: how long after the agreed start it began.
+    /// - `abort`: the message, if the script ends the run on all agents.
+    /// - `failed`: the message, if the script marks the run as failed.
+    pub fn of_script(
+        stopped: Duration,
+        late: Duration,
+        abort: Option<String>,
+        failed: Option<String>,
+    ) -> Self {
+        Self {
+            stopped_us: micros(stopped),
+            late_us: micros(late),
+            abort,
+            failed,
+            ..Self::default()
+        }
+    }
+
+    /// Busiest worker: share of one core in percent.
+    pub fn busiest_worker_percent(&self) -> f64 {
+        self.busiest_worker_percent
+    }
+
+    /// Why a script ends the run on all agents, if it does.
+    pub fn abort(&self) -> Option<&str> {
+        self.abort.as_deref()
+    }
+
+    /// Why a script marks the run as failed, if it does.
+    pub fn failed(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
 
     /// How long after the agreed start the agent started.

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_load::scenario::metric::{GaugeSink, RateSink, Trend, TrendParts};
-use plimsoll_load::scenario::{
-    Contains, MetricKind, ScenarioCounts, SeriesFigures, Sink,
-};
+use plimsoll_load::scenario::{Contains, MetricKind, ScenarioCounts, SeriesFigures, Sink};
 use serde::{Deserialize, Serialize};
 
 use super::figures::FiguresError;
@@ -19,8 +17,8 @@ pub struct ScriptFigures {
     pub checks: Vec<CheckFigures>,
     /// Paths of groups, since the start of the run.
     pub groups: Vec<String>,
-    /// Active, initialised, completed and interrupted, by scenario.
-    scenarios: Vec<(u64, u64, u64, u64)>,
+    /// By name: active, initialised, completed and interrupted.
+    scenarios: Vec<(String, u64, u64, u64, u64)>,
 }
 
 /// A check with its results.
@@ -96,16 +94,22 @@ impl ScriptFigures {
         series: &[SeriesFigures],
         checks: Vec<CheckFigures>,
         groups: Vec<String>,
-        scenarios: &[ScenarioCounts],
+        scenarios: &[(String, ScenarioCounts)],
     ) -> Self {
-        let scenarios = scenarios.iter();
+        let scenarios = scenarios.iter().map(|(name, counts)| {
+            let ScenarioCounts {
+                active,
+                initialised,
+                completed,
+                interrupted,
+            } = *counts;
+            (name.clone(), active, initialised, completed, interrupted)
+        });
         Self {
             series: series.iter().map(SeriesRecord::of).collect(),
             checks,
             groups,
-            scenarios: scenarios
-                .map(|it| (it.active, it.initialised, it.completed, it.interrupted))
-                .collect(),
+            scenarios: scenarios.collect(),
         }
     }
 
@@ -119,14 +123,17 @@ impl ScriptFigures {
         &self.series
     }
 
-    /// How far the scenarios are.
-    pub fn scenarios(&self) -> Vec<ScenarioCounts> {
+    /// How far the scenarios are, by their names.
+    pub fn scenarios(&self) -> Vec<(String, ScenarioCounts)> {
         let scenarios = self.scenarios.iter();
-        let counts = scenarios.map(|(active, initialised, completed, interrupted)| ScenarioCounts {
-            active: *active,
-            initialised: *initialised,
-            completed: *completed,
-            interrupted: *interrupted,
+        let counts = scenarios.map(|(name, active, initialised, completed, interrupted)| {
+            let counts = ScenarioCounts {
+                active: *active,
+                initialised: *initialised,
+                completed: *completed,
+                interrupted: *interrupted,
+            };
+            (name.clone(), counts)
         });
         counts.collect()
     }
@@ -145,7 +152,9 @@ impl SeriesRecord {
                     value: gauge.value,
                     min: gauge.min,
                     max: gauge.max,
-                    at_us: gauge.at.map(|at| u64::try_from(at.as_micros()).unwrap_or(u64::MAX)),
+                    at_us: gauge
+                        .at
+                        .map(|at| u64::try_from(at.as_micros()).unwrap_or(u64::MAX)),
                 },
                 Sink::Rate(rate) => SinkRecord::Rate {
                     passes: rate.passes,

@@ -205,7 +205,7 @@ fn messages_survive_and_other_versions_are_refused() {
         at_us: 8,
         grace: false,
         is_last: true,
-        figures: Box::new(Figures::of(&interval(&[5]))),
+        figures: Counted::Load(Box::new(Figures::of(&interval(&[5])))),
     };
     let payload = encode("run", body.clone());
     let read = decode::<ToCoordinator>(&payload).unwrap();
@@ -213,6 +213,7 @@ fn messages_survive_and_other_versions_are_refused() {
     assert_eq!(read.body, body);
     let start = ToAgents::Start {
         at_us: BTreeMap::from([("a".to_owned(), u64::MAX)]),
+        data: Some("{}".to_owned()),
     };
     let read = decode::<ToAgents>(&encode("run", start.clone())).unwrap();
     assert_eq!(read.body, start);

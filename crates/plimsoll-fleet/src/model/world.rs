@@ -58,6 +58,7 @@ enum Event {
     Call { agent: usize },
     ToAgent { agent: usize, message: ToAgents },
     ToCoordinator(ToCoordinator),
+    SetUp,
     Prepared { agent: usize },
     Tick { agent: usize },
     Fault(Fault),
@@ -78,6 +79,8 @@ pub(super) struct World {
     shares: Shares,
     pub(super) agents: Vec<SimulatedAgent>,
     pub(super) latency: (Duration, Duration),
+    /// How long the work before the start takes.
+    pub(super) set_up: Duration,
     /// Messages of 100 that come twice, and live ones that do not come.
     pub(super) repeats: u32,
     pub(super) loses_live: u32,
@@ -122,6 +125,7 @@ impl World {
             shares: Shares::new(),
             agents: agents.collect(),
             latency: (Duration::from_millis(1), Duration::from_millis(8)),
+            set_up: Duration::from_millis(100),
             repeats: 0,
             loses_live: 0,
             lost_ticks: Vec::new(),
@@ -225,6 +229,11 @@ impl World {
                     coordinator.receive(message, now);
                 }
             }
+            Event::SetUp => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.set_up(Ok(Some("data".to_owned())), now);
+                }
+            }
             Event::Prepared { agent } => {
                 let agent = &mut self.agents[agent];
                 if !agent.is_dead {
@@ -319,6 +328,10 @@ impl World {
                     signature: None,
                 });
             }
+            Output::SetUp => {
+                let at = self.now + self.set_up;
+                self.schedule(at, Event::SetUp);
+            }
             Output::Live(message) => {
                 // The last word is in the log's end, too, for those that follow it.
                 let is_lossy = message != ToAgents::Leave;
@@ -390,7 +403,8 @@ impl World {
                 self.log_of_agents.push(message.clone());
                 self.send(false, || Event::ToCoordinator(message.clone()));
             }
-            AgentOutput::Begin(at_us) => {
+            AgentOutput::Begin { at_us, data } => {
+                assert_eq!(data.as_deref(), Some("data"));
                 let agent = &mut self.agents[position];
                 let at = Duration::from_micros(at_us).saturating_sub(agent.clock_ahead);
                 let at = (self.epoch + at).max(self.now);

@@ -11,7 +11,7 @@ use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
 use super::exit_code::ExitCode;
-use super::iterations::Iterated;
+use super::iterations::{Iterated, SIGNAL};
 use super::stages::StageCalls;
 use super::ticks::Ticks;
 
@@ -37,8 +37,8 @@ pub struct PartFigures {
     pub checks: Vec<PartCheck>,
     /// Paths of groups since the start of the run.
     pub groups: Vec<String>,
-    /// How far the scenarios are.
-    pub scenarios: Vec<ScenarioCounts>,
+    /// How far the scenarios are, by their names.
+    pub scenarios: Vec<(String, ScenarioCounts)>,
 }
 
 /// A check with its results.
@@ -57,13 +57,13 @@ pub struct PartCheck {
 /// Has other processes make the iterations.
 pub trait ScriptParts {
     /// Starts the parts, merges what they measure into `union`, and returns when all have ended. An error is for people.
-    fn run(&self, union: &mut ScriptUnion<'_, '_>) -> Result<(), String>;
+    fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), String>;
 }
 
 /// The parts of a run, merged.
-pub struct ScriptUnion<'a, 'b> {
+pub struct ScriptUnion<'a, 'b, 'c> {
     pub(super) calls: &'a StageCalls<'b>,
-    pub(super) ticks: Ticks<'a, 'b>,
+    pub(super) ticks: Ticks<'a, 'c>,
     pub(super) total: Sinks,
     /// Since the last tick, for a view.
     pub(super) recent: Option<Sinks>,
@@ -72,10 +72,10 @@ pub struct ScriptUnion<'a, 'b> {
     /// Results of checks that were taken, by part, group and name.
     pub(super) checks: HashMap<(usize, String, String), (u64, u64)>,
     /// How far the parts are.
-    pub(super) scenarios: Vec<Vec<ScenarioCounts>>,
+    pub(super) scenarios: Vec<Vec<(String, ScenarioCounts)>>,
 }
 
-impl std::fmt::Debug for ScriptUnion<'_, '_> {
+impl std::fmt::Debug for ScriptUnion<'_, '_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ScriptUnion")
             .field("setup", &self.setup)
@@ -89,7 +89,7 @@ impl std::fmt::Debug for ScriptPart<'_> {
     }
 }
 
-impl ScriptUnion<'_, '_> {
+impl ScriptUnion<'_, '_, '_> {
     /// Calls `setup()` and returns its result as JSON, if there is one; `None` if it failed.
     pub fn prepare(&mut self) -> Option<Option<String>> {
         self.setup = self.calls.prepare();
@@ -131,10 +131,11 @@ impl ScriptUnion<'_, '_> {
             self.scenarios.resize(part + 1, Vec::new());
         }
         self.scenarios[part].clone_from(&figures.scenarios);
-        for scenario in 0..shared.options.scenarios.len() {
-            let of_parts = self.scenarios.iter().filter_map(|it| it.get(scenario));
-            let sum = of_parts.fold(ScenarioCounts::default(), |sum, one| sum.plus(one));
-            shared.progress.set(scenario, sum);
+        for (position, scenario) in shared.options.scenarios.iter().enumerate() {
+            let all = self.scenarios.iter().flatten();
+            let of_parts = all.filter(|(name, _)| *name == scenario.name);
+            let sum = of_parts.fold(ScenarioCounts::default(), |sum, (_, one)| sum.plus(one));
+            shared.progress.set(position, sum);
         }
         Ok(())
     }
@@ -155,6 +156,19 @@ impl ScriptUnion<'_, '_> {
         self.recent = self.recent.take().map(|_| Sinks::new(registry.clone()));
     }
 
+    /// Called often: ends the run if a signal has come.
+    pub fn look(&mut self) {
+        let abort = &self.calls.shared.abort;
+        if (self.calls.invocation.is_interrupted)() && !abort.is_aborted() {
+            abort.abort(SIGNAL);
+        }
+    }
+
+    /// Whether `setup()` has failed.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.setup, Some(Err(_)))
+    }
+
     /// Whether the run is to end: a signal, or a threshold that ends it.
     pub fn is_over(&self) -> bool {
         self.calls.shared.abort.is_aborted()
@@ -167,11 +181,20 @@ impl ScriptUnion<'_, '_> {
         verdict.aborted.get_or_insert_with(|| message.to_owned());
     }
 
+    /// A part marks the run as failed.
+    pub fn fail(&self, message: &str) {
+        let verdict = self.calls.shared.verdict.lock();
+        let mut verdict = verdict.unwrap_or_else(std::sync::PoisonError::into_inner);
+        verdict.failed.get_or_insert_with(|| message.to_owned());
+    }
+
     pub(super) fn finish(self, outcome: Result<(), String>) -> Iterated {
+        // Parts that cannot be started are no fault of the script.
+        let none = outcome.is_err().then_some(Err(ExitCode::Other));
         Iterated {
             total: self.total,
             error: outcome.err(),
-            setup: self.setup,
+            setup: self.setup.or(none),
             recorded: None,
         }
     }

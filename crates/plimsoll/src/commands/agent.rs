@@ -7,15 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::{AddressFilter, confine_process};
-use plimsoll_fleet::{
-    AgentEnd, AgentNote, AgentPlan, OrderFile, PartMaker, PreparedPart, RunOrder, Trust,
-    TrustedKeys, serve,
-};
-use plimsoll_load::check_reachable;
+use plimsoll_fleet::{AgentEnd, AgentNote, AgentPlan, Trust, TrustedKeys, serve};
 
-use super::load::fleet::folder::Folder;
-use super::load::fleet::{arguments, connect, flags, is_on_loopback, never};
-use super::load::{facts, prepare};
+use super::load::fleet::make_part::Maker;
+use super::load::fleet::{connect, flags, is_on_loopback};
 use crate::exit::Exit;
 use crate::flags::number;
 use crate::problem::{Failed, Problem};
@@ -175,33 +170,6 @@ fn show(note: &AgentNote) -> String {
         AgentNote::Started { run } => format!("starts run {run}"),
         AgentNote::Left { reason } => format!("has left the run: {reason}"),
     }
-}
-
-/// Makes parts by the flags of `plimsoll load`.
-#[derive(Debug)]
-struct Maker;
-
-impl PartMaker for Maker {
-    fn prepare(&self, order: &RunOrder, files: Vec<OrderFile>) -> Result<PreparedPart, String> {
-        let folder = Folder::new(&files)?;
-        let args = arguments::of_order(&order.command, folder.path())?;
-        let prepared = prepare(&args, &never()).map_err(|failed| text(&failed))?;
-        let plan = prepared.compiled.plan;
-        check_reachable(&plan).map_err(|error| Problem::caused_by(&error).message)?;
-        Ok(PreparedPart {
-            facts: facts(&plan, None),
-            plan,
-            folder: Some(Box::new(folder)),
-        })
-    }
-}
-
-fn text(failed: &Failed) -> String {
-    let problems = failed.problems.iter().map(|problem| match &problem.about {
-        Some(about) => format!("{about} {}", problem.message),
-        None => problem.message.clone(),
-    });
-    problems.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::plimsoll::{CommandOutput, command, plimsoll};
 
 /// An agent that ends with the test, and what it has said.
-struct AgentProcess {
+pub(crate) struct AgentProcess {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
 }
@@ -34,7 +34,7 @@ impl AgentProcess {
         Self { child, lines }
     }
 
-    fn has_said(&self, text: &str) -> bool {
+    pub(crate) fn has_said(&self, text: &str) -> bool {
         let lines = self.lines.lock().unwrap();
         lines.iter().any(|line| line.contains(text))
     }
@@ -44,7 +44,7 @@ impl AgentProcess {
         self
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 }
@@ -56,7 +56,7 @@ impl Drop for AgentProcess {
     }
 }
 
-fn agents(server: &NatsServer, flags: &[&str]) -> [AgentProcess; 2] {
+pub(crate) fn agents(server: &NatsServer, flags: &[&str]) -> [AgentProcess; 2] {
     let agents = ["one", "two"].map(|name| AgentProcess::start(server, name, flags));
     agents.map(AgentProcess::waits)
 }
@@ -74,7 +74,7 @@ fn run(server: &NatsServer, flags: &[&str], target: &str) -> CommandOutput {
 }
 
 /// Whether the broker keeps nothing of a run.
-fn is_clean(server: &NatsServer) -> bool {
+pub(crate) fn is_clean(server: &NatsServer) -> bool {
     server.streams().is_empty()
 }
 

@@ -64,6 +64,9 @@ mod dashboard;
 #[cfg(feature = "fleet")]
 mod fleet;
 
+#[cfg(all(feature = "fleet", feature = "k6"))]
+mod fleet_scripts;
+
 mod live;
 
 mod load;

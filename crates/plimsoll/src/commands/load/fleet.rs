@@ -6,6 +6,14 @@ pub(crate) mod flags;
 
 pub(crate) mod folder;
 
+pub(crate) mod make_part;
+
+#[cfg(feature = "k6")]
+pub(crate) mod script;
+
+#[cfg(feature = "k6")]
+mod script_part;
+
 mod show;
 
 use std::cell::RefCell;
@@ -13,10 +21,10 @@ use std::fs;
 use std::sync::Arc;
 
 use plimsoll_fleet::{
-    FleetError, FleetOutcome, FleetPlan, FleetRun, FoundRun, NatsPlan, NatsTransport, NotStarted,
-    Note, SigningKey, coordinate, fetch_files, find_run, new_run_name,
+    FleetError, FleetPlan, FleetRun, FoundRun, LoadMerger, NatsPlan, NatsTransport, NotStarted,
+    Note, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name,
 };
-use plimsoll_load::{Interrupt, Standing};
+use plimsoll_load::Standing;
 use plimsoll_report::files;
 use url::Url;
 
@@ -141,16 +149,15 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             "run {run} waits up to {seconds} s for {agents} agents"
         ));
     }
+    let mut merger = LoadMerger::new(&plan, &thresholds, &mut on_tick);
     let outcome = coordinate(
         &transport,
         FleetRun {
             run: run.clone(),
             group: fleet.agent_group.clone(),
             fleet: fleet_plan(fleet, agents, plan.connections),
-            load: &plan,
-            thresholds: &thresholds,
-            facts: facts(&plan, None),
             program: env!("CARGO_PKG_VERSION").to_owned(),
+            work: Work::Load,
             command: order.command,
             files: order.files,
             attached,
@@ -158,9 +165,14 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             keep: fleet.keep,
             interrupt: Arc::clone(&interrupt),
             on_note: &mut on_note,
-            on_tick: &mut on_tick,
         },
+        &mut merger,
     );
+    let summary = outcome.as_ref().ok().and_then(|outcome| {
+        let is_interrupted = interrupt.is_set();
+        let facts = facts(&plan, None);
+        merger.finish(&outcome.members, facts, outcome.is_early, is_interrupted)
+    });
     if let Some(live) = live.into_inner() {
         live.end();
     }
@@ -168,10 +180,11 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
         page.end();
     }
     let outcome = outcome.map_err(|error| failed(&error, fleet))?;
-    let summary = &outcome.summary;
+    let summary = &summary.expect("a run that ended has started");
+    let incomplete = outcome.incomplete();
     output::print(args, summary)?;
     if !args.output.json {
-        terminal::print(&show::agents(&outcome)).map_err(|error| {
+        terminal::print(&show::agents(&outcome, "started", "responses")).map_err(|error| {
             Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
         })?;
     }
@@ -181,7 +194,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     output::export(args, summary)?;
     // What is incomplete or was interrupted is not the run that others are.
     #[cfg(feature = "lab")]
-    if let Some(series) = series.filter(|_| !summary.interrupted && outcome.incomplete.is_empty()) {
+    if let Some(series) = series.filter(|_| !summary.interrupted && incomplete.is_empty()) {
         series.append(summary)?;
     }
     terminal::print_warnings(&push.finish(summary));
@@ -189,7 +202,11 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
         let kept = format!("the log and the files of the run stay on the broker: plimsoll-{run}");
         terminal::print_notes(&[Problem::with("--keep", kept)]);
     }
-    Ok(exit(&outcome))
+    Ok(match verdict(summary) {
+        Exit::Interrupted => Exit::Interrupted,
+        _ if !incomplete.is_empty() => Exit::Incomplete,
+        other => other,
+    })
 }
 
 /// The URL of a broker, checked. Both commands of a fleet connect by this.
@@ -283,17 +300,4 @@ fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
         _ => problem,
     };
     problem.could_not_run()
-}
-
-fn exit(outcome: &FleetOutcome) -> Exit {
-    match verdict(&outcome.summary) {
-        Exit::Interrupted => Exit::Interrupted,
-        _ if !outcome.incomplete.is_empty() => Exit::Incomplete,
-        other => other,
-    }
-}
-
-/// An interrupt that nothing asks for.
-pub(crate) fn never() -> Interrupt {
-    Interrupt::default()
 }

@@ -10,7 +10,7 @@ pub(crate) mod flags;
 
 mod live;
 
-mod load;
+pub(crate) mod load;
 
 pub(crate) mod log;
 
@@ -28,7 +28,7 @@ mod server;
 
 pub(crate) mod template;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum as _;
 use plimsoll_client::forward::Speaks;
+#[cfg(feature = "fleet")]
+use plimsoll_k6::ScriptParts;
 use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, LineSource, Output, Overrides, RunNeeds,
     RunProgress, SummaryMode, parse_script_duration, run,
@@ -55,6 +57,8 @@ use self::log::{ConsoleFile, Log, LogFormat, Verbosity};
 use self::outputs::Outputs;
 use self::server::Server;
 use self::template::Template;
+#[cfg(feature = "fleet")]
+use super::fleet::script::ScriptFleet;
 use crate::exit::Exit;
 use crate::flags::number;
 use crate::problem::Problem;
@@ -77,6 +81,10 @@ pub(crate) struct ScriptArgs {
     /// Take SCRIPT for this, whatever it looks like
     #[arg(long = "type", value_enum, value_name = "TYPE")]
     test_type: Option<TestType>,
+
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    fleet: super::fleet::flags::FleetArgs,
 
     /// Write a script to start from to SCRIPT instead of running it
     #[arg(long)]
@@ -171,12 +179,22 @@ pub(crate) fn run_script(args: &ScriptArgs) -> Exit {
     let other = |problem: Problem| (problem, K6ExitCode::Other);
     end(match written {
         Some(written) => written.map(|()| K6ExitCode::Fine).map_err(other),
-        None => outcome(&Request {
-            flags: &args.flags,
-            threads: args.threads,
-            test_type: args.test_type,
-            is_k6: false,
-        }),
+        None => {
+            let request = Request {
+                flags: &args.flags,
+                threads: args.threads,
+                test_type: args.test_type,
+                is_k6: false,
+                #[cfg(feature = "fleet")]
+                fleet: Some(&args.fleet),
+                exit: Cell::new(None),
+            };
+            let result = outcome(&request);
+            if let (Ok(_), Some(exit)) = (&result, request.exit.get()) {
+                return exit;
+            }
+            result
+        }
     })
 }
 
@@ -187,6 +205,9 @@ pub(crate) fn run_as_k6(args: &K6RunArgs) -> Exit {
         threads: args.threads,
         test_type: args.test_type,
         is_k6: true,
+        #[cfg(feature = "fleet")]
+        fleet: None,
+        exit: Cell::new(None),
     });
     end_as_k6(&args.flags.global, result)
 }
@@ -230,6 +251,20 @@ struct Request<'a> {
     test_type: Option<TestType>,
     /// Whether output is that of k6: standard output says first what is run, and errors are lines of the log.
     is_k6: bool,
+    #[cfg(feature = "fleet")]
+    fleet: Option<&'a super::fleet::flags::FleetArgs>,
+    /// In place of k6's, if it has none for what happened.
+    exit: Cell<Option<Exit>>,
+}
+
+impl Request<'_> {
+    /// The broker whose agents make the iterations.
+    fn broker(&self) -> Option<&str> {
+        #[cfg(feature = "fleet")]
+        return self.fleet?.fleet.as_deref();
+        #[cfg(not(feature = "fleet"))]
+        return None;
+    }
 }
 
 fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
@@ -240,7 +275,13 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let interrupt = signals::watch()
         .map_err(|error| other(Problem::new(format!("cannot watch for signals: {error}"))))?;
     let began = SystemClock.now();
-    let loaded = load(&flags.source, &flags.global, request.test_type, true)?;
+    // Variables of this machine are not for others.
+    let sees_system = request.broker().is_none();
+    #[cfg(feature = "fleet")]
+    if !sees_system {
+        refuse_of_one_machine(request).map_err(config)?;
+    }
+    let loaded = load(&flags.source, &flags.global, request.test_type, sees_system)?;
     if flags.http3 && loaded.proxies.proxies().next().is_some() {
         let message = "does not go through a proxy; unset the *_PROXY variables";
         return Err(config(Problem::with("--http3", message)));
@@ -334,7 +375,44 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         }
         Ok(())
     };
+    #[cfg(feature = "fleet")]
+    let say = |text: &str| log.write(Level::Info, text, LineSource::Run);
+    #[cfg(feature = "fleet")]
+    let fleet = match (request.fleet, request.broker()) {
+        (Some(args), Some(url)) => {
+            let made = overrides(&flags.overrides, &flags.source, &flags.global);
+            let quiet = Arc::new(|_: Level, _: &str, _: LineSource| {});
+            let inspected = plimsoll_k6::inspect(&Invocation {
+                overrides: made.map_err(config)?,
+                exact_trends: flags.exact_trends,
+                ..loaded.invocation(quiet, &is_interrupted)
+            });
+            let inspected = inspected.map_err(|outcome| {
+                let message = "the script cannot be initialised; run it without --fleet to see why";
+                let text = if outcome.message.is_empty() {
+                    message.to_owned()
+                } else {
+                    outcome.message
+                };
+                (Problem::new(text), outcome.exit)
+            })?;
+            let most = usize::try_from(inspected.plan.most_vus).unwrap_or(usize::MAX);
+            let made = ScriptFleet::new(
+                args,
+                url,
+                &inspected.archive,
+                flags_of_agents(flags),
+                most,
+                &interrupt,
+                &say,
+            );
+            Some(made.map_err(|failed| other(failed.into_first()))?)
+        }
+        _ => None,
+    };
     let invocation = Invocation {
+        #[cfg(feature = "fleet")]
+        parts: fleet.as_ref().map(|fleet| fleet as &dyn ScriptParts),
         overrides: overrides(&flags.overrides, &flags.source, &flags.global).map_err(config)?,
         summary_mode: summary_mode(flags).map_err(config)?,
         has_new_summary: has_new_summary(&flags.source).map_err(config)?,
@@ -377,6 +455,11 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
             }
         }
     }
+    #[cfg(feature = "fleet")]
+    if let Some((agents, exit)) = fleet.and_then(ScriptFleet::ended) {
+        terminal::print(&agents).map_err(|error| other(Problem::new(error.to_string())))?;
+        request.exit.set(exit);
+    }
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
         // The same as on the page. Without files nothing is recorded that they could be about.
@@ -414,6 +497,38 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     }
     drop(api);
     Ok(code)
+}
+
+/// Flags that agents need beside the archive.
+#[cfg(feature = "fleet")]
+fn flags_of_agents(flags: &RunFlags) -> Vec<String> {
+    let all = [
+        (flags.http2, "--http2"),
+        (flags.http3, "--http3"),
+        (flags.exact_trends, "--exact-trends"),
+    ];
+    let given = all.into_iter().filter(|(is_given, _)| *is_given);
+    given.map(|(_, flag)| flag.to_owned()).collect()
+}
+
+/// Flags that need the samples or the processes of one machine.
+#[cfg(feature = "fleet")]
+fn refuse_of_one_machine(request: &Request<'_>) -> Result<(), Problem> {
+    let flags = request.flags;
+    let is_full = flags.source.summary_mode == Some(Mode::Full);
+    let given = [
+        ("--out", !flags.outputs.is_empty()),
+        ("--pid", flags.pid.is_some()),
+        ("--dashboard", flags.dashboard.is_some()),
+        ("--address", flags.global.address.is_some()),
+        ("--summary-mode full", is_full),
+        ("--threads", request.threads.is_some()),
+        ("--secret-source", !flags.global.secret_sources.is_empty()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Problem::with(flag, "does not go with --fleet")),
+        None => Ok(()),
+    }
 }
 
 /// The time for which a script starts iterations. A scenario with a number of them has a limit instead (10 minutes unless the
@@ -581,7 +696,7 @@ pub(crate) fn overrides(
 }
 
 /// The version of HTTP that flags name; without one, servers choose by ALPN.
-fn speaks(flags: &RunFlags) -> Speaks {
+pub(crate) fn speaks(flags: &RunFlags) -> Speaks {
     match (flags.http2, flags.http3) {
         (_, true) => Speaks::Http3,
         (true, _) => Speaks::Http2,

@@ -47,32 +47,38 @@ pub(super) fn note(note: &Note) -> String {
 }
 
 /// The agents side by side.
-pub(super) fn agents(outcome: &FleetOutcome) -> String {
-    let width = outcome.agents.iter().map(|it| it.agent.len());
+///
+/// - `started`, `ok`: what they have begun and completed.
+pub(super) fn agents(outcome: &FleetOutcome, started: &str, ok: &str) -> String {
+    let width = outcome.members.iter().map(|it| it.agent.len());
     let width = width.max().unwrap_or_default().max("agent".len());
     let mut text = format!(
         "\n{:<width$}  {:>7}  {:>12}  {:>12}  {:>11}  {:>9}",
-        "agent", "workers", "started", "responses", "busiest", "late"
+        "agent", "workers", started, ok, "busiest", "late"
     );
-    for agent in &outcome.agents {
-        let busiest = agent
-            .busiest_worker_percent
+    for agent in &outcome.members {
+        let report = agent.report.as_ref();
+        let busiest = report
+            .map(|report| report.busiest_worker_percent())
+            .filter(|percent| *percent > 0.0)
             .map_or_else(|| "-".to_owned(), |percent| format!("{percent:.0} %"));
-        let late = agent.late.map_or_else(|| "-".to_owned(), millis);
+        let late = report
+            .map(|report| report.late())
+            .map_or_else(|| "-".to_owned(), millis);
         let line = write!(
             text,
             "\n{:<width$}  {:>7}  {:>12}  {:>12}  {busiest:>11}  {late:>9}",
             agent.agent,
-            agent.workers,
-            grouped(agent.started as f64),
-            grouped(agent.ok as f64),
+            agent.share.workers,
+            grouped(agent.merged.started as f64),
+            grouped(agent.merged.ok as f64),
         );
         line.expect("a text takes more");
         if let Some(problem) = &agent.problem {
             write!(text, "  {problem}").expect("a text takes more");
         }
     }
-    if !outcome.incomplete.is_empty() {
+    if !outcome.incomplete().is_empty() {
         text.push_str("\n\nincomplete: the figures are not those of the whole run");
     }
     text
