@@ -162,8 +162,7 @@ fn an_exception_in_setup_is_that_of_the_run() {
     let server = NatsServer::start();
     let origin = Origin::hello();
     let agents = agents(&server, &[]);
-    let script =
-        "export const options = { vus: 2, iterations: 2 };\nexport function setup() { throw new Error('no data'); }\nexport default function () {}\n";
+    let script = "export const options = { vus: 2, iterations: 2 };\nexport function setup() { throw new Error('no data'); }\nexport default function () {}\n";
     let folder = folder(script);
     let output = run(&mut load(&server, &origin, &folder)).exits(107);
     assert!(output.stderr.contains("no data"), "{output}");

@@ -177,25 +177,23 @@ pub(crate) fn run_script(args: &ScriptArgs) -> Exit {
         args.new.then(|| args.template.write(script))
     };
     let other = |problem: Problem| (problem, K6ExitCode::Other);
-    end(match written {
-        Some(written) => written.map(|()| K6ExitCode::Fine).map_err(other),
-        None => {
-            let request = Request {
-                flags: &args.flags,
-                threads: args.threads,
-                test_type: args.test_type,
-                is_k6: false,
-                #[cfg(feature = "fleet")]
-                fleet: Some(&args.fleet),
-                exit: Cell::new(None),
-            };
-            let result = outcome(&request);
-            if let (Ok(_), Some(exit)) = (&result, request.exit.get()) {
-                return exit;
-            }
-            result
-        }
-    })
+    if let Some(written) = written {
+        return end(written.map(|()| K6ExitCode::Fine).map_err(other));
+    }
+    let request = Request {
+        flags: &args.flags,
+        threads: args.threads,
+        test_type: args.test_type,
+        is_k6: false,
+        #[cfg(feature = "fleet")]
+        fleet: Some(&args.fleet),
+        exit: Cell::new(None),
+    };
+    let result = outcome(&request);
+    match request.exit.get() {
+        Some(exit) if result.is_ok() => exit,
+        _ => end(result),
+    }
 }
 
 /// The same by the command line of k6.
