@@ -189,7 +189,7 @@ impl Agent {
             ToAgents::Probe { agent, number } => {
                 if agent == self.name {
                     self.heard = now;
-                    // The time is put in by whoever has a clock.
+                    // The loop, which has a clock, sets the time.
                     let at_us = 0;
                     self.live(ToCoordinator::Echo {
                         agent,

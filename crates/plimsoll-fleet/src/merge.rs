@@ -152,7 +152,8 @@ fn cautions(members: &[MemberEnd], reports: &[Option<PartReport>]) -> Vec<String
                 "agent {agent} was the limit: a worker used {percent:.0} % of its core"
             )),
             Some(Saturation::Lag { p99 }) => cautions.push(format!(
-                "agent {agent} was the limit: it started requests up to {p99:?} late (p99) although connections were free"
+                "agent {agent} was the limit: it started requests up to {:.1} ms late (p99) although connections were free",
+                p99.as_secs_f64() * 1e3
             )),
             None => {}
         }

@@ -1,7 +1,7 @@
 //! The messages between coordinator and agents: JSON with a version.
 //!
-//! A run has four subjects: what the coordinator and what the agents say, each either live (gone if nobody listens) or in the
-//! log of the run. A message of another version is refused with both versions, never guessed at.
+//! A run has four subjects: messages of the coordinator and messages of agents, each either live (gone without a listener) or in
+//! the log of the run. A message of another version is refused with both versions, never guessed at.
 
 pub(crate) mod figures;
 
@@ -57,22 +57,22 @@ impl RunNames {
         format!("plimsoll-{}", self.run)
     }
 
-    /// What the coordinator says and nobody needs later.
+    /// Live messages of the coordinator.
     pub fn live_to_agents(&self) -> String {
         format!("plimsoll.run.{}.live.agents", self.run)
     }
 
-    /// What agents say and nobody needs later.
+    /// Live messages of agents.
     pub fn live_to_coordinator(&self) -> String {
         format!("plimsoll.run.{}.live.coordinator", self.run)
     }
 
-    /// What the coordinator says, in the log.
+    /// Messages of the coordinator in the log.
     pub fn log_to_agents(&self) -> String {
         format!("plimsoll.run.{}.log.agents", self.run)
     }
 
-    /// What agents say, in the log.
+    /// Messages of agents in the log.
     pub fn log_to_coordinator(&self) -> String {
         format!("plimsoll.run.{}.log.coordinator", self.run)
     }
@@ -85,11 +85,11 @@ pub struct Envelope<B> {
     pub version: u32,
     /// The run.
     pub run: String,
-    /// What it says.
+    /// The content.
     pub body: B,
 }
 
-/// What the coordinator says.
+/// Messages of the coordinator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToAgents {
@@ -129,7 +129,7 @@ pub enum ToAgents {
     Leave,
 }
 
-/// What an agent says.
+/// Messages of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToCoordinator {
@@ -194,7 +194,7 @@ pub enum ToCoordinator {
 }
 
 impl ToCoordinator {
-    /// The agent that says it.
+    /// The agent that sends it.
     pub fn agent(&self) -> &str {
         match self {
             Self::Offer { agent, .. }

@@ -1,4 +1,4 @@
-//! What the coordinator wants done, what it tells the user, and how a run ends.
+//! The outputs of the coordinator: steps for its loop, notes for the user, and the end of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

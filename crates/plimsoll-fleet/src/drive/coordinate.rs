@@ -252,7 +252,7 @@ impl<'a> Driver<'a> {
     fn drive(mut self) -> Result<FleetOutcome, FleetError> {
         loop {
             let now = SystemClock.now();
-            self.heed_interrupt(now);
+            self.follow_interrupt(now);
             if !self.transport.is_connected() {
                 self.coordinator.excuse_silence(now);
             }
@@ -286,7 +286,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn heed_interrupt(&mut self, now: Instant) {
+    fn follow_interrupt(&mut self, now: Instant) {
         let interrupt = &self.run.interrupt;
         if interrupt.is_set() && !self.is_asked {
             self.is_asked = true;

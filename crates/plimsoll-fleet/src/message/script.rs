@@ -261,3 +261,6 @@ impl SeriesRecord {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,7 +150,7 @@ fn an_agent_that_is_killed_makes_the_run_incomplete() {
         warnings.contains("incomplete: agent two: nothing was heard"),
         "{warnings}"
     );
-    // What was counted is there; the one that was killed has not told all of its own.
+    // What was counted is there, without the last ticks of the one that was killed.
     let counted = summary["counts"]["started"].as_u64().unwrap();
     let made = origin.requests();
     assert!(counted > 100 && counted <= made, "{counted} of {made}");

@@ -21,9 +21,9 @@ const UNAVAILABLE: u64 = 503;
 /// Why a request has failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
-    /// The broker has no `JetStream`, or no stream for the subject; while it starts, it says so too.
+    /// The broker has no `JetStream`, no stream for the subject, or is starting.
     #[error("the broker has no stream for it")]
-    NobodyThere,
+    NoResponders,
     /// The broker did not answer.
     #[error("{0}")]
     NoAnswer(String),
@@ -43,7 +43,7 @@ impl ApiError {
     pub(super) fn is_temporary(&self) -> bool {
         matches!(
             self,
-            Self::NobodyThere | Self::NoAnswer(_) | Self::Unavailable(_)
+            Self::NoResponders | Self::NoAnswer(_) | Self::Unavailable(_)
         )
     }
 }
@@ -167,7 +167,7 @@ impl Api {
 
 fn of_request(error: &async_nats::RequestError) -> ApiError {
     match error.kind() {
-        RequestErrorKind::NoResponders => ApiError::NobodyThere,
+        RequestErrorKind::NoResponders => ApiError::NoResponders,
         _ => ApiError::NoAnswer(error.to_string()),
     }
 }
@@ -208,7 +208,7 @@ mod tests {
         };
         assert!(matches!(error(404), ApiError::NotFound));
         assert!(error(503).is_temporary());
-        assert!(ApiError::NobodyThere.is_temporary() && !error(400).is_temporary());
+        assert!(ApiError::NoResponders.is_temporary() && !error(400).is_temporary());
         assert_eq!(error(400).to_string(), "why");
         assert!(of_text("x").is_err());
     }

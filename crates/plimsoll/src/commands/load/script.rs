@@ -277,7 +277,7 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let sees_system = request.broker().is_none();
     #[cfg(feature = "fleet")]
     if !sees_system {
-        refuse_of_one_machine(request).map_err(config)?;
+        super::fleet::script::refuse_of_one_machine(flags, request.threads).map_err(config)?;
     }
     let loaded = load(&flags.source, &flags.global, request.test_type, sees_system)?;
     if flags.http3 && loaded.proxies.proxies().next().is_some() {
@@ -376,38 +376,15 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     #[cfg(feature = "fleet")]
     let say = |text: &str| log.write(Level::Info, text, LineSource::Run);
     #[cfg(feature = "fleet")]
-    let fleet = match (request.fleet, request.broker()) {
-        (Some(args), Some(url)) => {
-            let made = overrides(&flags.overrides, &flags.source, &flags.global);
-            let quiet = Arc::new(|_: Level, _: &str, _: LineSource| {});
-            let inspected = plimsoll_k6::inspect(&Invocation {
-                overrides: made.map_err(config)?,
-                exact_trends: flags.exact_trends,
-                ..loaded.invocation(quiet, &is_interrupted)
-            });
-            let inspected = inspected.map_err(|outcome| {
-                let message = "the script cannot be initialised; run it without --fleet to see why";
-                let text = if outcome.message.is_empty() {
-                    message.to_owned()
-                } else {
-                    outcome.message
-                };
-                (Problem::new(text), outcome.exit)
-            })?;
-            let most = usize::try_from(inspected.plan.most_vus).unwrap_or(usize::MAX);
-            let made = ScriptFleet::new(
-                args,
-                url,
-                &inspected.archive,
-                flags_of_agents(flags),
-                most,
-                &interrupt,
-                &say,
-            );
-            Some(made.map_err(|failed| other(failed.into_first()))?)
-        }
-        _ => None,
-    };
+    let fleet = request.fleet.zip(request.broker());
+    #[cfg(feature = "fleet")]
+    let fleet = fleet.map(|(args, url)| {
+        let made = overrides(&flags.overrides, &flags.source, &flags.global);
+        let made = made.map_err(config)?;
+        ScriptFleet::new((args, url), flags, &loaded, made, &interrupt, &say)
+    });
+    #[cfg(feature = "fleet")]
+    let fleet = fleet.transpose()?;
     let invocation = Invocation {
         #[cfg(feature = "fleet")]
         parts: fleet.as_ref().map(|fleet| fleet as &dyn ScriptParts),
@@ -495,38 +472,6 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     }
     drop(api);
     Ok(code)
-}
-
-/// Flags that agents need beside the archive.
-#[cfg(feature = "fleet")]
-fn flags_of_agents(flags: &RunFlags) -> Vec<String> {
-    let all = [
-        (flags.http2, "--http2"),
-        (flags.http3, "--http3"),
-        (flags.exact_trends, "--exact-trends"),
-    ];
-    let given = all.into_iter().filter(|(is_given, _)| *is_given);
-    given.map(|(_, flag)| flag.to_owned()).collect()
-}
-
-/// Flags that need the samples or the processes of one machine.
-#[cfg(feature = "fleet")]
-fn refuse_of_one_machine(request: &Request<'_>) -> Result<(), Problem> {
-    let flags = request.flags;
-    let is_full = flags.source.summary_mode == Some(Mode::Full);
-    let given = [
-        ("--out", !flags.outputs.is_empty()),
-        ("--pid", flags.pid.is_some()),
-        ("--dashboard", flags.dashboard.is_some()),
-        ("--address", flags.global.address.is_some()),
-        ("--summary-mode full", is_full),
-        ("--threads", request.threads.is_some()),
-        ("--secret-source", !flags.global.secret_sources.is_empty()),
-    ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => Err(Problem::with(flag, "does not go with --fleet")),
-        None => Ok(()),
-    }
 }
 
 /// The time for which a script starts iterations. A scenario with a number of them has a limit instead (10 minutes unless the

@@ -1,7 +1,7 @@
 //! Which arguments of `plimsoll load` agents get: all that shape the load, with the files that they name.
 //!
-//! One table says it for every flag, at the coordinator, which makes the order, and at the agent, which checks it again: whoever
-//! can write to the broker must not have an agent start programs, or read files of its machine.
+//! One table has every flag. The coordinator makes the order by it, and the agent checks the order by it: an order must not have an
+//! agent start programs, or read files of its machine.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

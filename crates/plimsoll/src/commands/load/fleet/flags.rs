@@ -13,7 +13,7 @@ pub(crate) const DEFAULT_GROUP: &str = "default";
 /// How long agents may take to read files, find their targets and start their workers.
 pub(super) const READY_WAIT: Duration = Duration::from_mins(2);
 
-/// More machines than that are more than one coordinator was tested with.
+/// Larger numbers are taken for typing errors.
 const MOST_AGENTS: u64 = 1000;
 
 #[derive(Debug, clap::Args)]

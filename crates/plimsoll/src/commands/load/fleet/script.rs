@@ -8,15 +8,22 @@ use plimsoll_fleet::{
     Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
     NatsTransport, NotStarted, Note, OrderFile, Work, coordinate, new_run_name,
 };
-use plimsoll_k6::{Archive, PartCheck, PartFigures, ScriptParts, ScriptUnion};
+use plimsoll_k6::{
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
+    ScriptUnion, inspect,
+};
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock as _;
+use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
+use super::super::script::Failure;
+use super::super::script::flags::{Mode, RunFlags};
+use super::super::script::load::Loaded;
 use super::flags::FleetArgs;
 use super::{check_loopback, connect, fleet_plan, read_key, show};
 use crate::exit::Exit;
-use crate::problem::{Failed, Problem};
+use crate::problem::Problem;
 
 /// Time between two looks at thresholds and the view.
 const TICK_EVERY: Duration = Duration::from_secs(1);
@@ -35,42 +42,65 @@ pub(crate) struct ScriptFleet<'a> {
 }
 
 impl<'a> ScriptFleet<'a> {
-    /// - `flags`: that agents need beside the archive.
-    /// - `most_users`: virtual users of the run.
+    /// - `broker`: the flags about the fleet, and the URL of the broker.
+    /// - `made`: the options of the command line.
     /// - `log`: gets lines for the user.
     pub(crate) fn new(
-        args: &'a FleetArgs,
-        url: &str,
-        archive: &Archive,
-        flags: Vec<String>,
-        most_users: usize,
+        (args, url): (&'a FleetArgs, &str),
+        flags: &RunFlags,
+        loaded: &Loaded,
+        made: Overrides,
         interrupt: &Arc<Interrupt>,
         log: &'a dyn Fn(&str),
-    ) -> Result<Self, Failed> {
-        let agents = args
-            .agents
-            .ok_or_else(|| Problem::with("--fleet", "needs --agents N").usage())?;
+    ) -> Result<Self, Failure> {
+        let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
+        let other = |problem: Problem| (problem, K6ExitCode::Other);
+        let Some(agents) = args.agents else {
+            return Err(config(Problem::with("--fleet", "needs --agents N")));
+        };
         if args.attach.is_some() {
-            return Err(Problem::with("--attach", "goes on with plain loads only").usage());
+            let message = "goes on with plain loads only";
+            return Err(config(Problem::with("--attach", message)));
         }
         if args.sign.is_none() {
             // What a script connects to is known when it runs: unsigned ones reach loopback only.
-            check_loopback(url, Some(true))?;
+            let checked = check_loopback(url, Some(true));
+            checked.map_err(|failed| config(failed.into_first()))?;
         }
-        let mut content = Vec::new();
-        archive.write(&mut content).map_err(|error| {
-            Problem::new(format!("cannot write the archive of the script: {error}")).could_not_run()
+        let goes_on = || false;
+        let quiet = Arc::new(|_: Level, _: &str, _: LineSource| {});
+        let inspected = inspect(&Invocation {
+            overrides: made,
+            exact_trends: flags.exact_trends,
+            ..loaded.invocation(quiet, &goes_on)
+        });
+        let inspected = inspected.map_err(|outcome| {
+            let message = "the script cannot be initialised; run it without --fleet to see why";
+            let text = if outcome.message.is_empty() {
+                message.to_owned()
+            } else {
+                outcome.message
+            };
+            (Problem::new(text), outcome.exit)
         })?;
+        let mut content = Vec::new();
+        inspected.archive.write(&mut content).map_err(|error| {
+            other(Problem::new(format!(
+                "cannot write the archive of the script: {error}"
+            )))
+        })?;
+        let transport = connect(url, args.fleet_cacert.clone(), "plimsoll load");
+        let command = flags_of_agents(flags);
         Ok(Self {
-            transport: connect(url, args.fleet_cacert.clone(), "plimsoll load")?,
+            transport: transport.map_err(|failed| other(failed.into_first()))?,
             args,
             agents,
-            command: flags.into_iter().map(Argument::Text).collect(),
+            command: command.into_iter().map(Argument::Text).collect(),
             archive: OrderFile {
                 name: "archive.tar".to_owned(),
                 content,
             },
-            most_users,
+            most_users: usize::try_from(inspected.plan.most_vus).unwrap_or(usize::MAX),
             interrupt: Arc::clone(interrupt),
             log,
             outcome: RefCell::new(None),
@@ -199,5 +229,37 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         }
         let is_over = self.union.is_over();
         is_over.then(|| "a threshold was breached, or a signal has come".to_owned())
+    }
+}
+
+/// Flags that agents need beside the archive.
+fn flags_of_agents(flags: &RunFlags) -> Vec<String> {
+    let all = [
+        (flags.http2, "--http2"),
+        (flags.http3, "--http3"),
+        (flags.exact_trends, "--exact-trends"),
+    ];
+    let given = all.into_iter().filter(|(is_given, _)| *is_given);
+    given.map(|(_, flag)| flag.to_owned()).collect()
+}
+
+/// Refuses flags that need the samples or the processes of one machine.
+pub(crate) fn refuse_of_one_machine(
+    flags: &RunFlags,
+    threads: Option<usize>,
+) -> Result<(), Problem> {
+    let is_full = flags.source.summary_mode == Some(Mode::Full);
+    let given = [
+        ("--out", !flags.outputs.is_empty()),
+        ("--pid", flags.pid.is_some()),
+        ("--dashboard", flags.dashboard.is_some()),
+        ("--address", flags.global.address.is_some()),
+        ("--summary-mode full", is_full),
+        ("--threads", threads.is_some()),
+        ("--secret-source", !flags.global.secret_sources.is_empty()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Problem::with(flag, "does not go with --fleet")),
+        None => Ok(()),
     }
 }
