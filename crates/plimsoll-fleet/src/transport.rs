@@ -67,7 +67,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// Hands a message to all that listen to `subject` now; without listeners it is gone.
     fn publish(&self, subject: &str, payload: Vec<u8>) -> Result<(), TransportError>;
 
-    /// Delivers the messages of `subject` from now on, in the order of each sender.
+    /// Delivers the messages of `subject` from now on, in the order of each sender. When it returns, the transport knows of it.
     fn subscribe(&self, subject: &str, deliver: Deliver) -> Result<Subscription, TransportError>;
 
     /// Makes the log of a run. It fails if there is one of that name.

@@ -55,6 +55,11 @@ fn messages_reach_all_that_listen_and_no_one_else(make: MakeTransport<'_>) {
     sender
         .publish("plimsoll.contract.a", b"early".to_vec())
         .expect("no listener is no error");
+    // Once it listens, what it has published before was delivered.
+    let (deliver, _) = collect();
+    let listening = sender.subscribe("plimsoll.contract.b", deliver);
+    drop(listening.expect("it listens"));
+
     let (deliver, first) = collect();
     let _first = one
         .subscribe("plimsoll.contract.a", deliver)

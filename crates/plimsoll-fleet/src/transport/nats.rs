@@ -114,9 +114,9 @@ impl NatsTransport {
     async fn listen(&self, subject: &str) -> Result<async_nats::Subscriber, String> {
         let subscriber = self.client.subscribe(subject.to_owned()).await;
         let subscriber = subscriber.map_err(|error| error.to_string())?;
-        // Known to the broker before anything is published in return.
-        let flushed = self.client.flush().await;
-        flushed.map_err(|error| error.to_string())?;
+        // With an answer, the broker knows of the subscription: it takes what a connection sends in its order.
+        let answered = self.api.check().await;
+        answered.map_err(|error| error.to_string())?;
         Ok(subscriber)
     }
 }
