@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::coordinator::BEAT_EVERY;
-use crate::message::{Checksum, Counted, Report, ToAgents, ToCoordinator};
+use crate::message::{AgentReport, Checksum, Counted, ToAgents, ToCoordinator};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -272,7 +272,7 @@ impl Agent {
     }
 
     /// The part is over.
-    pub fn finished(&mut self, outcome: Result<Box<Report>, String>) {
+    pub fn finished(&mut self, outcome: Result<Box<AgentReport>, String>) {
         if self.state != State::Running {
             return;
         }

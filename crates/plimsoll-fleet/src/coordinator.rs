@@ -1,4 +1,4 @@
-//! The coordinator of a run, as a machine without clock, thread or transport: messages and time in, [`Output`]s out.
+//! The coordinator of a run, as a machine without clock, thread or transport: messages and time in, [`CoordinatorOutput`]s out.
 //!
 //! It gathers agents, gives each its share, compares clocks, sets one start for all, puts their ticks in order, notices agents
 //! that are silent, and ends when each agent has ended or was lost. [`coordinate`](crate::coordinate) runs it over a transport.
@@ -10,7 +10,7 @@ mod output;
 use std::time::{Duration, Instant};
 
 use self::member::{Done, Member};
-pub use self::output::{Ending, MemberEnd, MemberSecond, NotStarted, Note, Output};
+pub use self::output::{CoordinatorOutput, Ending, MemberEnd, MemberSecond, NotStarted, Note};
 use crate::message::{Checksum, Shares, ToAgents, ToCoordinator};
 use crate::probe::{ClockOffset, spread};
 use crate::share::shares;
@@ -71,7 +71,7 @@ pub struct Coordinator {
     next_call: Instant,
     next_beat: Instant,
     is_stopping: bool,
-    outputs: Vec<Output>,
+    outputs: Vec<CoordinatorOutput>,
 }
 
 impl Coordinator {
@@ -140,7 +140,7 @@ impl Coordinator {
     }
 
     /// What is to be done, in order.
-    pub fn take_outputs(&mut self) -> Vec<Output> {
+    pub fn take_outputs(&mut self) -> Vec<CoordinatorOutput> {
         std::mem::take(&mut self.outputs)
     }
 
@@ -148,7 +148,7 @@ impl Coordinator {
     pub fn wake(&mut self, now: Instant) {
         if self.state != State::Ended && now >= self.next_beat {
             self.next_beat = now + BEAT_EVERY;
-            self.outputs.push(Output::Live(ToAgents::Beat));
+            self.outputs.push(CoordinatorOutput::Live(ToAgents::Beat));
         }
         match self.state {
             State::Gathering { since } => {
@@ -160,7 +160,7 @@ impl Coordinator {
                     });
                 } else if now >= self.next_call {
                     self.next_call = now + CALL_EVERY;
-                    self.outputs.push(Output::Call);
+                    self.outputs.push(CoordinatorOutput::Call);
                 }
             }
             State::Preparing { since } | State::Probing { since } => {
@@ -226,7 +226,7 @@ impl Coordinator {
                 };
                 let in_order = self.members[position].take_tick(number, second);
                 self.outputs
-                    .extend(in_order.into_iter().map(Output::Second));
+                    .extend(in_order.into_iter().map(CoordinatorOutput::Second));
                 if self.members[position].complete() {
                     self.ended(position);
                 }
@@ -295,7 +295,7 @@ impl Coordinator {
             State::Running => {
                 if is_urgent || !self.is_stopping {
                     self.is_stopping = true;
-                    self.outputs.push(Output::Log(ToAgents::Stop {
+                    self.outputs.push(CoordinatorOutput::Log(ToAgents::Stop {
                         reason: reason.to_owned(),
                         is_urgent,
                     }));
@@ -314,7 +314,7 @@ impl Coordinator {
         for position in 0..self.members.len() {
             if !self.members[position].is_over() {
                 self.members[position].lose(reason.to_owned());
-                self.outputs.push(Output::GiveUp(position));
+                self.outputs.push(CoordinatorOutput::GiveUp(position));
             }
         }
         self.end_if_all_did();
@@ -342,7 +342,7 @@ impl Coordinator {
         }
         self.members
             .push(Member::new(agent.clone(), cores, self.epoch, now));
-        self.outputs.push(Output::Note(Note::Joined {
+        self.outputs.push(CoordinatorOutput::Note(Note::Joined {
             agent,
             cores,
             have: self.members.len(),
@@ -370,7 +370,8 @@ impl Coordinator {
                 }
                 let shares = self.members.iter();
                 let shares = shares.map(|it| (it.agent.clone(), it.share));
-                self.outputs.push(Output::Order(shares.collect()));
+                self.outputs
+                    .push(CoordinatorOutput::Order(shares.collect()));
                 self.state = State::Preparing { since: now };
             }
         }
@@ -397,7 +398,7 @@ impl Coordinator {
             if let Some(number) = member.probes.next(now) {
                 let agent = member.agent.clone();
                 let probe = ToAgents::Probe { agent, number };
-                self.outputs.push(Output::Live(probe));
+                self.outputs.push(CoordinatorOutput::Live(probe));
             }
         }
         if !self.members.iter().all(|it| it.probes.is_complete()) {
@@ -412,7 +413,7 @@ impl Coordinator {
             return;
         }
         self.state = State::SettingUp;
-        self.outputs.push(Output::SetUp);
+        self.outputs.push(CoordinatorOutput::SetUp);
     }
 
     fn offsets(&self) -> Vec<ClockOffset> {
@@ -430,19 +431,19 @@ impl Coordinator {
             (member.agent.clone(), u64::try_from(at).unwrap_or_default())
         });
         let at_us = at_us.collect();
-        self.outputs.push(Output::Note(Note::Starting {
+        self.outputs.push(CoordinatorOutput::Note(Note::Starting {
             agents: self.members.len(),
             spread,
         }));
         self.outputs
-            .push(Output::Log(ToAgents::Start { at_us, data }));
+            .push(CoordinatorOutput::Log(ToAgents::Start { at_us, data }));
         self.state = State::Running;
     }
 
     /// An agent has ended, and all of its ticks were taken.
     fn ended(&mut self, position: usize) {
         if !self.members[position].has_last {
-            self.outputs.push(Output::GiveUp(position));
+            self.outputs.push(CoordinatorOutput::GiveUp(position));
         }
         // Outputs are done in order: what is merged of it is known when the run ends.
         self.end_if_all_did();
@@ -458,7 +459,8 @@ impl Coordinator {
                 .is_some_and(|until| now >= until)
             {
                 let rest = member.give_up_ticks();
-                self.outputs.extend(rest.into_iter().map(Output::Second));
+                self.outputs
+                    .extend(rest.into_iter().map(CoordinatorOutput::Second));
                 self.ended(position);
             }
         }
@@ -482,10 +484,10 @@ impl Coordinator {
             return;
         }
         member.lose(reason.clone());
-        self.outputs.push(Output::GiveUp(position));
+        self.outputs.push(CoordinatorOutput::GiveUp(position));
         let goes_on = self.plan.goes_on_without;
         let others = self.expected().count();
-        self.outputs.push(Output::Note(Note::Lost {
+        self.outputs.push(CoordinatorOutput::Note(Note::Lost {
             agent: agent.clone(),
             reason,
             goes_on: goes_on && others > 0,
@@ -501,18 +503,19 @@ impl Coordinator {
             return;
         }
         self.state = State::Ended;
-        self.outputs.push(Output::Live(ToAgents::Leave));
-        self.outputs.push(Output::End(Ending::Ended));
+        self.outputs.push(CoordinatorOutput::Live(ToAgents::Leave));
+        self.outputs.push(CoordinatorOutput::End(Ending::Ended));
     }
 
     fn fail(&mut self, reason: NotStarted) {
         self.state = State::Ended;
         // Those that prepare read it in the log, if they miss it now.
-        self.outputs.push(Output::Log(ToAgents::Stop {
+        self.outputs.push(CoordinatorOutput::Log(ToAgents::Stop {
             reason: reason.to_string(),
             is_urgent: true,
         }));
-        self.outputs.push(Output::Live(ToAgents::Leave));
-        self.outputs.push(Output::End(Ending::NotStarted(reason)));
+        self.outputs.push(CoordinatorOutput::Live(ToAgents::Leave));
+        self.outputs
+            .push(CoordinatorOutput::End(Ending::NotStarted(reason)));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::message::RunNames;
 use crate::order::{MOST_FILE_BYTES, OrderFile, RunOrder};
-use crate::transport::{Deliver, Message, Transport};
+use crate::transport::{Deliver, Delivered, FleetTransport};
 
 /// How often a loop looks up although nothing happens.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ const QUEUE: usize = 65_536;
 /// Puts messages into a queue as what `wrap` makes of them.
 fn into_queue<T: Send + 'static>(
     queue: &SyncSender<T>,
-    wrap: impl Fn(Message) -> T + Send + 'static,
+    wrap: impl Fn(Delivered) -> T + Send + 'static,
 ) -> Deliver {
     let queue = queue.clone();
     // A thread of the transport must not wait for a reader that may be waiting for it.
@@ -43,7 +43,10 @@ fn micros_since(epoch: Instant, now: Instant) -> u64 {
 }
 
 /// The files of an order, from the broker; fails with the reason if one is not that of the order.
-pub fn fetch_files(transport: &dyn Transport, order: &RunOrder) -> Result<Vec<OrderFile>, String> {
+pub fn fetch_files(
+    transport: &dyn FleetTransport,
+    order: &RunOrder,
+) -> Result<Vec<OrderFile>, String> {
     let bucket = RunNames::new(&order.run).bucket();
     let mut left = MOST_FILE_BYTES;
     let mut files = Vec::new();

@@ -1,7 +1,7 @@
 //! One load from many machines: agents, a coordinator, the transport between them, and the exact merge of their figures.
 //!
-//! [`coordinate`] gathers agents over a [`Transport`], gives each the part of some workers
-//! ([`plimsoll_load::Part`]), and merges what they count; [`serve`] is an agent. Both are loops around machines without clock,
+//! [`coordinate`] gathers agents over a [`FleetTransport`], gives each the part of some workers
+//! ([`plimsoll_load::RunPart`]), and merges what they count; [`serve`] is an agent. Both are loops around machines without clock,
 //! thread or transport ([`Coordinator`], [`Agent`]), which tests drive in virtual time.
 //!
 //! A run has a log. The order (what is run, its files, the parts) is one text in it, signed by the operator's key. Agents number
@@ -32,24 +32,24 @@ mod part;
 
 mod drive;
 
-#[cfg(any(test, feature = "contract"))]
-pub mod transport_contract;
+#[cfg(test)]
+mod transport_contract;
 
 #[cfg(test)]
 mod model;
 
 pub use crate::agent::{Agent, AgentOutput};
 pub use crate::coordinator::{
-    Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
+    Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note,
 };
 pub use crate::drive::coordinate::{
     FleetError, FleetOutcome, FleetRun, FoundRun, coordinate, find_run, new_run_name,
 };
 pub use crate::drive::fetch_files;
-pub use crate::drive::serve::{AgentEnd, AgentNote, AgentPlan, Trust, serve};
+pub use crate::drive::serve::{AgentEnd, AgentNote, AgentSettings, OrderTrust, serve};
 pub use crate::merge::{LoadMerger, Merger};
 pub use crate::message::{
-    CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, MessageError, Report,
+    AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, MessageError,
     RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode, encode,
 };
 pub use crate::order::{Argument, FileEntry, MOST_FILE_BYTES, OrderFile, RunOrder, Work};
@@ -58,5 +58,5 @@ pub use crate::probe::{ClockOffset, ClockProbes, PROBES, spread};
 pub use crate::share::{Share, shares};
 pub use crate::transport::memory::MemoryTransport;
 pub use crate::transport::nats::{NatsPlan, NatsTransport};
-pub use crate::transport::{Deliver, Message, Subscription, Transport, TransportError};
+pub use crate::transport::{Deliver, Delivered, FleetTransport, Subscription, TransportError};
 pub use crate::trust::{KeyError, SigningKey, TrustedKeys};

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::checksum::Checksum;
 pub use self::counted::Counted;
 pub use self::figures::{Figures, FiguresError};
-pub use self::report::Report;
+pub use self::report::AgentReport;
 pub use self::script::{CheckFigures, ScriptFigures};
 use crate::share::Share;
 
@@ -187,7 +187,7 @@ pub enum ToCoordinator {
         /// What they add up to.
         checksum: Checksum,
         /// What it found beside; absent if it could not make its part.
-        report: Option<Box<Report>>,
+        report: Option<Box<AgentReport>>,
         /// Why it ended before its time.
         problem: Option<String>,
     },

@@ -6,7 +6,7 @@ use std::time::Instant;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{Interrupt, PartHooks, PartSecond, RunPlan, run_part};
 
-use crate::message::{Checksum, Counted, Figures, Report};
+use crate::message::{AgentReport, Checksum, Counted, Figures};
 use crate::order::{OrderFile, RunOrder};
 use crate::share::Share;
 
@@ -27,7 +27,7 @@ pub trait PartMaker: Send + Sync {
 /// A part that can be made.
 pub trait PreparedPart {
     /// Makes it; `None` if it was not started. An error is for people.
-    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<Report>>, String>;
+    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String>;
 }
 
 /// How a part is started, followed and ended.
@@ -86,7 +86,7 @@ pub struct LoadPart {
 }
 
 impl PreparedPart for LoadPart {
-    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<Report>>, String> {
+    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String> {
         let PartControl {
             interrupt,
             start,
@@ -117,6 +117,6 @@ impl PreparedPart for LoadPart {
             }
             problem
         })?;
-        Ok(made.map(|report| Box::new(Report::of(&report))))
+        Ok(made.map(|report| Box::new(AgentReport::of(&report))))
     }
 }

@@ -1,8 +1,8 @@
 //! How the workers of a run are given to agents: as many to each as it has cores.
 //!
-//! Pure. See [`Part`] for what a worker makes.
+//! Pure. See [`RunPart`] for what a worker makes.
 
-use plimsoll_load::Part;
+use plimsoll_load::RunPart;
 use serde::{Deserialize, Serialize};
 
 /// The workers of one agent among all of a run.
@@ -17,7 +17,7 @@ pub struct Share {
     pub of: usize,
 }
 
-impl From<Share> for Part {
+impl From<Share> for RunPart {
     fn from(share: Share) -> Self {
         Self {
             first: share.first,

@@ -2,7 +2,7 @@
 //!
 //! A transport delivers messages to those that listen, keeps the log of a run so that late readers see all of it, and keeps the
 //! files of a run. Implementations: [`NatsTransport`](nats::NatsTransport) and, for tests, [`MemoryTransport`](memory::MemoryTransport).
-//! The `contract` module holds both to one suite.
+//! `transport_contract` holds both to one suite.
 
 pub mod memory;
 
@@ -12,7 +12,7 @@ use std::fmt;
 
 /// A message as it was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct Delivered {
     /// Words separated by dots.
     pub subject: String,
     /// The content.
@@ -20,7 +20,7 @@ pub struct Message {
 }
 
 /// Receives messages, on a thread of the transport; it must not block for long. Delivery ends when it returns false.
-pub type Deliver = Box<dyn FnMut(Message) -> bool + Send>;
+pub type Deliver = Box<dyn FnMut(Delivered) -> bool + Send>;
 
 /// Ends a delivery when it is dropped.
 pub struct Subscription {
@@ -63,7 +63,7 @@ impl TransportError {
 }
 
 /// Carries messages. Calls block until they are done.
-pub trait Transport: Send + Sync + fmt::Debug {
+pub trait FleetTransport: Send + Sync + fmt::Debug {
     /// Hands a message to all that listen to `subject` now; without listeners it is gone.
     fn publish(&self, subject: &str, payload: Vec<u8>) -> Result<(), TransportError>;
 

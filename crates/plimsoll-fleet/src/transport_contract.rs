@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::transport::{Deliver, Message, Subscription, Transport};
+use crate::transport::{Deliver, Delivered, FleetTransport, Subscription};
 
 /// How long a message may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -12,10 +12,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// Makes connections to one broker.
-pub type MakeTransport<'a> = &'a dyn Fn() -> Box<dyn Transport>;
+pub(crate) type MakeTransport<'a> = &'a dyn Fn() -> Box<dyn FleetTransport>;
 
 /// Runs the whole suite. The broker may hold nothing of it before, and holds nothing of it behind.
-pub fn all(make: MakeTransport<'_>) {
+pub(crate) fn all(make: MakeTransport<'_>) {
     messages_reach_all_that_listen_and_no_one_else(make);
     a_log_is_read_from_its_beginning_and_goes_on(make);
     a_log_keeps_one_message_of_an_id(make);
@@ -24,12 +24,12 @@ pub fn all(make: MakeTransport<'_>) {
     what_is_deleted_is_gone(make);
 }
 
-fn collect() -> (Deliver, Receiver<Message>) {
+fn collect() -> (Deliver, Receiver<Delivered>) {
     let (send, receive) = channel();
     (Box::new(move |message| send.send(message).is_ok()), receive)
 }
 
-fn texts(received: &Receiver<Message>, count: usize) -> Vec<String> {
+fn texts(received: &Receiver<Delivered>, count: usize) -> Vec<String> {
     (0..count)
         .map(|_| {
             let message = received.recv_timeout(PATIENCE).expect("a message arrives");
@@ -38,12 +38,12 @@ fn texts(received: &Receiver<Message>, count: usize) -> Vec<String> {
         .collect()
 }
 
-fn assert_silent(received: &Receiver<Message>) {
+fn assert_silent(received: &Receiver<Delivered>) {
     let more = received.recv_timeout(SILENCE);
     assert!(more.is_err(), "{more:?}");
 }
 
-fn log_of(transport: &dyn Transport, run: &str) -> [String; 2] {
+fn log_of(transport: &dyn FleetTransport, run: &str) -> [String; 2] {
     let subjects = ["one", "other"].map(|it| format!("plimsoll.contract.{run}.{it}"));
     transport.create_log(run, &subjects).expect("it is new");
     subjects

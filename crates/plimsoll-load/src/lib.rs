@@ -32,7 +32,7 @@ pub mod scenario;
 
 pub mod conditions;
 
-pub use crate::part::{Part, PartHooks, PartReport, PartSecond, run_part};
+pub use crate::part::{PartHooks, PartReport, PartSecond, RunPart, run_part};
 pub use crate::plan::{
     GrpcPlan, Http2Plan, Http3Plan, HttpPlan, KeptValue, OnFull, Pacing, Pick, PlannedRequest,
     ResponsePlan, RunPlan, Spacing, StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan,

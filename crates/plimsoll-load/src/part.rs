@@ -27,7 +27,7 @@ use crate::worker::thread_share::ThreadShare;
 
 /// Workers of a run that one process makes: `workers` of them from number `first` on, of `of` in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct RunPart {
     /// Number of the first one, from 0.
     pub first: usize,
     /// At least one.
@@ -36,7 +36,7 @@ pub struct Part {
     pub of: usize,
 }
 
-impl Part {
+impl RunPart {
     /// All workers of `plan`.
     pub fn whole(plan: &RunPlan) -> Self {
         Self {
@@ -133,7 +133,7 @@ pub struct PartReport {
 /// - `facts`: of the machine of the part.
 pub fn run_part(
     plan: &RunPlan,
-    part: Part,
+    part: RunPart,
     facts: RunFacts,
     hooks: &mut PartHooks<'_>,
 ) -> Result<Option<PartReport>, RunError> {

@@ -31,7 +31,7 @@ use plimsoll_wire::cores::PinError;
 use plimsoll_wire::descriptors::TooFewDescriptors;
 
 use crate::conditions::{Before, RunFacts};
-use crate::part::Part;
+use crate::part::RunPart;
 use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
 use crate::run::collector::{Collector, Second};
 use crate::run::crew::Crew;
@@ -200,7 +200,7 @@ pub fn run(
     observation: Observation<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<RunSummary, RunError> {
-    let part = Part::whole(plan);
+    let part = RunPart::whole(plan);
     let before = Before::observe(SystemClock.wall());
     let crew = Crew::hire(plan, part, &watch.interrupt)?;
     let start = SystemClock.now();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::{MemberEnd, MemberSecond};
-use crate::message::{Checksum, Report};
+use crate::message::{AgentReport, Checksum};
 use crate::probe::ClockProbes;
 use crate::share::Share;
 
@@ -44,7 +44,7 @@ pub(super) struct Done {
     pub(super) ticks: u64,
     /// What it has counted.
     pub(super) checksum: Checksum,
-    pub(super) report: Option<Box<Report>>,
+    pub(super) report: Option<Box<AgentReport>>,
 }
 
 impl Member {

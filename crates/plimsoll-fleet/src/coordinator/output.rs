@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::message::{Checksum, Counted, Report, ToAgents};
+use crate::message::{AgentReport, Checksum, Counted, ToAgents};
 use crate::share::Share;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Output {
+pub enum CoordinatorOutput {
     /// Call for agents.
     Call,
     /// Make an order with these shares and add it to the log.
@@ -163,7 +163,7 @@ pub struct MemberEnd {
     /// Its part.
     pub share: Share,
     /// What it found, if it came to its end.
-    pub report: Option<Box<Report>>,
+    pub report: Option<Box<AgentReport>>,
     /// Why its figures are not all that it counted, or its part is not whole.
     pub problem: Option<String>,
     /// The checksum of what was merged of it.

@@ -12,13 +12,14 @@ use plimsoll_wire::SystemClock;
 
 use super::{QUEUE, into_queue, patience};
 use crate::coordinator::{
-    BEAT_EVERY, Coordinator, Ending, FleetPlan, MemberEnd, MemberSecond, NotStarted, Note, Output,
+    BEAT_EVERY, Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, MemberSecond,
+    NotStarted, Note,
 };
 use crate::merge::Merger;
 use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode};
 use crate::order::{Argument, OrderFile, RunOrder, Work};
 use crate::share::Share;
-use crate::transport::{Message, Subscription, Transport, TransportError};
+use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
 use crate::trust::SigningKey;
 
 /// How long agents may take to end after the user no longer wants to wait.
@@ -97,7 +98,7 @@ impl FleetOutcome {
 pub enum FleetError {
     /// The broker cannot be used.
     #[error(transparent)]
-    Transport(#[from] TransportError),
+    FleetTransport(#[from] TransportError),
     /// The run did not start.
     #[error(transparent)]
     NotStarted(#[from] NotStarted),
@@ -109,7 +110,7 @@ pub enum FleetError {
     NeverStarted(String),
     /// The log cannot be understood.
     #[error(transparent)]
-    Message(#[from] MessageError),
+    Delivered(#[from] MessageError),
 }
 
 /// A run that has started, as its log has it.
@@ -122,7 +123,7 @@ pub struct FoundRun {
 }
 
 /// Looks for a run on the broker, to go on with it in place of a coordinator that is gone.
-pub fn find_run(transport: &dyn Transport, run: &str) -> Result<FoundRun, FleetError> {
+pub fn find_run(transport: &dyn FleetTransport, run: &str) -> Result<FoundRun, FleetError> {
     let names = RunNames::new(run);
     let (queue, inbox) = sync_channel(QUEUE);
     let deliver = into_queue(&queue, |message| message);
@@ -150,7 +151,7 @@ pub fn find_run(transport: &dyn Transport, run: &str) -> Result<FoundRun, FleetE
 
 /// Makes a run over agents; blocks until it is over.
 pub fn coordinate<'a>(
-    transport: &'a dyn Transport,
+    transport: &'a dyn FleetTransport,
     run: FleetRun<'a>,
     merger: &'a mut dyn Merger,
 ) -> Result<FleetOutcome, FleetError> {
@@ -168,12 +169,12 @@ pub fn coordinate<'a>(
 }
 
 struct Driver<'a> {
-    transport: &'a dyn Transport,
+    transport: &'a dyn FleetTransport,
     run: FleetRun<'a>,
     merger: &'a mut dyn Merger,
     names: RunNames,
     coordinator: Coordinator,
-    inbox: Receiver<Message>,
+    inbox: Receiver<Delivered>,
     _subscriptions: [Subscription; 2],
     /// Workers of all agents.
     workers: usize,
@@ -188,7 +189,7 @@ struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     fn start(
-        transport: &'a dyn Transport,
+        transport: &'a dyn FleetTransport,
         run: FleetRun<'a>,
         merger: &'a mut dyn Merger,
         names: RunNames,
@@ -315,20 +316,20 @@ impl<'a> Driver<'a> {
             }
             for output in outputs {
                 match output {
-                    Output::Call => {
+                    CoordinatorOutput::Call => {
                         let call = encode(&self.run.run, ToAgents::Call);
                         self.publish(&RunNames::call(&self.run.group), call);
                     }
-                    Output::Order(shares) => self.order(shares)?,
-                    Output::Live(message) => {
+                    CoordinatorOutput::Order(shares) => self.order(shares)?,
+                    CoordinatorOutput::Live(message) => {
                         let message = encode(&self.run.run, message);
                         self.publish(&self.names.live_to_agents(), message);
                     }
-                    Output::Log(message) => self.log(message)?,
-                    Output::Second(second) => self.merge(&second),
-                    Output::GiveUp(member) => self.merger.give_up(member),
-                    Output::SetUp => self.set_up(),
-                    Output::Note(note) => {
+                    CoordinatorOutput::Log(message) => self.log(message)?,
+                    CoordinatorOutput::Second(second) => self.merge(&second),
+                    CoordinatorOutput::GiveUp(member) => self.merger.give_up(member),
+                    CoordinatorOutput::SetUp => self.set_up(),
+                    CoordinatorOutput::Note(note) => {
                         if let Note::Starting { .. } = note {
                             let started = SystemClock.wall();
                             self.merger.begin(self.workers, self.members, started);
@@ -336,7 +337,7 @@ impl<'a> Driver<'a> {
                         self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
                         (self.run.on_note)(&note);
                     }
-                    Output::End(ending) => return Ok(Some(ending)),
+                    CoordinatorOutput::End(ending) => return Ok(Some(ending)),
                 }
             }
         }

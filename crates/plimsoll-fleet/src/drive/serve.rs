@@ -12,11 +12,11 @@ use plimsoll_wire::SystemClock;
 
 use super::{QUEUE, fetch_files, into_queue, micros_since, patience};
 use crate::agent::{Agent, AgentOutput};
-use crate::message::{Report, RunNames, ToAgents, ToCoordinator, decode, encode};
+use crate::message::{AgentReport, RunNames, ToAgents, ToCoordinator, decode, encode};
 use crate::order::{OrderFile, RunOrder};
 use crate::part::{PartControl, PartMaker, PartStart, PartTick};
 use crate::share::Share;
-use crate::transport::{Message, Subscription, Transport, TransportError};
+use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
 use crate::trust::TrustedKeys;
 
 /// An order is run at most this long after, or before, it was made, by the date of the agent.
@@ -24,7 +24,7 @@ const MOST_AGE: Duration = Duration::from_mins(10);
 
 /// Whose orders are run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
+pub enum OrderTrust {
     /// Those that one of these keys signed.
     Keys(TrustedKeys),
     /// All of them: for a broker and targets on loopback.
@@ -33,7 +33,7 @@ pub enum Trust {
 
 /// Settings of an agent.
 #[derive(Debug, Clone)]
-pub struct AgentPlan {
+pub struct AgentSettings {
     /// Its name, unlike that of any other.
     pub name: String,
     /// The group that it offers itself to.
@@ -47,7 +47,7 @@ pub struct AgentPlan {
     /// Whether it ends after one run.
     pub once: bool,
     /// Whose orders it runs.
-    pub trust: Trust,
+    pub trust: OrderTrust,
 }
 
 /// What an operator wants to know of an agent.
@@ -94,8 +94,8 @@ pub enum AgentEnd {
 
 /// Serves coordinators until `interrupt` is set, or for one run.
 pub fn serve(
-    transport: &dyn Transport,
-    plan: &AgentPlan,
+    transport: &dyn FleetTransport,
+    plan: &AgentSettings,
     maker: Arc<dyn PartMaker>,
     interrupt: &Interrupt,
     on_note: &mut dyn FnMut(&AgentNote),
@@ -130,11 +130,11 @@ pub fn serve(
 }
 
 enum Event {
-    Call(Message),
-    Coordinator(Message),
+    Call(Delivered),
+    Coordinator(Delivered),
     Prepared(Result<(), String>),
     Tick(PartTick),
-    Finished(Result<Option<Box<Report>>, String>),
+    Finished(Result<Option<Box<AgentReport>>, String>),
 }
 
 /// The thread that makes a part.
@@ -147,8 +147,8 @@ struct PartThread {
 }
 
 struct Driver<'a> {
-    transport: &'a dyn Transport,
-    plan: &'a AgentPlan,
+    transport: &'a dyn FleetTransport,
+    plan: &'a AgentSettings,
     maker: Arc<dyn PartMaker>,
     agent: Agent,
     epoch: Instant,
@@ -414,14 +414,14 @@ impl Driver<'_> {
         signature: Option<&str>,
     ) -> Result<Option<(RunOrder, Share)>, String> {
         match (&self.plan.trust, signature) {
-            (Trust::Everyone, _) => {}
-            (Trust::Keys(_), None) => {
+            (OrderTrust::Everyone, _) => {}
+            (OrderTrust::Keys(_), None) => {
                 return Err(
                     "the order is not signed, and this agent runs signed orders only (--sign KEY at the coordinator)"
                         .to_owned(),
                 );
             }
-            (Trust::Keys(keys), Some(signature)) => {
+            (OrderTrust::Keys(keys), Some(signature)) => {
                 if !keys.have_signed(text, signature) {
                     return Err("none of the keys of --trust signed the order".to_owned());
                 }
@@ -469,7 +469,7 @@ fn make_part(
     interrupt: Arc<Interrupt>,
     go: &Receiver<PartStart>,
     queue: &SyncSender<Event>,
-) -> Result<Option<Box<Report>>, String> {
+) -> Result<Option<Box<AgentReport>>, String> {
     let prepared = match maker.prepare(order, files, share) {
         Ok(prepared) => prepared,
         Err(problem) => {

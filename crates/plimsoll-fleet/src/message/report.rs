@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// How an agent and its machine did.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Report {
+pub struct AgentReport {
     stopped_us: u64,
     late_us: u64,
     /// In the program and in the kernel.
@@ -36,7 +36,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Report {
+impl AgentReport {
     /// The report of a part.
     pub fn of(report: &PartReport) -> Self {
         let (cpu, lag) = match report.saturated {

@@ -8,8 +8,8 @@ use plimsoll_wire::SystemClock;
 
 use super::{figures, one_request};
 use crate::agent::{Agent, AgentOutput};
-use crate::coordinator::{Coordinator, Ending, FleetPlan, MemberEnd, Note, Output};
-use crate::message::{Checksum, Report, Shares, ToAgents, ToCoordinator};
+use crate::coordinator::{Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, Note};
+use crate::message::{AgentReport, Checksum, Shares, ToAgents, ToCoordinator};
 
 /// A run that takes longer than this never ends.
 const MOST: Duration = Duration::from_hours(1);
@@ -274,7 +274,7 @@ impl World {
             .machine
             .second(at_us, false, is_last, figures(), &checksum);
         if is_last {
-            agent.machine.finished(Ok(Box::<Report>::default()));
+            agent.machine.finished(Ok(Box::<AgentReport>::default()));
         } else {
             let at = self.now + agent.tick_every;
             self.schedule(at, Event::Tick { agent: position });
@@ -313,14 +313,14 @@ impl World {
         }
     }
 
-    fn act_of_coordinator(&mut self, output: Output) {
+    fn act_of_coordinator(&mut self, output: CoordinatorOutput) {
         match output {
-            Output::Call => {
+            CoordinatorOutput::Call => {
                 for agent in 0..self.agents.len() {
                     self.send(true, || Event::Call { agent });
                 }
             }
-            Output::Order(shares) => {
+            CoordinatorOutput::Order(shares) => {
                 self.shares.clone_from(&shares);
                 let order = serde_json::to_string(&shares).unwrap();
                 self.log(&ToAgents::Plan {
@@ -328,11 +328,11 @@ impl World {
                     signature: None,
                 });
             }
-            Output::SetUp => {
+            CoordinatorOutput::SetUp => {
                 let at = self.now + self.set_up;
                 self.schedule(at, Event::SetUp);
             }
-            Output::Live(message) => {
+            CoordinatorOutput::Live(message) => {
                 // The last word is in the log's end, too, for those that follow it.
                 let is_lossy = message != ToAgents::Leave;
                 for agent in 0..self.agents.len() {
@@ -344,14 +344,14 @@ impl World {
                     }
                 }
             }
-            Output::Log(message) => self.log(&message),
-            Output::Second(second) => {
+            CoordinatorOutput::Log(message) => self.log(&message),
+            CoordinatorOutput::Second(second) => {
                 let coordinator = self.coordinator.as_mut().expect("it has said so");
                 coordinator.merged(second.member, &Checksum::of(&one_request()));
             }
-            Output::GiveUp(_) => {}
-            Output::Note(note) => self.notes.push(note),
-            Output::End(ending) => self.ending = Some(ending),
+            CoordinatorOutput::GiveUp(_) => {}
+            CoordinatorOutput::Note(note) => self.notes.push(note),
+            CoordinatorOutput::End(ending) => self.ending = Some(ending),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Deliver, Message, Subscription, Transport, TransportError};
+use super::{Deliver, Delivered, FleetTransport, Subscription, TransportError};
 
 /// Carries messages within one process; clones share everything.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ struct Listener {
 #[derive(Debug, Default)]
 struct Log {
     subjects: Vec<String>,
-    messages: Vec<Message>,
+    messages: Vec<Delivered>,
     ids: HashSet<String>,
 }
 
@@ -86,7 +86,7 @@ impl MemoryTransport {
         })
     }
 
-    fn deliver(&self, message: &Message, log: Option<&str>) {
+    fn deliver(&self, message: &Delivered, log: Option<&str>) {
         let listeners: Vec<_> = {
             let state = self.lock();
             let wanted = state.listeners.iter().filter(|(_, listener)| {
@@ -119,10 +119,10 @@ impl Drop for Unlisten {
     }
 }
 
-impl Transport for MemoryTransport {
+impl FleetTransport for MemoryTransport {
     fn publish(&self, subject: &str, payload: Vec<u8>) -> Result<(), TransportError> {
         self.reach("publish")?;
-        let message = Message {
+        let message = Delivered {
             subject: subject.to_owned(),
             payload,
         };
@@ -157,7 +157,7 @@ impl Transport for MemoryTransport {
         const ACTION: &str = "append to the log";
 
         self.reach(ACTION)?;
-        let message = Message {
+        let message = Delivered {
             subject: subject.to_owned(),
             payload,
         };

@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use self::api::{Api, ApiError};
-use super::{Deliver, Message, Subscription, Transport, TransportError};
+use super::{Deliver, Delivered, FleetTransport, Subscription, TransportError};
 
 /// How long the broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -143,7 +143,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-impl Transport for NatsTransport {
+impl FleetTransport for NatsTransport {
     fn publish(&self, subject: &str, payload: Vec<u8>) -> Result<(), TransportError> {
         self.wait("publish", async {
             let published = self.client.publish(subject.to_owned(), payload.into());
@@ -163,7 +163,7 @@ impl Transport for NatsTransport {
         let mut subscriber = self.wait("subscribe", self.listen(subject))?;
         let task = self.runtime().spawn(async move {
             while let Some(message) = subscriber.next().await {
-                let message = Message {
+                let message = Delivered {
                     subject: message.subject.to_string(),
                     payload: message.payload.into(),
                 };
@@ -221,7 +221,7 @@ impl Transport for NatsTransport {
             loop {
                 if let Ok(Some(stored)) = api.message_from(&log, &subject, next).await {
                     next = stored.number + 1;
-                    let message = Message {
+                    let message = Delivered {
                         subject: subject.clone(),
                         payload: stored.payload,
                     };
@@ -326,3 +326,6 @@ fn chunk_of(bucket: &str, name: &str, number: usize) -> String {
 fn end_of(bucket: &str, name: &str) -> String {
     format!("plimsoll.files.{bucket}.{}.end", word(name))
 }
+
+#[cfg(test)]
+mod tests;

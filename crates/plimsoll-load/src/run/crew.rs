@@ -10,7 +10,7 @@ use plimsoll_wire::descriptors;
 use super::collector::Published;
 use super::progress::{Interrupt, Progress};
 use super::{RunError, empty_interval, endpoints};
-use crate::part::Part;
+use crate::part::RunPart;
 use crate::plan::RunPlan;
 use crate::worker::recorder::Interval;
 use crate::worker::{Report, Setup, work};
@@ -34,7 +34,7 @@ impl Crew {
     /// Starts the threads and waits until all can begin.
     pub(crate) fn hire(
         plan: &RunPlan,
-        part: Part,
+        part: RunPart,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Self, RunError> {
         let connections = part.connections(plan) as u64;

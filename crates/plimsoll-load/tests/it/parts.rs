@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{
-    Interval, OnFull, Part, PartHooks, PartReport, RunPlan, Spacing, Union, UnionEnd, UnionSecond,
-    run_part,
+    Interval, OnFull, PartHooks, PartReport, RunPart, RunPlan, Spacing, Union, UnionEnd,
+    UnionSecond, run_part,
 };
 use plimsoll_model::{Clock as _, RunSummary};
 use plimsoll_testkit::Origin;
@@ -23,7 +23,7 @@ enum Made {
 
 /// Makes a run of four workers in two parts, of one and of three.
 fn in_parts(whole: &RunPlan) -> RunSummary {
-    let parts = [(0, 1), (1, 3)].map(|(first, workers)| Part {
+    let parts = [(0, 1), (1, 3)].map(|(first, workers)| RunPart {
         first,
         workers,
         of: 4,
@@ -126,7 +126,7 @@ fn a_part_without_a_start_makes_nothing() {
         start: &mut || None,
         on_second: &mut |_| panic!("nothing is counted"),
     };
-    let part = Part::whole(&whole);
+    let part = RunPart::whole(&whole);
     let report = run_part(&whole, part, RunFacts::default(), &mut hooks).unwrap();
     assert!(report.is_none());
     assert_eq!(origin.connections(), 0);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::{AddressFilter, confine_process};
-use plimsoll_fleet::{AgentEnd, AgentNote, AgentPlan, Trust, TrustedKeys, serve};
+use plimsoll_fleet::{AgentEnd, AgentNote, AgentSettings, OrderTrust, TrustedKeys, serve};
 
 use super::load::fleet::make_part::Maker;
 use super::load::fleet::{connect, flags, is_on_loopback};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
     let transport = connect(&args.nats, args.cacert.clone(), "plimsoll agent")?;
-    let plan = AgentPlan {
+    let plan = AgentSettings {
         name: args.name.clone().unwrap_or_else(own_name),
         group: args.group.clone(),
         cores: args
@@ -100,10 +100,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
 }
 
-fn trust(args: &Args) -> Result<Trust, Failed> {
+fn trust(args: &Args) -> Result<OrderTrust, Failed> {
     let Some(path) = &args.trust else {
         if is_on_loopback(&args.nats) {
-            return Ok(Trust::Everyone);
+            return Ok(OrderTrust::Everyone);
         }
         return Err(Problem::with(
             "--nats",
@@ -116,7 +116,7 @@ fn trust(args: &Args) -> Result<Trust, Failed> {
         |reason: String| Problem::with("--trust", format!("{}: {reason}", path.display())).usage();
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let keys = TrustedKeys::parse(&text).map_err(|error| wrong(error.to_string()))?;
-    Ok(Trust::Keys(keys))
+    Ok(OrderTrust::Keys(keys))
 }
 
 /// Loopback, and the hosts of `--allow` at any address.

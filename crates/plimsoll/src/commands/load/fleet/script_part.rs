@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args as _, FromArgMatches as _};
 use plimsoll_fleet::{
-    Argument, CheckFigures, Checksum, Counted, PartControl, PartTick, PreparedPart, Report,
+    AgentReport, Argument, CheckFigures, Checksum, Counted, PartControl, PartTick, PreparedPart,
     RunOrder, ScriptFigures, Share,
 };
 use plimsoll_k6::{
@@ -80,7 +80,7 @@ pub(super) fn prepare(
 }
 
 impl PreparedPart for ScriptJob {
-    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<Report>>, String> {
+    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String> {
         let interrupt = Arc::clone(&control.interrupt);
         let is_interrupted = || interrupt.is_set();
         let control = RefCell::new(control);
@@ -139,7 +139,7 @@ impl PreparedPart for ScriptJob {
         }
         let stopped = SystemClock.now().saturating_duration_since(agreed);
         let late = began.saturating_duration_since(agreed);
-        Ok(Some(Box::new(Report::of_script(
+        Ok(Some(Box::new(AgentReport::of_script(
             stopped, late, abort, failed,
         ))))
     }

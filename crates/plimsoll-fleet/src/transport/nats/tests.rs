@@ -1,7 +1,7 @@
-//! The transport over a broker, by the suite that every transport keeps.
-
-use plimsoll_fleet::{NatsPlan, NatsTransport, Transport, transport_contract};
 use plimsoll_testkit::NatsServer;
+
+use super::*;
+use crate::transport_contract;
 
 fn connect(server: &NatsServer) -> NatsTransport {
     let plan = NatsPlan {
@@ -9,7 +9,7 @@ fn connect(server: &NatsServer) -> NatsTransport {
         name: "test".to_owned(),
         ..NatsPlan::default()
     };
-    NatsTransport::connect(&plan).expect("the broker is there")
+    NatsTransport::connect(&plan).unwrap()
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_log_survives_a_restart_of_the_broker() {
         )
         .unwrap();
     for expected in [b"1", b"2"] {
-        let message = received.recv_timeout(std::time::Duration::from_secs(20));
+        let message = received.recv_timeout(Duration::from_secs(20));
         assert_eq!(message.unwrap(), expected);
     }
     transport.delete("restart", "restart").unwrap();
