@@ -3,7 +3,7 @@
 //! One thread of its own runs the client, which connects again by itself when the broker was away. Streams are kept on disk by
 //! the broker, so a run survives its restart, and lose their messages after a day if no coordinator deletes them.
 //!
-//! `JetStream` is used by its requests ([`api`]). A log is read without a consumer, which a restart of the broker would end: each
+//! `JetStream` is used by its requests (`api.rs`). A log is read without a consumer, which a restart of the broker would end: each
 //! message by its number, and what is published meanwhile wakes the reader.
 
 mod api;
