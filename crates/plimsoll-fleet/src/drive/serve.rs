@@ -321,7 +321,9 @@ impl Driver<'_> {
                                 self.end.get_or_insert(AgentEnd::Failed);
                             }
                         }
-                        on_note(&AgentNote::Waiting);
+                        if self.end.is_none() {
+                            on_note(&AgentNote::Waiting);
+                        }
                     }
                 }
             }
