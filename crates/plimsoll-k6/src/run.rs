@@ -25,6 +25,8 @@ mod iterations;
 
 pub(crate) mod line_source;
 
+pub(crate) mod parts;
+
 mod preparation;
 
 mod stages;
@@ -114,10 +116,12 @@ impl Preparation<'_> {
             error = None;
         }
         enter(Phase::Teardown);
+        let is_part = invocation.part.is_some();
         let of_users = ExitCode::of_exception(verdict.is_rejected);
         let of_setup = iterated.setup.and_then(Result::err);
         let mut exit = of_setup.or(error.as_ref().map(|_| of_users));
         if iterated.setup == Some(Ok(()))
+            && !is_part
             && let Err(failed) = self.calls.teardown()
         {
             exit.get_or_insert(failed);

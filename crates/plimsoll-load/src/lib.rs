@@ -14,6 +14,10 @@ pub mod schedule;
 
 mod run;
 
+mod part;
+
+mod union;
+
 mod worker;
 
 mod source;
@@ -28,6 +32,7 @@ pub mod scenario;
 
 pub mod conditions;
 
+pub use crate::part::{PartHooks, PartReport, PartSecond, RunPart, run_part};
 pub use crate::plan::{
     GrpcPlan, Http2Plan, Http3Plan, HttpPlan, KeptValue, OnFull, Pacing, Pick, PlannedRequest,
     ResponsePlan, RunPlan, Spacing, StatusSet, StatusSetError, StopRule, ThinkTime, WebSocketPlan,
@@ -39,7 +44,9 @@ pub use crate::schedule::ramp::Ramp;
 pub use crate::source::{
     Feeder, FeederOrder, RequestTemplate, TemplateForm, TemplateProblem, ValueSources,
 };
+pub use crate::union::{Union, UnionEnd, UnionSecond};
 pub use crate::worker::pace::{Finished, Start};
+pub use crate::worker::recorder::Interval;
 pub use crate::worker::user::{Recorder, VirtualUser};
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 pub(crate) mod collector;
 
+pub(crate) mod crew;
+
 pub(crate) mod progress;
 
 pub(crate) mod judge;
@@ -15,8 +17,7 @@ pub(crate) mod standstill;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
@@ -27,25 +28,20 @@ use plimsoll_model::{
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
-use plimsoll_wire::descriptors::{self, TooFewDescriptors};
+use plimsoll_wire::descriptors::TooFewDescriptors;
 
 use crate::conditions::{Before, RunFacts};
+use crate::part::RunPart;
 use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
-use crate::run::collector::{Collector, Published, Second};
+use crate::run::collector::{Collector, Second};
+use crate::run::crew::Crew;
 use crate::run::judge::Judge;
 use crate::run::progress::{Interrupt, Progress, ProgressReport};
-use crate::schedule::Share;
+use crate::worker::Report;
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
-use crate::worker::{Report, Setup, work};
 use crate::workload::websocket;
 use plimsoll_observe::{AttachError, ProcessTree, Sampler, Target};
-
-/// Descriptors that a run needs beside its connections: runtimes, timers, files, the target's pipes.
-const SPARE_DESCRIPTORS: u64 = 64;
-
-/// Intervals in circulation for each worker.
-const INTERVALS_PER_WORKER: usize = 2;
 
 /// How often a run is looked at while nothing happens, so that the window of one that is interrupted
 /// ends for the costs when it ends for the workers.
@@ -190,7 +186,7 @@ async fn reach(
 }
 
 /// Endpoints that each connection slot of a run may lead to. Redirects often lead to one other server.
-fn endpoints(plan: &RunPlan) -> u64 {
+pub(crate) fn endpoints(plan: &RunPlan) -> u64 {
     let follows = matches!(
         &plan.workload,
         WorkloadPlan::Requests(_, responses) if responses.redirects.is_some()
@@ -204,56 +200,37 @@ pub fn run(
     observation: Observation<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<RunSummary, RunError> {
-    descriptors::ensure(plan.connections as u64 * endpoints(plan) + SPARE_DESCRIPTORS)?;
+    let part = RunPart::whole(plan);
     let before = Before::observe(SystemClock.wall());
-    let crew = Crew::hire(plan, &watch.interrupt)?;
+    let crew = Crew::hire(plan, part, &watch.interrupt)?;
     let start = SystemClock.now();
-    let window_start = start + plan.warm_up;
-    let mut due = vec![window_start];
-    due.extend(plan.stop.duration.map(|duration| window_start + duration));
-    let progress = crew.progress.clone();
-    let mut costs = Costs::start(observation.target, progress, start, plan.sample_every, due)?;
+    let mut costs = costs_of(plan, &crew, observation.target, start)?;
     crew.go(start);
-    let mut collector = Collector::new(empty_interval(plan), plan.workers, plan.warm_up);
+    let mut collector = Collector::new(empty_interval(plan), part.workers, plan.warm_up);
     let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
     let mut judge = Judge::new(observation.thresholds, plan.warm_up, end);
     let mut ticks = Vec::new();
-    loop {
-        let now = SystemClock.now();
-        costs.mark(now);
-        if watch.interrupt.is_over() {
-            costs.end(now);
+    let interrupt = Arc::clone(&watch.interrupt);
+    let mut on_second = |tick: Tick, second: EndedSecond<'_>| {
+        let EndedSecond {
+            interval,
+            total,
+            sample,
+            ..
+        } = second;
+        if judge.second(&tick, interval, total, sample) {
+            interrupt.call_off();
         }
-        let patience = costs.next_mark().map_or(LOOK_EVERY, |at| {
-            at.saturating_duration_since(now).min(LOOK_EVERY)
-        });
-        match crew.published.recv_timeout(patience) {
-            Ok(published) => {
-                let worker = published.worker;
-                let (spare, complete) = collector.take(published);
-                crew.give_back(worker, spare);
-                for Second { tick, interval } in complete {
-                    let sample = costs.sampler.sample_now();
-                    if judge.second(&tick, &interval, collector.total(), sample) {
-                        watch.interrupt.call_off();
-                    }
-                    collector.recycle(interval);
-                    let total = collector.total();
-                    (watch.on_tick)(&Standing {
-                        tick: &tick,
-                        counts: total.counts,
-                        statuses: total.statuses().collect(),
-                        failures: &total.failures,
-                        latency: total.honest_latency().observed(),
-                        target: sample,
-                    });
-                    ticks.push(tick);
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-    }
+        (watch.on_tick)(&standing(&tick, total, sample));
+        ticks.push(tick);
+    };
+    follow(
+        &crew,
+        &mut costs,
+        &interrupt,
+        &mut collector,
+        &mut on_second,
+    );
     let reports = crew.dismiss()?;
     let window = window(plan, &reports, start, watch.interrupt.is_over());
     let observed = costs.finish();
@@ -277,16 +254,116 @@ pub fn run(
         .filter_map(|report| report.stream_limit)
         .min();
     let surplus = reports.iter().map(|report| report.surplus).sum();
-    let mut found = hazards::warnings(&summary, plan.endpoints.len(), stream_limit, surplus);
-    found.extend(standstill::warnings(&summary));
+    warn(plan, &mut summary, stream_limit, surplus);
+    Ok(summary)
+}
+
+/// Adds what a reader of `summary` should know.
+pub(crate) fn warn(
+    plan: &RunPlan,
+    summary: &mut RunSummary,
+    stream_limit: Option<usize>,
+    surplus: u64,
+) {
+    let mut found = hazards::warnings(summary, plan.endpoints.len(), stream_limit, surplus);
+    found.extend(standstill::warnings(summary));
     if is_back_to_back(plan) {
         found.extend(standstill::idle_connections(
-            &summary,
+            summary,
             stream_limit.is_some(),
         ));
     }
     summary.conditions.warnings.extend(found);
-    Ok(summary)
+}
+
+/// The samplers of both sides, with the ends of the measured window as far as they are known.
+pub(crate) fn costs_of(
+    plan: &RunPlan,
+    crew: &Crew,
+    target: Option<&dyn Target>,
+    start: Instant,
+) -> Result<Costs, RunError> {
+    let window_start = start + plan.warm_up;
+    let mut due = vec![window_start];
+    due.extend(plan.stop.duration.map(|duration| window_start + duration));
+    let progress = crew.progress.clone();
+    Ok(Costs::start(
+        target,
+        progress,
+        start,
+        plan.sample_every,
+        due,
+    )?)
+}
+
+/// A second that every worker has handed over.
+pub(crate) struct EndedSecond<'a> {
+    /// What was counted in it.
+    pub(crate) interval: &'a Interval,
+    /// What was counted until its end.
+    pub(crate) total: &'a Interval,
+    /// The target at its end, if it is observed.
+    pub(crate) sample: Option<ResourceSample>,
+    /// No other second follows.
+    pub(crate) is_last: bool,
+}
+
+/// The state of a run at the end of `tick`.
+pub(crate) fn standing<'a>(
+    tick: &'a Tick,
+    total: &'a Interval,
+    target: Option<ResourceSample>,
+) -> Standing<'a> {
+    Standing {
+        tick,
+        counts: total.counts,
+        statuses: total.statuses().collect(),
+        failures: &total.failures,
+        latency: total.honest_latency().observed(),
+        target,
+    }
+}
+
+/// Merges what the workers hand over until the last of them has ended.
+pub(crate) fn follow(
+    crew: &Crew,
+    costs: &mut Costs,
+    interrupt: &Interrupt,
+    collector: &mut Collector,
+    on_second: &mut dyn FnMut(Tick, EndedSecond<'_>),
+) {
+    loop {
+        let now = SystemClock.now();
+        costs.mark(now);
+        if interrupt.is_over() {
+            costs.end(now);
+        }
+        let patience = costs.next_mark().map_or(LOOK_EVERY, |at| {
+            at.saturating_duration_since(now).min(LOOK_EVERY)
+        });
+        match crew.published.recv_timeout(patience) {
+            Ok(published) => {
+                let worker = published.worker;
+                let (spare, complete) = collector.take(published);
+                crew.give_back(worker, spare);
+                let is_over = collector.is_complete();
+                let mut complete = complete.into_iter().peekable();
+                while let Some(Second { tick, interval }) = complete.next() {
+                    let sample = costs.sampler.sample_now();
+                    let second = EndedSecond {
+                        interval: &interval,
+                        total: collector.total(),
+                        sample,
+                        is_last: is_over && complete.peek().is_none(),
+                    };
+                    on_second(tick, second);
+                    collector.recycle(interval);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
 }
 
 /// Whether each connection begins an exchange as soon as the last one is done.
@@ -301,21 +378,25 @@ fn is_back_to_back(plan: &RunPlan) -> bool {
     is_immediate && !matches!(plan.workload, WorkloadPlan::Events(..))
 }
 
-fn empty_interval(plan: &RunPlan) -> Interval {
+pub(crate) fn empty_interval(plan: &RunPlan) -> Interval {
     let is_open = matches!(plan.pacing, Pacing::Open { .. });
     Interval::new(plan.expectations.conditions().len(), is_open)
 }
 
 /// From the end of the warm-up to the moment when nothing more was begun.
 fn window(plan: &RunPlan, reports: &[Report], start: Instant, is_interrupted: bool) -> Duration {
-    let window_start = start + plan.warm_up;
-    let ran = reports
-        .iter()
-        .map(|report| report.stopped)
-        .max()
-        .map_or(Duration::ZERO, |stopped| {
-            stopped.saturating_duration_since(window_start)
-        });
+    let stopped = reports.iter().map(|report| report.stopped).max();
+    let stopped = stopped.map(|stopped| stopped.saturating_duration_since(start));
+    window_until(plan, stopped, is_interrupted)
+}
+
+/// The same from the time since the start of the run when the last worker began nothing more.
+pub(crate) fn window_until(
+    plan: &RunPlan,
+    stopped: Option<Duration>,
+    is_interrupted: bool,
+) -> Duration {
+    let ran = stopped.unwrap_or_default().saturating_sub(plan.warm_up);
     match plan.stop.duration {
         // Workers notice the end a beat late, but begin nothing after it.
         Some(duration)
@@ -325,109 +406,6 @@ fn window(plan: &RunPlan, reports: &[Report], start: Instant, is_interrupted: bo
         }
         Some(duration) => ran.min(duration),
         None => ran,
-    }
-}
-
-/// The worker threads and the channels to them.
-struct Crew {
-    threads: Vec<JoinHandle<Result<Report, RunError>>>,
-    progress: Vec<Arc<Progress>>,
-    starters: Vec<SyncSender<Instant>>,
-    spares: Vec<SyncSender<Box<Interval>>>,
-    published: Receiver<Published>,
-}
-
-impl Crew {
-    /// Starts the threads and waits until all can begin.
-    fn hire(plan: &RunPlan, interrupt: &Arc<Interrupt>) -> Result<Self, RunError> {
-        let (publish, published) = sync_channel(plan.workers * INTERVALS_PER_WORKER);
-        let (ready, all_ready) = sync_channel(plan.workers);
-        let mut crew = Self {
-            threads: Vec::new(),
-            progress: Vec::new(),
-            starters: Vec::new(),
-            spares: Vec::new(),
-            published,
-        };
-        for index in 0..plan.workers {
-            let progress = Arc::new(Progress::default());
-            let (starter, go) = sync_channel(1);
-            let (spare, spares) = sync_channel(INTERVALS_PER_WORKER);
-            for _ in 1..INTERVALS_PER_WORKER {
-                let interval = Box::new(empty_interval(plan));
-                spare.send(interval).expect("the receiver is still here");
-            }
-            let setup = Setup {
-                plan: plan.clone(),
-                share: Share {
-                    index: u32::try_from(index).expect("there are few workers"),
-                    of: u32::try_from(plan.workers).expect("there are few workers"),
-                },
-                progress: Arc::clone(&progress),
-                interrupt: Arc::clone(interrupt),
-                ready: ready.clone(),
-                go,
-                publish: publish.clone(),
-                spares,
-            };
-            let thread = thread::Builder::new()
-                .name(format!("worker {index}"))
-                .spawn(move || work(setup))
-                .map_err(RunError::Runtime)?;
-            crew.threads.push(thread);
-            crew.progress.push(progress);
-            crew.starters.push(starter);
-            crew.spares.push(spare);
-        }
-        drop((publish, ready));
-        for _ in 0..plan.workers {
-            if all_ready.recv().is_err() {
-                // One of them could not start: dismiss the others and report why.
-                crew.starters.clear();
-                crew.dismiss()?;
-                return Err(RunError::Stopped);
-            }
-        }
-        Ok(crew)
-    }
-
-    fn go(&self, start: Instant) {
-        for starter in &self.starters {
-            let sent = starter.send(start);
-            debug_assert!(sent.is_ok(), "a worker that is ready waits for the start");
-        }
-    }
-
-    fn give_back(&self, worker: u32, spare: Box<Interval>) {
-        // A worker that has ended needs none.
-        drop(self.spares[worker as usize].try_send(spare));
-    }
-
-    /// Waits for all workers; the first error that is one of its own wins.
-    fn dismiss(self) -> Result<Vec<Report>, RunError> {
-        drop(self.starters);
-        let mut reports = Vec::new();
-        let mut failure = None;
-        for thread in self.threads {
-            match thread.join() {
-                Ok(Ok(report)) => reports.push(report),
-                Ok(Err(RunError::Stopped)) => {
-                    failure.get_or_insert(RunError::Stopped);
-                }
-                Ok(Err(error)) => failure = Some(error),
-                Err(panic) => {
-                    let text = panic
-                        .downcast_ref::<&str>()
-                        .map(ToString::to_string)
-                        .or_else(|| panic.downcast_ref::<String>().cloned());
-                    failure = Some(RunError::Panicked(text.unwrap_or_default()));
-                }
-            }
-        }
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(reports),
-        }
     }
 }
 
@@ -453,10 +431,10 @@ struct Mark {
 /// Cost of the two sides.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    target: Option<(ResourceSample, ResourceSample)>,
-    generator: Option<(ResourceSample, ResourceSample)>,
-    throttled: Option<Duration>,
-    samples: plimsoll_observe::Samples,
+    pub(crate) target: Option<(ResourceSample, ResourceSample)>,
+    pub(crate) generator: Option<(ResourceSample, ResourceSample)>,
+    pub(crate) throttled: Option<Duration>,
+    pub(crate) samples: plimsoll_observe::Samples,
 }
 
 impl Costs {
@@ -567,7 +545,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) interrupted: bool,
 }
 
-fn summarise(plan: &RunPlan, mut total: Interval, measured: Measured<'_>) -> RunSummary {
+pub(crate) fn summarise(plan: &RunPlan, mut total: Interval, measured: Measured<'_>) -> RunSummary {
     let unmet = plan
         .expectations
         .conditions()

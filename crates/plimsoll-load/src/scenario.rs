@@ -33,9 +33,9 @@ pub use self::exchanges::{
 pub use self::executor::Executor;
 pub use self::metric::{
     Contains, Metadata, Metric, MetricError, MetricId, MetricKind, Point, Points, Registry,
-    SeriesId, Sink, Sinks, SubMetric, Tag,
+    SeriesFigures, SeriesId, Sink, Sinks, SubMetric, Tag,
 };
-pub use self::progress::{ScenarioProgress, TestProgress};
+pub use self::progress::{ScenarioCounts, ScenarioProgress, TestProgress};
 pub use self::run::{
     Abort, Scenario, ScenarioHooks, ScenarioRun, ScenarioTick, record_scenarios, run_scenarios,
 };

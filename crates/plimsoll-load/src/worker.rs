@@ -50,6 +50,9 @@ const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) plan: RunPlan,
+    /// Among the workers of this process.
+    pub(crate) number: u32,
+    /// Its part of the run, which may be one of several processes.
     pub(crate) share: Share,
     pub(crate) progress: Arc<Progress>,
     pub(crate) interrupt: Arc<Interrupt>,
@@ -77,7 +80,7 @@ pub(crate) struct Report {
 
 /// Runs one worker to its end on the calling thread.
 pub(crate) fn work(setup: Setup) -> Result<Report, RunError> {
-    if let Some(core) = setup.plan.cores.get(setup.share.index as usize) {
+    if let Some(core) = setup.plan.cores.get(setup.number as usize) {
         cores::pin_thread(*core).map_err(RunError::Pin)?;
     }
     let mut builder = Builder::new_current_thread();
@@ -99,6 +102,7 @@ pub(crate) fn work(setup: Setup) -> Result<Report, RunError> {
 
 struct Worker {
     plan: Rc<RunPlan>,
+    number: u32,
     share: Share,
     interrupt: Arc<Interrupt>,
     publish: SyncSender<Published>,
@@ -151,6 +155,7 @@ impl Worker {
             handed_over: ProgressReport::default(),
             is_in_grace: false,
             plan,
+            number: setup.number,
             share,
             gate,
             open,
@@ -354,7 +359,7 @@ impl Worker {
         self.recorder.progress().report(self.handed_over);
         self.published += 1;
         let published = Published {
-            worker: self.share.index,
+            worker: self.number,
             at: now - self.gate.run_start(),
             is_last,
             grace: std::mem::replace(&mut self.is_in_grace, self.stop_mark.is_some()),
@@ -505,7 +510,7 @@ fn part(total: u64, share: Share) -> u64 {
     total / of + u64::from(index < total % of)
 }
 
-fn connections_of(total: usize, share: Share) -> usize {
+pub(crate) fn connections_of(total: usize, share: Share) -> usize {
     let (index, of) = (share.index as usize, share.of as usize);
     total / of + usize::from(index < total % of)
 }

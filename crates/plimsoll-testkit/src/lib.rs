@@ -3,7 +3,7 @@
 //! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
 //! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
 //! names of the test; an [`Authority`] issues certificates, good
-//! and bad; [`services`] starts PostgreSQL and ClickHouse; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
+//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
 //! and ends when it is dropped.
 //!
 //! Written for tests: it panics where a test could only fail anyway.
@@ -21,6 +21,8 @@ mod digest_realm;
 mod logic;
 
 mod mail;
+
+mod nats;
 
 mod name_server;
 
@@ -46,6 +48,7 @@ pub use crate::digest_realm::{DigestLog, DigestRealm};
 pub use crate::logic::{Logic, Question, Reply};
 pub use crate::mail::{MailReceiver, StartTlsSession, mail_server, starttls_server};
 pub use crate::name_server::{NameServer, NameServerBuilder};
+pub use crate::nats::NatsServer;
 pub use crate::origin::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};
 pub use crate::origin::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
 pub use crate::origin::websocket_origin::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};

@@ -40,7 +40,7 @@ wait $child
 
 /// A server below its keeper.
 #[derive(Debug)]
-struct ChildProcess(Child);
+pub(crate) struct ChildProcess(Child);
 
 impl ChildProcess {
     /// - `folder`: deleted at the end, if the process that started the server is gone by then.
@@ -50,7 +50,12 @@ impl ChildProcess {
     }
 
     /// The same for a server that another signal ends.
-    fn start_until(signal: &str, command: &Command, folder: &Path, user: Option<u32>) -> Self {
+    pub(crate) fn start_until(
+        signal: &str,
+        command: &Command,
+        folder: &Path,
+        user: Option<u32>,
+    ) -> Self {
         let mut keeper = Command::new("sh");
         keeper
             .args(["-c", KEEPER, "keeper", signal])
@@ -79,13 +84,13 @@ impl Drop for ChildProcess {
 }
 
 /// The user that servers run as, if this process is root.
-fn unprivileged() -> Option<u32> {
+pub(crate) fn unprivileged() -> Option<u32> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     is_root.then_some(NOBODY)
 }
 
 /// A new folder of the user that servers run as.
-fn new_folder(name: &str) -> PathBuf {
+pub(crate) fn new_folder(name: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
 
     loop {
@@ -681,7 +686,7 @@ fn environment_of_tests() -> PathBuf {
     clippy::disallowed_methods,
     reason = "bounded, and only while a server starts"
 )]
-fn wait_until(is_ready: impl Fn() -> bool) {
+pub(crate) fn wait_until(is_ready: impl Fn() -> bool) {
     for _ in 0..1_200 {
         if is_ready() {
             return;

@@ -1,5 +1,8 @@
 //! The subcommands, one file each.
 
+#[cfg(feature = "fleet")]
+mod agent;
+
 #[cfg(feature = "lab")]
 mod compare;
 
@@ -84,6 +87,8 @@ pub(crate) use self::serve::{Args as ServeArgs, run_as as serve_as};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Load(Box<load::Args>),
+    #[cfg(feature = "fleet")]
+    Agent(agent::Args),
     #[cfg(feature = "k6")]
     K6(Box<k6::Args>),
     Check(Box<check::Args>),
@@ -131,6 +136,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
     match command {
         Command::Load(mut args) => load::run(&mut args),
+        #[cfg(feature = "fleet")]
+        Command::Agent(args) => agent::run(&args),
         #[cfg(feature = "k6")]
         Command::K6(args) => Ok(k6::run(&args)),
         Command::Check(mut args) => check::run(&mut args),

@@ -15,6 +15,9 @@ pub(crate) enum Exit {
     CouldNotRun,
     /// What was measured does not decide whether the objective is met.
     CannotTell,
+    /// Figures are missing: an agent of a fleet was lost.
+    #[cfg(feature = "fleet")]
+    Incomplete,
     /// The user ended it early; what was measured was printed.
     Interrupted,
     /// A command of k6 ended, which has exit codes of its own.
@@ -30,6 +33,8 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::CouldNotRun => 3,
             Exit::CannotTell => 4,
+            #[cfg(feature = "fleet")]
+            Exit::Incomplete => 4,
             Exit::Interrupted => 130,
             #[cfg(feature = "k6")]
             Exit::Script(code) => code,

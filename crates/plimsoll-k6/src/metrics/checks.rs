@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::run::parts::PartCheck;
+
 /// The separator of group names in a path.
 pub(crate) const SEPARATOR: &str = "::";
 
@@ -64,6 +66,38 @@ impl Checks {
     /// Names of checks of all groups, in the order in which they first occurred.
     pub(crate) fn names(&self) -> Vec<String> {
         self.found().names.clone()
+    }
+
+    /// Paths of the groups, and the checks of each, with the results until now.
+    pub(crate) fn figures(&self) -> (Vec<String>, Vec<PartCheck>) {
+        let (mut groups, mut checks) = (Vec::new(), Vec::new());
+        let root = self.root();
+        let mut waiting = vec![&root];
+        while let Some(group) = waiting.pop() {
+            if !group.path.is_empty() {
+                groups.push(group.path.clone());
+            }
+            checks.extend(group.checks.iter().map(|check| PartCheck {
+                group: group.path.clone(),
+                name: check.name.clone(),
+                passes: check.passes(),
+                fails: check.fails(),
+            }));
+            waiting.extend(group.groups.iter().rev());
+        }
+        (groups, checks)
+    }
+
+    /// Adds results of a check that another process has counted.
+    pub(crate) fn add(&self, group: &str, name: &str, passes: u64, fails: u64) {
+        let check = self.check(group, name);
+        check.passes.fetch_add(passes, Ordering::Relaxed);
+        check.fails.fetch_add(fails, Ordering::Relaxed);
+    }
+
+    /// Adds a group.
+    pub(crate) fn enter(&self, path: &str) {
+        self.group(path);
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {

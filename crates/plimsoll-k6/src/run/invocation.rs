@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::control::RunControl;
 use super::exit_code::ExitCode;
+use super::parts::{ScriptPart, ScriptParts};
 use super::plan::RunNeeds;
 use super::progress::RunProgress;
 use crate::options::{Overrides, SummaryMode};
@@ -69,6 +70,10 @@ pub struct Invocation<'a> {
     pub on_progress: Option<&'a dyn Fn(&RunProgress)>,
     /// Answers requests of the REST API; without it no run can be paused.
     pub control: Option<RunControl>,
+    /// Makes a part of the run only; another process has the rest, and calls `setup()`, `teardown()` and `handleSummary()`.
+    pub part: Option<ScriptPart<'a>>,
+    /// Has other processes make the iterations.
+    pub parts: Option<&'a dyn ScriptParts>,
     /// True if a signal has come that ends the run.
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
@@ -102,6 +107,8 @@ impl<'a> Invocation<'a> {
             on_plan: None,
             on_progress: None,
             control: None,
+            part: None,
+            parts: None,
             is_interrupted,
         }
     }

@@ -1,17 +1,19 @@
 //! The iterations of a run: their virtual users, `setup()` before the first of them, and what is done meanwhile.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_load::scenario::{
-    Executor, RecordedRun, RecordingPlan, Scenario, ScenarioHooks, ScenarioRun, Sinks, Workloads,
-    record_scenarios, run_scenarios,
+    Executor, RecordedRun, RecordingPlan, Scenario, ScenarioHooks, ScenarioRun, ScenarioTick,
+    Sinks, Workloads, record_scenarios, run_scenarios,
 };
 use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
 use plimsoll_wire::SystemClock;
 
 use super::consumers::Consumers;
+use super::parts::{PartFigures, ScriptUnion};
 use super::preparation::Preparation;
 use super::ticks::{JUDGING, Ticks};
 use super::users::Users;
@@ -65,7 +67,7 @@ impl Preparation<'_> {
             progress: Arc::clone(&shared.progress),
             abort: Arc::clone(&shared.abort),
             keeps_points: !consumers.is_empty(),
-            keeps_recent: calls.invocation.on_progress.is_some(),
+            keeps_recent: calls.invocation.on_progress.is_some() || calls.invocation.part.is_some(),
         };
         let workloads: Arc<dyn Workloads> = Arc::new(Users {
             program: calls.invocation.script.program.clone(),
@@ -81,7 +83,22 @@ impl Preparation<'_> {
             consumers,
             on_progress: calls.invocation.on_progress,
             control: calls.invocation.control.as_ref(),
+            is_part: calls.invocation.part.is_some(),
         };
+        if let Some(parts) = calls.invocation.parts {
+            let has_view = calls.invocation.on_progress.is_some();
+            let mut union = ScriptUnion {
+                calls,
+                ticks,
+                total: Sinks::new(shared.registry.clone()),
+                recent: has_view.then(|| Sinks::new(shared.registry.clone())),
+                setup: None,
+                checks: HashMap::new(),
+                scenarios: Vec::new(),
+            };
+            let outcome = parts.run(&mut union);
+            return union.finish(outcome);
+        }
         let is_interrupted = calls.invocation.is_interrupted;
         let abort = Arc::clone(&shared.abort);
         let mut look = || {
@@ -92,10 +109,22 @@ impl Preparation<'_> {
         let mut setup = None;
         let hooks = ScenarioHooks {
             before_start: &mut || {
-                setup = calls.prepare();
+                setup = match &calls.invocation.part {
+                    None => calls.prepare(),
+                    Some(part) => (part.start)().map(|data| {
+                        calls.take_over(data);
+                        Ok(())
+                    }),
+                };
                 setup == Some(Ok(()))
             },
-            on_tick: &mut |tick| ticks.tick(tick),
+            on_tick: &mut |tick| {
+                ticks.tick(tick);
+                if let Some(part) = &calls.invocation.part {
+                    let own = calls.worker.sinks.borrow_mut().take();
+                    (part.on_tick)(&part_figures(&shared, tick, &own));
+                }
+            },
             look: &mut look,
         };
         let mut recorded = None;
@@ -125,6 +154,23 @@ impl Preparation<'_> {
             setup,
             recorded,
         }
+    }
+}
+
+/// What a part has measured since the last tick.
+fn part_figures(shared: &RunState, tick: &ScenarioTick<'_>, own: &Sinks) -> PartFigures {
+    let mut series = tick.recent.map(Sinks::figures).unwrap_or_default();
+    series.extend(own.figures());
+    let (groups, checks) = shared.checks.figures();
+    let names = shared.options.scenarios.iter();
+    let names = names.map(|scenario| scenario.name.clone());
+    PartFigures {
+        at: tick.at,
+        is_last: tick.is_last,
+        series,
+        checks,
+        groups,
+        scenarios: names.zip(shared.progress.counts()).collect(),
     }
 }
 

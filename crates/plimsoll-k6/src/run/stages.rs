@@ -94,6 +94,14 @@ impl StageCalls<'_> {
         Some(Ok(()))
     }
 
+    /// The run begins with the result of a `setup()` that another process has called.
+    pub(super) fn take_over(&self, data: Option<String>) {
+        self.shared.began.set(SystemClock.now()).ok();
+        if let Some(data) = data {
+            self.shared.setup_data.set(Arc::from(data)).ok();
+        }
+    }
+
     /// Adds the gauges of virtual users for each second that `setup()` took: they exist and wait.
     fn count_users(&self, took: Duration) {
         let metrics = &self.shared.built_in;

@@ -30,6 +30,8 @@ pub(super) struct Ticks<'a, 'b> {
     pub(super) consumers: &'a mut Consumers<'b>,
     pub(super) on_progress: Option<&'a dyn Fn(&RunProgress)>,
     pub(super) control: Option<&'a RunControl>,
+    /// Whether this process makes a part of the run.
+    pub(super) is_part: bool,
 }
 
 impl Ticks<'_, '_> {
@@ -39,7 +41,8 @@ impl Ticks<'_, '_> {
         let progress = &self.shared.progress;
         let mut sinks = self.sinks.borrow_mut();
         // At the end none takes part. Runs of less than a second have no other tick, and no such gauges, as by k6.
-        if !tick.is_last {
+        // Of several processes one counts the virtual users of all.
+        if !tick.is_last && !self.is_part {
             sinks.add(metrics.vus, progress.active() as f64, &[], at);
             sinks.add(metrics.vus_max, progress.initialised() as f64, &[], at);
         }
@@ -64,7 +67,9 @@ impl Ticks<'_, '_> {
             self.consumers.tick(at);
         }
         let took = self.shared.duration(SystemClock.now());
-        let is_judging = at >= self.judge_at && !self.thresholds.judged.is_empty();
+        let is_due = at >= self.judge_at && !self.thresholds.judged.is_empty();
+        // A part has the series of thresholds, and not the samples of the others.
+        let is_judging = is_due && !self.is_part;
         if !is_judging && self.control.is_none() {
             return;
         }

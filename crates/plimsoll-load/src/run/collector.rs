@@ -109,6 +109,17 @@ impl Collector {
         (interval, self.complete())
     }
 
+    /// Counts no more on a worker that has not ended; returns the seconds that are complete without it.
+    pub(crate) fn give_up(&mut self, worker: usize) -> Vec<Second> {
+        self.reached[worker] = u64::MAX;
+        self.complete()
+    }
+
+    /// Whether nothing more comes from any worker.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.reached.iter().all(|reached| *reached == u64::MAX)
+    }
+
     /// Takes back the memory of a second.
     pub(crate) fn recycle(&mut self, mut interval: Interval) {
         interval.clear();

@@ -4,6 +4,8 @@
 //! worker adds samples to [`Sinks`] of its own; once a second these are merged. Memory grows with metrics and
 //! sub-metrics, not with samples or values of tags.
 
+mod figures;
+
 mod point;
 
 mod registry;
@@ -14,13 +16,14 @@ mod sinks;
 
 mod trend;
 
+pub use self::figures::SeriesFigures;
 pub use self::point::{Metadata, Point, Points};
 pub use self::registry::{
     Contains, Metric, MetricError, MetricId, MetricKind, Registry, SeriesId, SubMetric, Tag,
 };
 pub use self::sink::{GaugeSink, RateSink, Sink, TrendSink};
 pub use self::sinks::Sinks;
-pub use self::trend::Trend;
+pub use self::trend::{Trend, TrendParts};
 
 #[cfg(test)]
 mod tests;

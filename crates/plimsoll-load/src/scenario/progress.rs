@@ -22,6 +22,32 @@ pub struct ScenarioProgress {
     pub(super) interrupted: AtomicU64,
 }
 
+/// How far a scenario is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScenarioCounts {
+    /// Virtual users that take part.
+    pub active: u64,
+    /// Virtual users that exist.
+    pub initialised: u64,
+    /// Iterations that are complete.
+    pub completed: u64,
+    /// Iterations that were interrupted.
+    pub interrupted: u64,
+}
+
+impl ScenarioCounts {
+    /// With those of another process.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
+        Self {
+            active: self.active + other.active,
+            initialised: self.initialised + other.initialised,
+            completed: self.completed + other.completed,
+            interrupted: self.interrupted + other.interrupted,
+        }
+    }
+}
+
 impl TestProgress {
     /// - `scenarios`: how many there are.
     pub fn new(scenarios: usize) -> Self {
@@ -38,7 +64,8 @@ impl TestProgress {
         self.start.get().copied()
     }
 
-    pub(super) fn begin(&self, now: Instant) {
+    /// The first iteration may start now.
+    pub fn begin(&self, now: Instant) {
         // It begins once.
         self.start.set(now).ok();
     }
@@ -47,6 +74,32 @@ impl TestProgress {
     pub fn elapsed(&self, now: Instant) -> Duration {
         self.start()
             .map_or(Duration::ZERO, |start| now.saturating_duration_since(start))
+    }
+
+    /// How far each scenario is.
+    pub fn counts(&self) -> Vec<ScenarioCounts> {
+        let scenarios = self.scenarios.iter().map(|scenario| ScenarioCounts {
+            active: scenario.active(),
+            initialised: scenario.initialised(),
+            completed: scenario.completed(),
+            interrupted: scenario.interrupted(),
+        });
+        scenarios.collect()
+    }
+
+    /// Sets how far a scenario is whose iterations other processes make.
+    pub fn set(&self, scenario: usize, counts: ScenarioCounts) {
+        let scenario = &self.scenarios[scenario];
+        scenario.active.store(counts.active, Ordering::Relaxed);
+        scenario
+            .initialised
+            .store(counts.initialised, Ordering::Relaxed);
+        scenario
+            .completed
+            .store(counts.completed, Ordering::Relaxed);
+        scenario
+            .interrupted
+            .store(counts.interrupted, Ordering::Relaxed);
     }
 
     /// One scenario.

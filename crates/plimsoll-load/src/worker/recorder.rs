@@ -11,40 +11,47 @@ use plimsoll_model::{
 
 /// Everything that happened in one interval of one worker, or in several merged.
 #[derive(Debug, Clone)]
-pub(crate) struct Interval {
-    pub(crate) counts: Counts,
+pub struct Interval {
+    /// Exchanges by outcome.
+    pub counts: Counts,
     /// Responses by status, from [`LOWEST_STATUS`].
     statuses: Box<[u64]>,
     /// Made when the first call of gRPC is recorded.
     grpc: Option<Box<GrpcCounts>>,
-    pub(crate) failures: Vec<FailureCount>,
+    /// Failures by kind and phase.
+    pub failures: Vec<FailureCount>,
     /// Unmet conditions by their position.
-    pub(crate) unmet: Vec<u64>,
-    pub(crate) bytes_sent: u64,
-    pub(crate) bytes_received: u64,
+    pub unmet: Vec<u64>,
+    /// Bytes of the exchanges that ended, handed to the transport.
+    pub bytes_sent: u64,
+    /// The same, taken from the transport.
+    pub bytes_received: u64,
     /// Of the exchanges that completed within the measured window.
-    pub(crate) bytes_in_window: WindowBytes,
-    pub(crate) connections_opened: u64,
+    pub bytes_in_window: WindowBytes,
+    /// Connections opened.
+    pub connections_opened: u64,
     /// Only where content is decoded.
-    pub(crate) decoded: DecodedBytes,
+    pub decoded: DecodedBytes,
     /// Only over WebSockets.
-    pub(crate) messages: Messages,
+    pub messages: Messages,
     /// Made when the first stream of events is opened.
-    pub(crate) events: Option<Box<EventFigures>>,
-    pub(crate) from_started: Times,
+    pub events: Option<Box<EventFigures>>,
+    /// Durations of exchanges from their actual starts.
+    pub from_started: Times,
     /// The sum of the known durations in `from_started`.
-    pub(crate) latency_nanos: u64,
+    pub latency_nanos: u64,
     /// Of responses with an error status, from the intended start; made when the first one is recorded.
-    pub(crate) of_errors: Option<Box<Histogram>>,
-    /// Only in an open loop.
-    pub(crate) from_intended: Option<Times>,
+    pub of_errors: Option<Box<Histogram>>,
+    /// From the intended starts; only in an open loop.
+    pub from_intended: Option<Times>,
     /// Made when a phase is first recorded: most runs never see some of them.
     phases: [Option<Histogram>; Phase::ALL.len()],
     /// How late timers fired.
-    pub(crate) lag: Histogram,
-    pub(crate) in_flight: u64,
+    pub lag: Histogram,
+    /// Exchanges under way at the end.
+    pub in_flight: u64,
     /// Figures per request by the positions of their names: those of the whole run, in a worker's last interval.
-    pub(crate) requests: Option<Box<[RequestFigures]>>,
+    pub requests: Option<Box<[RequestFigures]>>,
 }
 
 const LOWEST_STATUS: u16 = 100;
@@ -57,7 +64,7 @@ impl Interval {
     ///
     /// - `conditions`: how many `--expect` conditions there are.
     /// - `is_open`: whether intended and actual starts differ.
-    pub(crate) fn new(conditions: usize, is_open: bool) -> Self {
+    pub fn new(conditions: usize, is_open: bool) -> Self {
         Self {
             counts: Counts::default(),
             statuses: vec![0; STATUSES].into_boxed_slice(),
@@ -188,7 +195,7 @@ impl Interval {
     }
 
     /// Adds all of `other`.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
         for (count, more) in self.statuses.iter_mut().zip(&other.statuses) {
             *count += more;
@@ -273,15 +280,49 @@ impl Interval {
     }
 
     /// Responses by status.
-    pub(crate) fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
+    pub fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
         (LOWEST_STATUS..)
             .zip(self.statuses.iter().copied())
             .filter(|(_, count)| *count > 0)
     }
 
     /// Outcomes of gRPC calls, if there were any.
-    pub(crate) fn grpc(&self) -> Option<GrpcFigures> {
+    pub fn grpc(&self) -> Option<GrpcFigures> {
         self.grpc.as_deref().map(GrpcCounts::figures)
+    }
+
+    /// The durations of a phase, if it was recorded.
+    pub fn phase(&self, phase: Phase) -> Option<&Histogram> {
+        self.phases[phase.index()].as_ref()
+    }
+
+    /// Adds durations of a phase.
+    pub fn add_phase(&mut self, phase: Phase, times: &Histogram) {
+        self.phases[phase.index()]
+            .get_or_insert_default()
+            .merge(times);
+    }
+
+    /// Counts responses of one status; one that HTTP does not have is ignored.
+    pub fn add_status(&mut self, status: u16, count: u64) {
+        let position = status.checked_sub(LOWEST_STATUS).map(usize::from);
+        if let Some(counted) = position.and_then(|position| self.statuses.get_mut(position)) {
+            *counted += count;
+        }
+    }
+
+    /// Adds outcomes of gRPC calls.
+    pub fn add_grpc(&mut self, figures: &GrpcFigures) {
+        let mut counts = GrpcCounts {
+            messages_received: figures.messages_received,
+            messages_in_window: figures.messages_in_window,
+            ..GrpcCounts::default()
+        };
+        for counted in &figures.statuses {
+            let of_status = &mut counts.statuses[usize::from(counted.status.code())];
+            *of_status = (counted.count, counted.example.clone());
+        }
+        self.grpc.get_or_insert_default().merge(&counts);
     }
 
     /// The phases, empty where none was recorded.

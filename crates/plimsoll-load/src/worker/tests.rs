@@ -94,6 +94,7 @@ fn work_here(plan: RunPlan) -> (Counts, u64) {
     go.send(SystemClock.now()).unwrap();
     let setup = Setup {
         plan,
+        number: 0,
         share: Share::ALL,
         progress: Arc::default(),
         interrupt: Arc::default(),

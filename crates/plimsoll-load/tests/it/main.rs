@@ -8,6 +8,8 @@ mod closed;
 
 mod open;
 
+mod parts;
+
 mod scenarios;
 
 mod counts;

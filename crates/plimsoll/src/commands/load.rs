@@ -12,6 +12,9 @@ mod target;
 
 mod output;
 
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
+
 #[cfg(feature = "lab")]
 mod profiling;
 
@@ -53,6 +56,10 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     let args = &*args;
     if args.output.check {
         return describe(args);
+    }
+    #[cfg(feature = "fleet")]
+    if let Some(url) = &args.fleet.fleet {
+        return fleet::run(args, url);
     }
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()

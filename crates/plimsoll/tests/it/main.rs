@@ -61,6 +61,12 @@ mod k6_commands;
 #[cfg(feature = "k6")]
 mod dashboard;
 
+#[cfg(feature = "fleet")]
+mod fleet;
+
+#[cfg(all(feature = "fleet", feature = "k6"))]
+mod fleet_scripts;
+
 mod live;
 
 mod load;

@@ -102,6 +102,14 @@ impl Sinks {
         }
     }
 
+    /// Adds the aggregate of one series.
+    pub(super) fn merge_series(&mut self, id: SeriesId, other: &Sink) {
+        match sink(&mut self.series, id) {
+            Some(mine) => mine.merge(other),
+            none => *none = Some(other.clone()),
+        }
+    }
+
     /// Takes what there is and goes on without samples.
     #[must_use]
     pub fn take(&mut self) -> Self {

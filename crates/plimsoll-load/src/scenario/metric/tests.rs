@@ -163,3 +163,57 @@ fn samples_are_kept_where_they_are_wanted_and_taken_once() {
     assert_eq!(values(&keeping.take_points()), [3.0, 1.0, 2.0]);
     assert!(keeping.take_points().all.is_empty());
 }
+
+proptest! {
+    /// What a process hands to another as plain values is what it has.
+    #[test]
+    fn a_trend_survives_as_plain_values(
+        values in proptest::collection::vec(prop_oneof![-1e6..1e6, Just(0.0), 1e3..1e12], 0..100), is_exact in any::<bool>(),
+    ) {
+        let mut trend = if is_exact { Trend::exact() } else { Trend::default() };
+        for value in &values {
+            trend.add(*value);
+        }
+        let read = Trend::from_parts(trend.parts()).unwrap();
+        prop_assert_eq!(read.parts(), trend.parts());
+        prop_assert_eq!(read.quantile(0.9), trend.quantile(0.9));
+        let mut wrong = trend.parts();
+        wrong.count += 1;
+        prop_assert!(Trend::from_parts(wrong).is_none());
+    }
+}
+
+#[test]
+fn series_of_another_process_are_added_by_their_names() {
+    let registry_with = |names: &[&str]| {
+        let registry = Registry::default();
+        for name in names {
+            registry
+                .register(name, MetricKind::Counter, Contains::Default)
+                .unwrap();
+        }
+        registry
+    };
+    // In another order, so with other ids.
+    let (one, other) = (registry_with(&["a1", "b1"]), registry_with(&["b1", "a1"]));
+    for registry in [&one, &other] {
+        let id = registry.find("b1").unwrap();
+        registry.sub_metric(id, "b1{x:y}", vec![("x".to_owned(), "y".to_owned())]);
+    }
+    let mut theirs = Sinks::new(other.clone());
+    theirs.add(other.find("a1").unwrap(), 1.0, &[], AT);
+    theirs.add(other.find("b1").unwrap(), 2.0, &[tag("x", "y")], AT);
+    let mut mine = Sinks::new(one.clone());
+    mine.add(one.find("b1").unwrap(), 5.0, &[], AT);
+    for series in theirs.figures() {
+        mine.add_figures(&series).unwrap();
+    }
+    let sum = |sinks: &Sinks, series| match sinks.series(series) {
+        Some(Sink::Counter(sum)) => *sum,
+        other => panic!("{other:?}"),
+    };
+    let (a, b) = (one.find("a1").unwrap(), one.find("b1").unwrap());
+    assert_eq!(sum(&mine, one.metric(a).series), 1.0);
+    assert_eq!(sum(&mine, one.metric(b).series), 7.0);
+    assert_eq!(sum(&mine, one.metric(b).sub_metrics[0].series), 2.0);
+}

@@ -176,6 +176,68 @@ impl Trend {
     }
 }
 
+/// A distribution as plain values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrendParts {
+    /// Pages and buckets with the number of their values, those that have any.
+    pub buckets: Vec<(i16, u16, u64)>,
+    /// How many values there are.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// Whether one of them has a fraction.
+    pub has_fractions: bool,
+    /// Every value, if quantiles are exact.
+    pub values: Option<Vec<f64>>,
+}
+
+impl Trend {
+    /// The distribution as plain values; nothing is lost.
+    pub fn parts(&self) -> TrendParts {
+        let pages = self.pages.iter().flat_map(|(page, counts)| {
+            let counts = (0_u16..)
+                .zip(counts.iter())
+                .filter(|(_, count)| **count > 0);
+            counts.map(|(bucket, count)| (*page, bucket, *count))
+        });
+        TrendParts {
+            buckets: pages.collect(),
+            count: self.count,
+            sum: self.sum,
+            min: self.min,
+            max: self.max,
+            has_fractions: self.has_fractions,
+            values: self.values.clone(),
+        }
+    }
+
+    /// A distribution from plain values; `None` if they are not those of one.
+    pub fn from_parts(parts: TrendParts) -> Option<Self> {
+        let mut trend = Self {
+            count: parts.count,
+            sum: parts.sum,
+            min: parts.min,
+            max: parts.max,
+            has_fractions: parts.has_fractions,
+            values: parts.values,
+            ..Self::default()
+        };
+        let mut counted = trend
+            .values
+            .as_ref()
+            .map_or(0, |values| values.len() as u64);
+        for (page, bucket, count) in parts.buckets {
+            *trend.page(page).get_mut(usize::from(bucket))? += count;
+            counted = counted.checked_add(count)?;
+        }
+        (counted == trend.count).then_some(trend)
+    }
+}
+
 /// The page and bucket of a value; both ascend with the values.
 fn place(value: f64) -> (i16, usize) {
     let bits = value.abs().to_bits();

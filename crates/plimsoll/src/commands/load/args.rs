@@ -60,6 +60,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) grpc: GrpcArgs,
 
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub(crate) fleet: super::fleet::flags::FleetArgs,
+
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -77,6 +81,7 @@ Examples:
   plimsoll load --sse -c 1000 -z 1m http://127.0.0.1:8080/events
   plimsoll load --grpc shop.Cart/Add -d '{\"item\": 7}' -p 32 http://127.0.0.1:50051
   plimsoll load -u 10 -d 30s script.js    (a k6 script; its flags: plimsoll load script.js --help)
+  plimsoll load --fleet nats://broker:4222 --agents 4 --sign key.pem -q 50k -z 5m http://shop.example.org/
   plimsoll load --rps 500 --sample-ms 100 --on-full drop --samples-csv - --pid 4711 URL
   plimsoll load --spawn './server --port 8080' --out result http://127.0.0.1:8080/";
 

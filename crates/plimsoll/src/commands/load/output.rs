@@ -38,7 +38,7 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 impl Live {
     pub(super) fn new(args: &Args, plan: &RunPlan, interrupt: &Arc<Interrupt>) -> Self {
         let duration = plan.stop.duration.map(|duration| plan.warm_up + duration);
-        if !args.output.no_tui && terminal::can_be_taken_over() {
+        if takes_screen(args) {
             let view = View::new(title(plan), duration, plan.stop.requests, plan.exchanges());
             // A terminal that refuses still shows lines.
             if let Ok(screen) = Screen::open(view, Arc::clone(interrupt)) {
@@ -100,6 +100,11 @@ impl Live {
             terminal::overwrite_line("");
         }
     }
+}
+
+/// Whether the whole terminal shows the run.
+pub(super) fn takes_screen(args: &Args) -> bool {
+    !args.output.no_tui && terminal::can_be_taken_over()
 }
 
 fn note(progress: &mut Progress, standing: &Standing<'_>) {

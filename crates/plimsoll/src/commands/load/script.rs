@@ -10,7 +10,7 @@ pub(crate) mod flags;
 
 mod live;
 
-mod load;
+pub(crate) mod load;
 
 pub(crate) mod log;
 
@@ -28,7 +28,7 @@ mod server;
 
 pub(crate) mod template;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum as _;
 use plimsoll_client::forward::Speaks;
+#[cfg(feature = "fleet")]
+use plimsoll_k6::ScriptParts;
 use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, LineSource, Output, Overrides, RunNeeds,
     RunProgress, SummaryMode, parse_script_duration, run,
@@ -55,6 +57,8 @@ use self::log::{ConsoleFile, Log, LogFormat, Verbosity};
 use self::outputs::Outputs;
 use self::server::Server;
 use self::template::Template;
+#[cfg(feature = "fleet")]
+use super::fleet::script::ScriptFleet;
 use crate::exit::Exit;
 use crate::flags::number;
 use crate::problem::Problem;
@@ -77,6 +81,10 @@ pub(crate) struct ScriptArgs {
     /// Take SCRIPT for this, whatever it looks like
     #[arg(long = "type", value_enum, value_name = "TYPE")]
     test_type: Option<TestType>,
+
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    fleet: super::fleet::flags::FleetArgs,
 
     /// Write a script to start from to SCRIPT instead of running it
     #[arg(long)]
@@ -169,15 +177,23 @@ pub(crate) fn run_script(args: &ScriptArgs) -> Exit {
         args.new.then(|| args.template.write(script))
     };
     let other = |problem: Problem| (problem, K6ExitCode::Other);
-    end(match written {
-        Some(written) => written.map(|()| K6ExitCode::Fine).map_err(other),
-        None => outcome(&Request {
-            flags: &args.flags,
-            threads: args.threads,
-            test_type: args.test_type,
-            is_k6: false,
-        }),
-    })
+    if let Some(written) = written {
+        return end(written.map(|()| K6ExitCode::Fine).map_err(other));
+    }
+    let request = Request {
+        flags: &args.flags,
+        threads: args.threads,
+        test_type: args.test_type,
+        is_k6: false,
+        #[cfg(feature = "fleet")]
+        fleet: Some(&args.fleet),
+        exit: Cell::new(None),
+    };
+    let result = outcome(&request);
+    match request.exit.get() {
+        Some(exit) if result.is_ok() => exit,
+        _ => end(result),
+    }
 }
 
 /// The same by the command line of k6.
@@ -187,6 +203,9 @@ pub(crate) fn run_as_k6(args: &K6RunArgs) -> Exit {
         threads: args.threads,
         test_type: args.test_type,
         is_k6: true,
+        #[cfg(feature = "fleet")]
+        fleet: None,
+        exit: Cell::new(None),
     });
     end_as_k6(&args.flags.global, result)
 }
@@ -230,6 +249,20 @@ struct Request<'a> {
     test_type: Option<TestType>,
     /// Whether output is that of k6: standard output says first what is run, and errors are lines of the log.
     is_k6: bool,
+    #[cfg(feature = "fleet")]
+    fleet: Option<&'a super::fleet::flags::FleetArgs>,
+    /// In place of k6's, if it has none for what happened.
+    exit: Cell<Option<Exit>>,
+}
+
+impl Request<'_> {
+    /// The broker whose agents make the iterations.
+    fn broker(&self) -> Option<&str> {
+        #[cfg(feature = "fleet")]
+        return self.fleet?.fleet.as_deref();
+        #[cfg(not(feature = "fleet"))]
+        return None;
+    }
 }
 
 fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
@@ -240,7 +273,13 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let interrupt = signals::watch()
         .map_err(|error| other(Problem::new(format!("cannot watch for signals: {error}"))))?;
     let began = SystemClock.now();
-    let loaded = load(&flags.source, &flags.global, request.test_type, true)?;
+    // Variables of this machine are not for others.
+    let sees_system = request.broker().is_none();
+    #[cfg(feature = "fleet")]
+    if !sees_system {
+        super::fleet::script::refuse_of_one_machine(flags, request.threads).map_err(config)?;
+    }
+    let loaded = load(&flags.source, &flags.global, request.test_type, sees_system)?;
     if flags.http3 && loaded.proxies.proxies().next().is_some() {
         let message = "does not go through a proxy; unset the *_PROXY variables";
         return Err(config(Problem::with("--http3", message)));
@@ -334,7 +373,21 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         }
         Ok(())
     };
+    #[cfg(feature = "fleet")]
+    let say = |text: &str| log.write(Level::Info, text, LineSource::Run);
+    #[cfg(feature = "fleet")]
+    let fleet = request.fleet.zip(request.broker());
+    #[cfg(feature = "fleet")]
+    let fleet = fleet.map(|(args, url)| {
+        let made = overrides(&flags.overrides, &flags.source, &flags.global);
+        let made = made.map_err(config)?;
+        ScriptFleet::new((args, url), flags, &loaded, made, &interrupt, &say)
+    });
+    #[cfg(feature = "fleet")]
+    let fleet = fleet.transpose()?;
     let invocation = Invocation {
+        #[cfg(feature = "fleet")]
+        parts: fleet.as_ref().map(|fleet| fleet as &dyn ScriptParts),
         overrides: overrides(&flags.overrides, &flags.source, &flags.global).map_err(config)?,
         summary_mode: summary_mode(flags).map_err(config)?,
         has_new_summary: has_new_summary(&flags.source).map_err(config)?,
@@ -376,6 +429,11 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
                 code = K6ExitCode::Other;
             }
         }
+    }
+    #[cfg(feature = "fleet")]
+    if let Some((agents, exit)) = fleet.and_then(ScriptFleet::ended) {
+        terminal::print(&agents).map_err(|error| other(Problem::new(error.to_string())))?;
+        request.exit.set(exit);
     }
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
@@ -581,7 +639,7 @@ pub(crate) fn overrides(
 }
 
 /// The version of HTTP that flags name; without one, servers choose by ALPN.
-fn speaks(flags: &RunFlags) -> Speaks {
+pub(crate) fn speaks(flags: &RunFlags) -> Speaks {
     match (flags.http2, flags.http3) {
         (_, true) => Speaks::Http3,
         (true, _) => Speaks::Http2,

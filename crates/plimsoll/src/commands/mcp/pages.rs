@@ -22,12 +22,14 @@ macro_rules! page {
 
 /// In the order of their names.
 pub(super) const PAGES: &[Page] = &[
+    page!("agent"),
     page!("chaos"),
     page!("check"),
     page!("ci"),
     page!("compare"),
     page!("completions"),
     page!("crawl"),
+    page!("fleet"),
     page!("formats"),
     page!("gateway"),
     page!("hardening"),

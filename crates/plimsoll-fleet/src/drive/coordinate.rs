@@ -1,0 +1,415 @@
+//! A run of several agents, from the call for them to the summary.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use plimsoll_load::Interrupt;
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
+
+use super::{QUEUE, into_queue, patience};
+use crate::coordinator::{
+    BEAT_EVERY, Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, MemberSecond,
+    NotStarted, Note,
+};
+use crate::merge::Merger;
+use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode};
+use crate::order::{Argument, OrderFile, RunOrder, Work};
+use crate::share::Share;
+use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
+use crate::trust::SigningKey;
+
+/// How long agents may take to end after the user no longer wants to wait.
+const URGENT_WAIT: Duration = Duration::from_secs(5);
+
+/// How long the log may take to deliver what it has.
+const LOG_WAIT: Duration = Duration::from_secs(2);
+
+/// Bytes of the result of the work before the start, which all agents get.
+const MOST_DATA: usize = 512 << 10;
+
+/// Letters and digits of the name of a run.
+const RUN_LETTERS: usize = 12;
+
+/// A new name for a run.
+pub fn new_run_name() -> String {
+    let letter = |_| fastrand::char('a'..='z');
+    (0..RUN_LETTERS).map(letter).collect()
+}
+
+/// A run that agents make.
+pub struct FleetRun<'a> {
+    /// Its name, by [`new_run_name`].
+    pub run: String,
+    /// The group of agents.
+    pub group: String,
+    /// How many, and how long to wait.
+    pub fleet: FleetPlan,
+    /// Version of the program, the same on every agent.
+    pub program: String,
+    /// What kind of run it is.
+    pub work: Work,
+    /// What agents run.
+    pub command: Vec<Argument>,
+    /// The files of the command.
+    pub files: Vec<OrderFile>,
+    /// The run as it was found on the broker, to go on with it.
+    pub attached: Option<FoundRun>,
+    /// Signs the order.
+    pub key: Option<&'a SigningKey>,
+    /// Whether the log and the files stay on the broker.
+    pub keep: bool,
+    /// Ends the run early.
+    pub interrupt: Arc<Interrupt>,
+    /// Called with what a user wants to know on the way.
+    pub on_note: &'a mut dyn FnMut(&Note),
+}
+
+impl std::fmt::Debug for FleetRun<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FleetRun")
+            .field("run", &self.run)
+            .field("fleet", &self.fleet)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a run of several agents ended.
+#[derive(Debug, Default)]
+pub struct FleetOutcome {
+    /// Each agent.
+    pub members: Vec<MemberEnd>,
+    /// Whether it ended before its time, without the user.
+    pub is_early: bool,
+}
+
+impl FleetOutcome {
+    /// Why the figures are not those of the whole run; empty if they are.
+    pub fn incomplete(&self) -> Vec<String> {
+        self.members.iter().filter_map(MemberEnd::lack).collect()
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The broker cannot be used.
+    #[error(transparent)]
+    FleetTransport(#[from] TransportError),
+    /// The run did not start.
+    #[error(transparent)]
+    NotStarted(#[from] NotStarted),
+    /// The broker has no run of that name.
+    #[error("the broker has no run {0}")]
+    NoRun(String),
+    /// The coordinator was gone before the start, so nothing was measured.
+    #[error("the run {0} has not started")]
+    NeverStarted(String),
+    /// The log cannot be understood.
+    #[error(transparent)]
+    Delivered(#[from] MessageError),
+}
+
+/// A run that has started, as its log has it.
+#[derive(Debug, Clone)]
+pub struct FoundRun {
+    /// What is run, and who makes which part.
+    pub order: RunOrder,
+    /// Whether it was stopped before its time.
+    pub is_stopping: bool,
+}
+
+/// Looks for a run on the broker, to go on with it in place of a coordinator that is gone.
+pub fn find_run(transport: &dyn FleetTransport, run: &str) -> Result<FoundRun, FleetError> {
+    let names = RunNames::new(run);
+    let (queue, inbox) = sync_channel(QUEUE);
+    let deliver = into_queue(&queue, |message| message);
+    let _reading = transport
+        .follow_log(&names.log(), &names.log_to_agents(), deliver)
+        .map_err(|_| FleetError::NoRun(run.to_owned()))?;
+    let (mut order, mut has_started, mut is_stopping) = (None, false, false);
+    // There are three of them at most, one behind the other.
+    while let Ok(message) = inbox.recv_timeout(LOG_WAIT) {
+        match decode::<ToAgents>(&message.payload)?.body {
+            ToAgents::Plan { order: text, .. } => {
+                let read = serde_json::from_str(&text);
+                order = Some(read.map_err(|error| MessageError::Form(error.to_string()))?);
+            }
+            ToAgents::Start { .. } => has_started = true,
+            ToAgents::Stop { .. } => is_stopping = true,
+            _ => {}
+        }
+    }
+    match (order, has_started) {
+        (Some(order), true) => Ok(FoundRun { order, is_stopping }),
+        _ => Err(FleetError::NeverStarted(run.to_owned())),
+    }
+}
+
+/// Makes a run over agents; blocks until it is over.
+pub fn coordinate<'a>(
+    transport: &'a dyn FleetTransport,
+    run: FleetRun<'a>,
+    merger: &'a mut dyn Merger,
+) -> Result<FleetOutcome, FleetError> {
+    let names = RunNames::new(&run.run);
+    let kept = run.keep;
+    let outcome = Driver::start(transport, run, merger, names.clone()).and_then(Driver::drive);
+    // A run that never started is of no use to anyone.
+    if !kept || outcome.is_err() {
+        let deleted = transport.delete(&names.log(), &names.bucket());
+        if outcome.is_ok() {
+            deleted?;
+        }
+    }
+    outcome
+}
+
+struct Driver<'a> {
+    transport: &'a dyn FleetTransport,
+    run: FleetRun<'a>,
+    merger: &'a mut dyn Merger,
+    names: RunNames,
+    coordinator: Coordinator,
+    inbox: Receiver<Delivered>,
+    _subscriptions: [Subscription; 2],
+    /// Workers of all agents.
+    workers: usize,
+    members: usize,
+    /// Keeps messages of this coordinator apart from those of one before it.
+    sender: String,
+    logged: u64,
+    is_asked: bool,
+    urgent_since: Option<Instant>,
+    is_early: bool,
+}
+
+impl<'a> Driver<'a> {
+    fn start(
+        transport: &'a dyn FleetTransport,
+        run: FleetRun<'a>,
+        merger: &'a mut dyn Merger,
+        names: RunNames,
+    ) -> Result<Self, FleetError> {
+        let (queue, inbox) = sync_channel(QUEUE);
+        let subjects = [names.log_to_agents(), names.log_to_coordinator()];
+        if run.attached.is_none() {
+            transport.create_log(&names.log(), &subjects)?;
+        }
+        let live = names.live_to_coordinator();
+        let subscriptions = [
+            transport.subscribe(&live, into_queue(&queue, |message| message))?,
+            transport.follow_log(
+                &names.log(),
+                &names.log_to_coordinator(),
+                into_queue(&queue, |message| message),
+            )?,
+        ];
+        let now = SystemClock.now();
+        let fleet = run.fleet.clone();
+        let coordinator = match &run.attached {
+            None => {
+                for file in &run.files {
+                    transport.put_blob(&names.bucket(), &file.name, file.content.clone())?;
+                }
+                Coordinator::new(fleet, now)
+            }
+            Some(found) => {
+                let parts = &found.order.shares;
+                Coordinator::attached(fleet, parts, found.is_stopping, now)
+            }
+        };
+        let mut driver = Self {
+            coordinator,
+            transport,
+            names,
+            inbox,
+            _subscriptions: subscriptions,
+            merger,
+            workers: 0,
+            members: 0,
+            sender: new_run_name(),
+            logged: 0,
+            is_asked: false,
+            urgent_since: None,
+            is_early: run.attached.as_ref().is_some_and(|found| found.is_stopping),
+            run,
+        };
+        if let Some(found) = &driver.run.attached {
+            let shares = found.order.shares.clone();
+            let made = SystemTime::UNIX_EPOCH + Duration::from_secs(found.order.made_at);
+            driver.count(&shares);
+            let (workers, members) = (driver.workers, driver.members);
+            driver.merger.begin(workers, members, made);
+            let agents = driver.members;
+            (driver.run.on_note)(&Note::Attached { agents });
+        }
+        Ok(driver)
+    }
+
+    fn drive(mut self) -> Result<FleetOutcome, FleetError> {
+        loop {
+            let now = SystemClock.now();
+            self.follow_interrupt(now);
+            if !self.transport.is_connected() {
+                self.coordinator.excuse_silence(now);
+            }
+            self.coordinator.wake(now);
+            if let Some(reason) = self.merger.look() {
+                self.is_early = true;
+                self.coordinator.stop(&reason, false);
+            }
+            if let Some(ending) = self.act()? {
+                return match ending {
+                    Ending::NotStarted(reason) => Err(reason.into()),
+                    Ending::Ended => Ok(FleetOutcome {
+                        members: self.coordinator.member_ends(),
+                        is_early: self.is_early,
+                    }),
+                };
+            }
+            let patience = patience(self.coordinator.next_wake(), now);
+            match self.inbox.recv_timeout(patience) {
+                Ok(message) => {
+                    let now = SystemClock.now();
+                    // What is none of ours, or of a former run, is not for this one.
+                    if let Ok(envelope) = decode::<ToCoordinator>(&message.payload)
+                        && envelope.run == self.run.run
+                    {
+                        self.coordinator.receive(envelope.body, now);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+
+    fn follow_interrupt(&mut self, now: Instant) {
+        let interrupt = &self.run.interrupt;
+        if interrupt.is_set() && !self.is_asked {
+            self.is_asked = true;
+            self.coordinator.stop("interrupted", false);
+        }
+        if interrupt.is_urgent() {
+            match self.urgent_since {
+                None => {
+                    self.urgent_since = Some(now);
+                    self.coordinator.stop("interrupted", true);
+                }
+                Some(since) if now >= since + URGENT_WAIT => {
+                    self.coordinator.abandon("it did not end in time");
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Does what the coordinator wants; returns how the run ended, once it has.
+    fn act(&mut self) -> Result<Option<Ending>, FleetError> {
+        loop {
+            let outputs = self.coordinator.take_outputs();
+            if outputs.is_empty() {
+                return Ok(None);
+            }
+            for output in outputs {
+                match output {
+                    CoordinatorOutput::Call => {
+                        let call = encode(&self.run.run, ToAgents::Call);
+                        self.publish(&RunNames::call(&self.run.group), call);
+                    }
+                    CoordinatorOutput::Order(shares) => self.order(shares)?,
+                    CoordinatorOutput::Live(message) => {
+                        let message = encode(&self.run.run, message);
+                        self.publish(&self.names.live_to_agents(), message);
+                    }
+                    CoordinatorOutput::Log(message) => self.log(message)?,
+                    CoordinatorOutput::Second(second) => self.merge(&second),
+                    CoordinatorOutput::GiveUp(member) => self.merger.give_up(member),
+                    CoordinatorOutput::SetUp => self.set_up(),
+                    CoordinatorOutput::Note(note) => {
+                        if let Note::Starting { .. } = note {
+                            let started = SystemClock.wall();
+                            self.merger.begin(self.workers, self.members, started);
+                        }
+                        self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
+                        (self.run.on_note)(&note);
+                    }
+                    CoordinatorOutput::End(ending) => return Ok(Some(ending)),
+                }
+            }
+        }
+    }
+
+    /// Publishes what is said again anyway; while the broker is away it is not heard.
+    fn publish(&self, subject: &str, payload: Vec<u8>) {
+        drop(self.transport.publish(subject, payload));
+    }
+
+    fn log(&mut self, message: ToAgents) -> Result<(), FleetError> {
+        self.logged += 1;
+        let id = format!("{}-{}", self.sender, self.logged);
+        let payload = encode(&self.run.run, message);
+        let subject = self.names.log_to_agents();
+        Ok(self.transport.append(&subject, &id, payload)?)
+    }
+
+    fn order(&mut self, shares: BTreeMap<String, Share>) -> Result<(), FleetError> {
+        self.count(&shares);
+        let made_at = SystemClock.wall().duration_since(SystemTime::UNIX_EPOCH);
+        let order = RunOrder {
+            run: self.run.run.clone(),
+            made_at: made_at.unwrap_or_default().as_secs(),
+            program: self.run.program.clone(),
+            work: self.run.work,
+            command: self.run.command.clone(),
+            files: self.run.files.iter().map(OrderFile::entry).collect(),
+            shares,
+        };
+        let order = serde_json::to_string(&order).expect("keys are texts");
+        let signature = self.run.key.map(|key| key.sign(&order));
+        self.log(ToAgents::Plan { order, signature })
+    }
+
+    fn count(&mut self, shares: &BTreeMap<String, Share>) {
+        self.workers = shares.values().next().map_or(0, |share| share.of);
+        self.members = shares.len();
+    }
+
+    /// Does what comes before the start. Agents hear signs of life meanwhile.
+    fn set_up(&mut self) {
+        let outcome = {
+            let (transport, run) = (self.transport, self.run.run.clone());
+            let subject = self.names.live_to_agents();
+            let merger = &mut *self.merger;
+            thread::scope(|scope| {
+                let (done, is_done) = sync_channel::<()>(1);
+                scope.spawn(move || {
+                    while is_done.recv_timeout(BEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
+                        drop(transport.publish(&subject, encode(&run, ToAgents::Beat)));
+                    }
+                });
+                let outcome = merger.set_up();
+                drop(done);
+                outcome
+            })
+        };
+        let outcome = outcome.and_then(|data| match data {
+            Some(data) if data.len() > MOST_DATA => Err(format!(
+                "setup() returns more than {} KiB, which is too much for agents",
+                MOST_DATA >> 10
+            )),
+            data => Ok(data),
+        });
+        self.coordinator.set_up(outcome, SystemClock.now());
+    }
+
+    fn merge(&mut self, second: &MemberSecond) {
+        match self.merger.take(second) {
+            Ok(checksum) => self.coordinator.merged(second.member, &checksum),
+            Err(reason) => self.coordinator.reject(second.member, reason),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What becomes of the figures of agents: the seam between the coordinator's loop and the kinds of runs.
+
+use std::time::{Duration, SystemTime};
+
+use plimsoll_load::conditions::RunFacts;
+use plimsoll_load::{PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond};
+use plimsoll_model::{RunSummary, Saturation, Threshold};
+
+use crate::coordinator::{MemberEnd, MemberSecond};
+use crate::message::{Checksum, Counted};
+
+/// A start that is later than this on an agent is reported.
+const LATE: Duration = Duration::from_millis(20);
+
+/// Merges what agents count. An error of [`take`](Self::take) means that the figures are not those of such a run.
+pub trait Merger {
+    /// Does what comes before the start, when all agents are ready. Its result goes to all of them.
+    fn set_up(&mut self) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    /// The run starts.
+    ///
+    /// - `workers`, `agents`: how many there are.
+    fn begin(&mut self, workers: usize, agents: usize, started: SystemTime);
+
+    /// Adds what an agent has counted; returns its checksum.
+    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String>;
+
+    /// No more comes of an agent.
+    fn give_up(&mut self, member: usize);
+
+    /// Called often: why the run is to end, if it is.
+    fn look(&mut self) -> Option<String>;
+}
+
+/// Merges plain loads.
+pub struct LoadMerger<'a> {
+    plan: &'a RunPlan,
+    thresholds: &'a [Threshold],
+    on_tick: &'a mut dyn FnMut(&Standing<'_>),
+    union: Option<Union>,
+    is_breached: bool,
+}
+
+impl std::fmt::Debug for LoadMerger<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadMerger")
+            .field("union", &self.union)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> LoadMerger<'a> {
+    /// - `plan`: its workers are set by those of the agents.
+    /// - `thresholds`: on the figures of all agents.
+    /// - `on_tick`: called once a second, with these figures.
+    pub fn new(
+        plan: &'a RunPlan,
+        thresholds: &'a [Threshold],
+        on_tick: &'a mut dyn FnMut(&Standing<'_>),
+    ) -> Self {
+        Self {
+            plan,
+            thresholds,
+            on_tick,
+            union: None,
+            is_breached: false,
+        }
+    }
+
+    /// The summary of the run; `None` if it has not started.
+    ///
+    /// - `is_early`: whether it ended before its time, without the user.
+    pub fn finish(
+        self,
+        members: &[MemberEnd],
+        facts: RunFacts,
+        is_early: bool,
+        is_interrupted: bool,
+    ) -> Option<RunSummary> {
+        let union = self.union?;
+        let empty = union.empty_interval();
+        let reports: Vec<Option<PartReport>> = members
+            .iter()
+            .map(|member| Some(member.report.as_ref()?.read(empty.clone())))
+            .collect();
+        let complete: Vec<&PartReport> = reports.iter().flatten().collect();
+        let end = UnionEnd {
+            facts,
+            is_early: is_early || self.is_breached,
+            is_interrupted,
+        };
+        let mut summary = union.finish(&complete, end);
+        let warnings = &mut summary.conditions.warnings;
+        warnings.extend(cautions(members, &reports));
+        let lacks = members.iter().filter_map(MemberEnd::lack);
+        let lacks: Vec<_> = lacks.map(|lack| format!("incomplete: {lack}")).collect();
+        warnings.splice(0..0, lacks);
+        Some(summary)
+    }
+}
+
+impl Merger for LoadMerger<'_> {
+    fn begin(&mut self, workers: usize, agents: usize, started: SystemTime) {
+        let plan = RunPlan {
+            workers,
+            ..self.plan.clone()
+        };
+        self.union = Some(Union::new(plan, agents, self.thresholds, started));
+    }
+
+    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
+        let (Some(union), Counted::Load(figures)) = (&mut self.union, &second.figures) else {
+            return Err("its figures are those of another kind of run".to_owned());
+        };
+        let mut interval = union.empty_interval();
+        let added = figures.add_to(&mut interval);
+        added.map_err(|error| error.to_string())?;
+        let checksum = Checksum::of(&interval);
+        let second = UnionSecond {
+            part: second.member,
+            at: Duration::from_micros(second.at_us),
+            grace: second.grace,
+            is_last: second.is_last,
+            interval,
+        };
+        self.is_breached |= union.take(second, self.on_tick);
+        Ok(checksum)
+    }
+
+    fn give_up(&mut self, member: usize) {
+        if let Some(union) = &mut self.union {
+            self.is_breached |= union.give_up(member, self.on_tick);
+        }
+    }
+
+    fn look(&mut self) -> Option<String> {
+        self.is_breached
+            .then(|| "a threshold was breached".to_owned())
+    }
+}
+
+/// Doubts about single agents.
+fn cautions(members: &[MemberEnd], reports: &[Option<PartReport>]) -> Vec<String> {
+    let mut cautions = Vec::new();
+    for (member, report) in members.iter().zip(reports) {
+        let Some(report) = report else { continue };
+        let agent = &member.agent;
+        match report.saturated {
+            Some(Saturation::Cpu { percent }) => cautions.push(format!(
+                "agent {agent} was the limit: a worker used {percent:.0} % of its core"
+            )),
+            Some(Saturation::Lag { p99 }) => cautions.push(format!(
+                "agent {agent} was the limit: it started requests up to {:.1} ms late (p99) although connections were free",
+                p99.as_secs_f64() * 1e3
+            )),
+            None => {}
+        }
+        if report.late >= LATE {
+            cautions.push(format!(
+                "agent {agent} started {:.0} ms after the others",
+                report.late.as_secs_f64() * 1e3
+            ));
+        }
+        let warnings = report.warnings.iter();
+        cautions.extend(warnings.map(|warning| format!("agent {agent}: {warning}")));
+    }
+    cautions
+}

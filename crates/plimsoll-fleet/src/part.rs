@@ -1,0 +1,122 @@
+//! What an agent makes of an order: the seam between the agent's loop and the kinds of runs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use plimsoll_load::conditions::RunFacts;
+use plimsoll_load::{Interrupt, PartHooks, PartSecond, RunPlan, run_part};
+
+use crate::message::{AgentReport, Checksum, Counted, Figures};
+use crate::order::{OrderFile, RunOrder};
+use crate::share::Share;
+
+/// Makes parts of runs out of orders.
+pub trait PartMaker: Send + Sync {
+    /// Checks the order and makes its part ready. An error is for people.
+    ///
+    /// - `files`: those of the order, checked.
+    /// - `share`: that of this agent.
+    fn prepare(
+        &self,
+        order: &RunOrder,
+        files: Vec<OrderFile>,
+        share: Share,
+    ) -> Result<Box<dyn PreparedPart>, String>;
+}
+
+/// A part that can be made.
+pub trait PreparedPart {
+    /// Makes it; `None` if it was not started. An error is for people.
+    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String>;
+}
+
+/// How a part is started, followed and ended.
+pub struct PartControl<'a> {
+    /// Ends the part early.
+    pub interrupt: Arc<Interrupt>,
+    /// Called once, when the part can start. It returns the start, which may lie ahead; `None` if there will be none.
+    pub start: &'a mut (dyn FnMut() -> Option<PartStart> + 'a),
+    /// Called about once a second.
+    pub on_tick: &'a mut (dyn FnMut(PartTick) + 'a),
+}
+
+impl std::fmt::Debug for PartControl<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PartControl")
+            .field("interrupt", &self.interrupt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The start of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartStart {
+    /// When.
+    pub at: Instant,
+    /// What came of the work before the start.
+    pub data: Option<String>,
+}
+
+/// What a part has counted since the last tick.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartTick {
+    /// Microseconds since the start.
+    pub at_us: u64,
+    /// Whether nothing was begun any more.
+    pub grace: bool,
+    /// No other follows.
+    pub is_last: bool,
+    /// The counts.
+    pub figures: Counted,
+    /// Their checksum.
+    pub checksum: Checksum,
+}
+
+/// A part of a plain load.
+#[derive(Debug)]
+pub struct LoadPart {
+    /// The whole run.
+    pub plan: RunPlan,
+    /// The share of this agent.
+    pub share: Share,
+    /// Facts of this machine.
+    pub facts: RunFacts,
+    /// Kept until the end: files that the run reads.
+    pub folder: Option<Box<dyn std::fmt::Debug>>,
+}
+
+impl PreparedPart for LoadPart {
+    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String> {
+        let PartControl {
+            interrupt,
+            start,
+            on_tick,
+        } = control;
+        let mut start = || start().map(|start| start.at);
+        let mut on_second = |second: PartSecond<'_>| {
+            on_tick(PartTick {
+                at_us: u64::try_from(second.at.as_micros()).unwrap_or(u64::MAX),
+                grace: second.grace,
+                is_last: second.is_last,
+                figures: Counted::Load(Box::new(Figures::of(second.interval))),
+                checksum: Checksum::of(second.interval),
+            });
+        };
+        let mut hooks = PartHooks {
+            interrupt,
+            start: &mut start,
+            on_second: &mut on_second,
+        };
+        let made = run_part(&self.plan, self.share.into(), self.facts, &mut hooks);
+        let made = made.map_err(|error| {
+            let mut problem = error.to_string();
+            let mut cause = std::error::Error::source(&error);
+            while let Some(error) = cause {
+                problem = format!("{problem}: {error}");
+                cause = error.source();
+            }
+            problem
+        })?;
+        Ok(made.map(|report| Box::new(AgentReport::of(&report))))
+    }
+}

@@ -1,0 +1,215 @@
+//! Requests of `JetStream`, of those that NATS 2.9 has.
+//!
+//! Source: "`JetStream` wire API Reference", docs.nats.io, and ADR-31 (reading single messages).
+
+use std::time::Duration;
+
+use async_nats::{Client, HeaderMap, RequestErrorKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// Age at which the broker drops messages that a coordinator that died has left.
+const MOST_AGE: Duration = Duration::from_hours(24);
+
+/// The code of an answer about something that does not exist.
+const NOT_FOUND: u64 = 404;
+
+/// The code of an answer that another attempt may change.
+const UNAVAILABLE: u64 = 503;
+
+/// Why a request has failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApiError {
+    /// The broker has no `JetStream`, no stream for the subject, or is starting.
+    #[error("the broker has no stream for it")]
+    NoResponders,
+    /// The broker did not answer.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// The broker is busy with itself.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The broker refuses.
+    #[error("{0}")]
+    Refused(String),
+    /// There is no such stream or message.
+    #[error("there is none")]
+    NotFound,
+}
+
+impl ApiError {
+    /// Whether another attempt may succeed.
+    pub(super) fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            Self::NoResponders | Self::NoAnswer(_) | Self::Unavailable(_)
+        )
+    }
+}
+
+/// A message of a stream.
+#[derive(Debug, PartialEq)]
+pub(super) struct Stored {
+    /// Its number in the stream, from 1.
+    pub(super) number: u64,
+    /// Its content.
+    pub(super) payload: Vec<u8>,
+}
+
+/// Sends requests.
+#[derive(Debug, Clone)]
+pub(super) struct Api(Client);
+
+impl Api {
+    pub(super) fn new(client: Client) -> Self {
+        Self(client)
+    }
+
+    /// Fails if the broker has no `JetStream`.
+    pub(super) async fn check(&self) -> Result<(), ApiError> {
+        let answer = self.request("INFO".to_owned(), &Value::Null).await;
+        answer.map(drop)
+    }
+
+    pub(super) async fn has_stream(&self, name: &str) -> Result<bool, ApiError> {
+        let answer = self.request(format!("STREAM.INFO.{name}"), &Value::Null);
+        match answer.await {
+            Ok(_) => Ok(true),
+            Err(ApiError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// - `most_bytes`: of its messages; -1 for no limit.
+    pub(super) async fn create_stream(
+        &self,
+        name: &str,
+        subjects: &[String],
+        most_bytes: i64,
+    ) -> Result<(), ApiError> {
+        let config = json!({
+            "name": name,
+            "description": "a run of plimsoll load --fleet",
+            "subjects": subjects,
+            "retention": "limits",
+            "storage": "file",
+            "discard": "new",
+            "max_age": nanos(MOST_AGE),
+            "max_bytes": most_bytes,
+            "max_msgs": -1,
+            "max_consumers": -1,
+            "num_replicas": 1,
+        });
+        let answer = self.request(format!("STREAM.CREATE.{name}"), &config);
+        answer.await.map(drop)
+    }
+
+    /// Deletes a stream, if there is one.
+    pub(super) async fn delete_stream(&self, name: &str) -> Result<(), ApiError> {
+        let answer = self.request(format!("STREAM.DELETE.{name}"), &Value::Null);
+        match answer.await {
+            Ok(_) | Err(ApiError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds a message to the stream of `subject`; the broker keeps the first one of an `id`.
+    pub(super) async fn append(
+        &self,
+        subject: &str,
+        id: &str,
+        payload: Vec<u8>,
+    ) -> Result<(), ApiError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("Nats-Msg-Id", id);
+        let answer = self
+            .0
+            .request_with_headers(subject.to_owned(), headers, payload.into())
+            .await
+            .map_err(|error| of_request(&error))?;
+        read(&answer.payload).map(drop)
+    }
+
+    /// The first message of `subject` from a number on; `None` if there is none yet.
+    pub(super) async fn message_from(
+        &self,
+        stream: &str,
+        subject: &str,
+        number: u64,
+    ) -> Result<Option<Stored>, ApiError> {
+        let wanted = json!({ "seq": number, "next_by_subj": subject });
+        let answer = self.request(format!("STREAM.MSG.GET.{stream}"), &wanted);
+        let answer = match answer.await {
+            Ok(answer) => answer,
+            Err(ApiError::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let message = &answer["message"];
+        let wrong = || ApiError::Refused("the broker's message cannot be read".to_owned());
+        let payload = message["data"].as_str().unwrap_or_default();
+        Ok(Some(Stored {
+            number: message["seq"].as_u64().ok_or_else(wrong)?,
+            payload: STANDARD.decode(payload).map_err(|_| wrong())?,
+        }))
+    }
+
+    async fn request(&self, name: String, body: &Value) -> Result<Value, ApiError> {
+        let body = match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
+        let answer = self.0.request(format!("$JS.API.{name}"), body.into());
+        let answer = answer.await.map_err(|error| of_request(&error))?;
+        read(&answer.payload)
+    }
+}
+
+fn of_request(error: &async_nats::RequestError) -> ApiError {
+    match error.kind() {
+        RequestErrorKind::NoResponders => ApiError::NoResponders,
+        _ => ApiError::NoAnswer(error.to_string()),
+    }
+}
+
+/// The answer, unless it is an error.
+fn read(payload: &[u8]) -> Result<Value, ApiError> {
+    let answer: Value = serde_json::from_slice(payload)
+        .map_err(|_| ApiError::Refused("the broker's answer is no JSON".to_owned()))?;
+    let Some(error) = answer.get("error") else {
+        return Ok(answer);
+    };
+    let text = error["description"]
+        .as_str()
+        .unwrap_or("it refuses")
+        .to_owned();
+    Err(match error["code"].as_u64() {
+        Some(NOT_FOUND) => ApiError::NotFound,
+        Some(UNAVAILABLE) => ApiError::Unavailable(text),
+        _ => ApiError::Refused(text),
+    })
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_values_or_errors_of_their_kind() {
+        let of_text = |text: &str| read(text.as_bytes());
+        assert_eq!(of_text(r#"{"seq":3}"#).unwrap()["seq"], 3);
+        let error = |code: u64| {
+            let answer = format!(r#"{{"error":{{"code":{code},"description":"why"}}}}"#);
+            of_text(&answer).unwrap_err()
+        };
+        assert!(matches!(error(404), ApiError::NotFound));
+        assert!(error(503).is_temporary());
+        assert!(ApiError::NoResponders.is_temporary() && !error(400).is_temporary());
+        assert_eq!(error(400).to_string(), "why");
+        assert!(of_text("x").is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! A run that several processes make together: one coordinates, the others make the iterations of a segment each.
+//!
+//! `setup()`, `teardown()` and `handleSummary()` are called once, by the one that coordinates; thresholds are judged there, over
+//! the samples of all.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use plimsoll_load::scenario::{ScenarioCounts, ScenarioTick, SeriesFigures, Sinks};
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
+
+use super::exit_code::ExitCode;
+use super::iterations::{Iterated, SIGNAL};
+use super::stages::StageCalls;
+use super::ticks::Ticks;
+
+/// How the process that makes a part is started and followed.
+pub struct ScriptPart<'a> {
+    /// Called when the virtual users exist. It returns when the run starts, with the result of `setup()` as JSON if there is one;
+    /// `None` if the run does not start.
+    pub start: &'a dyn Fn() -> Option<Option<String>>,
+    /// Called once a second, and once at the end.
+    pub on_tick: &'a dyn Fn(&PartFigures),
+}
+
+/// What a part has measured.
+#[derive(Debug, Clone, Default)]
+pub struct PartFigures {
+    /// Since the start of the run.
+    pub at: Duration,
+    /// No other follows.
+    pub is_last: bool,
+    /// Aggregates since the last ones.
+    pub series: Vec<SeriesFigures>,
+    /// Checks since the start of the run.
+    pub checks: Vec<PartCheck>,
+    /// Paths of groups since the start of the run.
+    pub groups: Vec<String>,
+    /// How far the scenarios are, by their names.
+    pub scenarios: Vec<(String, ScenarioCounts)>,
+}
+
+/// A check with its results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartCheck {
+    /// The path of its group.
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    /// How often it was met.
+    pub passes: u64,
+    /// How often it was not.
+    pub fails: u64,
+}
+
+/// Has other processes make the iterations.
+pub trait ScriptParts {
+    /// Starts the parts, merges what they measure into `union`, and returns when all have ended. An error is for people.
+    fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), String>;
+}
+
+/// The parts of a run, merged.
+pub struct ScriptUnion<'a, 'b, 'c> {
+    pub(super) calls: &'a StageCalls<'b>,
+    pub(super) ticks: Ticks<'a, 'c>,
+    pub(super) total: Sinks,
+    /// Since the last tick, for a view.
+    pub(super) recent: Option<Sinks>,
+    /// The outcome of `setup()`.
+    pub(super) setup: Option<Result<(), ExitCode>>,
+    /// Results of checks that were taken, by part, group and name.
+    pub(super) checks: HashMap<(usize, String, String), (u64, u64)>,
+    /// How far the parts are.
+    pub(super) scenarios: Vec<Vec<(String, ScenarioCounts)>>,
+}
+
+impl std::fmt::Debug for ScriptUnion<'_, '_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptUnion")
+            .field("setup", &self.setup)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ScriptPart<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptPart").finish_non_exhaustive()
+    }
+}
+
+impl ScriptUnion<'_, '_, '_> {
+    /// Calls `setup()` and returns its result as JSON, if there is one; `None` if it failed.
+    pub fn prepare(&mut self) -> Option<Option<String>> {
+        self.setup = self.calls.prepare();
+        (self.setup == Some(Ok(()))).then(|| {
+            let data = self.calls.shared.setup_data.get();
+            data.map(ToString::to_string)
+        })
+    }
+
+    /// The iterations start.
+    pub fn begin(&mut self) {
+        self.calls.shared.progress.begin(SystemClock.now());
+    }
+
+    /// Adds what a part has measured. An error is for people.
+    ///
+    /// - `part`: its position.
+    pub fn take(&mut self, part: usize, figures: &PartFigures) -> Result<(), String> {
+        for series in &figures.series {
+            let mut taken = self.total.add_figures(series);
+            if let Some(recent) = &mut self.recent {
+                taken = taken.and_then(|()| recent.add_figures(series));
+            }
+            taken.map_err(|error| error.to_string())?;
+        }
+        let shared = &self.calls.shared;
+        for group in &figures.groups {
+            shared.checks.enter(group);
+        }
+        for check in &figures.checks {
+            let key = (part, check.group.clone(), check.name.clone());
+            let before = self.checks.insert(key, (check.passes, check.fails));
+            let (passes, fails) = before.unwrap_or_default();
+            let passes = check.passes.saturating_sub(passes);
+            let fails = check.fails.saturating_sub(fails);
+            shared.checks.add(&check.group, &check.name, passes, fails);
+        }
+        if self.scenarios.len() <= part {
+            self.scenarios.resize(part + 1, Vec::new());
+        }
+        self.scenarios[part].clone_from(&figures.scenarios);
+        for (position, scenario) in shared.options.scenarios.iter().enumerate() {
+            let all = self.scenarios.iter().flatten();
+            let of_parts = all.filter(|(name, _)| *name == scenario.name);
+            let sum = of_parts.fold(ScenarioCounts::default(), |sum, (_, one)| sum.plus(one));
+            shared.progress.set(position, sum);
+        }
+        Ok(())
+    }
+
+    /// Does what is due once a second: judges thresholds and shows progress.
+    ///
+    /// - `is_last`: whether all parts have ended.
+    pub fn tick(&mut self, is_last: bool) {
+        let at = self.calls.shared.progress.elapsed(SystemClock.now());
+        self.ticks.tick(&ScenarioTick {
+            at,
+            total: &self.total,
+            recent: self.recent.as_ref(),
+            points: &plimsoll_load::scenario::Points::default(),
+            is_last,
+        });
+        let registry = &self.calls.shared.registry;
+        self.recent = self.recent.take().map(|_| Sinks::new(registry.clone()));
+    }
+
+    /// Called often: ends the run if a signal has come.
+    pub fn look(&mut self) {
+        let abort = &self.calls.shared.abort;
+        if (self.calls.invocation.is_interrupted)() && !abort.is_aborted() {
+            abort.abort(SIGNAL);
+        }
+    }
+
+    /// Whether `setup()` has failed.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.setup, Some(Err(_)))
+    }
+
+    /// Whether the run is to end: a signal, or a threshold that ends it.
+    pub fn is_over(&self) -> bool {
+        self.calls.shared.abort.is_aborted()
+    }
+
+    /// A part ends the run, for a reason that is its script's.
+    pub fn abort(&self, message: &str) {
+        let verdict = self.calls.shared.verdict.lock();
+        let mut verdict = verdict.unwrap_or_else(std::sync::PoisonError::into_inner);
+        verdict.aborted.get_or_insert_with(|| message.to_owned());
+    }
+
+    /// A part marks the run as failed.
+    pub fn fail(&self, message: &str) {
+        let verdict = self.calls.shared.verdict.lock();
+        let mut verdict = verdict.unwrap_or_else(std::sync::PoisonError::into_inner);
+        verdict.failed.get_or_insert_with(|| message.to_owned());
+    }
+
+    pub(super) fn finish(self, outcome: Result<(), String>) -> Iterated {
+        // Parts that cannot be started are no fault of the script.
+        let none = outcome.is_err().then_some(Err(ExitCode::Other));
+        Iterated {
+            total: self.total,
+            error: outcome.err(),
+            setup: self.setup.or(none),
+            recorded: None,
+        }
+    }
+}

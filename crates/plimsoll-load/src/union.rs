@@ -1,0 +1,154 @@
+//! The parts of a run, merged: what one process would have found that made them all.
+
+use std::time::{Duration, SystemTime};
+
+use plimsoll_model::{CpuTime, RunSummary, Threshold, Tick};
+
+use crate::conditions::{Before, RunFacts};
+use crate::part::PartReport;
+use crate::plan::RunPlan;
+use crate::run::collector::{Collector, Published, Second};
+use crate::run::judge::Judge;
+use crate::run::{
+    Measured, Observed, Standing, empty_interval, standing, summarise, warn, window_until,
+};
+use crate::worker::recorder::Interval;
+use crate::worker::thread_share::ThreadShare;
+use plimsoll_observe::Samples;
+
+/// Merges the seconds of parts as they arrive. Counters are added and histograms merged, so every figure is that of one
+/// process; memory does not grow with the length of the run, but for one row a second.
+#[derive(Debug)]
+pub struct Union {
+    plan: RunPlan,
+    before: Before,
+    collector: Collector,
+    judge: Judge,
+    ticks: Vec<Tick>,
+}
+
+/// A second of one part.
+#[derive(Debug)]
+pub struct UnionSecond {
+    /// Position of the part.
+    pub part: usize,
+    /// Its end, since the start of the run.
+    pub at: Duration,
+    /// Whether nothing was begun in it any more.
+    pub grace: bool,
+    /// No other second of this part follows.
+    pub is_last: bool,
+    /// The counts.
+    pub interval: Interval,
+}
+
+/// How a run of several parts ended.
+#[derive(Debug, Default)]
+pub struct UnionEnd {
+    /// Facts that the caller knows.
+    pub facts: RunFacts,
+    /// Whether it ended before its time.
+    pub is_early: bool,
+    /// Whether the user ended it.
+    pub is_interrupted: bool,
+}
+
+impl Union {
+    /// - `plan`: with the workers of all parts.
+    /// - `parts`: how many there are.
+    /// - `started`: when the run started.
+    pub fn new(plan: RunPlan, parts: usize, thresholds: &[Threshold], started: SystemTime) -> Self {
+        let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
+        Self {
+            before: Before::observe(started),
+            collector: Collector::new(empty_interval(&plan), parts, plan.warm_up),
+            judge: Judge::new(thresholds, plan.warm_up, end),
+            ticks: Vec::new(),
+            plan,
+        }
+    }
+
+    /// An interval of the kind that parts count.
+    pub fn empty_interval(&self) -> Interval {
+        empty_interval(&self.plan)
+    }
+
+    /// Takes a second of a part; each part hands over its seconds in their order. Returns whether a threshold ends the run.
+    ///
+    /// - `on_tick`: called for each second that every part has handed over.
+    pub fn take(&mut self, second: UnionSecond, on_tick: &mut dyn FnMut(&Standing<'_>)) -> bool {
+        let published = Published {
+            worker: u32::try_from(second.part).expect("there are few parts"),
+            at: second.at,
+            is_last: second.is_last,
+            grace: second.grace,
+            interval: Box::new(second.interval),
+        };
+        let (_, complete) = self.collector.take(published);
+        self.seconds(complete, on_tick)
+    }
+
+    /// Waits for a part no longer. What it has handed over stays.
+    pub fn give_up(&mut self, part: usize, on_tick: &mut dyn FnMut(&Standing<'_>)) -> bool {
+        let complete = self.collector.give_up(part);
+        self.seconds(complete, on_tick)
+    }
+
+    fn seconds(&mut self, complete: Vec<Second>, on_tick: &mut dyn FnMut(&Standing<'_>)) -> bool {
+        let mut ends = false;
+        for Second { tick, interval } in complete {
+            let total = self.collector.total();
+            ends |= self.judge.second(&tick, &interval, total, None);
+            on_tick(&standing(&tick, total, None));
+            self.collector.recycle(interval);
+            self.ticks.push(tick);
+        }
+        ends
+    }
+
+    /// The summary of the run.
+    ///
+    /// - `reports`: those of the parts that came to their ends.
+    pub fn finish(self, reports: &[&PartReport], end: UnionEnd) -> RunSummary {
+        let last_tick = self.ticks.iter().rfind(|tick| !tick.grace);
+        let stopped = reports.iter().map(|report| report.stopped).max();
+        let stopped = stopped.or(last_tick.map(|tick| tick.at));
+        let window = window_until(&self.plan, stopped, end.is_early || end.is_interrupted);
+        let shares = reports.iter().map(|report| ThreadShare {
+            cpu_percent: report.busiest_worker_percent,
+            run_delay: report.run_delay,
+            stalls: report.stalls,
+        });
+        let peaks = reports.iter().map(|report| report.peak_memory_bytes);
+        let measured = Measured {
+            ticks: self.ticks,
+            window,
+            worst_worker: shares.fold(ThreadShare::default(), ThreadShare::worse),
+            observed: Observed {
+                target: None,
+                generator: None,
+                throttled: reports.iter().filter_map(|report| report.throttled).max(),
+                samples: Samples {
+                    generator_peak_memory_bytes: peaks.sum(),
+                    ..Samples::default()
+                },
+            },
+            target: None,
+            conditions: self.before.after(end.facts),
+            interrupted: end.is_interrupted,
+        };
+        let mut summary = summarise(&self.plan, self.collector.finish(), measured);
+        // Neither the load nor the processor time is of this machine.
+        summary.conditions.warnings.clear();
+        let cpu = reports.iter().filter_map(|report| report.cpu);
+        summary.generator.cost.cpu = cpu.fold(CpuTime::default(), |sum, cpu| sum + cpu);
+        summary.generator.cost.window = window;
+        // Many parts at leisure do not hide one that was the limit, and one that waited does not make a limit of all.
+        summary.generator.saturated = reports.iter().find_map(|report| report.saturated);
+        summary.thresholds = self.judge.verdicts(&summary);
+        let stream_limits = reports.iter().filter_map(|report| report.stream_limit);
+        let surplus = reports.iter().map(|report| report.surplus).sum();
+        warn(&self.plan, &mut summary, stream_limits.min(), surplus);
+        summary
+    }
+}

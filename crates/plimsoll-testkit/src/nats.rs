@@ -1,0 +1,85 @@
+//! NATS with `JetStream`, by Debian's nats-server, for tests of fleets.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::services::{ChildProcess, free_port, new_folder, unprivileged, wait_until};
+
+/// A broker of its own on a port of the loopback, which is deleted at the end.
+#[derive(Debug)]
+pub struct NatsServer {
+    folder: PathBuf,
+    port: u16,
+    has_streams: bool,
+    running: Option<ChildProcess>,
+}
+
+impl NatsServer {
+    /// Starts one, and waits until it takes connections.
+    pub fn start() -> Self {
+        Self::new(true)
+    }
+
+    /// Starts one without `JetStream`.
+    pub fn start_without_streams() -> Self {
+        Self::new(false)
+    }
+
+    fn new(has_streams: bool) -> Self {
+        let mut server = Self {
+            folder: new_folder("nats"),
+            port: free_port().expect("a port is free"),
+            has_streams,
+            running: None,
+        };
+        server.resume();
+        server
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// The folders of the streams that it keeps.
+    pub fn streams(&self) -> Vec<PathBuf> {
+        let folder = self.folder.join("data/jetstream/$G/streams");
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        entries.flatten().map(|entry| entry.path()).collect()
+    }
+
+    /// Ends the broker; what it keeps stays.
+    pub fn stop(&mut self) {
+        self.running = None;
+    }
+
+    /// Starts the broker again on its port, and waits until it takes connections.
+    pub fn resume(&mut self) {
+        let mut command = Command::new("nats-server");
+        command
+            .args(["-a", "127.0.0.1", "-p", &self.port.to_string()])
+            .arg("-l")
+            .arg(self.folder.join("log"));
+        if self.has_streams {
+            command.arg("-js").arg("-sd").arg(self.folder.join("data"));
+        }
+        let running = ChildProcess::start_until("TERM", &command, &self.folder, unprivileged());
+        self.running = Some(running);
+        wait_until(|| TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+    }
+
+    /// Ends the broker and starts it again.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.resume();
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.running = None;
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}

@@ -1,0 +1,303 @@
+//! `plimsoll load --fleet`: agents on other machines make the load, this process gathers them and merges their figures.
+
+pub(crate) mod arguments;
+
+pub(crate) mod flags;
+
+pub(crate) mod folder;
+
+pub(crate) mod make_part;
+
+#[cfg(feature = "k6")]
+pub(crate) mod script;
+
+#[cfg(feature = "k6")]
+mod script_part;
+
+mod show;
+
+use std::cell::RefCell;
+use std::fs;
+use std::sync::Arc;
+
+use plimsoll_fleet::{
+    FleetError, FleetPlan, FleetRun, FoundRun, LoadMerger, NatsPlan, NatsTransport, NotStarted,
+    Note, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name,
+};
+use plimsoll_load::Standing;
+use plimsoll_report::files;
+use url::Url;
+
+use self::arguments::OrderArguments;
+use self::flags::{FleetArgs, OnAgentLoss};
+use self::folder::Folder;
+use super::compile::Compiled;
+use super::dashboard::LoadDashboard;
+use super::output::Live;
+use super::push::Push;
+use super::{Args, Prepared, facts, output, prepare, verdict};
+use crate::exit::Exit;
+use crate::problem::{Failed, Problem};
+use crate::result_folder::ResultFolder;
+use crate::{signals, terminal};
+
+/// Makes the run over the agents of a broker.
+///
+/// - `url`: of the broker.
+pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
+    if let Some(run) = &args.fleet.attach {
+        return attach(args, url, run);
+    }
+    let agents = args.fleet.agents.ok_or_else(|| {
+        Problem::with("--fleet", "needs the number of agents")
+            .hint("write for example --agents 4")
+            .usage()
+    })?;
+    let job = Job {
+        run: new_run_name(),
+        agents,
+        order: arguments::of_process(args)?,
+        attached: None,
+    };
+    make(args, url, job)
+}
+
+/// Goes on with a run whose coordinator is gone.
+fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
+    let transport = connect(url, args.fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let found = find_run(&transport, run).map_err(|error| failed(&error, &args.fleet))?;
+    let files = fetch_files(&transport, &found.order);
+    let files = files.map_err(|reason| Problem::with("--attach", reason).could_not_run())?;
+    drop(transport);
+    let folder = Folder::new(&files);
+    let folder = folder.map_err(|reason| Problem::new(reason).could_not_run())?;
+    let whole = arguments::attached(&found.order.command, folder.path())?;
+    let job = Job {
+        run: run.to_owned(),
+        agents: found.order.shares.len(),
+        order: OrderArguments::default(),
+        attached: Some(found),
+    };
+    make(&whole, url, job)
+}
+
+/// A run to make, or to go on with.
+struct Job {
+    run: String,
+    agents: usize,
+    order: OrderArguments,
+    attached: Option<FoundRun>,
+}
+
+fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
+    let fleet = &args.fleet;
+    let Job {
+        run,
+        agents,
+        order,
+        attached,
+    } = job;
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    let folder = args
+        .output
+        .out
+        .as_deref()
+        .map(|path| ResultFolder::prepare(path, &super::file_names(args)))
+        .transpose()?;
+    #[cfg(feature = "lab")]
+    let series = super::series::SeriesFile::open(args)?;
+    let Prepared { compiled, .. } = prepare(args, &interrupt)?;
+    let Compiled {
+        plan,
+        thresholds,
+        destinations,
+        ..
+    } = compiled;
+    let key = fleet.sign.as_deref().map(read_key).transpose()?;
+    if key.is_none() && attached.is_none() {
+        check_loopback(url, super::target::is_local(&plan))?;
+    }
+    let transport = connect(url, fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
+        .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
+    let mut page = LoadDashboard::start(args, &plan).map_err(Problem::could_not_run)?;
+    // The terminal is taken over once there is something to see.
+    let live = RefCell::new(None);
+    let mut on_note = |note: &Note| {
+        if let Note::Starting { .. } | Note::Attached { .. } = note {
+            let mut live = live.borrow_mut();
+            terminal::log_line(&show::note(note));
+            *live = Some(Live::new(args, &plan, &interrupt));
+        } else if live.borrow().is_none() || !output::takes_screen(args) {
+            terminal::log_line(&show::note(note));
+        }
+    };
+    let mut on_tick = |standing: &Standing<'_>| {
+        if let Some(live) = &mut *live.borrow_mut() {
+            live.show(standing);
+        }
+        push.tick(standing);
+        if let Some(page) = &mut page {
+            page.show(standing);
+        }
+    };
+    if attached.is_none() {
+        let seconds = fleet.agent_wait.as_secs_f64();
+        terminal::log_line(&format!(
+            "run {run} waits up to {seconds} s for {agents} agents"
+        ));
+    }
+    let mut merger = LoadMerger::new(&plan, &thresholds, &mut on_tick);
+    let outcome = coordinate(
+        &transport,
+        FleetRun {
+            run: run.clone(),
+            group: fleet.agent_group.clone(),
+            fleet: fleet_plan(fleet, agents, plan.connections),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            work: Work::Load,
+            command: order.command,
+            files: order.files,
+            attached,
+            key: key.as_ref(),
+            keep: fleet.keep,
+            interrupt: Arc::clone(&interrupt),
+            on_note: &mut on_note,
+        },
+        &mut merger,
+    );
+    let summary = outcome.as_ref().ok().and_then(|outcome| {
+        let is_interrupted = interrupt.is_set();
+        let facts = facts(&plan, None);
+        merger.finish(&outcome.members, facts, outcome.is_early, is_interrupted)
+    });
+    if let Some(live) = live.into_inner() {
+        live.end();
+    }
+    if let Some(page) = page {
+        page.end();
+    }
+    let outcome = outcome.map_err(|error| failed(&error, fleet))?;
+    let summary = &summary.expect("a run that ended has started");
+    let incomplete = outcome.incomplete();
+    output::print(args, summary)?;
+    if !args.output.json {
+        terminal::print(&show::agents(&outcome, "started", "responses")).map_err(|error| {
+            Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+        })?;
+    }
+    if let Some(folder) = folder {
+        folder.write(&files::of_run_with(summary, Vec::new()))?;
+    }
+    output::export(args, summary)?;
+    // What is incomplete or was interrupted is not the run that others are.
+    #[cfg(feature = "lab")]
+    if let Some(series) = series.filter(|_| !summary.interrupted && incomplete.is_empty()) {
+        series.append(summary)?;
+    }
+    terminal::print_warnings(&push.finish(summary));
+    if fleet.keep {
+        let kept = format!("the log and the files of the run stay on the broker: plimsoll-{run}");
+        terminal::print_notes(&[Problem::with("--keep", kept)]);
+    }
+    Ok(match verdict(summary) {
+        Exit::Interrupted => Exit::Interrupted,
+        _ if !incomplete.is_empty() => Exit::Incomplete,
+        other => other,
+    })
+}
+
+/// The URL of a broker, checked. Both commands of a fleet connect by this.
+pub(crate) fn connect(
+    url: &str,
+    authority: Option<std::path::PathBuf>,
+    name: &str,
+) -> Result<NatsTransport, Failed> {
+    let plan = NatsPlan {
+        url: url.to_owned(),
+        authority,
+        name: name.to_owned(),
+    };
+    NatsTransport::connect(&plan).map_err(|error| {
+        Problem::caused_by(&error)
+            .hint("start it with `nats-server -js`, or correct host and port")
+            .could_not_run()
+    })
+}
+
+/// Whether a broker is on this machine.
+pub(crate) fn is_on_loopback(url: &str) -> bool {
+    let host = Url::parse(url)
+        .ok()
+        .and_then(|url| Some(url.host_str()?.to_owned()));
+    host.is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let address = host.parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    })
+}
+
+fn check_loopback(url: &str, is_local: Option<bool>) -> Result<(), Failed> {
+    if is_on_loopback(url) && is_local == Some(true) {
+        return Ok(());
+    }
+    Err(
+        Problem::with("--fleet", "needs --sign KEY unless broker and target are on this machine")
+            .hint("`openssl genpkey -algorithm ed25519 -out key.pem` makes a key; docs/fleet.md says what agents need of it")
+            .usage(),
+    )
+}
+
+fn read_key(path: &std::path::Path) -> Result<SigningKey, Failed> {
+    let wrong =
+        |reason: String| Problem::with("--sign", format!("{}: {reason}", path.display())).usage();
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    SigningKey::parse(&text).map_err(|error| wrong(error.to_string()))
+}
+
+fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) -> FleetPlan {
+    FleetPlan {
+        agents,
+        agent_wait: args.agent_wait,
+        ready_wait: flags::READY_WAIT,
+        agent_timeout: args.agent_timeout,
+        goes_on_without: args.on_agent_loss == OnAgentLoss::Continue,
+        most_spread: args.most_spread,
+        connections,
+    }
+}
+
+fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
+    let problem = Problem::caused_by(error);
+    let problem = match error {
+        FleetError::NotStarted(NotStarted::TooFew { .. }) => {
+            problem.about("--agents").hint(format!(
+                "start more with `plimsoll agent --nats URL`{}, or wait longer (--agent-wait TIME)",
+                if args.agent_group == flags::DEFAULT_GROUP {
+                    String::new()
+                } else {
+                    format!(" --group {}", args.agent_group)
+                }
+            ))
+        }
+        FleetError::NotStarted(NotStarted::TooMany { .. }) => {
+            problem.about("--agents").hint("lower --agents or raise -c")
+        }
+        FleetError::NeverStarted(_) | FleetError::NoRun(_) => problem.about("--attach").hint(
+            "start it again; a run that has ended leaves nothing on the broker but with --keep",
+        ),
+        FleetError::NotStarted(NotStarted::Spread { .. }) => {
+            problem.hint("allow more with --most-spread TIME")
+        }
+        FleetError::NotStarted(NotStarted::Interrupted) => {
+            return Failed {
+                exit: Exit::Interrupted,
+                problems: vec![problem],
+            };
+        }
+        _ => problem,
+    };
+    problem.could_not_run()
+}

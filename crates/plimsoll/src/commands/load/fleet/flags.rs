@@ -1,0 +1,91 @@
+//! The flags of `plimsoll load` about agents on other machines.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::flags::number;
+
+/// The group of agents that were given none.
+pub(crate) const DEFAULT_GROUP: &str = "default";
+
+/// How long agents may take to read files, find their targets and start their workers.
+pub(super) const READY_WAIT: Duration = Duration::from_mins(2);
+
+/// Larger numbers are taken for typing errors.
+const MOST_AGENTS: u64 = 1000;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Fleet")]
+pub(crate) struct FleetArgs {
+    /// Have agents on other machines make the load, found over this NATS broker: `nats://HOST:4222`
+    #[arg(long, value_name = "URL")]
+    pub(crate) fleet: Option<String>,
+
+    /// Number of agents
+    #[arg(long, value_name = "N", requires = "fleet", value_parser = number::count::<usize>(MOST_AGENTS))]
+    pub(crate) agents: Option<usize>,
+
+    /// Go on with this run, whose coordinator is gone, and report it
+    #[arg(long, value_name = "RUN", requires = "fleet", value_parser = group,
+          conflicts_with_all = ["agents", "agent_wait", "agent_group", "most_spread", "sign"])]
+    pub(crate) attach: Option<String>,
+
+    /// Time to wait for the agents
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "30s", requires = "fleet")]
+    pub(crate) agent_wait: Duration,
+
+    /// Group of agents, as `plimsoll agent --group` names it
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_GROUP, value_parser = group, requires = "fleet")]
+    pub(crate) agent_group: String,
+
+    /// Take an agent for lost after this time without a sign of life
+    // Agents give one a second; a broker that restarts takes a few.
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s", requires = "fleet")]
+    pub(crate) agent_timeout: Duration,
+
+    /// What to do when an agent is lost; the result is incomplete either way
+    #[arg(long, value_enum, default_value_t = OnAgentLoss::Stop, requires = "fleet")]
+    pub(crate) on_agent_loss: OnAgentLoss,
+
+    /// Largest difference between the starts of two agents, as far as it can be measured
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "50ms", requires = "fleet")]
+    pub(crate) most_spread: Duration,
+
+    /// Sign the run with this private key (PEM, Ed25519), so that agents that trust it accept the run
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub(crate) sign: Option<PathBuf>,
+
+    /// Trust the CA certificates in this PEM file for the broker
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub(crate) fleet_cacert: Option<PathBuf>,
+
+    /// Keep the log and the files of the run on the broker, for a day
+    #[arg(long, requires = "fleet")]
+    pub(crate) keep: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnAgentLoss {
+    /// Stop the others
+    Stop,
+    /// Go on with the others
+    Continue,
+}
+
+/// The name of a group: a word of a subject.
+pub(crate) fn group(text: &str) -> Result<String, String> {
+    let is_word = !text.is_empty()
+        && text.len() <= 64
+        && text
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
+    if is_word {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "`{text}` is not a name of letters, digits, `-` and `_`"
+        ))
+    }
+}

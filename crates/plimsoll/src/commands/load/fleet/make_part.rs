@@ -1,0 +1,53 @@
+//! What an agent makes of an order: parts of plain loads and of scripts, by the flags of `plimsoll load`.
+
+use plimsoll_fleet::{LoadPart, OrderFile, PartMaker, PreparedPart, RunOrder, Share, Work};
+use plimsoll_load::{Interrupt, check_reachable};
+
+use super::super::{facts, prepare};
+use super::arguments;
+use super::folder::Folder;
+use crate::problem::{Failed, Problem};
+
+/// Makes parts of all kinds of runs.
+#[derive(Debug)]
+pub(crate) struct Maker;
+
+impl PartMaker for Maker {
+    fn prepare(
+        &self,
+        order: &RunOrder,
+        files: Vec<OrderFile>,
+        share: Share,
+    ) -> Result<Box<dyn PreparedPart>, String> {
+        let folder = Folder::new(&files)?;
+        match order.work {
+            Work::Load => load(order, folder, share),
+            #[cfg(feature = "k6")]
+            Work::Script => super::script_part::prepare(order, folder, share),
+            #[cfg(not(feature = "k6"))]
+            Work::Script => Err("this program was built without scripts".to_owned()),
+        }
+    }
+}
+
+fn load(order: &RunOrder, folder: Folder, share: Share) -> Result<Box<dyn PreparedPart>, String> {
+    let args = arguments::of_order(&order.command, folder.path())?;
+    let prepared = prepare(&args, &Interrupt::default()).map_err(|failed| text(&failed))?;
+    let plan = prepared.compiled.plan;
+    check_reachable(&plan).map_err(|error| Problem::caused_by(&error).message)?;
+    Ok(Box::new(LoadPart {
+        facts: facts(&plan, None),
+        plan,
+        share,
+        folder: Some(Box::new(folder)),
+    }))
+}
+
+/// All problems in one line.
+pub(super) fn text(failed: &Failed) -> String {
+    let problems = failed.problems.iter().map(|problem| match &problem.about {
+        Some(about) => format!("{about} {}", problem.message),
+        None => problem.message.clone(),
+    });
+    problems.collect::<Vec<_>>().join("; ")
+}

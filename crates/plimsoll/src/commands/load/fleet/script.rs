@@ -1,0 +1,265 @@
+//! A script whose iterations agents make: `setup()`, thresholds, summary and `teardown()` are here.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use plimsoll_fleet::{
+    Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
+    NatsTransport, NotStarted, Note, OrderFile, Work, coordinate, new_run_name,
+};
+use plimsoll_k6::{
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
+    ScriptUnion, inspect,
+};
+use plimsoll_load::Interrupt;
+use plimsoll_model::Clock as _;
+use plimsoll_script::Level;
+use plimsoll_wire::SystemClock;
+
+use super::super::script::Failure;
+use super::super::script::flags::{Mode, RunFlags};
+use super::super::script::load::Loaded;
+use super::flags::FleetArgs;
+use super::{check_loopback, connect, fleet_plan, read_key, show};
+use crate::exit::Exit;
+use crate::problem::Problem;
+
+/// Time between two looks at thresholds and the view.
+const TICK_EVERY: Duration = Duration::from_secs(1);
+
+/// Agents that make the iterations of a script.
+pub(crate) struct ScriptFleet<'a> {
+    transport: NatsTransport,
+    args: &'a FleetArgs,
+    agents: usize,
+    command: Vec<Argument>,
+    archive: OrderFile,
+    most_users: usize,
+    interrupt: Arc<Interrupt>,
+    log: &'a dyn Fn(&str),
+    outcome: RefCell<Option<FleetOutcome>>,
+}
+
+impl<'a> ScriptFleet<'a> {
+    /// - `broker`: the flags about the fleet, and the URL of the broker.
+    /// - `made`: the options of the command line.
+    /// - `log`: gets lines for the user.
+    pub(crate) fn new(
+        (args, url): (&'a FleetArgs, &str),
+        flags: &RunFlags,
+        loaded: &Loaded,
+        made: Overrides,
+        interrupt: &Arc<Interrupt>,
+        log: &'a dyn Fn(&str),
+    ) -> Result<Self, Failure> {
+        let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
+        let other = |problem: Problem| (problem, K6ExitCode::Other);
+        let Some(agents) = args.agents else {
+            return Err(config(Problem::with("--fleet", "needs --agents N")));
+        };
+        if args.attach.is_some() {
+            let message = "goes on with plain loads only";
+            return Err(config(Problem::with("--attach", message)));
+        }
+        if args.sign.is_none() {
+            // What a script connects to is known when it runs: unsigned ones reach loopback only.
+            let checked = check_loopback(url, Some(true));
+            checked.map_err(|failed| config(failed.into_first()))?;
+        }
+        let goes_on = || false;
+        let quiet = Arc::new(|_: Level, _: &str, _: LineSource| {});
+        let inspected = inspect(&Invocation {
+            overrides: made,
+            exact_trends: flags.exact_trends,
+            ..loaded.invocation(quiet, &goes_on)
+        });
+        let inspected = inspected.map_err(|outcome| {
+            let message = "the script cannot be initialised; run it without --fleet to see why";
+            let text = if outcome.message.is_empty() {
+                message.to_owned()
+            } else {
+                outcome.message
+            };
+            (Problem::new(text), outcome.exit)
+        })?;
+        let mut content = Vec::new();
+        inspected.archive.write(&mut content).map_err(|error| {
+            other(Problem::new(format!(
+                "cannot write the archive of the script: {error}"
+            )))
+        })?;
+        let transport = connect(url, args.fleet_cacert.clone(), "plimsoll load");
+        let command = flags_of_agents(flags);
+        Ok(Self {
+            transport: transport.map_err(|failed| other(failed.into_first()))?,
+            args,
+            agents,
+            command: command.into_iter().map(Argument::Text).collect(),
+            archive: OrderFile {
+                name: "archive.tar".to_owned(),
+                content,
+            },
+            most_users: usize::try_from(inspected.plan.most_vus).unwrap_or(usize::MAX),
+            interrupt: Arc::clone(interrupt),
+            log,
+            outcome: RefCell::new(None),
+        })
+    }
+
+    /// The agents side by side, and the exit code if figures are missing.
+    pub(crate) fn ended(self) -> Option<(String, Option<Exit>)> {
+        let outcome = self.outcome.into_inner()?;
+        let is_incomplete = !outcome.incomplete().is_empty();
+        let text = show::agents(&outcome, "iterations", "requests");
+        Some((text, is_incomplete.then_some(Exit::Incomplete)))
+    }
+}
+
+impl ScriptParts for ScriptFleet<'_> {
+    fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), String> {
+        let key = self.args.sign.as_deref().map(read_key).transpose();
+        let key = key.map_err(|failed| super::make_part::text(&failed))?;
+        let mut on_note = |note: &Note| (self.log)(&show::note(note));
+        let run = new_run_name();
+        let seconds = self.args.agent_wait.as_secs_f64();
+        let agents = self.agents;
+        (self.log)(&format!(
+            "run {run} waits up to {seconds} s for {agents} agents"
+        ));
+        let mut merger = ScriptMerger {
+            union,
+            next_tick: None,
+        };
+        let outcome = coordinate(
+            &self.transport,
+            FleetRun {
+                run,
+                group: self.args.agent_group.clone(),
+                fleet: fleet_plan(self.args, agents, self.most_users),
+                program: env!("CARGO_PKG_VERSION").to_owned(),
+                work: Work::Script,
+                command: self.command.clone(),
+                files: vec![self.archive.clone()],
+                attached: None,
+                key: key.as_ref(),
+                keep: self.args.keep,
+                interrupt: Arc::clone(&self.interrupt),
+                on_note: &mut on_note,
+            },
+            &mut merger,
+        );
+        let union = merger.union;
+        union.look();
+        match outcome {
+            Ok(outcome) => {
+                union.tick(true);
+                for member in &outcome.members {
+                    let report = member.report.as_ref();
+                    if let Some(message) = report.and_then(|report| report.abort()) {
+                        union.abort(message);
+                    }
+                    if let Some(message) = report.and_then(|report| report.failed()) {
+                        union.fail(message);
+                    }
+                }
+                for lack in outcome.incomplete() {
+                    (self.log)(&format!("incomplete: {lack}"));
+                }
+                self.outcome.replace(Some(outcome));
+                Ok(())
+            }
+            // What came of `setup()` says it all.
+            Err(FleetError::NotStarted(NotStarted::SetUp(_) | NotStarted::Interrupted))
+                if union.has_failed() || union.is_over() =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(Problem::caused_by(&error).message),
+        }
+    }
+}
+
+struct ScriptMerger<'u, 'a, 'b, 'c> {
+    union: &'u mut ScriptUnion<'a, 'b, 'c>,
+    next_tick: Option<Instant>,
+}
+
+impl Merger for ScriptMerger<'_, '_, '_, '_> {
+    fn set_up(&mut self) -> Result<Option<String>, String> {
+        let data = self.union.prepare();
+        data.ok_or_else(|| "setup() has failed".to_owned())
+    }
+
+    fn begin(&mut self, _workers: usize, _agents: usize, _started: SystemTime) {
+        self.union.begin();
+        self.next_tick = Some(SystemClock.now() + TICK_EVERY);
+    }
+
+    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
+        let Counted::Script(script) = &second.figures else {
+            return Err("its figures are those of another kind of run".to_owned());
+        };
+        let checks = script.checks.iter().map(|check| PartCheck {
+            group: check.group.clone(),
+            name: check.name.clone(),
+            passes: check.passes,
+            fails: check.fails,
+        });
+        let figures = PartFigures {
+            at: Duration::from_micros(second.at_us),
+            is_last: second.is_last,
+            series: script.series().map_err(|error| error.to_string())?,
+            checks: checks.collect(),
+            groups: script.groups.clone(),
+            scenarios: script.scenarios(),
+        };
+        self.union.take(second.member, &figures)?;
+        Ok(Checksum::of_script(script))
+    }
+
+    fn give_up(&mut self, _member: usize) {}
+
+    fn look(&mut self) -> Option<String> {
+        self.union.look();
+        let now = SystemClock.now();
+        if let Some(due) = self.next_tick.filter(|due| now >= *due) {
+            self.union.tick(false);
+            self.next_tick = Some(due + TICK_EVERY);
+        }
+        let is_over = self.union.is_over();
+        is_over.then(|| "a threshold was breached, or a signal has come".to_owned())
+    }
+}
+
+/// Flags that agents need beside the archive.
+fn flags_of_agents(flags: &RunFlags) -> Vec<String> {
+    let all = [
+        (flags.http2, "--http2"),
+        (flags.http3, "--http3"),
+        (flags.exact_trends, "--exact-trends"),
+    ];
+    let given = all.into_iter().filter(|(is_given, _)| *is_given);
+    given.map(|(_, flag)| flag.to_owned()).collect()
+}
+
+/// Refuses flags that need the samples or the processes of one machine.
+pub(crate) fn refuse_of_one_machine(
+    flags: &RunFlags,
+    threads: Option<usize>,
+) -> Result<(), Problem> {
+    let is_full = flags.source.summary_mode == Some(Mode::Full);
+    let given = [
+        ("--out", !flags.outputs.is_empty()),
+        ("--pid", flags.pid.is_some()),
+        ("--dashboard", flags.dashboard.is_some()),
+        ("--address", flags.global.address.is_some()),
+        ("--summary-mode full", is_full),
+        ("--threads", threads.is_some()),
+        ("--secret-source", !flags.global.secret_sources.is_empty()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Problem::with(flag, "does not go with --fleet")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,89 @@
+//! What a user sees of a fleet beside the summary.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use plimsoll_fleet::{FleetOutcome, Note};
+use plimsoll_model::grouped;
+
+/// A line on the way.
+pub(super) fn note(note: &Note) -> String {
+    match note {
+        Note::Joined {
+            agent,
+            cores,
+            have,
+            wanted,
+        } => {
+            let plural = if *cores == 1 { "core" } else { "cores" };
+            format!("agent {agent} ({cores} {plural}), {have} of {wanted}")
+        }
+        Note::Attached { agents } => {
+            let plural = if *agents == 1 { "agent" } else { "agents" };
+            format!("goes on with {agents} {plural}")
+        }
+        Note::Starting { agents, spread } => {
+            let plural = if *agents == 1 { "agent" } else { "agents" };
+            let within = if spread.is_zero() {
+                String::new()
+            } else {
+                format!(", together within {}", millis(*spread))
+            };
+            format!("{agents} {plural} start in half a second{within}")
+        }
+        Note::Lost {
+            agent,
+            reason,
+            goes_on,
+        } => {
+            let then = if *goes_on {
+                "the others go on"
+            } else {
+                "the run ends"
+            };
+            format!("agent {agent} is lost: {reason}; {then}")
+        }
+    }
+}
+
+/// The agents side by side.
+///
+/// - `started`, `ok`: what they have begun and completed.
+pub(super) fn agents(outcome: &FleetOutcome, started: &str, ok: &str) -> String {
+    let width = outcome.members.iter().map(|it| it.agent.len());
+    let width = width.max().unwrap_or_default().max("agent".len());
+    let mut text = format!(
+        "\n{:<width$}  {:>7}  {:>12}  {:>12}  {:>11}  {:>9}",
+        "agent", "workers", started, ok, "busiest", "late"
+    );
+    for agent in &outcome.members {
+        let report = agent.report.as_ref();
+        let busiest = report
+            .map(|report| report.busiest_worker_percent())
+            .filter(|percent| *percent > 0.0)
+            .map_or_else(|| "-".to_owned(), |percent| format!("{percent:.0} %"));
+        let late = report
+            .map(|report| report.late())
+            .map_or_else(|| "-".to_owned(), millis);
+        let line = write!(
+            text,
+            "\n{:<width$}  {:>7}  {:>12}  {:>12}  {busiest:>11}  {late:>9}",
+            agent.agent,
+            agent.share.workers,
+            grouped(agent.merged.started as f64),
+            grouped(agent.merged.ok as f64),
+        );
+        line.expect("a text takes more");
+        if let Some(problem) = &agent.problem {
+            write!(text, "  {problem}").expect("a text takes more");
+        }
+    }
+    if !outcome.incomplete().is_empty() {
+        text.push_str("\n\nincomplete: the figures are not those of the whole run");
+    }
+    text
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1e3)
+}

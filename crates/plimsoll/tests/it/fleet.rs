@@ -1,0 +1,430 @@
+//! `plimsoll load --fleet` with agents that are processes of their own, over Debian's nats-server, against an origin that counts.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use plimsoll_testkit::{NatsServer, Origin, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::plimsoll::{CommandOutput, command, plimsoll};
+
+/// An agent that ends with the test, and what it has said.
+pub(crate) struct AgentProcess {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl AgentProcess {
+    fn start(server: &NatsServer, name: &str, flags: &[&str]) -> Self {
+        let url = server.url();
+        let mut arguments = vec!["agent", "--nats", &url, "--name", name, "--cores", "2"];
+        arguments.extend(flags);
+        let mut child = command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let (stderr, said) = (child.stderr.take().unwrap(), Arc::clone(&lines));
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                said.lock().unwrap().push(line);
+            }
+        });
+        Self { child, lines }
+    }
+
+    pub(crate) fn has_said(&self, text: &str) -> bool {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().any(|line| line.contains(text))
+    }
+
+    fn waits(self) -> Self {
+        eventually(|| self.has_said("waits for runs"));
+        self
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+pub(crate) fn agents(server: &NatsServer, flags: &[&str]) -> [AgentProcess; 2] {
+    let agents = ["one", "two"].map(|name| AgentProcess::start(server, name, flags));
+    agents.map(AgentProcess::waits)
+}
+
+/// The arguments of a run over two agents.
+fn fleet<'a>(url: &'a str, flags: &[&'a str], target: &'a str) -> Vec<&'a str> {
+    let mut arguments = vec!["load", "--fleet", url, "--agents", "2", "--no-tui"];
+    arguments.extend(flags);
+    arguments.push(target);
+    arguments
+}
+
+fn run(server: &NatsServer, flags: &[&str], target: &str) -> CommandOutput {
+    plimsoll(&fleet(&server.url(), flags, target))
+}
+
+/// Whether the broker keeps nothing of a run.
+pub(crate) fn is_clean(server: &NatsServer) -> bool {
+    server.streams().is_empty()
+}
+
+#[test]
+fn two_agents_make_exactly_the_requests_of_one_run() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let output = run(
+        &server,
+        &["--json", "-n", "2001", "-c", "7"],
+        &origin.url("/"),
+    )
+    .exits(0);
+    let summary = output.json();
+    assert_eq!(summary["counts"]["ok"], 2001);
+    assert_eq!(summary["counts"]["started"], 2001);
+    assert_eq!(summary["statuses"]["200"], 2001);
+    assert_eq!(summary["load"]["workers"], 4);
+    assert_eq!(summary["latency"]["from_started"]["count"], 2001);
+    assert_eq!(origin.requests(), 2001);
+    assert!(
+        output.stderr.contains("2 agents start in half a second"),
+        "{output}"
+    );
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn an_open_loop_of_two_agents_has_every_arrival() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let flags = ["--json", "-q", "500", "-z", "3s", "-c", "20"];
+    let summary = run(&server, &flags, &origin.url("/")).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 1500);
+    assert_eq!(origin.requests(), 1500);
+    let ticks = summary["ticks"].as_array().unwrap();
+    let of_ticks: u64 = ticks.iter().map(|tick| tick["ok"].as_u64().unwrap()).sum();
+    assert_eq!(of_ticks, 1500);
+    // An agent is there for the next run.
+    let flags = ["--json", "-n", "100", "-c", "4"];
+    let summary = run(&server, &flags, &origin.url("/")).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 100);
+    assert_eq!(origin.requests(), 1600);
+    assert!(agents.iter().all(|agent| agent.has_said("the run is over")));
+}
+
+#[test]
+fn an_agent_that_is_killed_makes_the_run_incomplete() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let (broker, url) = (server.url(), origin.url("/"));
+    let flags = ["--json", "-q", "200", "-z", "60s", "--agent-timeout", "2s"];
+    let child = command(&fleet(&broker, &flags, &url))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 300);
+    agents[1].signal(Signal::KILL);
+    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(4);
+    assert!(
+        output
+            .stderr
+            .contains("agent two is lost: nothing was heard of it for 2s; the run ends"),
+        "{output}"
+    );
+    let summary = output.json();
+    let warnings = summary["conditions"]["warnings"].to_string();
+    assert!(
+        warnings.contains("incomplete: agent two: nothing was heard"),
+        "{warnings}"
+    );
+    // What was counted is there, without the last ticks of the one that was killed.
+    let counted = summary["counts"]["started"].as_u64().unwrap();
+    let made = origin.requests();
+    assert!(counted > 100 && counted <= made, "{counted} of {made}");
+    assert!(made < 60 * 200, "the other one was stopped: {made}");
+    eventually(|| agents[0].has_said("the run is over"));
+}
+
+#[test]
+fn too_few_agents_are_an_error_with_their_number() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agent = AgentProcess::start(&server, "one", &[]).waits();
+    let output = run(&server, &["--agent-wait", "1s"], &origin.url("/")).exits(3);
+    assert!(
+        output.stderr.contains("1 of 2 agents are there after 1s"),
+        "{output}"
+    );
+    assert!(
+        output.stderr.contains("plimsoll agent --nats URL"),
+        "{output}"
+    );
+    assert_eq!(origin.requests(), 0);
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_threshold_is_judged_over_all_agents_and_ends_the_run() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let flags = [
+        "--json",
+        "-q",
+        "100",
+        "-z",
+        "60s",
+        "--threshold",
+        "http_reqs:rate>=100000/s abort after 2s",
+    ];
+    let summary = run(&server, &flags, &origin.url("/")).exits(1).json();
+    assert_eq!(summary["thresholds"][0]["ended_run"], true);
+    assert!(origin.requests() < 3000, "{}", origin.requests());
+}
+
+#[test]
+fn rows_that_are_used_once_are_used_once_over_all_agents() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let rows = folder.path().join("rows.csv");
+    let names: Vec<_> = (0..101).map(|number| format!("row-{number:03}")).collect();
+    fs::write(&rows, format!("name\n{}\n", names.join("\n"))).unwrap();
+    let rows = rows.to_string_lossy().into_owned();
+    let flags = [
+        "--json",
+        "--feeder",
+        &rows,
+        "--feeder-order",
+        "sequential",
+        "-c",
+        "6",
+    ];
+    let target = origin.url("/{{name}}");
+    let summary = run(&server, &flags, &target).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 101);
+    let heads = origin.heads().concat();
+    for name in &names {
+        assert_eq!(heads.matches(name.as_str()).count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_all_agents_and_prints_what_they_counted() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let (broker, url) = (server.url(), origin.url("/"));
+    let child = command(&fleet(&broker, &["--json", "-q", "200", "-z", "60s"], &url))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 300);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(130);
+    let summary = output.json();
+    assert_eq!(summary["interrupted"], true);
+    assert_eq!(summary["counts"]["ok"].as_u64(), Some(origin.requests()));
+    eventually(|| agents.iter().all(|agent| agent.has_said("the run is over")));
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn an_agent_without_its_coordinator_stops() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &["--orphan-timeout", "2s", "--once"]);
+    let (broker, url) = (server.url(), origin.url("/"));
+    let mut child = command(&fleet(&broker, &["-q", "200", "-z", "60s"], &url))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 300);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for mut agent in agents {
+        let status = agent.child.wait().unwrap();
+        assert!(
+            agent.has_said("nothing was heard of the coordinator"),
+            "{status}"
+        );
+    }
+    assert!(origin.requests() < 60 * 200);
+}
+
+#[test]
+fn a_broker_that_restarts_in_the_middle_loses_nothing() {
+    let mut server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let (broker, url) = (server.url(), origin.url("/"));
+    let child = command(&fleet(&broker, &["--json", "-q", "200", "-z", "8s"], &url))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 300);
+    server.restart();
+    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(0);
+    assert_eq!(output.json()["counts"]["ok"], 1600);
+    assert_eq!(origin.requests(), 1600);
+}
+
+/// Starts a run, and kills its coordinator in the middle. Returns the name of the run.
+fn abandoned(server: &NatsServer, origin: &Origin, flags: &[&str]) -> String {
+    let (broker, url) = (server.url(), origin.url("/"));
+    let mut child = command(&fleet(&broker, flags, &url))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let run = lines.find_map(|line| {
+        let line = line.unwrap();
+        let rest = line.strip_prefix("run ")?;
+        Some(rest.split(' ').next()?.to_owned())
+    });
+    eventually(|| origin.requests() >= 300);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    run.unwrap()
+}
+
+fn attach(server: &NatsServer, run: &str) -> CommandOutput {
+    let url = server.url();
+    plimsoll(&[
+        "load", "--fleet", &url, "--attach", run, "--no-tui", "--json",
+    ])
+}
+
+#[test]
+fn a_run_whose_coordinator_was_killed_is_attached_again_and_whole() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let run = abandoned(&server, &origin, &["-q", "200", "-z", "6s"]);
+    let summary = attach(&server, &run).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 1200);
+    assert_eq!(summary["load"]["rate_per_second"], 200.0);
+    assert_eq!(origin.requests(), 1200);
+    eventually(|| is_clean(&server));
+    let output = attach(&server, &run).exits(3);
+    assert!(output.stderr.contains("has no run"), "{output}");
+}
+
+#[test]
+fn a_run_is_attached_too_late_where_its_agents_have_stopped() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &["--orphan-timeout", "1s"]);
+    let run = abandoned(&server, &origin, &["-q", "200", "-z", "60s"]);
+    let has_left = |agent: &AgentProcess| agent.has_said("has left the run");
+    eventually(|| agents.iter().all(has_left));
+    let output = attach(&server, &run).exits(4);
+    let summary = output.json();
+    assert_eq!(summary["counts"]["ok"].as_u64(), Some(origin.requests()));
+    let warnings = summary["conditions"]["warnings"].to_string();
+    assert!(
+        warnings.contains("nothing was heard of the coordinator for 1s"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn an_agent_runs_what_its_operator_signed_and_nothing_else() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    // RFC 8410, section 10.
+    fs::write(at("key.pem"), PRIVATE).unwrap();
+    fs::write(at("trust.pem"), PUBLIC).unwrap();
+    fs::write(at("other.pem"), OTHER).unwrap();
+    let (key, trust, other) = (at("key.pem"), at("trust.pem"), at("other.pem"));
+    {
+        let _agents = agents(&server, &["--trust", &trust]);
+        let flags = ["--json", "-n", "50", "-c", "4", "--sign", &key];
+        let summary = run(&server, &flags, &origin.url("/")).exits(0).json();
+        assert_eq!(summary["counts"]["ok"], 50);
+        let output = run(&server, &["-n", "50", "-c", "4"], &origin.url("/")).exits(3);
+        assert!(
+            output.stderr.contains("the order is not signed"),
+            "{output}"
+        );
+    }
+    {
+        let _agents = agents(&server, &["--trust", &other]);
+        let flags = ["-n", "50", "-c", "4", "--sign", &key];
+        let output = run(&server, &flags, &origin.url("/")).exits(3);
+        assert!(
+            output
+                .stderr
+                .contains("none of the keys of --trust signed the order"),
+            "{output}"
+        );
+    }
+    {
+        // Signed, but against a host that is not allowed.
+        let _agents = agents(&server, &["--trust", &trust]);
+        let flags = ["-n", "50", "-c", "4", "--sign", &key];
+        let output = run(&server, &flags, "http://192.0.2.1/").exits(3);
+        assert!(output.stderr.contains("cannot make its part"), "{output}");
+    }
+    assert_eq!(origin.requests(), 50);
+}
+
+#[test]
+fn unsigned_runs_stay_on_this_machine() {
+    let output = plimsoll(&[
+        "load",
+        "--fleet",
+        "nats://127.0.0.1:1",
+        "--agents",
+        "1",
+        "http://192.0.2.1/",
+    ])
+    .exits(2);
+    assert!(output.stderr.contains("needs --sign KEY"), "{output}");
+    let output = plimsoll(&["agent", "--nats", "nats://192.0.2.1:4222"]).exits(2);
+    assert!(output.stderr.contains("needs --trust FILE"), "{output}");
+}
+
+#[test]
+fn result_files_have_the_figures_of_all_agents() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_string_lossy().into_owned();
+    let flags = ["-n", "300", "-c", "4", "--out", &out];
+    let output = run(&server, &flags, &origin.url("/")).exits(0);
+    assert!(output.stdout.contains("agent  workers"), "{output}");
+    let summary = fs::read(folder.path().join("out/summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["counts"]["ok"], 300);
+    let merged = plimsoll(&["report", &out]).exits(0);
+    assert!(merged.stdout.contains("300"), "{merged}");
+}
+
+const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+
+const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+
+const OTHER: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n";

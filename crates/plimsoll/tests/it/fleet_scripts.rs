@@ -1,0 +1,213 @@
+//! k6 scripts by `plimsoll load --fleet`: the agents' iterations are those of one run, and everything else happens once.
+
+use std::fs;
+use std::process::Stdio;
+
+use plimsoll_testkit::{NatsServer, Origin, eventually};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::fleet::{agents, is_clean};
+use crate::plimsoll::{CommandOutput, command, run};
+
+const SCRIPT: &str = r"
+import http from 'k6/http';
+import { check, group } from 'k6';
+import { Counter, Trend } from 'k6/metrics';
+import exec from 'k6/execution';
+import { word } from './words.js';
+
+const made = new Counter('made');
+const numbers = new Trend('numbers');
+const rows = JSON.parse(open('./rows.json'));
+
+export const options = {
+  scenarios: { shared: { executor: 'shared-iterations', vus: 7, iterations: 101 } },
+  thresholds: { made: ['count==101'], checks: ['rate==1'], 'numbers{kind:row}': ['max<300'] },
+};
+
+export function setup() {
+  http.get(`${__ENV.BASE}/setup`);
+  return { word };
+}
+
+export default function (data) {
+  const number = exec.scenario.iterationInTest;
+  const response = http.get(`${__ENV.BASE}/iteration-${number}-end`);
+  group('inner', () => check(response, { 'is 200': (it) => it.status === 200 }));
+  check(data, { 'has the word': (it) => it.word === 'hello' });
+  made.add(1);
+  numbers.add(rows[number % rows.length], { kind: 'row' });
+}
+
+export function teardown(data) {
+  http.get(`${__ENV.BASE}/teardown-${data.word}`);
+}
+
+export function handleSummary(data) {
+  const checks = data.root_group.checks.concat(data.root_group.groups[0].checks);
+  const values = (name) => data.metrics[name].values;
+  return {
+    'summary.json': JSON.stringify({
+      iterations: values('iterations').count,
+      requests: values('http_reqs').count,
+      made: values('made').count,
+      numbers: values('numbers'),
+      checks: checks.map((it) => [it.name, it.passes, it.fails]),
+    }),
+    stdout: 'summary\n',
+  };
+}
+";
+
+/// A folder with a script and what it reads.
+fn folder(script: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("script.js", script);
+    write("words.js", "export const word = 'hello';\n");
+    write("rows.json", "[100, 200]");
+    folder
+}
+
+/// The arguments of a run over two agents, in the folder of its script.
+fn load(server: &NatsServer, origin: &Origin, folder: &tempfile::TempDir) -> std::process::Command {
+    let base = format!("BASE={}", origin.url("/").trim_end_matches('/'));
+    let broker = server.url();
+    let flags = [
+        "load",
+        "--fleet",
+        &broker,
+        "--agents",
+        "2",
+        "-e",
+        &base,
+        "script.js",
+    ];
+    let mut command = command(&flags);
+    command.current_dir(folder.path());
+    command
+}
+
+#[test]
+fn a_script_over_two_agents_is_that_of_one_run() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = folder(SCRIPT);
+    let output = run(&mut load(&server, &origin, &folder)).exits(0);
+    assert_eq!(output.stdout.matches("summary\n").count(), 1, "{output}");
+    assert!(output.stdout.contains("agent  workers"), "{output}");
+    let summary = fs::read(folder.path().join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["iterations"], 101);
+    assert_eq!(summary["made"], 101);
+    // With those of `setup()` and `teardown()`.
+    assert_eq!(summary["requests"], 103);
+    assert_eq!(summary["numbers"]["max"], 200);
+    assert_eq!(summary["numbers"]["min"], 100);
+    let checks = serde_json::json!([["has the word", 101, 0], ["is 200", 101, 0]]);
+    assert_eq!(summary["checks"], checks);
+    assert_eq!(origin.requests(), 103);
+    let heads = origin.heads().concat();
+    for number in 0..101 {
+        let path = format!("/iteration-{number}-end");
+        assert_eq!(heads.matches(&path).count(), 1, "{path}");
+    }
+    assert_eq!(heads.matches("/setup").count(), 1);
+    assert_eq!(heads.matches("/teardown-hello").count(), 1);
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn thresholds_of_a_script_are_judged_over_all_agents_and_end_it() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+export const options = {
+  scenarios: { rate: { executor: 'constant-arrival-rate', rate: 100, duration: '60s', preAllocatedVUs: 6 } },
+  thresholds: { http_reqs: [{ threshold: 'count<150', abortOnFail: true }] },
+};
+export default function () { http.get(`${__ENV.BASE}/`); }
+";
+    let folder = folder(script);
+    let output = run(&mut load(&server, &origin, &folder)).exits(99);
+    assert!(output.stderr.contains("have been crossed"), "{output}");
+    assert!(origin.requests() < 3000, "{}", origin.requests());
+}
+
+#[test]
+fn an_iteration_that_aborts_the_test_ends_all_agents() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+import exec from 'k6/execution';
+export const options = { vus: 4, duration: '60s' };
+export default function () {
+  http.get(`${__ENV.BASE}/`);
+  if (exec.vu.idInTest === 3) exec.test.abort('enough');
+}
+";
+    let folder = folder(script);
+    let output = run(&mut load(&server, &origin, &folder)).exits(108);
+    assert!(output.stderr.contains("enough"), "{output}");
+}
+
+#[test]
+fn an_exception_in_setup_is_that_of_the_run() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let script = "export const options = { vus: 2, iterations: 2 };\nexport function setup() { throw new Error('no data'); }\nexport default function () {}\n";
+    let folder = folder(script);
+    let output = run(&mut load(&server, &origin, &folder)).exits(107);
+    assert!(output.stderr.contains("no data"), "{output}");
+    eventually(|| {
+        agents
+            .iter()
+            .all(|agent| agent.has_said("has left the run"))
+    });
+    assert_eq!(origin.requests(), 0);
+}
+
+#[test]
+fn an_agent_that_is_killed_makes_a_script_incomplete() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+export const options = {
+  scenarios: { rate: { executor: 'constant-arrival-rate', rate: 100, duration: '60s', preAllocatedVUs: 6 } },
+};
+export default function () { http.get(`${__ENV.BASE}/`); }
+";
+    let folder = folder(script);
+    let child = load(&server, &origin, &folder)
+        .args(["--agent-timeout", "2s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 200);
+    agents[0].signal(Signal::KILL);
+    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(4);
+    assert!(output.stderr.contains("incomplete: agent one"), "{output}");
+    assert!(origin.requests() < 6000);
+}
+
+#[test]
+fn what_needs_one_machine_is_refused() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let folder = folder(SCRIPT);
+    let output = run(load(&server, &origin, &folder).args(["--out", "x"])).exits(104);
+    assert!(
+        output.stderr.contains("does not go with --fleet"),
+        "{output}"
+    );
+}
