@@ -16,6 +16,8 @@ mod entry;
 
 mod condition;
 
+mod content;
+
 mod store;
 
 mod record;

@@ -375,7 +375,8 @@ impl Routing {
             let routes: Vec<_> = routes.collect();
             let all = link.is_used().then(|| {
                 let routes = routes.iter().map(|(plan, is_served, (tag, action))| {
-                    let conditions = is_served.then(|| plan.conditions.clone());
+                    let is_found = *is_served && (plan.has_path || !plan.is_internal);
+                    let conditions = is_found.then(|| plan.conditions.clone());
                     let made = (Rc::clone(tag), Rc::clone(action));
                     (plan.name.clone(), conditions, made)
                 });

@@ -193,6 +193,15 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
         notices: mounted.notices.clone(),
         ..SitePlan::default()
     };
+    if let Some(value) = table.take("strip") {
+        let strip = as_text(&value).filter(|it| it.starts_with('/'));
+        match strip {
+            Some(strip) => plan.strip = strip.trim_end_matches('/').to_owned(),
+            None => _ = value.wrong::<()>(
+                "is the beginning of paths that files are looked up without, such as \"/static\"",
+            ),
+        }
+    }
     let mut is_whole = true;
     let mut flag = |key: &'static str, flag: &mut bool| {
         if let Some(given) = table.boolean(key) {

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -55,6 +56,8 @@ pub(super) struct Disk {
     /// To the thread that writes, once it runs.
     writer: OnceLock<Option<SyncSender<Job>>>,
     counts: Arc<Counts>,
+    /// The last response could not be written.
+    is_failing: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -72,6 +75,8 @@ struct Located {
     file: PathBuf,
     bytes: u64,
     selecting: Selecting,
+    /// The response, while somebody has it.
+    loaded: Arc<Mutex<Weak<Entry>>>,
 }
 
 #[derive(Debug)]
@@ -98,6 +103,7 @@ impl Disk {
             }),
             writer: OnceLock::new(),
             counts: Arc::clone(counts),
+            is_failing: AtomicBool::new(false),
         }
     }
 
@@ -123,7 +129,7 @@ impl Disk {
 
     fn report(&self, error: &std::io::Error) {
         let folder = self.plan.folder.display();
-        let text = format!("responses are kept in memory alone: {folder}: {error}");
+        let text = format!("a response is kept in memory alone: {folder}: {error}");
         let notice = Notice::new(Severity::Warning, text).about("cache");
         self.plan.notices.report(&notice);
     }
@@ -134,16 +140,22 @@ impl Disk {
 
     /// Whether a response for this request is there.
     pub(super) fn has<'s>(&self, key: &str, seen: &dyn Fn() -> &'s FieldList) -> bool {
-        self.lock().file(key, seen).is_some()
+        self.lock().located(key, seen).is_some()
     }
 
-    /// The response for a request; reads a file.
-    pub(super) fn load(&self, key: &str, seen: &FieldList) -> Option<Entry> {
-        let file = self.lock().file(key, &|| seen)?;
-        let read = fs::read(&file).ok().map(Bytes::from);
-        let decoded = read.as_ref().and_then(record::decode);
-        let found = decoded.filter(|(head, _)| head.key == key && head.identity == self.identity);
+    /// The response for a request; reads a file. Several that want the same at once share what the first has read.
+    pub(super) fn load(&self, key: &str, seen: &FieldList) -> Option<Arc<Entry>> {
+        let (file, loaded) = self.lock().located(key, &|| seen)?;
+        let mut loaded = loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = loaded.upgrade() {
+            Counts::count(&self.counts.disk_hits);
+            return Some(entry);
+        }
+        let read = read_record(&file);
+        let found = read.filter(|(head, _)| head.key == key && head.identity == self.identity);
         if let Some((_, entry)) = found {
+            let entry = Arc::new(entry);
+            *loaded = Arc::downgrade(&entry);
             Counts::count(&self.counts.disk_hits);
             return Some(entry);
         }
@@ -209,23 +221,30 @@ impl Disk {
         if !self.lock().waiting.contains_key(&number) {
             return;
         }
-        let bytes = record::encode(&self.identity, &key, &entry);
         let file = self
             .plan
             .folder
             .join(format!("{:032x}", fastrand::u128(..)));
-        let part = file.with_extension(PART);
-        let written = fs::write(&part, &bytes).and_then(|()| fs::rename(&part, &file));
-        if written.is_err() {
-            fs::remove_file(&part).ok();
-            self.lock().waiting.remove(&number);
-            Counts::count(&self.counts.disk_dropped);
-            return;
-        }
+        let written = record::encode(&self.identity, &key, &entry)
+            .and_then(|bytes| self.write_whole(&file, &bytes).map(|()| bytes.len()));
+        let length = match written {
+            Ok(length) => length,
+            Err(error) => {
+                self.lock().waiting.remove(&number);
+                Counts::count(&self.counts.disk_dropped);
+                // Once until it works again.
+                if !self.is_failing.swap(true, Ordering::Relaxed) {
+                    self.report(&error);
+                }
+                return;
+            }
+        };
+        self.is_failing.store(false, Ordering::Relaxed);
         let located = Located {
             file,
-            bytes: bytes.len() as u64 + FILE_BYTES,
+            bytes: length as u64 + FILE_BYTES,
             selecting: entry.selecting().clone(),
+            loaded: Arc::default(),
         };
         let gone = {
             let mut index = self.lock();
@@ -239,6 +258,24 @@ impl Disk {
             fs::remove_file(file).ok();
         }
         Counts::count(&self.counts.disk_stored);
+    }
+
+    /// Writes a file under another name first; makes the folder again if it is gone.
+    fn write_whole(&self, file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        let part = file.with_extension(PART);
+        let mut written = fs::write(&part, bytes);
+        if written
+            .as_ref()
+            .is_err_and(|it| it.kind() == ErrorKind::NotFound)
+        {
+            fs::create_dir_all(&self.plan.folder)?;
+            written = fs::write(&part, bytes);
+        }
+        let written = written.and_then(|()| fs::rename(&part, file));
+        if written.is_err() {
+            fs::remove_file(&part).ok();
+        }
+        written
     }
 
     /// Takes over what is in the folder, the oldest first; what is not of this configuration is removed.
@@ -257,6 +294,7 @@ impl Disk {
                 file,
                 bytes: bytes + FILE_BYTES,
                 selecting: head.selecting,
+                loaded: Arc::default(),
             };
             let gone = self
                 .lock()
@@ -281,6 +319,14 @@ fn run(disk: &Weak<Disk>, jobs: &Receiver<Job>) {
     }
 }
 
+/// The response in a file.
+fn read_record(file: &Path) -> Option<(RecordHead, Entry)> {
+    let mut opened = fs::File::open(file).ok()?;
+    let mut bytes = Vec::new();
+    opened.read_to_end(&mut bytes).ok()?;
+    record::decode(&Bytes::from(bytes), &Arc::new(opened))
+}
+
 /// The head of a record in a file, and the bytes of the file.
 fn read_head(file: &Path) -> Option<(RecordHead, u64)> {
     let mut opened = fs::File::open(file).ok()?;
@@ -303,12 +349,14 @@ impl Index {
         self.last
     }
 
-    fn file<'s>(&mut self, key: &str, seen: &dyn Fn() -> &'s FieldList) -> Option<PathBuf> {
-        let located = self.slots.get(key)?.iter();
-        let mut found = located
-            .rev()
-            .filter(|it| is_selected_by(&it.selecting, seen));
-        found.next().map(|it| it.file.clone())
+    fn located<'s>(
+        &mut self,
+        key: &str,
+        seen: &dyn Fn() -> &'s FieldList,
+    ) -> Option<(PathBuf, Arc<Mutex<Weak<Entry>>>)> {
+        let mut located = self.slots.get(key)?.iter().rev();
+        let found = located.find(|it| is_selected_by(&it.selecting, seen))?;
+        Some((found.file.clone(), Arc::clone(&found.loaded)))
     }
 
     /// Puts a response in place of the one for the same requests; returns files that nothing leads to any more.

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SET_COOKIE, TRAILER, VARY};
 use http::{HeaderMap, StatusCode};
 use plimsoll_wire::http::FieldList;
 
+use super::content::Content;
 use super::directives::Directives;
 use super::freshness::{self, Times};
 use super::lifetimes::Lifetimes;
@@ -16,7 +16,7 @@ use super::lifetimes::Lifetimes;
 pub(super) struct Entry {
     pub(super) status: StatusCode,
     pub(super) fields: HeaderMap,
-    pub(super) content: Bytes,
+    pub(super) content: Content,
     pub(super) times: Times,
     directives: Directives,
     lifetime: Duration,
@@ -56,7 +56,7 @@ impl Entry {
         (request, seen): (&HeaderMap, &FieldList),
         status: StatusCode,
         fields: HeaderMap,
-        content: Bytes,
+        content: Content,
         times: Times,
         defaults: &Lifetimes,
     ) -> Option<Self> {
@@ -93,7 +93,7 @@ impl Entry {
     ///
     /// - `parts`: its status, fields and content.
     pub(super) fn restored(
-        parts: (StatusCode, HeaderMap, Bytes),
+        parts: (StatusCode, HeaderMap, Content),
         times: Times,
         lifetime: Duration,
         selecting: Selecting,
@@ -216,7 +216,7 @@ impl Entry {
             .flat_map(|(_, values)| values)
             .map(|it| it.len() + FIELD)
             .sum();
-        size_of::<Self>() + fields + selecting + self.content.len()
+        size_of::<Self>() + fields + selecting + self.content.in_memory()
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
             (&fields(request), &FieldList::new()),
             status,
             fields(response),
-            Bytes::new(),
+            Content::Memory(bytes::Bytes::new()),
             times,
             &Lifetimes::default(),
         )

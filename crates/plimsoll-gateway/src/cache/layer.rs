@@ -23,6 +23,7 @@ use plimsoll_wire::http::FieldList;
 
 use super::body::Kept;
 use super::condition::{self, Part};
+use super::content::Content;
 use super::directives::Directives;
 use super::disk::Disk;
 use super::entry::{self, Entry, Staleness, Use};
@@ -181,7 +182,7 @@ impl Cached {
                 let (key, seen) = (Arc::clone(&key), seen.clone());
                 tokio::task::spawn_blocking(move || disk.load(&key, &seen))
             };
-            let entry = reading.await.ok().flatten().map(Arc::new);
+            let entry = reading.await.ok().flatten();
             if let Some(entry) = &entry {
                 cached.0.plan.store.restore(&key, &seen, entry);
             }
@@ -432,6 +433,7 @@ impl Fetching {
             let lifetimes = Arc::clone(&plan.lifetimes);
             move |content| {
                 let request = (&sent, &seen);
+                let content = Content::Memory(content);
                 Entry::new(request, status, response, content, times, &lifetimes)
             }
         };
@@ -552,7 +554,11 @@ impl Lookup {
             }
             Part::Unsatisfiable => {
                 let text = format!("bytes */{length}");
-                (StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new(), Some(text))
+                (
+                    StatusCode::RANGE_NOT_SATISFIABLE,
+                    Content::Memory(Bytes::new()),
+                    Some(text),
+                )
             }
         };
         let mut fields = entry.fields.clone();
@@ -562,10 +568,8 @@ impl Lookup {
         fields.remove(CONTENT_LENGTH);
         let body = if self.is_head {
             ResponseBody::Announced(length as u64)
-        } else if content.is_empty() {
-            ResponseBody::Empty
         } else {
-            ResponseBody::Bytes(content)
+            content.into_body()
         };
         with(Response::new(status).with_field_map(fields).with_body(body))
     }

@@ -3,13 +3,18 @@
 //! `PLIMCACHE1`, the length of the head (32 bits), the head, the content, and SHA-256 of all that. The head has texts with
 //! their lengths (32 bits) before them, numbers of 64 bits, all in little endian. What is not whole is no record.
 
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use plimsoll_server::FilePart;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
+use super::content::Content;
 use super::entry::{Entry, Selecting};
 use super::freshness::Times;
 
@@ -33,8 +38,9 @@ pub(super) struct RecordHead {
     fields: HeaderMap,
 }
 
-/// The record of an entry.
-pub(super) fn encode(identity: &Identity, key: &str, entry: &Entry) -> Vec<u8> {
+/// The record of an entry; fails if its content is in a file that cannot be read.
+pub(super) fn encode(identity: &Identity, key: &str, entry: &Entry) -> io::Result<Vec<u8>> {
+    let content = entry.content.read()?;
     let mut head = Writer(Vec::with_capacity(1024));
     head.0.extend_from_slice(identity);
     head.bytes(key.as_bytes());
@@ -56,19 +62,24 @@ pub(super) fn encode(identity: &Identity, key: &str, entry: &Entry) -> Vec<u8> {
         }
     }
     let Writer(head) = head;
-    let length = MAGIC.len() + LENGTH + head.len() + entry.content.len() + SHA256_OUTPUT_LEN;
+    let length = MAGIC.len() + LENGTH + head.len() + content.len() + SHA256_OUTPUT_LEN;
     let mut record = Vec::with_capacity(length);
     record.extend_from_slice(MAGIC);
     record.extend_from_slice(&u32::try_from(head.len()).unwrap_or(u32::MAX).to_le_bytes());
     record.extend_from_slice(&head);
-    record.extend_from_slice(&entry.content);
+    record.extend_from_slice(&content);
     let sum = digest(&SHA256, &record);
     record.extend_from_slice(sum.as_ref());
-    record
+    Ok(record)
 }
 
-/// The entry of a record that is whole, with its key.
-pub(super) fn decode(record: &Bytes) -> Option<(RecordHead, Entry)> {
+/// Content that is longer stays in its file: what many clients read at once takes no memory for each of them.
+const MOST_IN_MEMORY: usize = 256 << 10;
+
+/// The entry of a record that is whole, with its head.
+///
+/// - `file`: has the record, and stays as it is.
+pub(super) fn decode(record: &Bytes, file: &Arc<File>) -> Option<(RecordHead, Entry)> {
     let end = record.len().checked_sub(SHA256_OUTPUT_LEN)?;
     let (whole, sum) = record.split_at_checked(end)?;
     if digest(&SHA256, whole).as_ref() != sum {
@@ -76,7 +87,13 @@ pub(super) fn decode(record: &Bytes) -> Option<(RecordHead, Entry)> {
     }
     let head = decode_head(whole)?;
     let begin = head_end(whole)?;
-    let content = record.slice(begin..end);
+    let length = end.checked_sub(begin)?;
+    let content = if length <= MOST_IN_MEMORY {
+        // Without the rest of the record, which would stay in memory with it.
+        Content::Memory(Bytes::copy_from_slice(record.get(begin..end)?))
+    } else {
+        Content::File(FilePart::new(Arc::clone(file), begin as u64, length as u64))
+    };
     let parts = (head.status, head.fields.clone(), content);
     let entry = Entry::restored(parts, head.times, head.lifetime, head.selecting.clone());
     Some((head, entry))
@@ -204,7 +221,7 @@ mod tests {
             requested: received - Duration::from_millis(3),
             received,
         };
-        let content = Bytes::copy_from_slice(content);
+        let content = Content::Memory(Bytes::copy_from_slice(content));
         let request = (&HeaderMap::new(), &seen);
         let defaults = Lifetimes::default();
         Entry::new(request, StatusCode::OK, fields, content, times, &defaults).unwrap()
@@ -220,23 +237,25 @@ mod tests {
             bit in 0..8u32,
         ) {
             let written = entry(&content, value.trim().as_bytes());
-            let record = encode(&[7; 32], &key, &written);
-            let (head, read) = decode(&Bytes::from(record.clone())).unwrap();
+            let file = Arc::new(tempfile::tempfile().unwrap());
+            let record = encode(&[7; 32], &key, &written).unwrap();
+            let (head, read) = decode(&Bytes::from(record.clone()), &file).unwrap();
             prop_assert_eq!((head.identity, &head.key), ([7; 32], &key));
             prop_assert_eq!(format!("{read:?}"), format!("{written:?}"));
             // A part of it, and one with another bit, is none.
             let cut = at.index(record.len());
-            prop_assert!(decode(&Bytes::copy_from_slice(&record[..cut])).is_none());
+            prop_assert!(decode(&Bytes::copy_from_slice(&record[..cut]), &file).is_none());
             let mut other = record;
             other[cut] ^= 1 << bit;
-            prop_assert!(decode(&Bytes::from(other)).is_none());
+            prop_assert!(decode(&Bytes::from(other), &file).is_none());
         }
 
         #[test]
         fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let file = Arc::new(tempfile::tempfile().unwrap());
             let record = [MAGIC, &bytes].concat();
             decode_head(&record);
-            prop_assert!(decode(&Bytes::from(record)).is_none());
+            prop_assert!(decode(&Bytes::from(record), &file).is_none());
         }
     }
 }

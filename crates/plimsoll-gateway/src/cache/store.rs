@@ -9,6 +9,7 @@ use lru::LruCache;
 use plimsoll_wire::http::FieldList;
 use tokio::sync::watch;
 
+use super::content::Content;
 use super::disk::{Disk, DiskPlan};
 use super::entry::Entry;
 
@@ -280,7 +281,11 @@ impl Store {
         }
     }
 
+    /// Keeps a response in memory, unless its content stays in a file.
     fn keep(&self, key: &Key, seen: &FieldList, entry: Arc<Entry>) {
+        if matches!(entry.content, Content::File(_)) {
+            return;
+        }
         let mut state = self.lock();
         let mut entries = match state.take(key) {
             Some(Slot::Entries(entries)) => entries,

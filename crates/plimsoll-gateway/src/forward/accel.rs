@@ -26,8 +26,8 @@ const KEPT: [HeaderName; 6] = [
 /// The path that a response names, if it names one; takes the fields that are for the gateway out of the others.
 pub(super) fn hand_over(fields: &mut FieldList) -> Option<HandOver> {
     let path = fields.get(REDIRECT).and_then(|value| {
-        let text = std::str::from_utf8(value).ok()?;
-        text.starts_with('/').then(|| text.to_owned())
+        // What is no path is found nowhere.
+        Some(String::from_utf8_lossy(value).into_owned())
     });
     fields.retain(|name, _| {
         let beginning = name.get(..PREFIX.len());

@@ -31,10 +31,25 @@ pub(super) fn successors(
     }
     if let Some(target) = route.get(TRIED).map(str::to_owned) {
         route.remove(TRIED);
-        // Files are for GET and HEAD alone.
-        for status in ["404", "405"] {
+        // Files are for GET and HEAD alone, and no file has some names.
+        let statuses: &[&str] = if target.starts_with("\"/") {
+            &["404"]
+        } else {
+            &["400", "404", "405"]
+        };
+        for status in statuses {
             successors.set(status, format!("{{ to = {target}, status = \"own\" }}"));
         }
+    }
+    // A location that is asked in place of a file that is not there gets every method.
+    let named = successors
+        .get("404")
+        .filter(|it| it.starts_with("{ to = \"@") || it.starts_with("\"@"));
+    if let Some(target) = named.map(str::to_owned)
+        && route.get("files").is_some()
+        && successors.get("405").is_none()
+    {
+        successors.set("405", target);
     }
     if !successors.is_empty() {
         route.set("on_status", successors.inline());

@@ -60,6 +60,11 @@ pub(super) fn redirect_target(text: &str, groups: Option<&str>) -> Option<String
             target = host + "{authority}";
             continue;
         }
+        // Within a query the question mark of the request is text.
+        if name == "request_uri" && target.contains('?') {
+            target.push_str("{target}");
+            continue;
+        }
         if *place == "{query}" {
             // The place has its question mark.
             target.truncate(target.trim_end_matches(['?', '&']).len());

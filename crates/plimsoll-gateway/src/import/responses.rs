@@ -8,11 +8,11 @@ use super::access;
 use super::errors::TRIED;
 use super::nginx::Directive;
 use super::patterns::as_path;
+use super::proxy::prefix_expression;
 use super::rate_limit::limits;
-use super::redirects::redirect_target;
+use super::redirects::{is_redirecting, redirect_target};
 use super::route::Condition;
 use super::scope::Scope;
-use super::selection;
 use super::toml::{Keys, quoted};
 use super::upstreams::{bytes, duration};
 use super::variables::with_places;
@@ -39,6 +39,13 @@ pub(super) fn files(
         return;
     }
     let folder = scope.own("alias").or_else(|| scope.last("root"));
+    if let Some(file) = folder.and_then(|folder| rewritten_file(folder, scope)) {
+        let mut respond = Keys::default();
+        respond.text("file", &file);
+        respond.text("type", media_type(&file));
+        keys.set("respond", respond.inline());
+        return;
+    }
     let Some(folder) = folder else {
         keys.set("respond", NOT_FOUND);
         return;
@@ -67,6 +74,25 @@ pub(super) fn files(
     };
     let mut files = Keys::default();
     files.text("root", &root);
+    // As an expression the location is no prefix that files are looked up without.
+    if let (Condition::Regex(regex), "alias") = (condition, folder.name.as_str())
+        && let Some(prefix) = prefix_of(regex)
+    {
+        files.text("strip", &prefix);
+    }
+    // nginx starts without the folder of a location.
+    if !below.is_empty() {
+        files.set("optional", "true");
+    }
+    if let Some(rewrite) = scope
+        .own("rewrite")
+        .filter(|it| !is_redirecting(std::slice::from_ref(it)))
+    {
+        notes.add(
+            rewrite,
+            "left out: paths are changed where requests are forwarded, and where a path is redirected",
+        );
+    }
     if let Some(index) = scope.last("index") {
         let names = index.arguments.iter().filter(|it| is_file_name(it));
         let names: Vec<_> = names.collect();
@@ -82,9 +108,30 @@ pub(super) fn files(
         files.set("listing", "true");
     }
     if let Some(directive) = scope.own("try_files") {
-        tried_files(directive, below, scope, (&mut files, keys), notes);
+        tried_files(directive, keys, notes);
     }
     keys.set("files", files.inline());
+}
+
+/// The file of a `rewrite` of every path to one, as pages for maintenance have it.
+fn rewritten_file(folder: &Directive, scope: &Scope<'_>) -> Option<String> {
+    let rewrite = scope.own("rewrite")?;
+    let [from, to, flag] = rewrite.arguments.as_slice() else {
+        return None;
+    };
+    let is_all = ["^", "^/", ".*", "^.*$", "^(.*)$", "^/.*", "^/(.*)$"].contains(&from.as_str());
+    let is_file = to.starts_with('/') && to.split('/').skip(1).all(is_file_name);
+    let is_known = folder.name == "root" && !folder.argument(0).contains('$');
+    let root = folder.argument(0).trim_end_matches('/');
+    (is_all && is_file && is_known && flag == "break").then(|| format!("{root}{to}"))
+}
+
+/// The prefix that an expression was written for, if it was.
+fn prefix_of(regex: &str) -> Option<String> {
+    let escaped = regex.strip_prefix("(?-i:")?.strip_suffix(')')?;
+    let escaped = escaped.strip_suffix(".*")?;
+    let prefix = escaped.replace('\\', "");
+    (prefix_expression(&prefix) == regex).then_some(prefix)
 }
 
 const NOT_FOUND: &str = "{ status = 404, body = \"not found\\n\" }";
@@ -145,16 +192,8 @@ fn media_type(file: &str) -> &'static str {
     }
 }
 
-/// `try_files` of files: the name of a file, the folder, the file for what there is not.
-///
-/// - `below`: the prefix of the location, below which the folder is.
-fn tried_files(
-    directive: &Directive,
-    below: &str,
-    scope: &Scope<'_>,
-    (files, route): (&mut Keys, &mut Keys),
-    notes: &mut Notes,
-) {
+/// `try_files` of files: the name of a file, the folder, and what responds where there is neither.
+fn tried_files(directive: &Directive, route: &mut Keys, notes: &mut Notes) {
     let Some((last, tried)) = directive.arguments.split_last() else {
         return;
     };
@@ -165,27 +204,20 @@ fn tried_files(
             "names other than that of the path, with `.html` or as a folder, are not looked for",
         );
     }
-    let fallback = last.strip_prefix(below).filter(|it| it.starts_with('/'));
-    match fallback {
-        // A named location takes over.
-        _ if last.starts_with('@') => {}
-        _ if last.starts_with('=') => {
-            if last != "=404" {
-                notes.add(directive, "what is not there gets a 404");
-            }
-        }
-        Some(file)
-            if file.split('/').skip(1).all(is_file_name)
-                && selection::is_as_closed_as(scope, last) =>
-        {
-            files.text("fallback", file);
-        }
-        // The location of the path responds, which may keep clients out.
-        _ if last.starts_with('/') && !last.contains(['$', '#', ' ']) => route.text(TRIED, last),
-        _ => notes.add(
+    // A named location takes over by itself.
+    if last.starts_with('@') || last == "=404" {
+        return;
+    }
+    if last.starts_with('=') {
+        notes.add(directive, "what is not there gets a 404");
+    } else if last.starts_with('/') && !last.contains(['$', '#', ' ']) {
+        // The location of the path responds, with its own rules.
+        route.text(TRIED, last);
+    } else {
+        notes.add(
             directive,
             format!("`{last}` is left out: what is not there gets a 404"),
-        ),
+        );
     }
 }
 
@@ -283,6 +315,11 @@ fn lifetime(text: &str) -> Option<String> {
 /// Layers of the route.
 pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     let mut added: Vec<(String, Vec<String>)> = Vec::new();
+    let mut always: Vec<(String, Vec<String>)> = Vec::new();
+    // nginx adds fields to errors by `always` alone, and never by `expires`.
+    let lifetime = lifetime_of(scope);
+    let mut given = scope.all("add_header").into_iter();
+    let is_for_errors = lifetime.is_none() && given.all(|it| it.argument(2) == "always");
     for directive in scope.all("add_header") {
         let (name, value) = (directive.argument(0), directive.argument(1));
         // A variable of the service that authorizes: its fields go to the client by themselves.
@@ -301,6 +338,9 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         };
         // Clients take blanks at the end of a value for none.
         let value = value.trim_end();
+        if value.is_empty() {
+            continue;
+        }
         if !is_field(name, value) {
             notes.add(
                 directive,
@@ -308,15 +348,16 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
             );
             continue;
         }
-        let known = added
+        let is_always = directive.argument(2) == "always" && !is_for_errors;
+        let fields = if is_always { &mut always } else { &mut added };
+        let known = fields
             .iter_mut()
             .find(|(it, _)| it.eq_ignore_ascii_case(name));
         match known {
             Some((_, values)) => values.push(quoted(value)),
-            None => added.push((name.to_owned(), vec![quoted(value)])),
+            None => fields.push((name.to_owned(), vec![quoted(value)])),
         }
     }
-    let lifetime = lifetime_of(scope);
     let hidden = scope.all("proxy_hide_header");
     let hidden = hidden.iter().map(|it| it.argument(0));
     let hidden: Vec<_> = hidden.filter(|it| is_field(it, "")).map(quoted).collect();
@@ -344,23 +385,14 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         let value = quoted(&directives.join(", "));
         rules.set("set", format!("{{ Cache-Control = {value} }}"));
     }
-    let mut adding = Keys::default();
-    for (name, values) in added.iter().filter(|(name, _)| !is_in_place(name)) {
-        match values.as_slice() {
-            [one] => adding.set(name, one.as_str()),
-            several => adding.set(name, format!("[{}]", several.join(", "))),
+    let others = added.iter().filter(|(name, _)| !is_in_place(name));
+    for (key, fields) in [("add", fields_of(others)), ("always", fields_of(&always))] {
+        if !fields.is_empty() {
+            rules.set(key, fields.inline());
         }
     }
-    if !adding.is_empty() {
-        rules.set("add", adding.inline());
-    }
-    // nginx adds fields to errors by `always` alone, and never by `expires`.
-    let is_always = scope
-        .all("add_header")
-        .iter()
-        .all(|it| it.argument(2) == "always");
-    let stays_off_errors = !is_always || lifetime.is_some();
-    if (!added.is_empty() || lifetime.is_some()) && stays_off_errors {
+    let is_any_given = !added.is_empty() || !directives.is_empty();
+    if is_any_given && !is_for_errors {
         rules.set("errors", "false");
     }
     if !rules.is_empty() {
@@ -379,6 +411,18 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     if scope.is("gzip", "on") {
         keys.set("compress", compressed(scope, notes));
     }
+}
+
+/// Fields with one value or several.
+fn fields_of<'f>(fields: impl IntoIterator<Item = &'f (String, Vec<String>)>) -> Keys {
+    let mut keys = Keys::default();
+    for (name, values) in fields {
+        match values.as_slice() {
+            [one] => keys.set(name, one.as_str()),
+            several => keys.set(name, format!("[{}]", several.join(", "))),
+        }
+    }
+    keys
 }
 
 /// `gzip` with its least length, which is 20 bytes in nginx, and its types.

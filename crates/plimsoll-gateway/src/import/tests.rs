@@ -107,7 +107,7 @@ fn locations_keep_the_precedence_of_nginx() {
         &[
             "address = \"127.0.0.1:8080\"",
             "path = \"/health\"\nrespond = { status = 200, body = \"ok\" }",
-            "prefix = \"/static/\"\nfiles = { root = \"/srv/www/static\" }",
+            "prefix = \"/static/\"\nfiles = { root = \"/srv/www/static\", optional = true }",
             "regex = \".*(?-i:\\\\.php)\"\nproxy = { to = \"http://127.0.0.1:9001\"",
             "regex = \"(?i:/IMAGES/).*\"\nproxy = { to = \"http://127.0.0.1:9002\"",
             "regex = \"(?-i:/shop.*)\"\nproxy = { to = \"http://127.0.0.1:9003\", rewrite = { from = \"^/shop\", to = \"/store\" }",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_testkit::{Logic, Origin, Reply, Script, Step, eventually};
 
-use crate::client::{exchange, get};
+use crate::client::{exchange, get, get_with};
 use crate::server::Served;
 
 /// An origin that numbers its responses.
@@ -169,4 +169,47 @@ fn the_oldest_make_room_on_disk() {
     let bytes = figure(&served, "plimsoll_gateway_cache_disk_bytes{");
     assert!((900_000..=1 << 20).contains(&bytes), "{bytes}");
     assert!(files(directory.path()).len() < 260);
+}
+
+#[test]
+fn long_content_is_sent_from_its_file() {
+    let content: Vec<u8> = (0..400_000_u32).map(|at| (at % 251) as u8).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), &content).unwrap();
+    let origin = Served::routes(&format!(
+        "[[route]]\nrespond = {{ file = \"{}\", headers = {{ cache-control = \"max-age=600\" }} }}\n",
+        file.path().display()
+    ));
+    let gateway = || {
+        Served::new(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+             [[route]]\nproxy = {{ to = \"{}\", cache = {{ disk = {{ dir = \"{}\" }} }} }}\n",
+            origin.url(),
+            directory.path().display()
+        ))
+    };
+    let first = gateway();
+    assert_eq!(get(first.address(), "/").body, content);
+    eventually(|| event(&first, "disk_stored") == 1);
+    first.end();
+    let second = gateway();
+    is_filled(&second);
+    for hits in 1..3 {
+        let received = get(second.address(), "/");
+        assert_eq!(received.field("cache-status"), Some("plimsoll; hit"));
+        assert!(received.body == content);
+        // It does not move into memory.
+        assert_eq!(event(&second, "disk_hit"), hits);
+    }
+    let part = get_with(second.address(), "/", "range: bytes=1000-1999\r\n");
+    assert_eq!(
+        (part.status, part.body.as_slice()),
+        (206, &content[1000..2000])
+    );
+    // The folder is made again.
+    fs::remove_dir_all(directory.path()).unwrap();
+    assert_eq!(get(second.address(), "/other").body, content);
+    eventually(|| event(&second, "disk_stored") == 1);
+    assert_eq!(files(directory.path()).len(), 1);
 }

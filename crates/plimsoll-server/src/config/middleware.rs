@@ -115,11 +115,13 @@ fn response_rules(value: Value<'_>, maps: &Maps) -> Option<HeaderRules> {
     let rewrite: Vec<_> = rewrites
         .filter_map(|rule| field_rewrite(rule, maps))
         .collect();
+    let always = added(&mut table, "always", maps, Moment::Response);
     let cookies = table.tables("cookies").into_iter();
     let cookies: Vec<_> = cookies.filter_map(|rule| cookie_rule(rule, maps)).collect();
     Some(HeaderRules {
         rewrite,
         cookies,
+        always,
         skip_errors: !errors,
         ..rules(table, maps, Moment::Response)
     })
@@ -241,12 +243,13 @@ fn rules(mut table: Table<'_>, maps: &Maps, moment: Moment) -> HeaderRules {
             .collect()
     };
     let set = fields("set");
-    let add = added(&mut table, maps, moment);
+    let add = added(&mut table, "add", maps, moment);
     let remove = table.take("remove").and_then(names).unwrap_or_default();
     table.finish();
     HeaderRules {
         rewrite: Vec::new(),
         cookies: Vec::new(),
+        always: Vec::new(),
         remove,
         set,
         add,
@@ -255,8 +258,13 @@ fn rules(mut table: Table<'_>, maps: &Maps, moment: Moment) -> HeaderRules {
 }
 
 /// Fields that are added, each with one value or an array of them.
-fn added(table: &mut Table<'_>, maps: &Maps, moment: Moment) -> Vec<(HeaderName, FieldValue)> {
-    let Some(mut table) = table.table("add") else {
+fn added(
+    table: &mut Table<'_>,
+    key: &'static str,
+    maps: &Maps,
+    moment: Moment,
+) -> Vec<(HeaderName, FieldValue)> {
+    let Some(mut table) = table.table(key) else {
         return Vec::new();
     };
     let fields = table.rest_of_fields().into_iter();
@@ -536,8 +544,10 @@ fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
     {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()));
-        for (line, number) in value.check(text).unwrap_or_default().lines().zip(1..) {
-            let line = line.trim();
+        let text = value.check(text).unwrap_or_default();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        for (line, number) in text.lines().zip(1..) {
+            let line = line.trim_start();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
@@ -545,12 +555,19 @@ fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
             let user = line
                 .split_once(':')
                 .ok_or_else(|| format!("{place}: is not `NAME:HASH`"))
-                .and_then(|(name, hash)| {
+                .and_then(|(name, rest)| {
+                    // Behind another colon is a comment.
+                    let hash = rest.split(':').next().unwrap_or_default();
+                    let is_plain = hash.starts_with("{PLAIN}");
+                    let hash = if is_plain { hash } else { hash.trim_end() };
                     let hash = PasswordHash::parse(hash);
                     let hash = hash.map_err(|error| format!("{place}: {error}"))?;
                     Ok((name.to_owned(), hash))
                 });
-            users.extend(value.check(user));
+            if let Some((name, hash)) = value.check(user) {
+                // Of several lines for a name the first one counts.
+                users.entry(name).or_insert(hash);
+            }
         }
     } else if users.is_empty() && !table.was_given("users") {
         table.missing(

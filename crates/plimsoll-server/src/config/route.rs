@@ -35,6 +35,8 @@ pub(super) struct RoutePlan {
     pub(super) on_status: Option<Arc<OnStatus>>,
     /// Clients do not reach it: other routes lead there.
     pub(super) is_internal: bool,
+    /// It has a condition on the path; an internal route without one is found by its name alone.
+    pub(super) has_path: bool,
     pub(super) action: ActionPlan,
     /// Fields of requests that the layers or the action set, remove or trust.
     pub(super) own_fields: OwnFields,
@@ -164,6 +166,9 @@ pub(super) fn compile(
         None => Some(Vec::new()),
         Some(value) => methods(value),
     };
+    let has_path = ["path", "prefix", "pattern", "regex"]
+        .iter()
+        .any(|key| table.has(key));
     let path = path(&mut table);
     let query = table.table("query").map(|mut table| table.rest());
     let headers = table.table("header");
@@ -200,6 +205,7 @@ pub(super) fn compile(
     Some(RoutePlan {
         on_status: on_status.map(Arc::new),
         is_internal,
+        has_path,
         name: name.unwrap_or_else(|| shown(&conditions.path)),
         listeners: listeners?,
         conditions,

@@ -272,7 +272,7 @@ echo = {}
          8:14: listen[1].rate_limit: `requests` is missing (such as requests = 100, per = \"1m\")\n\
          8:14: listen[1].rate_limit: `per` must be longer than nothing\n\
          8:34: listen[1].rate_limit.key: `colour` is not known; there are address, all, header:NAME and texts with places, such as {cookie:id}\n\
-         10:34: route[1].basic_auth.users.alice: is no hash of a password that is known (bcrypt, argon2, $6$, $5$, $apr1$, {SSHA}); `htpasswd -nB NAME` makes one\n\
+         10:34: route[1].basic_auth.users.alice: is no hash of a password that is known (bcrypt, argon2, $6$, $5$, $apr1$, $1$, {SSHA}, {SHA}, {PLAIN}); `htpasswd -nB NAME` makes one\n\
          11:33: route[1].compress.codings: `deflate` is not known; there are zstd, br and gzip\n\
          11:53: route[1].compress.types: `text` is not a media type, such as text/html, text/* or *+json\n\
          11:61: route[1].compress.last: unknown key (did you mean `least`?)\n\

@@ -13,6 +13,7 @@ use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
 use crate::message::location::LocationTemplate;
 use crate::message::request::Request;
+use crate::message::response::Response;
 use crate::place::{Captured, Place, ResponseValues, Source, Template, Values, places_of};
 
 /// Changes to a set of header fields: first values are rewritten, then fields are removed, then set, then added.
@@ -28,7 +29,9 @@ pub struct HeaderRules {
     pub set: Vec<(HeaderName, FieldValue)>,
     /// Fields that are there beside others of their name.
     pub add: Vec<(HeaderName, FieldValue)>,
-    /// Responses with a status of 400 and above stay as they are.
+    /// The same for responses of every status.
+    pub always: Vec<(HeaderName, FieldValue)>,
+    /// Nothing is set or added in responses with a status of 400 and above, but for `always`.
     pub skip_errors: bool,
 }
 
@@ -105,28 +108,35 @@ fn rewrite(rules: &[FieldRewrite], request: &dyn Values, fields: &mut HeaderMap)
 impl HeaderRules {
     /// The fields that are set, added or removed.
     pub(super) fn names(&self) -> impl Iterator<Item = &HeaderName> {
-        let given = self.set.iter().chain(&self.add).map(|(name, _)| name);
+        let given = self.given().map(|(name, _)| name);
         self.remove.iter().chain(given)
     }
 
     fn templates(&self) -> impl Iterator<Item = &Template> {
-        let given = self.set.iter().chain(&self.add);
-        given.filter_map(|(_, value)| value.template())
+        self.given().filter_map(|(_, value)| value.template())
+    }
+
+    fn given(&self) -> impl Iterator<Item = &(HeaderName, FieldValue)> {
+        self.set.iter().chain(&self.add).chain(&self.always)
     }
 
     /// The same as edits.
-    fn edits(&self, values: &dyn Values) -> FieldEdits {
+    ///
+    /// - `is_error`: of a response with a status of 400 and above.
+    fn edits(&self, values: &dyn Values, is_error: bool) -> FieldEdits {
         let mut edits = FieldEdits::new();
         for name in &self.remove {
             edits = edits.remove(name.clone());
         }
-        for (name, value) in &self.set {
+        let is_left = is_error && self.skip_errors;
+        for (name, value) in self.set.iter().filter(|_| !is_left) {
             edits = match value.filled(values) {
                 Some(value) => edits.set(name.clone(), value),
                 None => edits.remove(name.clone()),
             };
         }
-        for (name, value) in &self.add {
+        let added = self.add.iter().filter(|_| !is_left);
+        for (name, value) in added.chain(&self.always) {
             if let Some(value) = value.filled(values) {
                 edits = edits.add(name.clone(), value);
             }
@@ -135,9 +145,9 @@ impl HeaderRules {
     }
 
     /// The edits, if they are the same for every request: a layer makes them once.
-    fn fixed_edits(&self) -> Option<FieldEdits> {
+    fn fixed_edits(&self, is_error: bool) -> Option<FieldEdits> {
         let is_fixed = self.templates().next().is_none();
-        is_fixed.then(|| self.edits(&Nothing))
+        is_fixed.then(|| self.edits(&Nothing, is_error))
     }
 }
 
@@ -160,7 +170,7 @@ pub(super) struct Requests {
 impl Requests {
     pub(super) fn new(rules: Arc<HeaderRules>, inner: Rc<dyn Action>) -> Self {
         Self {
-            fixed: rules.fixed_edits(),
+            fixed: rules.fixed_edits(false),
             rules,
             inner,
         }
@@ -173,7 +183,7 @@ impl Action for Requests {
         let edits = if let Some(edits) = &self.fixed {
             edits
         } else {
-            filled = self.rules.edits(request);
+            filled = self.rules.edits(request, false);
             &filled
         };
         request.edited(edits, |request| self.inner.handle(request))
@@ -183,7 +193,7 @@ impl Action for Requests {
 /// Applies rules to responses.
 pub(super) struct Responses {
     rules: Arc<HeaderRules>,
-    fixed: Option<Rc<FieldEdits>>,
+    fixed: Option<Rc<FixedEdits>>,
     /// Places whose values are kept until there is a response.
     places: Rc<[Place]>,
     inner: Rc<dyn Action>,
@@ -200,7 +210,7 @@ impl Responses {
             }
         }
         Self {
-            fixed: rules.fixed_edits().map(Rc::new),
+            fixed: FixedEdits::of(&rules).map(Rc::new),
             places: places.into(),
             rules,
             inner,
@@ -208,15 +218,41 @@ impl Responses {
     }
 
     /// With edits that are the same for all, and no values to rewrite.
-    fn edited(&self, edits: &Rc<FieldEdits>, request: &Request<'_>) -> Answer {
-        let (edits, skip_errors) = (Rc::clone(edits), self.rules.skip_errors);
+    fn edited(&self, edits: &Rc<FixedEdits>, request: &Request<'_>) -> Answer {
+        let edits = Rc::clone(edits);
         self.inner.handle(request).map(move |mut response| {
-            if !skip_errors || response.status().as_u16() < 400 {
-                edits.apply(response.fields_mut());
-            }
+            edits.apply(&mut response);
             response
         })
     }
+}
+
+/// Edits that are the same for every response without an error, and for every other one.
+struct FixedEdits {
+    usual: FieldEdits,
+    of_errors: FieldEdits,
+}
+
+impl FixedEdits {
+    fn of(rules: &HeaderRules) -> Option<Self> {
+        Some(Self {
+            usual: rules.fixed_edits(false)?,
+            of_errors: rules.fixed_edits(true)?,
+        })
+    }
+
+    fn apply(&self, response: &mut Response) {
+        let edits = if is_error(response) {
+            &self.of_errors
+        } else {
+            &self.usual
+        };
+        edits.apply(response.fields_mut());
+    }
+}
+
+fn is_error(response: &Response) -> bool {
+    response.status().as_u16() >= 400
 }
 
 impl Action for Responses {
@@ -237,24 +273,25 @@ impl Action for Responses {
             None => Some(request.content().notes()),
         };
         answer.map(move |mut response| {
-            if rules.skip_errors && response.status().as_u16() >= 400 {
-                return response;
-            }
             let noted = first.or_else(|| kept.map(|kept| kept.notes()));
             let noted = noted.unwrap_or_default();
             let captured = captured.with(&places);
             rewrite(&rules.rewrite, &captured, response.fields_mut());
             cookies::change(&rules.cookies, &captured, response.fields_mut());
-            let edits = match fixed {
-                Some(edits) => edits,
-                None => Rc::new(rules.edits(&ResponseValues {
-                    captured,
-                    notes: &noted,
-                    status: response.status(),
-                    fields: response.fields_mut(),
-                })),
-            };
-            edits.apply(response.fields_mut());
+            match fixed {
+                Some(fixed) => fixed.apply(&mut response),
+                None => {
+                    let is_error = is_error(&response);
+                    let values = ResponseValues {
+                        captured,
+                        notes: &noted,
+                        status: response.status(),
+                        fields: response.fields_mut(),
+                    };
+                    let edits = rules.edits(&values, is_error);
+                    edits.apply(response.fields_mut());
+                }
+            }
             response
         })
     }

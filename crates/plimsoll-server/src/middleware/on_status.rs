@@ -133,6 +133,11 @@ impl Action for Leading {
         };
         let request = request.into_owned();
         let rules = Arc::clone(&self.rules);
+        // Who takes over what this route does not take knows the methods of both.
+        if request.method() == "OPTIONS" && rules.has_other_methods() {
+            let refused = Response::new(StatusCode::METHOD_NOT_ALLOWED);
+            return rules.follow(&routes, request, Outcome::Respond(refused));
+        }
         match self.inner.handle(&request.request()) {
             Answer::Now(outcome) => rules.follow(&routes, request, outcome),
             Answer::Later(first) => Answer::Later(Box::pin(async move {
@@ -150,6 +155,12 @@ impl Action for Leading {
 }
 
 impl OnStatus {
+    /// Whether another route takes over where the method is not allowed.
+    fn has_other_methods(&self) -> bool {
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        StatusPattern::find(&self.successors, status).is_some()
+    }
+
     fn follow(&self, routes: &AllRoutes, request: OwnedRequest, outcome: Outcome) -> Answer {
         let mut response = match outcome {
             Outcome::Respond(response) => response,
@@ -169,6 +180,8 @@ impl OnStatus {
         }
         let wanted = match successor.status {
             SuccessorStatus::Own => None,
+            // A redirect leads nowhere without the field that says where.
+            SuccessorStatus::First if status.is_redirection() => None,
             SuccessorStatus::First => Some(status),
             SuccessorStatus::Is(fixed) => Some(fixed),
         };
@@ -191,7 +204,10 @@ impl OnStatus {
         let kept = kept_fields(&mut response);
         answer.map(move |mut response| {
             for (name, value) in kept {
-                response.fields_mut().append(name, value);
+                let fields = response.fields_mut();
+                if name == SET_COOKIE || !fields.contains_key(&name) {
+                    fields.append(name, value);
+                }
             }
             if response.status().is_success() {
                 response.with_status(wanted)
@@ -231,6 +247,9 @@ fn with_whole_content(
 /// Responds by the route of the path that a server named, with the fields that it set for its content.
 fn handed_over(routes: &AllRoutes, request: OwnedRequest, hand_over: HandOver) -> Answer {
     let HandOver { path, fields } = hand_over;
+    if !path.starts_with('/') {
+        return Answer::now(Response::text(StatusCode::NOT_FOUND, "not found\n"));
+    }
     if !request.lead_to(&Arc::from(path.as_str())) {
         let text = "the request was led on too often\n";
         return Answer::now(Response::text(StatusCode::INTERNAL_SERVER_ERROR, text));

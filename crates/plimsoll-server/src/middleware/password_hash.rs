@@ -38,7 +38,7 @@ const SHA1: usize = 20;
 pub enum HashError {
     /// It is of another kind.
     #[error(
-        "is no hash of a password that is known (bcrypt, argon2, $6$, $5$, $apr1$, {{SSHA}}); `htpasswd -nB NAME` makes one"
+        "is no hash of a password that is known (bcrypt, argon2, $6$, $5$, $apr1$, $1$, {{SSHA}}, {{SHA}}, {{PLAIN}}); `htpasswd -nB NAME` makes one"
     )]
     Kind,
     /// It takes very long to check, or much memory.

@@ -24,7 +24,7 @@ fn entry(seen: &FieldList, content: &str) -> Entry {
         requested: now(),
         received: now(),
     };
-    let content = Bytes::from(content.to_owned());
+    let content = Content::Memory(Bytes::from(content.to_owned()));
     let defaults = Lifetimes::default();
     let request = (&HeaderMap::new(), seen);
     Entry::new(request, StatusCode::OK, fields, content, times, &defaults).unwrap()
@@ -32,7 +32,7 @@ fn entry(seen: &FieldList, content: &str) -> Entry {
 
 fn content(store: &Store, key: &str, request: &FieldList) -> Option<Bytes> {
     match store.find(key, &|| request, now()) {
-        Found::Entry(entry) => Some(entry.content.clone()),
+        Found::Entry(entry) => entry.content.read().ok(),
         Found::NotStored | Found::OtherVariants | Found::Nothing => None,
     }
 }

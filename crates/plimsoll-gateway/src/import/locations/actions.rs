@@ -102,6 +102,10 @@ fn action(
     notes: &mut Notes,
 ) {
     let scope = context.scope;
+    if scope.own("internal").is_some() && context.reached_by == Reached::Clients {
+        keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
+        return;
+    }
     if context.variant.is_forbidden {
         access::forbid(keys);
         return;
@@ -112,10 +116,6 @@ fn action(
             Condition::Exact(_) | Condition::Prefix(_) => None,
         };
         returned(directive, groups, scope, keys, notes);
-        return;
-    }
-    if scope.own("internal").is_some() && context.reached_by == Reached::Clients {
-        keys.set("respond", "{ status = 404, body = \"not found\\n\" }");
         return;
     }
     if access::close(scope, keys, notes) {

@@ -298,10 +298,8 @@ fn what_errors_and_missing_files_lead_to_is_not_sent_if_it_is_closed() {
                 location / {{ error_page 502 /f/x/e.html; {OPEN} }}
                 location /f/x/ {{ {rule} }} }}"
         ));
-        assert_eq!(toml.contains("fallback"), is_sent, "{rule}\n{toml}");
         let leads = ["404 = { to = \"/f/x/last.html\"", "502 = \"/f/x/e.html\""];
-        let leads = leads.map(|it| toml.contains(it));
-        assert_eq!(leads, [!is_sent, true], "{rule}\n{toml}");
+        assert!(leads.iter().all(|it| toml.contains(it)), "{rule}\n{toml}");
         // The route that they lead to keeps clients out by itself.
         let behind = index_behind(&toml);
         for path in ["/f/x/last.html", "/f/x/e.html"] {

@@ -58,3 +58,23 @@ fn fields_are_added_beside_those_of_a_server_and_of_their_own_name() {
         &[],
     );
 }
+
+#[test]
+fn what_hides_or_changes_fields_of_a_server_holds_for_errors_too() {
+    check(
+        r#"
+        server {
+            listen 80;
+            proxy_hide_header X-Secret;
+            add_header X-Frame-Options DENY always;
+            add_header X-Version 1;
+            add_header X-Empty "";
+            location / { proxy_pass http://127.0.0.1:1; }
+        }
+        "#,
+        &[
+            "remove = [\"X-Secret\"], add = { X-Version = \"1\" }, always = { X-Frame-Options = \"DENY\" }, errors = false }",
+        ],
+        &[],
+    );
+}

@@ -127,7 +127,7 @@ fn rules_of_a_named_location_hold_for_those_whom_try_files_leads_there() {
         "root /srv; location / { try_files $uri @app; }
         location @app { deny all; proxy_pass http://127.0.0.1:1; }",
         &[
-            "prefix = \"/\"\nfiles = { root = \"/srv\" }\non_status = { 404 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 405 = ",
+            "prefix = \"/\"\nfiles = { root = \"/srv\" }\non_status = { 400 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 404 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 405 = ",
             "name = \"@app (nginx.conf:2)\"\ninternal = true\nrespond = { status = 403",
         ],
         &[],
@@ -142,6 +142,52 @@ fn a_named_location_that_leads_on_to_a_closed_one_is_closed() {
         location /closed/ { deny all; }",
         &["internal = true\nrespond = { status = 403"],
         &["location: responds with 403: it may lead to a location that keeps clients out"],
+    );
+}
+
+#[test]
+fn an_internal_location_is_nothing_to_clients_whatever_it_does() {
+    for does in [
+        "return 200 secret;",
+        "return 301 /secret;",
+        "if ($request_method = POST) { return 405; } return 200 secret;",
+        "proxy_pass http://127.0.0.1:1;",
+    ] {
+        let imported = imported(&format!(
+            "server {{ listen 80; location /deep {{ internal; {does} }} location / {{ return 200 open; }} }}"
+        ));
+        let routes = imported
+            .toml
+            .split("[[route]]")
+            .filter(|it| it.contains("/deep"));
+        let reached: Vec<_> = routes
+            .filter(|it| !it.contains("internal = true"))
+            .collect();
+        assert!(!reached.is_empty(), "{}", imported.toml);
+        assert!(
+            reached
+                .iter()
+                .all(|it| it.contains("respond = { status = 404")),
+            "{does}\n{}",
+            imported.toml
+        );
+    }
+}
+
+#[test]
+fn files_of_an_alias_are_found_behind_an_expression_and_pages_by_a_rewrite() {
+    check_order(
+        "root /srv; error_page 503 @down;
+        location ^~ /static/ { alias /var/files/; }
+        location ~ \\.php$ { return 403; }
+        location @down { rewrite ^ /down.html break; }
+        location /x/ { rewrite ^/x/(.*)$ /y/$1 last; }
+        location / { proxy_pass http://127.0.0.1:1; }",
+        &[
+            "files = { root = \"/var/files/\", strip = \"/static/\" }",
+            "internal = true\nrespond = { file = \"/srv/down.html\", type = \"text/html; charset=utf-8\" }",
+        ],
+        &["rewrite: left out: paths are changed where requests are forwarded"],
     );
 }
 
