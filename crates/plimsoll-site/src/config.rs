@@ -196,7 +196,7 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
     if let Some(value) = table.take("strip") {
         let strip = as_text(&value).filter(|it| it.starts_with('/'));
         match strip {
-            Some(strip) => plan.strip = strip.trim_end_matches('/').to_owned(),
+            Some(strip) => strip.trim_end_matches('/').clone_into(&mut plan.strip),
             None => _ = value.wrong::<()>(
                 "is the beginning of paths that files are looked up without, such as \"/static\"",
             ),

@@ -25,10 +25,9 @@ const KEPT: [HeaderName; 6] = [
 
 /// The path that a response names, if it names one; takes the fields that are for the gateway out of the others.
 pub(super) fn hand_over(fields: &mut FieldList) -> Option<HandOver> {
-    let path = fields.get(REDIRECT).and_then(|value| {
-        // What is no path is found nowhere.
-        Some(String::from_utf8_lossy(value).into_owned())
-    });
+    // What is no path is found nowhere.
+    let path = fields.get(REDIRECT);
+    let path = path.map(|value| String::from_utf8_lossy(value).into_owned());
     fields.retain(|name, _| {
         let beginning = name.get(..PREFIX.len());
         !beginning.is_some_and(|it| it.eq_ignore_ascii_case(PREFIX))

@@ -278,20 +278,19 @@ impl Action for Responses {
             let captured = captured.with(&places);
             rewrite(&rules.rewrite, &captured, response.fields_mut());
             cookies::change(&rules.cookies, &captured, response.fields_mut());
-            match fixed {
-                Some(fixed) => fixed.apply(&mut response),
-                None => {
-                    let is_error = is_error(&response);
-                    let values = ResponseValues {
-                        captured,
-                        notes: &noted,
-                        status: response.status(),
-                        fields: response.fields_mut(),
-                    };
-                    let edits = rules.edits(&values, is_error);
-                    edits.apply(response.fields_mut());
-                }
+            if let Some(fixed) = fixed {
+                fixed.apply(&mut response);
+                return response;
             }
+            let is_error = is_error(&response);
+            let values = ResponseValues {
+                captured,
+                notes: &noted,
+                status: response.status(),
+                fields: response.fields_mut(),
+            };
+            let edits = rules.edits(&values, is_error);
+            edits.apply(response.fields_mut());
             response
         })
     }
