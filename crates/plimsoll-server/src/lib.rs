@@ -104,9 +104,8 @@ pub use crate::message::response::{HandOver, Prepared, Response, ResponseBody, S
 pub use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
     FieldRewrite, FieldValue, HashError, HeaderRules, InFlightLimit, InFlightPlan, LimitKey,
-    Middleware, OnStatus, Origins, OwnFields, PasswordHash, RateLimit, RatePlan, RequestIds,
-    SameSite, SecurityHeaders, StatusPattern, Successor, SuccessorStatus, SuccessorTarget, Trace,
-    TrustedProxies, Underscores, compress, compress_well, preferred_coding,
+    Middleware, Origins, OwnFields, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite,
+    SecurityHeaders, Trace, TrustedProxies, Underscores, compress, compress_well, preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{
@@ -119,8 +118,9 @@ pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::place::{Maps, Moment, Template, UnknownPlace};
 pub use crate::protocol::stream::Stream;
 pub use crate::route::{
-    FieldCondition, PathCondition, PathError, Pattern, PlaceCondition, RouteConditions, RouteIndex,
-    RouteInput, RouteRefusal, Routes,
+    FieldCondition, OnStatus, PathCondition, PathError, Pattern, PlaceCondition, RouteConditions,
+    RouteIndex, RouteInput, RouteRefusal, Routes, StatusPattern, Successor, SuccessorStatus,
+    SuccessorTarget,
 };
 pub use crate::worker::alarms::Alarms;
 pub use crate::worker::context::WorkerContext;

@@ -18,8 +18,6 @@ mod in_flight_limit;
 
 mod limit_key;
 
-mod on_status;
-
 mod password_hash;
 
 mod bandwidth;
@@ -53,10 +51,6 @@ pub use crate::middleware::header_rules::{
 };
 pub use crate::middleware::in_flight_limit::{InFlightLimit, InFlightPlan};
 pub use crate::middleware::limit_key::LimitKey;
-pub(crate) use crate::middleware::on_status::Leading;
-pub use crate::middleware::on_status::{
-    OnStatus, StatusPattern, Successor, SuccessorStatus, SuccessorTarget,
-};
 pub use crate::middleware::password_hash::{HashError, PasswordHash};
 pub use crate::middleware::rate_limit::{RateLimit, RatePlan};
 pub use crate::middleware::request_id::RequestIds;

@@ -11,6 +11,8 @@ mod conditions;
 
 mod internal;
 
+mod on_status;
+
 mod path;
 
 use std::collections::HashMap;
@@ -28,6 +30,10 @@ use crate::observe::counters::RouteTag;
 
 pub use crate::route::conditions::{FieldCondition, PlaceCondition, RouteConditions};
 pub(crate) use crate::route::internal::{AllRoutes, RouteLink, Routed};
+pub(crate) use crate::route::on_status::Leading;
+pub use crate::route::on_status::{
+    OnStatus, StatusPattern, Successor, SuccessorStatus, SuccessorTarget,
+};
 pub use crate::route::path::{PathCondition, PathError, Pattern};
 
 use crate::route::path::{RequestPath, key};

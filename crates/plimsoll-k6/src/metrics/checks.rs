@@ -4,10 +4,21 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::run::parts::PartCheck;
-
 /// The separator of group names in a path.
 pub(crate) const SEPARATOR: &str = "::";
+
+/// A check with its results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartCheck {
+    /// The path of its group.
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    /// How often it was met.
+    pub passes: u64,
+    /// How often it was not.
+    pub fails: u64,
+}
 
 /// The groups and checks of a run, counted by all virtual users. Locked only when one occurs for the first time on a
 /// worker.

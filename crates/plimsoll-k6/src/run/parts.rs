@@ -14,6 +14,7 @@ use super::exit_code::ExitCode;
 use super::iterations::{Iterated, SIGNAL};
 use super::stages::StageCalls;
 use super::ticks::Ticks;
+use crate::metrics::checks::PartCheck;
 
 /// How the process that makes a part is started and followed.
 pub struct ScriptPart<'a> {
@@ -39,19 +40,6 @@ pub struct PartFigures {
     pub groups: Vec<String>,
     /// How far the scenarios are, by their names.
     pub scenarios: Vec<(String, ScenarioCounts)>,
-}
-
-/// A check with its results.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartCheck {
-    /// The path of its group.
-    pub group: String,
-    /// Its name.
-    pub name: String,
-    /// How often it was met.
-    pub passes: u64,
-    /// How often it was not.
-    pub fails: u64,
 }
 
 /// Has other processes make the iterations.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use crate::config::document::{Table, Value, as_text, nearest};
-use crate::middleware::{OnStatus, StatusPattern, Successor, SuccessorStatus, SuccessorTarget};
+use crate::route::{OnStatus, StatusPattern, Successor, SuccessorStatus, SuccessorTarget};
 
 /// Pairs of a status and a successor: `{ 404 = "/404.html", 5xx = { to = "sorry", status = 503 } }`.
 ///

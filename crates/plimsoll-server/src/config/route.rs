@@ -18,9 +18,11 @@ use crate::config::map::checked;
 use crate::config::{Context, middleware, on_status};
 use crate::message::request::without_root;
 use crate::message::response::{Response, ResponseBody};
-use crate::middleware::{FieldValue, Leading, Middleware, OnStatus, OwnFields};
+use crate::middleware::{FieldValue, Middleware, OwnFields};
 use crate::place::{Maps, Moment, Template};
-use crate::route::{FieldCondition, PathCondition, PlaceCondition, RouteConditions, RouteLink};
+use crate::route::{
+    FieldCondition, Leading, OnStatus, PathCondition, PlaceCondition, RouteConditions, RouteLink,
+};
 use crate::worker::context::WorkerContext;
 
 /// One route, of which each worker makes its own.
