@@ -188,7 +188,7 @@ export default function () { http.get(`${__ENV.BASE}/`); }
 ";
     let folder = folder(script);
     let child = load(&server, &origin, &folder)
-        .args(["--agent-timeout", "2s"])
+        .args(["--agent-timeout", "5s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
