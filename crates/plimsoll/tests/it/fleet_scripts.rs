@@ -80,6 +80,8 @@ fn load(server: &NatsServer, origin: &Origin, folder: &tempfile::TempDir) -> std
         &broker,
         "--agents",
         "2",
+        "--most-spread",
+        "5s",
         "-e",
         &base,
         "script.js",
