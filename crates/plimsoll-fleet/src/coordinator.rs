@@ -18,6 +18,15 @@ use crate::share::shares;
 /// Time between two calls for agents.
 const CALL_EVERY: Duration = Duration::from_millis(500);
 
+/// Cores that an agent is taken to have, at most.
+const MOST_CORES: usize = 4096;
+
+/// Whether a text can be the name of an agent: nothing else is shown to people.
+fn is_name(text: &str) -> bool {
+    let is_part = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_part)
+}
+
 /// Time between two signs of life.
 pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 
@@ -337,9 +346,10 @@ impl Coordinator {
         let State::Gathering { .. } = self.state else {
             return;
         };
-        if is_known {
+        if is_known || !is_name(&agent) {
             return;
         }
+        let cores = cores.clamp(1, MOST_CORES);
         self.members
             .push(Member::new(agent.clone(), cores, self.epoch, now));
         self.outputs.push(CoordinatorOutput::Note(Note::Joined {

@@ -24,6 +24,7 @@ pub use self::figures::{Figures, FiguresError};
 pub use self::report::AgentReport;
 pub use self::script::{CheckFigures, ScriptFigures};
 use crate::share::Share;
+use crate::trust::{SigningKey, TrustedKeys};
 
 /// The version of the messages. Another number is another format.
 pub const VERSION: u32 = 1;
@@ -87,6 +88,29 @@ pub struct Envelope<B> {
     pub run: String,
     /// The content.
     pub body: B,
+    /// Of messages of a coordinator that signs: Ed25519 over run and content, base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+impl Envelope<ToAgents> {
+    /// Whether one of the keys signed it, for this run.
+    pub fn is_signed_by(&self, keys: &TrustedKeys) -> bool {
+        let signature = self.signature.as_deref();
+        signature.is_some_and(|it| keys.have_signed(&signed_text(&self.run, &self.body), it))
+    }
+}
+
+/// What is signed of a message: it holds for its run alone.
+fn signed_text(run: &str, body: &ToAgents) -> String {
+    let body = serde_json::to_string(body).expect("keys are texts and numbers are finite");
+    format!("plimsoll message of run {run}\n{body}")
+}
+
+/// Encodes a message of the coordinator, signed if it has a key.
+pub(crate) fn encode_signed(run: &str, body: ToAgents, key: Option<&SigningKey>) -> Vec<u8> {
+    let signature = key.map(|key| key.sign(&signed_text(run, &body)));
+    encode_envelope(run, body, signature)
 }
 
 /// Messages of the coordinator.
@@ -225,10 +249,15 @@ pub enum MessageError {
 
 /// Encodes a message.
 pub fn encode<B: Serialize>(run: &str, body: B) -> Vec<u8> {
+    encode_envelope(run, body, None)
+}
+
+fn encode_envelope<B: Serialize>(run: &str, body: B, signature: Option<String>) -> Vec<u8> {
     let envelope = Envelope {
         version: VERSION,
         run: run.to_owned(),
         body,
+        signature,
     };
     serde_json::to_vec(&envelope).expect("keys are texts and numbers are finite")
 }

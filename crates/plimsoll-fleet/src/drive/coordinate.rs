@@ -16,7 +16,7 @@ use crate::coordinator::{
     NotStarted, Note,
 };
 use crate::merge::Merger;
-use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode};
+use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode_signed};
 use crate::order::{Argument, OrderFile, RunOrder, Work};
 use crate::share::Share;
 use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
@@ -133,7 +133,13 @@ pub fn find_run(transport: &dyn FleetTransport, run: &str) -> Result<FoundRun, F
     let (mut order, mut has_started, mut is_stopping) = (None, false, false);
     // There are three of them at most, one behind the other.
     while let Ok(message) = inbox.recv_timeout(LOG_WAIT) {
-        match decode::<ToAgents>(&message.payload)?.body {
+        // What is none of a coordinator's messages is no reason to lose the run.
+        let envelope = match decode::<ToAgents>(&message.payload) {
+            Ok(envelope) => envelope,
+            Err(error @ MessageError::Version { .. }) => return Err(error.into()),
+            Err(MessageError::Form(_)) => continue,
+        };
+        match envelope.body {
             ToAgents::Plan { order: text, .. } => {
                 let read = serde_json::from_str(&text);
                 order = Some(read.map_err(|error| MessageError::Form(error.to_string()))?);
@@ -317,12 +323,12 @@ impl<'a> Driver<'a> {
             for output in outputs {
                 match output {
                     CoordinatorOutput::Call => {
-                        let call = encode(&self.run.run, ToAgents::Call);
+                        let call = encode_signed(&self.run.run, ToAgents::Call, self.run.key);
                         self.publish(&RunNames::call(&self.run.group), call);
                     }
                     CoordinatorOutput::Order(shares) => self.order(shares)?,
                     CoordinatorOutput::Live(message) => {
-                        let message = encode(&self.run.run, message);
+                        let message = encode_signed(&self.run.run, message, self.run.key);
                         self.publish(&self.names.live_to_agents(), message);
                     }
                     CoordinatorOutput::Log(message) => self.log(message)?,
@@ -351,7 +357,7 @@ impl<'a> Driver<'a> {
     fn log(&mut self, message: ToAgents) -> Result<(), FleetError> {
         self.logged += 1;
         let id = format!("{}-{}", self.sender, self.logged);
-        let payload = encode(&self.run.run, message);
+        let payload = encode_signed(&self.run.run, message, self.run.key);
         let subject = self.names.log_to_agents();
         Ok(self.transport.append(&subject, &id, payload)?)
     }
@@ -384,11 +390,13 @@ impl<'a> Driver<'a> {
             let (transport, run) = (self.transport, self.run.run.clone());
             let subject = self.names.live_to_agents();
             let merger = &mut *self.merger;
+            let key = self.run.key;
             thread::scope(|scope| {
                 let (done, is_done) = sync_channel::<()>(1);
                 scope.spawn(move || {
                     while is_done.recv_timeout(BEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
-                        drop(transport.publish(&subject, encode(&run, ToAgents::Beat)));
+                        let beat = encode_signed(&run, ToAgents::Beat, key);
+                        drop(transport.publish(&subject, beat));
                     }
                 });
                 let outcome = merger.set_up();

@@ -12,7 +12,7 @@ use plimsoll_wire::SystemClock;
 
 use super::{QUEUE, fetch_files, into_queue, micros_since, patience};
 use crate::agent::{Agent, AgentOutput};
-use crate::message::{AgentReport, RunNames, ToAgents, ToCoordinator, decode, encode};
+use crate::message::{AgentReport, Envelope, RunNames, ToAgents, ToCoordinator, decode, encode};
 use crate::order::{OrderFile, RunOrder};
 use crate::part::{PartControl, PartMaker, PartStart, PartTick};
 use crate::share::Share;
@@ -213,6 +213,7 @@ impl Driver<'_> {
             Event::Coordinator(message) => {
                 if let Ok(envelope) = decode::<ToAgents>(&message.payload)
                     && envelope.run == self.agent.run()
+                    && self.is_trusted(&envelope)
                 {
                     self.agent.receive(envelope.body, now);
                 }
@@ -409,6 +410,14 @@ impl Driver<'_> {
         drop(self.queue.try_send(Event::Prepared(Err(problem))));
     }
 
+    /// Whether a message is that of a coordinator whose key is trusted. An order says so by itself, with its reason.
+    fn is_trusted(&self, envelope: &Envelope<ToAgents>) -> bool {
+        match (&self.plan.trust, &envelope.body) {
+            (OrderTrust::Everyone, _) | (_, ToAgents::Plan { .. }) => true,
+            (OrderTrust::Keys(keys), _) => envelope.is_signed_by(keys),
+        }
+    }
+
     /// Checks who made the order, and whether it is for this agent; `None` if it does not name it.
     fn check(
         &self,
@@ -454,7 +463,8 @@ impl Driver<'_> {
                 MOST_AGE.as_secs() / 60
             ));
         }
-        let is_share = share.workers > 0 && share.first + share.workers <= share.of;
+        let end = share.first.checked_add(share.workers);
+        let is_share = share.workers > 0 && end.is_some_and(|end| end <= share.of);
         if !is_share {
             return Err("the order gives this agent no part".to_owned());
         }

@@ -231,3 +231,31 @@ fn messages_survive_and_other_versions_are_refused() {
         assert!(matches!(read, Err(MessageError::Form(_))), "{read:?}");
     }
 }
+
+#[test]
+fn messages_of_a_coordinator_are_known_by_its_key_and_for_one_run() {
+    // RFC 8410, sections 10.1 and 10.3.
+    let key = SigningKey::parse("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n").unwrap();
+    let keys = TrustedKeys::parse("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n").unwrap();
+    let start = ToAgents::Start {
+        at_us: [("one".to_owned(), 5)].into(),
+        data: Some("{\"a\":1}".to_owned()),
+    };
+    let envelope = |payload: &[u8]| decode::<ToAgents>(payload).unwrap();
+    let signed = envelope(&encode_signed("run", start.clone(), Some(&key)));
+    assert!(signed.is_signed_by(&keys));
+    assert!(!envelope(&encode_signed("run", start, None)).is_signed_by(&keys));
+    let other_run = Envelope {
+        run: "other".to_owned(),
+        ..signed.clone()
+    };
+    assert!(!other_run.is_signed_by(&keys));
+    let other_body = Envelope {
+        body: ToAgents::Stop {
+            reason: String::new(),
+            is_urgent: true,
+        },
+        ..signed
+    };
+    assert!(!other_body.is_signed_by(&keys));
+}

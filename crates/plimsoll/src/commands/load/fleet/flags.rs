@@ -29,7 +29,7 @@ pub(crate) struct FleetArgs {
 
     /// Go on with this run, whose coordinator is gone, and report it
     #[arg(long, value_name = "RUN", requires = "fleet", value_parser = group,
-          conflicts_with_all = ["agents", "agent_wait", "agent_group", "most_spread", "sign"])]
+          conflicts_with_all = ["agents", "agent_wait", "agent_group", "most_spread"])]
     pub(crate) attach: Option<String>,
 
     /// Time to wait for the agents
