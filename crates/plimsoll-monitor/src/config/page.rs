@@ -451,7 +451,7 @@ fn logo(value: &Value<'_>, folder: Option<LogoFolder<'_>>) -> Option<Arc<Logo>> 
 
 fn password(value: &Value<'_>) -> Option<Guard> {
     let text = as_text(value)?;
-    let hash = value.check(PasswordHash::parse(text))?;
+    let hash = value.check(PasswordHash::bcrypt(text))?;
     let users = HashMap::from([(READER.to_owned(), hash)]);
     let auth = BasicAuth::new("status page", users);
     value

@@ -41,6 +41,9 @@ pub enum HashError {
         "is no hash of a password that is known (bcrypt, argon2, $6$, $5$, $apr1$, $1$, {{SSHA}}, {{SHA}}, {{PLAIN}}); `htpasswd -nB NAME` makes one"
     )]
     Kind,
+    /// It is to be one of bcrypt, and is another one.
+    #[error("is not a bcrypt hash; `htpasswd -nB NAME` makes one")]
+    NotBcrypt,
     /// It takes very long to check, or much memory.
     #[error("takes more than a second or 256 MiB of memory to check")]
     Cost,
@@ -79,6 +82,15 @@ impl PasswordHash {
             Kind::Bcrypt(text.to_owned())
         };
         Ok(Self(kind))
+    }
+
+    /// A hash of bcrypt, where no other is wanted.
+    pub fn bcrypt(text: &str) -> Result<Self, HashError> {
+        let hash = Self::parse(text);
+        match hash {
+            Ok(Self(Kind::Bcrypt(_))) | Err(HashError::Cost) => hash,
+            Ok(_) | Err(HashError::Kind | HashError::NotBcrypt) => Err(HashError::NotBcrypt),
+        }
     }
 
     /// Whether it is the hash of this password; takes up to a second.

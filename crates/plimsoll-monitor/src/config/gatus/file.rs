@@ -449,8 +449,8 @@ fn security(root: &Block) -> Option<BasicLogin> {
         wrong("is not Base64");
         return None;
     };
-    let parsed = PasswordHash::parse(&hash).map_err(|error| match error {
-        HashError::Kind => wrong("is not a bcrypt hash in Base64"),
+    let parsed = PasswordHash::bcrypt(&hash).map_err(|error| match error {
+        HashError::Kind | HashError::NotBcrypt => wrong("is not a bcrypt hash in Base64"),
         HashError::Cost => wrong(&error.to_string()),
     });
     let users = HashMap::from([(user.clone(), parsed.ok()?)]);
