@@ -162,10 +162,13 @@ fn the_oldest_make_room_on_disk() {
     let directory = tempfile::tempdir().unwrap();
     let served = gateway(&origin, directory.path(), "");
     // A file takes 4 KiB and what is in it.
-    for path in 0..400 {
+    for path in 1..=400 {
         get(served.address(), &format!("/{path}"));
+        // Fewer than may wait to be written.
+        if path % 100 == 0 {
+            eventually(|| event(&served, "disk_stored") == path);
+        }
     }
-    eventually(|| event(&served, "disk_stored") + event(&served, "disk_dropped") == 400);
     let bytes = figure(&served, "plimsoll_gateway_cache_disk_bytes{");
     assert!((900_000..=1 << 20).contains(&bytes), "{bytes}");
     assert!(files(directory.path()).len() < 260);
