@@ -67,7 +67,7 @@ pub trait FleetTransport: Send + Sync + fmt::Debug {
     /// Hands a message to all that listen to `subject` now; without listeners it is gone.
     fn publish(&self, subject: &str, payload: Vec<u8>) -> Result<(), TransportError>;
 
-    /// Delivers the messages of `subject` from now on, in the order of each sender. When it returns, the transport knows of it.
+    /// Delivers the messages of `subject` from now on, in the order of each sender. The subscription is active when this returns.
     fn subscribe(&self, subject: &str, deliver: Deliver) -> Result<Subscription, TransportError>;
 
     /// Makes the log of a run. It fails if there is one of that name.

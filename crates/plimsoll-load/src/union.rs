@@ -108,7 +108,7 @@ impl Union {
 
     /// The summary of the run.
     ///
-    /// - `reports`: those of the parts that came to their ends.
+    /// - `reports`: the reports of the parts that finished.
     pub fn finish(self, reports: &[&PartReport], end: UnionEnd) -> RunSummary {
         let last_tick = self.ticks.iter().rfind(|tick| !tick.grace);
         let stopped = reports.iter().map(|report| report.stopped).max();

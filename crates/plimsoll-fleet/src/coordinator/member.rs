@@ -22,7 +22,7 @@ pub(super) struct Member {
     pub(super) probes: ClockProbes,
     /// Number of the tick that is expected.
     next_tick: u64,
-    /// Ticks that came too early.
+    /// Ticks that arrived before their turn.
     early: BTreeMap<u64, MemberSecond>,
     /// Its last tick has come.
     pub(super) has_last: bool,

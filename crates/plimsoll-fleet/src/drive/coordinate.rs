@@ -133,7 +133,7 @@ pub fn find_run(transport: &dyn FleetTransport, run: &str) -> Result<FoundRun, F
     let (mut order, mut has_started, mut is_stopping) = (None, false, false);
     // There are three of them at most, one behind the other.
     while let Ok(message) = inbox.recv_timeout(LOG_WAIT) {
-        // What is none of a coordinator's messages is no reason to lose the run.
+        // A message that is not a coordinator's does not end the run.
         let envelope = match decode::<ToAgents>(&message.payload) {
             Ok(envelope) => envelope,
             Err(error @ MessageError::Version { .. }) => return Err(error.into()),
@@ -281,7 +281,7 @@ impl<'a> Driver<'a> {
             match self.inbox.recv_timeout(patience) {
                 Ok(message) => {
                     let now = SystemClock.now();
-                    // What is none of ours, or of a former run, is not for this one.
+                    // Messages of other programs and of former runs are ignored.
                     if let Ok(envelope) = decode::<ToCoordinator>(&message.payload)
                         && envelope.run == self.run.run
                     {

@@ -50,7 +50,7 @@ pub struct AgentSettings {
     pub trust: OrderTrust,
 }
 
-/// What an operator wants to know of an agent.
+/// An event of an agent, to be logged for its operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentNote {
     /// It waits for a coordinator.

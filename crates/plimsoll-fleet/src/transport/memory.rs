@@ -188,7 +188,7 @@ impl FleetTransport for MemoryTransport {
         let past = {
             let state = self.lock();
             let Some(log) = state.logs.get(log) else {
-                return Err(TransportError::new("read the log", "there is none"));
+                return Err(TransportError::new("read the log", "it does not exist"));
             };
             let past = log.messages.iter().filter(|it| it.subject == subject);
             past.cloned().collect::<Vec<_>>()
@@ -220,7 +220,7 @@ impl FleetTransport for MemoryTransport {
                 Err(TransportError::new(ACTION, "it is too large"))
             }
             Some(content) => Ok(content.clone()),
-            None => Err(TransportError::new(ACTION, "there is none")),
+            None => Err(TransportError::new(ACTION, "it does not exist")),
         }
     }
 

@@ -114,7 +114,7 @@ impl NatsTransport {
     async fn listen(&self, subject: &str) -> Result<async_nats::Subscriber, String> {
         let subscriber = self.client.subscribe(subject.to_owned()).await;
         let subscriber = subscriber.map_err(|error| error.to_string())?;
-        // With an answer, the broker knows of the subscription: it takes what a connection sends in its order.
+        // The broker handles a connection's commands in order: a response to this one means that it has the subscription.
         let answered = self.api.check().await;
         answered.map_err(|error| error.to_string())?;
         Ok(subscriber)
@@ -211,7 +211,7 @@ impl FleetTransport for NatsTransport {
             let news = self.listen(subject).await?;
             match self.api.has_stream(log).await {
                 Ok(true) => Ok(news),
-                Ok(false) => Err("there is none".to_owned()),
+                Ok(false) => Err("it does not exist".to_owned()),
                 Err(error) => Err(error.to_string()),
             }
         })?;
@@ -268,7 +268,7 @@ impl FleetTransport for NatsTransport {
                 async move {
                     let stored = self.api.message_from(stream, &subject, 1).await;
                     let stored = stored.map_err(|error| error.to_string())?;
-                    let stored = stored.ok_or_else(|| "there is none".to_owned())?;
+                    let stored = stored.ok_or_else(|| "a part of it does not exist".to_owned())?;
                     Ok::<_, String>(stored.payload)
                 }
             };

@@ -75,7 +75,7 @@ struct Located {
     file: PathBuf,
     bytes: u64,
     selecting: Selecting,
-    /// The response, while somebody has it.
+    /// The response, while a request uses it.
     loaded: Arc<Mutex<Weak<Entry>>>,
 }
 
@@ -107,7 +107,7 @@ impl Disk {
         }
     }
 
-    /// Begins to read what is there, and to write; the first call does.
+    /// Starts the thread that reads the entries on disk and writes new ones. Later calls do nothing.
     pub(super) fn start(self: &Arc<Self>) {
         self.writer.get_or_init(|| {
             if let Err(error) = fs::create_dir_all(&self.plan.folder) {

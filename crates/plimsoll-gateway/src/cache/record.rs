@@ -242,7 +242,7 @@ mod tests {
             let (head, read) = decode(&Bytes::from(record.clone()), &file).unwrap();
             prop_assert_eq!((head.identity, &head.key), ([7; 32], &key));
             prop_assert_eq!(format!("{read:?}"), format!("{written:?}"));
-            // A part of it, and one with another bit, is none.
+            // Truncated records and records with a flipped bit are rejected.
             let cut = at.index(record.len());
             prop_assert!(decode(&Bytes::copy_from_slice(&record[..cut]), &file).is_none());
             let mut other = record;

@@ -108,8 +108,8 @@ pub(super) fn is_refusal(last: &str) -> bool {
     matches!(last, "=401" | "=403" | "=444")
 }
 
-/// The key `addresses` of a listener for connections; nothing if all clients are let in, and a reason if it cannot be told
-/// which are.
+/// The key `addresses` of a listener for connections; `None` if all clients are allowed. The error says why the
+/// addresses cannot be determined.
 pub(super) fn of_connections(scope: &Scope<'_>) -> Result<Option<Keys>, &'static str> {
     match clients(scope) {
         Clients::All => Ok(None),

@@ -147,7 +147,7 @@ fn in_order(
             };
             let is_internal = context.scope.own("internal").is_some();
             if is_internal && !is_for_subrequests(server, location.directive) {
-                // Before the one that tells clients that there is nothing.
+                // It precedes the route that responds to clients with 404.
                 routes.push(route(condition, &context, upstreams, notes));
             }
             context.reached_by = Reached::Clients;

@@ -104,7 +104,7 @@ impl Sessions {
     }
 }
 
-/// Links of subscribers that a source may follow in vain, in a minute.
+/// Invalid subscriber links that one source may follow in a minute.
 const WRONG_LINKS: (u32, Duration) = (10, Duration::from_mins(1));
 
 /// Signed content of a session: another password of the page ends it.

@@ -142,7 +142,7 @@ pub(super) struct Wants {
     pub(super) own_fields: RefCell<OwnFields>,
     /// Its responses may name another path that is to respond.
     pub(super) hands_over: Cell<bool>,
-    /// What it is told: other routes take over from its route.
+    /// Other routes take over from its route by the status of a response.
     pub(super) leads_on: bool,
 }
 

@@ -282,7 +282,7 @@ impl OwnedRequest {
         let authority = self.text.get(method_end..authority_end);
         let authority = authority.unwrap_or_default();
         let path = path_and_query.split('?').next().unwrap_or_default();
-        // A client whose content nobody reads is not waited for.
+        // The rest of the content is not read, so the client is not waited for.
         drop(self.content.source.take());
         let content = Rc::new(self.content.latest().continued());
         self.content.latest().kept.set(Rc::clone(&content)).ok();

@@ -200,7 +200,7 @@ impl Limited {
         let clients = self.limits.iter();
         let clients = clients.filter_map(|limit| Some((limit, limit.key.client(request)?)));
         let clients: Vec<_> = clients.collect();
-        // None gives a token in vain.
+        // All are checked before any takes a token: a rejected request takes none.
         let has_none =
             |(limit, client): &&(&Arc<RateLimit>, Client)| !limit.has_token(*client, now);
         let refusing = match clients.len() {

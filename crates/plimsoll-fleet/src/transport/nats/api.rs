@@ -34,7 +34,7 @@ pub(super) enum ApiError {
     #[error("{0}")]
     Refused(String),
     /// There is no such stream or message.
-    #[error("there is none")]
+    #[error("it does not exist")]
     NotFound,
 }
 

@@ -214,7 +214,7 @@ fn what_nginx_chooses_to_close_is_closed() {
             &["/x"],
         ),
         (
-            // A file is for everybody; what is none leads to a route that is closed.
+            // All clients may read files; a missing file leads to a closed route.
             "location / { try_files $uri @app; } location @app { deny all; OPEN }",
             &[],
             &["/x"],
