@@ -8,6 +8,8 @@ pub mod setup;
 
 mod form;
 
+mod choice;
+
 pub(crate) mod password;
 
 mod totp;

@@ -10,6 +10,7 @@ use plimsoll_monitor::manage::{ChangeError, Put};
 use plimsoll_monitor::notify::{NoticeKind, channel_kinds};
 use plimsoll_monitor::store::{DefinitionKind, StoreError};
 
+use crate::admin::choice::Choice;
 use crate::admin::editor::sentence;
 use crate::admin::form::Form;
 use crate::admin::guard::Me;
@@ -35,13 +36,6 @@ struct Fields {
     remind: String,
     /// TOML.
     more: String,
-}
-
-#[derive(Debug)]
-struct Choice {
-    value: String,
-    text: String,
-    is_chosen: bool,
 }
 
 #[derive(Template)]
@@ -154,15 +148,6 @@ fn shown(
         text: kind.name().replace('_', " "),
         is_chosen: fields.on.iter().any(|one| one == kind.name()),
     });
-    let views = api.handle.board.views();
-    let monitors = views.iter().map(|view| Choice {
-        is_chosen: fields
-            .monitors
-            .iter()
-            .any(|one| *one == view.plan.key || *one == view.plan.name),
-        value: view.plan.key.clone(),
-        text: view.plan.name.clone(),
-    });
     let (title, action) = match name {
         Some(name) => (
             format!("Edit the channel {name}"),
@@ -177,7 +162,7 @@ fn shown(
         version,
         kinds: kinds.collect(),
         on: on.collect(),
-        monitors: monitors.collect(),
+        monitors: Choice::monitors_named(api, &fields.monitors),
         f: fields,
     };
     html(&page, status)

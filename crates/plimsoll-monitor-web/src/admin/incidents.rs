@@ -10,6 +10,7 @@ use plimsoll_monitor::store::{
 };
 use plimsoll_monitor::time::Timestamp;
 
+use crate::admin::choice::Choice;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
@@ -192,22 +193,11 @@ pub(super) async fn outage(
     }))
 }
 
-/// A monitor that an incident may affect.
-#[derive(Debug)]
-struct Choice {
-    key: String,
-    name: String,
-    is_chosen: bool,
-}
-
+/// The monitors that an incident may affect.
 fn choices(api: &Api, chosen: &[MonitorId], keys: &[&str]) -> Vec<Choice> {
-    let views = api.handle.board.views();
-    let choices = views.iter().map(|view| Choice {
-        is_chosen: chosen.contains(&view.id) || keys.contains(&view.plan.key.as_str()),
-        key: view.plan.key.clone(),
-        name: view.plan.name.clone(),
-    });
-    choices.collect()
+    Choice::monitors(api, |view| {
+        chosen.contains(&view.id) || keys.contains(&view.plan.key.as_str())
+    })
 }
 
 #[derive(Template)]

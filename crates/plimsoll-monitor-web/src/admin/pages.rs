@@ -7,6 +7,7 @@ use http::StatusCode;
 use plimsoll_monitor::manage::{ChangeError, Put};
 use plimsoll_monitor::store::DefinitionKind;
 
+use crate::admin::choice::Choice;
 use crate::admin::editor::sentence;
 use crate::admin::form::Form;
 use crate::admin::guard::Me;
@@ -127,13 +128,6 @@ impl Fields {
 /// A group of the preview: its name, and components with their states.
 type Previewed = (String, Vec<(String, &'static str, &'static str)>);
 
-#[derive(Debug)]
-struct Choice {
-    key: String,
-    name: String,
-    is_chosen: bool,
-}
-
 #[derive(Template)]
 #[template(path = "admin/page.html")]
 struct EditorPage {
@@ -178,15 +172,6 @@ fn shown(
         let text = table.to_string();
         api.handle.page_of(&text, slug).ok()
     });
-    let views = api.handle.board.views();
-    let monitors = views.iter().map(|view| Choice {
-        is_chosen: fields
-            .chosen
-            .iter()
-            .any(|one| *one == view.plan.key || *one == view.plan.name),
-        key: view.plan.key.clone(),
-        name: view.plan.name.clone(),
-    });
     let (title, action) = match slug {
         Some(slug) => (
             format!("Edit the page {slug}"),
@@ -199,7 +184,7 @@ fn shown(
         action,
         slug: slug.map(str::to_owned),
         version,
-        monitors: monitors.collect(),
+        monitors: Choice::monitors_named(api, &fields.chosen),
         preview: compiled.map(|plan| previewed(api, &plan)),
         f: fields,
     };
