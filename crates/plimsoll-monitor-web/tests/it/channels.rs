@@ -41,6 +41,13 @@ fn a_channel_of_the_store_receives_what_opens_until_it_is_removed() {
         !text.contains("hidden-secret") && !text.contains("http://127"),
         "{text}"
     );
+    for chosen in [
+        "value=\"webhook\" selected",
+        "value=\"opened\" checked",
+        "value=\"resolved\" checked",
+    ] {
+        assert!(text.contains(chosen), "{chosen}: {text}");
+    }
     let version = between(&text, "name=\"version\" value=\"", "\"").to_owned();
     let changed = [
         ("action", "save"),

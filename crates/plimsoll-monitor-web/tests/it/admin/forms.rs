@@ -52,6 +52,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, text) = owner.post(&admin, "/admin/new-page", &preview);
     assert_eq!(status, StatusCode::OK);
     assert!(text.contains("<h2 id=\"preview\">"), "{text}");
+    assert!(text.contains("value=\"_m\" checked> m"), "{text}");
     let (status, text) = owner.post(&admin, "/admin/new-page", &page);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let (status, text) = admin.running.get("/status/ours/");
