@@ -40,11 +40,7 @@ struct LazyObject<'js> {
 
 impl<'js> Layout<'js> {
     /// - `names`: in the order in which scripts see them.
-    pub fn new(
-        ctx: &Ctx<'js>,
-        names: &[&str],
-        prototype: Object<'js>,
-    ) -> Result<Class<'js, Self>> {
+    pub fn new(ctx: &Ctx<'js>, names: &[&str], prototype: Object<'js>) -> Result<Class<'js, Self>> {
         let names = names.iter();
         let names = names.map(|name| Atom::from_str(ctx.clone(), name));
         let layout = Self {

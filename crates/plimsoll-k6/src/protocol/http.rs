@@ -26,8 +26,8 @@ mod request;
 
 mod response;
 
-pub(crate) use self::batch::perform_batch;
 pub(crate) use self::address::Address;
+pub(crate) use self::batch::perform_batch;
 pub(crate) use self::connections::{Connections, endpoint_of, placed};
 pub(crate) use self::execute::{perform, protocol_name};
 pub(crate) use self::header::{as_shown, fields_of};

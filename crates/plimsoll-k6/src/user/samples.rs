@@ -124,7 +124,9 @@ impl UserState {
         }
         tag(on.error, "error", &|| hop.error.unwrap_or_default().into());
         if hop.error_code != 0 {
-            tag(on.error_code, "error_code", &|| hop.error_code.to_string().into());
+            tag(on.error_code, "error_code", &|| {
+                hop.error_code.to_string().into()
+            });
         }
         let is_expected = request.is_expected(hop.status);
         let is_expected = is_expected.map(|is| (is && hop.error.is_none()) || hop.is_challenge);

@@ -120,8 +120,7 @@ impl Performing<'_> {
                 jars.take(self.request.jar, &target.url, value, now);
             }
             let status = received.status;
-            if let Some(answer) =
-                authentication.answer(status, &received.fields, &method, &target)
+            if let Some(answer) = authentication.answer(status, &received.fields, &method, &target)
             {
                 self.measure(received.status, received.error.as_ref());
                 fields.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
@@ -256,7 +255,9 @@ impl Performing<'_> {
         };
         let codings = head.fields.iter();
         let codings = codings.filter(|(name, _)| name.eq_ignore_ascii_case(b"content-encoding"));
-        let coding = codings.last().map(|(_, value)| String::from_utf8_lossy(value));
+        let coding = codings
+            .last()
+            .map(|(_, value)| String::from_utf8_lossy(value));
         let coding = coding.unwrap_or_default();
         let limits = DecodeLimits {
             bytes: MOST_BYTES,

@@ -65,7 +65,10 @@ mod tests {
         let known = KnownTargets::default();
         let first = known.address("http://a.test/0").unwrap();
         let target = known.target(&first).unwrap();
-        assert!(Rc::ptr_eq(&known.address("http://a.test/0").unwrap(), &first));
+        assert!(Rc::ptr_eq(
+            &known.address("http://a.test/0").unwrap(),
+            &first
+        ));
         assert!(Rc::ptr_eq(&known.target(&first).unwrap(), &target));
         for number in 1..=MOST {
             known.address(&format!("http://a.test/{number}")).unwrap();

@@ -226,7 +226,10 @@ impl Registry {
     pub fn tag_names(&self) -> Vec<String> {
         let metrics = self.lock();
         let tags = metrics.all.iter().flat_map(|metric| &metric.sub_metrics);
-        let mut names: Vec<_> = tags.flat_map(|sub| &sub.tags).map(|(name, _)| name.clone()).collect();
+        let mut names: Vec<_> = tags
+            .flat_map(|sub| &sub.tags)
+            .map(|(name, _)| name.clone())
+            .collect();
         names.sort();
         names.dedup();
         names
