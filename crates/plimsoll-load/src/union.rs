@@ -62,7 +62,7 @@ impl Union {
         Self {
             before: Before::observe(started),
             collector: Collector::new(empty_interval(&plan), parts, plan.warm_up),
-            judge: Judge::new(thresholds, plan.warm_up, end),
+            judge: Judge::new(thresholds, [].into(), plan.warm_up, end),
             ticks: Vec::new(),
             plan,
         }
@@ -98,7 +98,7 @@ impl Union {
         let mut ends = false;
         for Second { tick, interval } in complete {
             let total = self.collector.total();
-            ends |= self.judge.second(&tick, &interval, total, None);
+            ends |= self.judge.second(&tick, &interval, total, None, &[]);
             on_tick(&standing(&tick, total, None));
             self.collector.recycle(interval);
             self.ticks.push(tick);
@@ -132,8 +132,10 @@ impl Union {
                     generator_peak_memory_bytes: peaks.sum(),
                     ..Samples::default()
                 },
+                named: Vec::new(),
             },
             target: None,
+            named: &[],
             conditions: self.before.after(end.facts),
             interrupted: end.is_interrupted,
         };

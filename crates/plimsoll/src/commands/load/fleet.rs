@@ -172,7 +172,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     );
     let summary = outcome.as_ref().ok().and_then(|outcome| {
         let is_interrupted = interrupt.is_set();
-        let facts = facts(&plan, None);
+        let facts = facts(&plan, None, &[]);
         merger.finish(&outcome.members, facts, outcome.is_early, is_interrupted)
     });
     if let Some(live) = live.into_inner() {
