@@ -30,6 +30,7 @@ pub(super) fn servers(page: &mut Page, run: &RunSummary) {
     }
     rows.extend(run.observed.iter().map(row));
     page.table(&rows);
+    page.line("");
 }
 
 fn row(server: &ObservedServer) -> Vec<String> {
