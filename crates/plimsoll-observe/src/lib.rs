@@ -34,6 +34,8 @@ mod spawned;
 
 mod local;
 
+mod place;
+
 mod document;
 
 mod clock;
@@ -54,6 +56,7 @@ pub use crate::locate::LocateError;
 pub use crate::machine::Machine;
 pub use crate::named::{NameError, pid_of_name};
 pub use crate::pid::Pid;
+pub use crate::place::TargetPlace;
 pub use crate::remote::{RemoteError, RemotePlan, RemoteTarget, RemoteUrlError};
 pub use crate::sampler::{Sampler, Samples};
 pub use crate::server::{ObservePlan, SCHEMA, SampleServer, SampleServerError};

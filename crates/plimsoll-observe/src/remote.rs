@@ -20,7 +20,7 @@ use crate::target_name::TargetName;
 use crate::{AttachError, SampleError, SampleSource, Target};
 
 /// How to reach a target on another machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemotePlan {
     url: AgentUrl,
     /// The token of the agent.
@@ -96,6 +96,11 @@ impl RemotePlan {
         Ok(Self { url, token, trust })
     }
 
+    /// Samples of the target, from now on; an error if its agent gives none now.
+    pub(crate) fn source(&self) -> Result<Box<dyn SampleSource>, AttachError> {
+        Ok(Box::new(RemoteSource::open(self)?))
+    }
+
     /// The target.
     pub fn target(&self) -> &TargetName {
         self.url.target()
@@ -138,7 +143,7 @@ impl Target for RemoteTarget {
     }
 
     fn source(&self) -> Result<Box<dyn SampleSource>, AttachError> {
-        Ok(Box::new(RemoteSource::open(&self.plan)?))
+        self.plan.source()
     }
 
     fn agent(&self) -> Option<&str> {

@@ -23,6 +23,8 @@ mod serving;
 
 pub(crate) use self::body::BodyArgs;
 pub(crate) use self::connection::{ConnectionArgs, connection_variables, key_log_of};
+#[cfg(feature = "lab")]
+pub(crate) use self::observe::NamedPlace;
 #[cfg(feature = "site")]
 pub(crate) use self::observe::token_in;
 pub(crate) use self::observe::{ObserveArgs, unobservable};

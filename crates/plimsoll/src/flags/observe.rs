@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_model::Secret;
 use plimsoll_observe::{
-    AttachError, LocalTarget, NamedTarget, RemoteError, RemotePlan, RemoteTarget, Target,
-    TargetName,
+    AttachError, NamedTarget, RemoteError, RemotePlan, TargetName, TargetPlace,
 };
 use plimsoll_wire::tls::Trust;
 
@@ -40,16 +39,11 @@ pub(crate) struct ObserveArgs {
 
 /// One server to be observed.
 #[derive(Debug, Clone)]
-pub(crate) struct ObservePlan {
+pub(crate) struct NamedPlace {
     /// Its name, which no other one has.
     pub(crate) name: String,
-    place: Place,
-}
-
-#[derive(Debug, Clone)]
-enum Place {
-    Here(TargetName),
-    Agent(Box<RemotePlan>),
+    /// Where it is.
+    pub(crate) place: TargetPlace,
 }
 
 impl ObserveArgs {
@@ -59,12 +53,12 @@ impl ObserveArgs {
     }
 
     /// The plans of the flags; what is wrong is added to `problems`.
-    pub(crate) fn compile(&self, problems: &mut Problems) -> Vec<ObservePlan> {
+    pub(crate) fn compile(&self, problems: &mut Problems) -> Vec<NamedPlace> {
         let trust = match &self.observe_ca {
             Some(file) => Trust::Only(file.clone()),
             None => Trust::PublicRoots,
         };
-        let mut plans: Vec<ObservePlan> = Vec::new();
+        let mut plans: Vec<NamedPlace> = Vec::new();
         if self.observe.len() > MOST {
             problems.add(
                 "--observe",
@@ -79,10 +73,7 @@ impl ObserveArgs {
             let Some(place) = problems.value("--observe", place_of(place, token, &trust)) else {
                 continue;
             };
-            let name = name.unwrap_or(match &place {
-                Place::Here(target) => &target.value,
-                Place::Agent(plan) => &plan.target().value,
-            });
+            let name = name.unwrap_or(&place.target().value);
             if plans.iter().any(|plan| plan.name == name) {
                 problems.push(
                     Problem::with("--observe", format!("two servers have the name `{name}`"))
@@ -91,7 +82,7 @@ impl ObserveArgs {
                 continue;
             }
             let name = name.to_owned();
-            plans.push(ObservePlan { name, place });
+            plans.push(NamedPlace { name, place });
         }
         plans
     }
@@ -101,7 +92,7 @@ impl ObserveArgs {
         let mut problems = Problems::default();
         let plans = self.compile(&mut problems);
         let plans = problems.unless_any(Some(plans))?;
-        plans.into_iter().map(ObservePlan::open).collect()
+        plans.into_iter().map(NamedPlace::open).collect()
     }
 
     fn tokens(&self, names: &[Option<&str>], problems: &mut Problems) -> Tokens<'_> {
@@ -134,12 +125,9 @@ impl Tokens<'_> {
     }
 }
 
-impl ObservePlan {
+impl NamedPlace {
     fn open(self) -> Result<NamedTarget, Failed> {
-        let target: Result<Box<dyn Target>, AttachError> = match self.place {
-            Place::Here(target) => LocalTarget::new(&target).map(|it| Box::new(it) as _),
-            Place::Agent(plan) => RemoteTarget::new(*plan).map(|it| Box::new(it) as _),
-        };
+        let target = self.place.open();
         Ok(NamedTarget {
             target: target.map_err(|error| unobservable(&error).could_not_run())?,
             name: self.name,
@@ -197,17 +185,17 @@ fn named(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn place_of(text: &str, token: Option<&Secret>, trust: &Trust) -> Result<Place, String> {
+fn place_of(text: &str, token: Option<&Secret>, trust: &Trust) -> Result<TargetPlace, String> {
     if !text.contains("://") {
         let target = text.parse::<TargetName>();
         let target = target.map_err(|error| {
             format!("{error}; an agent is named by its URL, such as https://HOST:7070/?unit=nginx")
         })?;
-        return Ok(Place::Here(target));
+        return Ok(TargetPlace::Here(target));
     }
     let plan = RemotePlan::new(text, token.cloned(), trust.clone());
     let plan = plan.map_err(|error| error.to_string())?;
-    Ok(Place::Agent(Box::new(plan)))
+    Ok(TargetPlace::Agent(Box::new(plan)))
 }
 
 #[cfg(test)]

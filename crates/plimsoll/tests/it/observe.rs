@@ -345,6 +345,79 @@ fn the_load_line_costs_what_the_observed_server_spends() {
     assert!(text.contains("cpu_us_per_request"), "{text}");
 }
 
+#[test]
+fn two_servers_that_run_are_compared_by_what_each_spends() {
+    let (agent, one, other) = (agent(), server(), server());
+    let new = of_process("new", &agent, &pid(&one));
+    let old = of_process("old", &agent, &pid(&other));
+    let names = ["--name", "new", "--name", "old"];
+    let short = [
+        "compare",
+        "--json",
+        "--trials",
+        "2",
+        "--seconds",
+        "1",
+        "-c",
+        "2",
+    ];
+    let urls = [one.url.as_str(), other.url.as_str()];
+    let observe = ["--observe", &new, "--observe", &old];
+    let all = [&short[..], &names, &observe, &urls].concat();
+    let comparison = plimsoll(&all).exits(0).json();
+    let operands = comparison["operands"].as_array().unwrap();
+    for operand in operands {
+        for trial in operand["trials"].as_array().unwrap() {
+            // The driver is another process, whose time is apart.
+            let costs = ["cpu_us_per_request", "other_end_cpu_us_per_request"];
+            for name in costs {
+                assert!(
+                    trial[name].as_f64().is_some_and(|it| it > 0.0),
+                    "{name}: {trial}"
+                );
+            }
+            let memory = trial["peak_rss_bytes"].as_f64().unwrap();
+            assert!(memory > 1e6, "{trial}");
+        }
+    }
+    let half = [&short[..], &names, &observe[..2], &urls].concat();
+    let output = plimsoll(&half).exits(2);
+    assert!(output.stderr.contains("name one for each"), "{output}");
+    let other = [
+        &short[..],
+        &names,
+        &observe,
+        &["--observe", "x=unit:a", "--observe", "y=unit:b"],
+        &urls,
+    ];
+    let output = plimsoll(&other.concat()).exits(2);
+    assert!(
+        output.stderr.contains("no operand has the name `y`"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_soak_judges_a_target_of_an_agent() {
+    let (agent, server) = (agent(), server());
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("soak");
+    let web = of_process("web", &agent, &pid(&server));
+    let out = out.to_str().unwrap();
+    let soak = [
+        "soak", "--json", "--sample", "100ms", "-z", "2s", "--out", out,
+    ];
+    let result = plimsoll(&[&soak[..], &["--observe", &web]].concat())
+        .exits(0)
+        .json();
+    let series = result["scenarios"][0]["series"].to_string();
+    for name in ["anonymous_bytes", "descriptors", "threads"] {
+        assert!(series.contains(name), "{name} in {series}");
+    }
+    let output = plimsoll(&["soak", "--observe", &web, "--pid", &pid(&server)]).exits(2);
+    assert!(output.stderr.contains("one target is judged"), "{output}");
+}
+
 #[cfg(feature = "k6")]
 #[test]
 fn scripts_print_and_record_the_cost_of_each_server() {
