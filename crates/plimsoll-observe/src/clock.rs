@@ -57,9 +57,9 @@ impl ClockAlignment {
     pub(crate) fn here(&self, shown: Duration) -> Option<Instant> {
         let best = self.best?;
         if shown >= best.shown {
-            best.at.checked_add(shown - best.shown)
+            best.at.checked_add(shown.saturating_sub(best.shown))
         } else {
-            best.at.checked_sub(best.shown - shown)
+            best.at.checked_sub(best.shown.saturating_sub(shown))
         }
     }
 

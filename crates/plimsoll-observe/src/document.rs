@@ -17,6 +17,8 @@ pub struct AgentDocument {
     pub version: String,
     /// Name of the machine.
     pub host: String,
+    /// Cores of the machine that are there for the agent.
+    pub cores: usize,
     /// Time since the agent started, on a clock that is never set.
     pub clock_ns: u64,
     /// The time of day: microseconds since the Unix epoch.

@@ -166,6 +166,7 @@ struct RemoteSource {
     agent_id: String,
     /// The time of day there minus that of here, in nanoseconds.
     offset_ns: i64,
+    cores: usize,
     last: CpuTime,
 }
 
@@ -178,6 +179,7 @@ impl RemoteSource {
             alignment: ClockAlignment::default(),
             agent_id: String::new(),
             offset_ns: 0,
+            cores: 0,
             last: CpuTime::default(),
         };
         for _ in 0..PROBES {
@@ -198,6 +200,7 @@ impl RemoteSource {
             self.agent_id.clone_from(&answered.agent.id);
             self.alignment.reset();
         }
+        self.cores = answered.agent.cores;
         let shown = Duration::from_nanos(answered.agent.clock_ns);
         self.alignment
             .observe(answered.sent, answered.received, shown);
@@ -240,6 +243,10 @@ impl SampleSource for RemoteSource {
         sample.cpu = never_back(self.last, sample.cpu);
         self.last = sample.cpu;
         Ok(sample)
+    }
+
+    fn cores(&self) -> Option<usize> {
+        Some(self.cores)
     }
 
     fn clock(&self) -> Option<ClockOffset> {

@@ -21,6 +21,11 @@ pub trait SampleSource: Send + std::fmt::Debug {
         None
     }
 
+    /// Cores of the machine of the target; `None` if it is this one.
+    fn cores(&self) -> Option<usize> {
+        None
+    }
+
     /// By how much the clock of the machine of the target differs from ours; `None` if it is the same one.
     fn clock(&self) -> Option<ClockOffset> {
         None

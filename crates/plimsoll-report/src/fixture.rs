@@ -218,7 +218,7 @@ pub(crate) fn tiers() -> RunSummary {
         user: Duration::from_millis(7_100),
         system: Duration::from_millis(900),
     };
-    db.cost.window = Duration::from_millis(6_000);
+    db.cost.window = Duration::from_secs(6);
     db.cost.exchanges = 289_000;
     let web = ServerCost {
         name: "container web at https://web1:7070".into(),
@@ -254,8 +254,8 @@ pub(crate) fn tiers() -> RunSummary {
             throttled: None,
             network: None,
             gaps: vec![ObservationGap {
-                from: Duration::from_millis(7_000),
-                to: Duration::from_millis(11_000),
+                from: Duration::from_secs(7),
+                to: Duration::from_secs(11),
                 reason: "the agent at https://db1:7070 does not answer: connection refused".into(),
             }],
             clock: Some(ClockOffset {

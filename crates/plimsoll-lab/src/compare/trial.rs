@@ -197,11 +197,11 @@ impl ServerEnd<'_> {
     }
 
     /// Its largest memory so far; of one that is observed the larger of two samples.
-    fn peak_memory_bytes(&mut self, samples: [Option<ResourceSample>; 2]) -> Option<u64> {
+    fn peak_memory_bytes(&mut self, samples: &[Option<ResourceSample>; 2]) -> Option<u64> {
         match self {
             Self::Started(tree) => tree.peak_memory_bytes().ok(),
             Self::Observed(_) => {
-                let samples = samples.into_iter().flatten();
+                let samples = samples.iter().flatten();
                 samples.map(|sample| sample.memory.total_bytes()).max()
             }
         }
@@ -261,7 +261,7 @@ impl Generator<'_> {
             server_peak_rss: self
                 .server
                 .as_mut()
-                .and_then(|server| server.peak_memory_bytes([server_before, server_after])),
+                .and_then(|server| server.peak_memory_bytes(&[server_before, server_after])),
         })
     }
 

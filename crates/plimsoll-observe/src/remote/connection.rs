@@ -114,17 +114,17 @@ impl Requester {
             .build();
         // Without a runtime the channel closes, which is reported there.
         let Ok(runtime) = runtime else { return };
-        let fetcher = Fetcher::over(Connector::new(Arc::clone(plan)), LIMITS);
+        let client = Fetcher::over(Connector::new(Arc::clone(plan)), LIMITS);
         while let Ok(reply) = inbox.recv() {
-            let answered = runtime.block_on(self.sample(&fetcher));
+            let answered = runtime.block_on(self.sample(&client));
             // The requester may have gone away.
             reply.send(answered).ok();
         }
     }
 
-    async fn sample(&self, fetcher: &Fetcher) -> Result<Answered, RemoteError> {
+    async fn sample(&self, client: &Fetcher) -> Result<Answered, RemoteError> {
         let sent = SystemClock.now();
-        let fetched = fetcher
+        let fetched = client
             .send("GET", &self.url, self.fields.clone(), None)
             .await;
         let received = SystemClock.now();

@@ -81,20 +81,18 @@ impl Action for Respond {
             return Answer::now(json_of(StatusCode::OK, description::document()));
         }
         match &self.shared.1 {
-            Some(token) => {
-                if !token.is_in(request.header("authorization")) {
-                    let detail = "send the token: `authorization: Bearer TOKEN`";
-                    let challenge = HeaderValue::from_static("Bearer realm=\"plimsoll observe\"");
-                    let response = problem(StatusCode::UNAUTHORIZED, detail);
-                    return Answer::now(response.with_field(WWW_AUTHENTICATE, challenge));
-                }
+            Some(token) if !token.is_in(request.header("authorization")) => {
+                let detail = "send the token: `authorization: Bearer TOKEN`";
+                let challenge = HeaderValue::from_static("Bearer realm=\"plimsoll observe\"");
+                let response = problem(StatusCode::UNAUTHORIZED, detail);
+                return Answer::now(response.with_field(WWW_AUTHENTICATE, challenge));
             }
             // Without a token it listens on the loopback, which pages of other sites reach by a name of theirs.
             None if !names_loopback(request.authority) => {
                 let detail = "without a token it is served under the names of the loopback alone";
                 return Answer::now(problem(StatusCode::MISDIRECTED_REQUEST, detail));
             }
-            None => {}
+            Some(_) | None => {}
         }
         match request.path {
             "/v1/targets" => {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use plimsoll_model::Clock;
-use plimsoll_wire::SystemClock;
+use plimsoll_wire::{SystemClock, cores};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::document::{
@@ -126,7 +126,7 @@ impl OpenTargets {
             });
         }
         // Reading takes its time: the middle is wrong by half of it at most.
-        let shown = before + (self.shown() - before) / 2;
+        let shown = before + self.shown().saturating_sub(before) / 2;
         Ok(SampleDocument {
             schema: SampleDocument::SCHEMA.to_owned(),
             agent: self.agent(shown),
@@ -219,6 +219,7 @@ impl OpenTargets {
             id: self.id.clone(),
             version: self.version.clone(),
             host: self.host.clone(),
+            cores: cores::available().len(),
             clock_ns: nanos(shown),
             unix_us: u64::try_from(unix.as_micros()).unwrap_or(u64::MAX),
         }

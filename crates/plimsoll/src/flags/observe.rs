@@ -213,8 +213,8 @@ mod tests {
         let mut problems = Problems::default();
         let plans = args(observe).compile(&mut problems);
         let plans = problems.unless_any(Some(plans));
-        let shown = |failed: Failed| failed.problems.into_iter().map(|it| it.message).collect();
-        let plans = plans.map_err(shown)?;
+        let shown = |failed: Failed| failed.problems.into_iter().map(|it| it.message);
+        let plans = plans.map_err(|failed| shown(failed).collect::<Vec<_>>())?;
         Ok(plans.into_iter().map(|plan| plan.name).collect())
     }
 
@@ -255,9 +255,10 @@ mod tests {
 
     #[test]
     fn a_token_goes_to_its_server_and_never_in_the_clear() {
-        let folder = std::env::temp_dir().join(format!("plimsoll-token-{}", std::process::id()));
-        fs::write(&folder, "0123456789abcdef\n").unwrap();
-        let file = folder.display().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        fs::write(&token, "0123456789abcdef\n").unwrap();
+        let file = token.display().to_string();
         let mut problems = Problems::default();
         let mut flags = args(&[
             "db=http://db1:7070/?unit=a",
@@ -273,8 +274,7 @@ mod tests {
             "db1 is another machine"
         );
         assert_eq!(problems.len(), 1);
-        fs::write(&folder, "short").unwrap();
-        assert!(token_in(&folder).unwrap_err().contains("openssl rand"));
-        fs::remove_file(&folder).unwrap();
+        fs::write(&token, "short").unwrap();
+        assert!(token_in(&token).unwrap_err().contains("openssl rand"));
     }
 }

@@ -418,6 +418,35 @@ fn a_soak_judges_a_target_of_an_agent() {
     assert!(output.stderr.contains("one target is judged"), "{output}");
 }
 
+#[test]
+fn a_matrix_has_the_server_behind_its_targets() {
+    let (agent, db) = (agent(), server());
+    let directory = tempfile::tempdir().unwrap();
+    let plan = directory.path().join("plan.toml");
+    let text = r#"
+name = "behind"
+repeats = 1
+warm_up = "0s"
+window = "500ms"
+
+[[target]]
+name = "web"
+command = "{plimsoll} origin --port {port}"
+url = "http://127.0.0.1:{port}/"
+
+[[load]]
+name = "closed"
+connections = 2
+"#;
+    std::fs::write(&plan, text).unwrap();
+    let out = directory.path().join("out");
+    let db = of_process("db", &agent, &pid(&db));
+    let (plan, out) = (plan.to_str().unwrap(), out.to_str().unwrap());
+    let matrix = plimsoll(&["lab", plan, "--json", "--out", out, "--observe", &db]);
+    let matrix = matrix.exits(0).json().to_string();
+    assert!(matrix.contains("\"upstream db\""), "{matrix}");
+}
+
 #[cfg(feature = "k6")]
 #[test]
 fn scripts_print_and_record_the_cost_of_each_server() {

@@ -55,7 +55,7 @@ fn fetch(socket: PathBuf, url: &Url) -> Option<Vec<u8>> {
     });
     runtime.block_on(async {
         let fetcher = Fetcher::over(Connector::new(Arc::new(plan.ok()?)), LIMITS);
-        let fetched = fetcher.send("GET", url, Vec::new(), None).await.ok()?;
-        (fetched.status == 200).then_some(fetched.content)
+        let answer = fetcher.send("GET", url, Vec::new(), None).await.ok()?;
+        (answer.status == 200).then_some(answer.content)
     })
 }
