@@ -20,20 +20,30 @@ const LONGEST_TOKEN: usize = 4096;
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ObserveArgs {
-    /// Measure the cost of this server, repeatable: `[NAME=]https://HOST:7070/?unit=nginx` by `plimsoll observe` on its
-    /// machine, `[NAME=]unit:nginx` on this one; kinds: pid, unit, cgroup, container, pod
+    /// Measure the cost of this server, here or by `plimsoll observe` on its machine; repeatable
     ///
-    /// The first one is what requests cost, unless --pid or --spawn names it. Thresholds name others:
-    /// `server_cpu_per_request{name:db}:value<2ms`.
+    /// `https://HOST:7070/?unit=nginx` is a target of an agent, `unit:nginx` one on this machine; kinds are pid, unit, cgroup,
+    /// container and pod. `NAME=` before it names the server in tables and thresholds:
+    /// `server_cpu_per_request{name:db}:value<2ms`. The first one is what requests cost, unless --pid or --spawn names it.
     #[arg(long, value_name = "[NAME=]URL|KIND:VALUE")]
     pub(crate) observe: Vec<String>,
 
     /// File with the token of the agents, or with that of one of them; repeatable
-    #[arg(long, value_name = "[NAME=]FILE", requires = "observe")]
+    #[arg(
+        long,
+        value_name = "[NAME=]FILE",
+        requires = "observe",
+        hide_short_help = true
+    )]
     pub(crate) observe_token_file: Vec<String>,
 
     /// Trust the CA certificates in this PEM file for agents
-    #[arg(long, value_name = "FILE", requires = "observe")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "observe",
+        hide_short_help = true
+    )]
     pub(crate) observe_ca: Option<PathBuf>,
 }
 
