@@ -7,8 +7,10 @@ use plimsoll_model::Clock;
 use plimsoll_testkit::refused_address;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Process, ProcessSpec};
+use plimsoll_wire::tls::Trust;
 
 use super::*;
+use crate::group::real::{RealGroup, skipped};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -194,5 +196,56 @@ fn an_interrupted_wait_stops_the_program() {
     ] {
         let error = Spawned::start(&plan("sleep 60", ready), &|| true).unwrap_err();
         assert!(matches!(error, NotReady::Interrupted { .. }), "{error}");
+    }
+}
+
+/// The kinds of targets that are control groups, with the names that their groups have.
+fn kinds() -> [(String, String); 4] {
+    let number = std::process::id();
+    let id = format!("{number:064x}");
+    let uid = format!("{number:08x}-1111-2222-3333-444444444444");
+    let unit = format!("plimsoll-contract-{number}");
+    let path = format!("plimsoll-contract-{number}");
+    [
+        (format!("cgroup:/{path}"), path),
+        (format!("unit:{unit}"), format!("{unit}.service")),
+        (format!("container:{id}"), format!("docker-{id}.scope")),
+        (
+            format!("pod:{uid}"),
+            format!("kubepods-burstable-pod{}.slice", uid.replace('-', "_")),
+        ),
+    ]
+}
+
+#[test]
+fn every_kind_of_group_keeps_the_contract_here_and_behind_an_agent() {
+    let server = SampleServer::listen(ObservePlan {
+        address: (Ipv4Addr::LOCALHOST, 0).into(),
+        token: None,
+        tls: None,
+        allowed: TargetKind::ALL
+            .map(|kind| kind.name().parse().unwrap())
+            .into(),
+        requests_per_second: 1_000,
+        machine: Machine::default(),
+        version: "0.0.0".to_owned(),
+    })
+    .unwrap();
+    for (target, folder) in kinds() {
+        let Some(group) = RealGroup::make_counting(&folder) else {
+            skipped(&format!("no control group can be made for {target}"));
+            continue;
+        };
+        let process = group.run("sleep 100 & wait");
+        let name: TargetName = target.parse().unwrap();
+        let here = LocalTarget::new(&name).unwrap();
+        contract_of_running(&here, &name.shown());
+        let url = format!("{}?{}={}", server.url(), name.kind.name(), name.value);
+        let plan = RemotePlan::new(&url, None, Trust::PublicRoots).unwrap();
+        let there = RemoteTarget::new(plan).unwrap();
+        let agent = server.url();
+        let shown = format!("{} at {}", name.shown(), agent.trim_end_matches('/'));
+        contract_of_running(&there, &shown);
+        process.stop(LONG);
     }
 }

@@ -127,4 +127,9 @@ impl SampleSource for GroupSource {
 }
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+pub(crate) mod real;
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;

@@ -98,7 +98,7 @@ impl RemotePlan {
 
     /// Samples of the target, from now on; an error if its agent gives none now.
     pub(crate) fn source(&self) -> Result<Box<dyn SampleSource>, AttachError> {
-        Ok(Box::new(RemoteSource::open(self)?))
+        Ok(Box::new(RemoteSource::open(self, PROBES)?))
     }
 
     /// The target.
@@ -123,9 +123,8 @@ impl RemoteTarget {
     /// The target of `plan`, which its agent must serve now.
     pub fn new(plan: RemotePlan) -> Result<Self, AttachError> {
         let name = format!("{} at {}", plan.target().shown(), plan.agent());
-        let target = Self { plan, name };
-        target.source()?;
-        Ok(target)
+        RemoteSource::open(&plan, 1)?;
+        Ok(Self { plan, name })
     }
 }
 
@@ -171,7 +170,8 @@ struct RemoteSource {
 }
 
 impl RemoteSource {
-    fn open(plan: &RemotePlan) -> Result<Self, RemoteError> {
+    /// - `probes`: requests by which clocks are aligned, at least one.
+    fn open(plan: &RemotePlan, probes: usize) -> Result<Self, RemoteError> {
         let connection = Connection::open(plan)?;
         let mut source = Self {
             connection,
@@ -182,7 +182,7 @@ impl RemoteSource {
             cores: 0,
             last: CpuTime::default(),
         };
-        for _ in 0..PROBES {
+        for _ in 0..probes {
             let answered = source.connection.sample()?;
             source.align(&answered);
             if let Some(problem) = answered.problem {

@@ -1,10 +1,11 @@
 //! Groups in a fixture of files, and in real groups where this machine permits to make some.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plimsoll_model::{CpuTime, Memory, NetworkBytes, Throttling};
 
+use super::real::{RealGroup, skipped};
 use super::*;
 use crate::target_name::TargetName;
 
@@ -173,73 +174,27 @@ fn what_is_not_counted_says_what_to_do() {
     assert!(error.contains("CPUAccounting=yes"), "{error}");
 }
 
-/// A real group, made for the test below a hierarchy and removed after it.
-struct RealGroup(PathBuf);
-
-impl RealGroup {
-    /// `None` where this user may not make groups.
-    fn make(hierarchy: &str) -> Option<Self> {
-        let name = format!("plimsoll-test-{}-{hierarchy}", std::process::id());
-        let folder = Path::new("/sys/fs/cgroup").join(hierarchy).join(name);
-        fs::create_dir(&folder).ok()?;
-        Some(Self(folder))
-    }
-
-    fn path(&self) -> String {
-        format!("/{}", self.0.file_name().unwrap().to_str().unwrap())
-    }
-}
-
-impl Drop for RealGroup {
-    fn drop(&mut self) {
-        // What was killed takes a moment to leave.
-        plimsoll_testkit::eventually(|| fs::remove_dir(&self.0).is_ok() || !self.0.exists());
-    }
-}
-
 /// Spends about a tenth of a second of processor time.
 const BURN: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
-
-/// Says on the terminal what was not tested; what tests print is not shown if they pass.
-fn skipped(what: &str) {
-    use std::io::Write as _;
-
-    writeln!(std::io::stderr(), "SKIPPED: {what}").unwrap();
-}
 
 #[test]
 fn real_groups_count_what_processes_spend_that_nothing_waits_for() {
     let mut tried = 0;
-    for hierarchy in ["", "cpuacct", "unified"] {
-        let mount = Path::new("/sys/fs/cgroup").join(hierarchy);
-        let counts = ["cpu.stat", "cpuacct.usage"].iter();
-        if !mount.join("cgroup.procs").exists() {
-            continue;
-        }
-        let group = RealGroup::make(hierarchy);
-        let Some(group) =
-            group.filter(|group| counts.clone().any(|name| group.0.join(name).exists()))
-        else {
+    for hierarchy in RealGroup::hierarchies() {
+        let name = format!("plimsoll-test-{}", std::process::id());
+        let Some(group) = RealGroup::make(&hierarchy, &name) else {
             skipped(&format!(
                 "no control group can be made below {}",
-                mount.display()
+                hierarchy.display()
             ));
             continue;
         };
         tried += 1;
         // A child in the background that is disowned, and one whose time nothing takes over.
-        let script = format!(
-            "echo $$ > {}/cgroup.procs; trap '' CHLD; ({BURN}) & ({BURN}); echo burnt; exec sleep 100",
-            group.0.display()
-        );
-        let process =
-            plimsoll_wire::process::Process::spawn(&plimsoll_wire::process::ProcessSpec {
-                argv: vec!["sh".into(), "-c".into(), script],
-                stdout: plimsoll_wire::process::Output::Captured,
-                ..plimsoll_wire::process::ProcessSpec::default()
-            })
-            .unwrap();
-        let target = format!("cgroup:{}", group.path());
+        let process = group.run(&format!(
+            "trap '' CHLD; ({BURN}) & ({BURN}); echo burnt; exec sleep 100"
+        ));
+        let target = format!("cgroup:/{name}");
         process
             .stdout_line(Duration::from_secs(20), |line| {
                 (line == "burnt").then_some(())
@@ -249,15 +204,15 @@ fn real_groups_count_what_processes_spend_that_nothing_waits_for() {
         let sample = source.sample(at(1), 0).unwrap();
         assert!(
             sample.processes >= 1 && sample.fds >= 3,
-            "{hierarchy}: {sample:?}"
+            "{hierarchy:?}: {sample:?}"
         );
-        assert!(sample.memory.total_bytes() > 0, "{hierarchy}: {sample:?}");
+        assert!(sample.memory.total_bytes() > 0, "{hierarchy:?}: {sample:?}");
         assert!(
             sample.cpu.total() > Duration::from_millis(20),
-            "{hierarchy}: {sample:?}"
+            "{hierarchy:?}: {sample:?}"
         );
         let local = crate::LocalTarget::new(&target.parse().unwrap()).unwrap();
-        let shown = format!("cgroup {}", group.path());
+        let shown = format!("cgroup /{name}");
         crate::contract::contract_of_running(&local, &shown);
         process.stop(Duration::from_secs(20));
         plimsoll_testkit::eventually(|| {

@@ -23,8 +23,14 @@ use crate::{AttachError, SampleError, SampleSource};
 /// Targets that are open at a time.
 const MOST_OPEN: usize = 64;
 
+/// Targets that are remembered as missing.
+const MOST_MISSING: usize = 1024;
+
 /// A target that nobody samples is closed after that time.
 const IDLE: Duration = Duration::from_mins(1);
+
+/// A target that was not found is looked for no more often: that may mean to walk through all groups.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The targets of this machine.
 #[derive(Debug)]
@@ -36,6 +42,8 @@ pub(super) struct OpenTargets {
     host: String,
     started: Instant,
     open: Mutex<HashMap<TargetName, OpenTarget>>,
+    /// Those that were not found, when, and why.
+    missing: Mutex<HashMap<TargetName, (Instant, String)>>,
 }
 
 #[derive(Debug)]
@@ -82,6 +90,7 @@ impl OpenTargets {
             host: host(),
             started: SystemClock.now(),
             open: Mutex::default(),
+            missing: Mutex::default(),
         })
     }
 
@@ -180,14 +189,36 @@ impl OpenTargets {
             }
         }
         // Finding a container may mean to ask its runtime; others are not kept waiting.
-        let source = self.find(target);
-        let source = source.map_err(|error| NoFigures::Missing(error.to_string()))?;
+        let source = self.find_at(target, now)?;
         let source = Arc::new(Mutex::new(source));
         let mut open = self.lock();
         let kept = open
             .entry(target.clone())
             .or_insert(OpenTarget { source, used: now });
         Ok(Arc::clone(&kept.source))
+    }
+
+    fn find_at(
+        &self,
+        target: &TargetName,
+        now: Instant,
+    ) -> Result<Box<dyn SampleSource>, NoFigures> {
+        let lock = || self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut missing = lock();
+            missing.retain(|_, (at, _)| now.saturating_duration_since(*at) < LOOK_EVERY);
+            if let Some((_, reason)) = missing.get(target) {
+                return Err(NoFigures::Missing(reason.clone()));
+            }
+        }
+        self.find(target).map_err(|error| {
+            let reason = error.to_string();
+            let mut missing = lock();
+            if missing.len() < MOST_MISSING {
+                missing.insert(target.clone(), (now, reason.clone()));
+            }
+            NoFigures::Missing(reason)
+        })
     }
 
     fn find(&self, target: &TargetName) -> Result<Box<dyn SampleSource>, AttachError> {
