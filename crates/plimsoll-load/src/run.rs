@@ -457,7 +457,7 @@ pub(crate) struct Observed {
 }
 
 /// An agent is asked no more often: it serves others too.
-const AGENT_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const AGENT_EVERY: Duration = Duration::from_millis(50);
 
 impl Costs {
     /// - `progress`: the counters of each worker.

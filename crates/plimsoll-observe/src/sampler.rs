@@ -1,5 +1,6 @@
 //! Samples of the target and of the generator, taken while a run goes on.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -15,6 +16,9 @@ use crate::{ProcessTree, SampleError, SampleSource};
 /// Samples kept at most: half an hour of ten a second. Then every second one is dropped and the
 /// interval doubled, so that a run of days needs no more memory than one of an hour.
 const MOST_SAMPLES: usize = 18_000;
+
+/// A mark that is later by so much is that of another window.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Gaps kept at most.
 const MOST_GAPS: usize = 1_000;
@@ -84,6 +88,19 @@ impl Sampler {
         interval: Duration,
         state: impl Fn() -> (u64, Moment) + Send + 'static,
     ) -> Self {
+        Self::start_with_marks(target, generator, start, interval, Vec::new(), state)
+    }
+
+    /// The same, which takes [`Samples::marks`] by itself at the times of `due`, in their order. One that cannot be taken
+    /// at its time has no sample; those that are not due when the sampler is stopped are taken then.
+    pub fn start_with_marks(
+        target: Option<Box<dyn SampleSource>>,
+        generator: Option<ProcessTree>,
+        start: Instant,
+        interval: Duration,
+        due: Vec<Instant>,
+        state: impl Fn() -> (u64, Moment) + Send + 'static,
+    ) -> Self {
         let (requests, inbox) = sync_channel(MOST_REQUESTS);
         let latest = Arc::default();
         let mut work = Work {
@@ -93,6 +110,7 @@ impl Sampler {
             interval: interval.max(Duration::from_millis(1)),
             state,
             latest: Arc::clone(&latest),
+            due: due.into(),
             open_gap: None,
             samples: Samples::default(),
         };
@@ -147,6 +165,8 @@ struct Work<F> {
     interval: Duration,
     state: F,
     latest: Arc<Mutex<Option<ResourceSample>>>,
+    /// When marks are to be taken.
+    due: VecDeque<Instant>,
     /// Since when there are no samples, and why.
     open_gap: Option<(Duration, String)>,
     samples: Samples,
@@ -156,10 +176,10 @@ impl<F: Fn() -> (u64, Moment)> Work<F> {
     fn run(&mut self, inbox: &Receiver<Request>) {
         self.sample();
         loop {
-            let wait = self
-                .next_deadline(SystemClock.now())
-                .saturating_duration_since(SystemClock.now());
-            match inbox.recv_timeout(wait) {
+            let now = SystemClock.now();
+            let next = self.next_deadline(now);
+            let until = self.due.front().map_or(next, |due| next.min(*due));
+            match inbox.recv_timeout(until.saturating_duration_since(now)) {
                 Ok(Request::Now(reply)) => {
                     let sample = self.sample();
                     // The requester may have gone away.
@@ -169,14 +189,24 @@ impl<F: Fn() -> (u64, Moment)> Work<F> {
                     let sample = self.sample();
                     self.samples.marks.push(sample);
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    self.sample();
-                }
+                Err(RecvTimeoutError::Timeout) => self.sample_at_time(),
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.sample();
+                    let sample = self.sample();
+                    let rest = self.due.drain(..).map(|_| sample);
+                    self.samples.marks.extend(rest);
                     return;
                 }
             }
+        }
+    }
+
+    /// Takes the sample of an interval, and the marks that are due.
+    fn sample_at_time(&mut self) {
+        let now = SystemClock.now();
+        let sample = self.sample();
+        while let Some(due) = self.due.pop_front_if(|due| *due <= now) {
+            let is_in_time = now.saturating_duration_since(due) < LATE;
+            self.samples.marks.push(sample.filter(|_| is_in_time));
         }
     }
 

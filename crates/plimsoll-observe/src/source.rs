@@ -6,7 +6,7 @@ use plimsoll_model::{ClockOffset, ResourceSample};
 
 use crate::TargetEnded;
 
-/// Samples one target, wherever it is. Each of its kinds passes the suite of [`contract`](crate::contract).
+/// Samples one target, wherever it is. Each of its kinds passes one suite (`contract.rs`).
 pub trait SampleSource: Send + std::fmt::Debug {
     /// Resources of the target now, and its CPU time so far, which never goes back.
     ///

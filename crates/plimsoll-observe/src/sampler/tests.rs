@@ -13,6 +13,7 @@ fn work(interval: Duration) -> Work<fn() -> (u64, Moment)> {
         interval,
         state: || (0, Moment::default()),
         latest: Arc::default(),
+        due: VecDeque::new(),
         open_gap: None,
         samples: Samples::default(),
     }
@@ -79,6 +80,30 @@ fn marks_are_kept_in_order_also_without_a_sample() {
     let marks = sampler.stop().marks;
     let marks: Vec<_> = marks.iter().map(|it| it.map(|it| it.fds)).collect();
     assert_eq!(marks, [Some(2), None]);
+}
+
+#[test]
+fn marks_are_taken_when_they_are_due_and_not_long_after() {
+    let millis = Duration::from_millis;
+    let now = SystemClock.now();
+    let source = Scripted((1..=1_000).map(Ok).collect());
+    let due = vec![now - LATE, now + millis(50), now + LONG];
+    let sampler =
+        Sampler::start_with_marks(Some(Box::new(source)), None, now, millis(20), due, || {
+            (0, Moment::default())
+        });
+    plimsoll_testkit::eventually(|| {
+        sampler
+            .sample_now()
+            .is_some_and(|sample| sample.at > millis(100))
+    });
+    let samples = sampler.stop();
+    let [late, taken, last] = samples.marks.as_slice() else {
+        panic!("{:?}", samples.marks);
+    };
+    assert_eq!(*late, None);
+    assert!(taken.unwrap().at >= millis(50), "{taken:?}");
+    assert_eq!(*last, samples.target.last().copied());
 }
 
 const LONG: Duration = Duration::from_hours(1);

@@ -31,8 +31,6 @@ enum Destination {
 
 const ON_ITS_MACHINE: &str = "names something of one machine, which agents do not have";
 
-const OF_ONE_GENERATOR: &str = "samples beside the requests of one generator: run it without --fleet, or sample the API of `plimsoll observe`";
-
 /// Every flag of `load`, by its id.
 const FLAGS: &[(&str, Destination)] = &[
     ("url", Destination::Agents),
@@ -98,9 +96,9 @@ const FLAGS: &[(&str, Destination)] = &[
     ("abort_on_breach", Destination::Coordinator),
     ("fail_status", Destination::Agents),
     ("pid", Destination::Refused(ON_ITS_MACHINE)),
-    ("observe", Destination::Refused(OF_ONE_GENERATOR)),
-    ("observe_token_file", Destination::Refused(OF_ONE_GENERATOR)),
-    ("observe_ca", Destination::Refused(OF_ONE_GENERATOR)),
+    ("observe", Destination::Coordinator),
+    ("observe_token_file", Destination::Coordinator),
+    ("observe_ca", Destination::Coordinator),
     ("spawn", Destination::Refused(ON_ITS_MACHINE)),
     ("spawn_timeout", Destination::Refused(ON_ITS_MACHINE)),
     ("server_cores", Destination::Refused(ON_ITS_MACHINE)),
