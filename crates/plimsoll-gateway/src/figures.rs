@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use plimsoll_model::Clock as _;
-use plimsoll_server::{Figures, MetricsText};
+use plimsoll_model::MetricsText;
+use plimsoll_server::Figures;
 use plimsoll_wire::SystemClock;
 
 use crate::cache::{Store, StoreState};
@@ -317,24 +318,17 @@ fn show_routes(routes: &[(String, DurationCounts)], text: &mut MetricsText) {
     }
 }
 
-/// The samples of one histogram.
+/// The samples of one histogram, in seconds.
 fn show_histogram(
     name: &str,
     labels: &[(&str, &str)],
     durations: &DurationCounts,
     text: &mut MetricsText,
 ) {
-    let mut sum = 0;
-    for (number, count) in durations.buckets.iter().enumerate() {
-        sum += count;
-        let bound = BOUNDS.get(number);
-        let bound = bound.map_or("+Inf".to_owned(), |it| (*it as f64 / 1e6).to_string());
-        let labels = [labels, &[("le", &bound)]].concat();
-        text.sample(&format!("{name}_bucket"), &labels, sum);
-    }
-    let seconds = durations.micros as f64 / 1e6;
-    text.sample(&format!("{name}_sum"), labels, seconds);
-    text.sample(&format!("{name}_count"), labels, sum);
+    let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6);
+    let beyond = durations.buckets.iter().skip(BOUNDS.len()).sum();
+    let buckets = bounds.zip(durations.buckets.iter().copied());
+    text.histogram(name, labels, buckets, beyond, durations.micros as f64 / 1e6);
 }
 
 /// The caches of routes.

@@ -1,7 +1,5 @@
 //! Badges: a label and a message in a picture.
 
-use plimsoll_report::plot::escaped;
-
 pub(crate) const GREEN: &str = "#40cc11";
 pub(crate) const YELLOW: &str = "#ccb311";
 pub(crate) const ORANGE: &str = "#cc8111";
@@ -162,7 +160,7 @@ impl Badge {
         let (left, right) = (width(&label), width(&message));
         let whole = left + right;
         let (label_at, message_at) = (left / 2, left + right / 2);
-        let (label, message) = (escaped(&label), escaped(&message));
+        let (label, message) = (escaped_html(&label), escaped_html(&message));
         let color = &self.color;
         let label_color = self.look.label_color.as_deref().unwrap_or("#555");
         let (gradient, shade) = match self.look.style {
@@ -254,6 +252,8 @@ pub(crate) fn of_response_time(millis: f64, limits: &[u64; 5]) -> &'static str {
 }
 
 #[cfg(test)]
+use plimsoll_model::escaped_html;
+
 mod tests {
     use super::*;
 

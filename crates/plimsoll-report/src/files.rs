@@ -1,11 +1,10 @@
 //! The files of one run, as `--out DIR` keeps them.
 
-use plimsoll_model::RunSummary;
+use plimsoll_model::{RunSummary, escaped_html};
 
 use crate::document::ConditionsDocument;
 use crate::export::{Exporter, Html};
 use crate::page::unbroken;
-use crate::plot::escaped;
 use crate::record::RunRecord;
 use crate::text::{Detail, Style};
 use crate::{SummaryDocument, latency_log, series_csv, text};
@@ -99,7 +98,7 @@ impl ExtraTable {
         let rows = rows.map(|row| format!("<tr>{}</tr>", cells(row, "td")));
         format!(
             "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>\n",
-            escaped(&self.title),
+            escaped_html(&self.title),
             cells(&self.head, "th"),
             rows.collect::<String>()
         )
@@ -112,7 +111,7 @@ const LONG: usize = 20;
 /// The text of a cell, in which a number stays with its unit and the name of a metric is broken between its parts.
 fn cell_html(text: &str) -> String {
     let words = text.split(' ').map(|word| {
-        let word_html = escaped(word);
+        let word_html = escaped_html(word);
         if word.len() <= LONG {
             return word_html;
         }

@@ -112,7 +112,7 @@ pub use crate::observe::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPage, AdminPath, AnswerAdmin, AnswerApi,
 };
 pub use crate::observe::counters::{Counters, Cut, RouteTag, Snapshot};
-pub use crate::observe::metrics::{Figures, MetricsText};
+pub use crate::observe::metrics::Figures;
 pub use crate::observe::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::place::{Maps, Moment, Template, UnknownPlace};

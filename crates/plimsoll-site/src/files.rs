@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use plimsoll_formats::site::Dialect;
-use plimsoll_model::Clock;
+use plimsoll_model::{Clock, escaped_html};
 use plimsoll_server::{Action, Answer, Notices, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::{NormalPath, below};
@@ -572,7 +572,7 @@ impl Action for Files {
 
 /// A redirect, with a link for clients that do not follow it (RFC 9110, section 15.4).
 fn redirection(status: StatusCode, location: HeaderValue) -> Response {
-    let target = listing::escape(location.to_str().unwrap_or_default());
+    let target = escaped_html(location.to_str().unwrap_or_default());
     let page =
         format!("<!doctype html>\n<title>Redirect</title>\n<a href=\"{target}\">{target}</a>\n");
     Response::new(status)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use plimsoll_server::MetricsText;
+use plimsoll_model::MetricsText;
 
 /// Every listener of an engine that is not HTTP; outlives reloads.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
 };
-use plimsoll_model::{ByteSize, grouped};
+use plimsoll_model::{ByteSize, escaped_html, grouped};
 use plimsoll_server::{Request, Response, ResponseBody};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
@@ -173,7 +173,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 });
 
 fn as_html(directory: &str, entries: &[Listed], sorting: Sorting, script: &str) -> String {
-    let title = escape(&format!("/{directory}"));
+    let title = escaped_html(&format!("/{directory}"));
     let mut rows = sorting.headings();
     if !directory.is_empty() {
         rows.push_str("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
@@ -196,8 +196,8 @@ fn as_html(directory: &str, entries: &[Listed], sorting: Sorting, script: &str) 
             rows,
             "<tr><td><a href=\"{}\">{}{slash}</a></td><td>{size}</td>\
              <td><time datetime=\"{modified}\">{minute}</time></td></tr>",
-            escape(&link),
-            escape(&entry.name),
+            escaped_html(&link),
+            escaped_html(&entry.name),
         )
         .expect("a String takes whatever is written");
     }
@@ -212,14 +212,6 @@ fn date(seconds: u64) -> Option<String> {
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
     // The year 9999 is the last that has a form.
     (seconds < 253_402_300_800).then(|| humantime::format_rfc3339_seconds(time).to_string())
-}
-
-/// Text within a page or an attribute.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]
