@@ -5,6 +5,8 @@
 
 mod problems;
 
+mod writing;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -15,6 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use self::problems::Problems;
 pub use self::problems::{ConfigProblem, with_causes};
+pub use self::writing::{readable_toml_string, toml_key, toml_string};
 use crate::{parse_byte_size, parse_duration};
 
 /// A parsed file with what was found wrong with it.

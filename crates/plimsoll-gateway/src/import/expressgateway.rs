@@ -14,11 +14,11 @@ mod values;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::document::{ConfigProblem, Document, Table, Value};
+use plimsoll_model::document::{ConfigProblem, Document, Table, Value, toml_string};
 
 use self::backend::{Backend, Protocol};
 use self::values::{Convert, NO_COUNTERPART, millis, number, report, report_keys, socket};
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::{ImportNote, Imported};
 
 /// Whether a file is such a configuration, by the tables that no other one has.
@@ -253,7 +253,7 @@ impl Translation {
                 format!("{name}-{}", number + 1)
             };
             let servers = group.iter().map(|backend| {
-                let url = quoted(&format!("{}://{}", kind.scheme(), backend.address));
+                let url = toml_string(&format!("{}://{}", kind.scheme(), backend.address));
                 match backend.weight {
                     1 => url,
                     weight => format!("{{ url = {url}, weight = {weight} }}"),
@@ -290,7 +290,7 @@ impl Translation {
         write!(
             self.routes,
             "\n[[route]]\nname = {0}\nlisten = {0}\nproxy = {1}\n",
-            quoted(name),
+            toml_string(name),
             proxy.inline()
         )
         .ok();
@@ -322,14 +322,14 @@ impl Translation {
             write!(
                 out,
                 "\n[[listen]]\naddress = {}\n",
-                quoted(&listener.address)
+                toml_string(&listener.address)
             )
             .ok();
             let is_http = ["tcp", "quic"]
                 .iter()
                 .all(|key| listener.keys.get(key).is_none());
             if is_http {
-                writeln!(out, "name = {}", quoted(&listener.name)).ok();
+                writeln!(out, "name = {}", toml_string(&listener.name)).ok();
             }
             listener.keys.lines(&mut out);
         }
@@ -343,7 +343,7 @@ impl Translation {
         {
             let is_served = served
                 .iter()
-                .any(|name| route.contains(&format!("listen = {}\n", quoted(name))));
+                .any(|name| route.contains(&format!("listen = {}\n", toml_string(name))));
             if is_served {
                 write!(out, "\n[[route]]\n{route}").ok();
             }

@@ -1,8 +1,8 @@
 //! A listener: its address, its certificates, its limits and what it forwards to.
 
-use plimsoll_model::document::{Table, Value, as_text};
+use plimsoll_model::document::{Table, Value, as_text, toml_string};
 
-use super::super::toml::{Keys, quoted};
+use super::super::toml::Keys;
 use super::backend::backend;
 use super::values::{
     NO_COUNTERPART, millis, number, report, report_keys, required, seconds, size, socket, text,
@@ -36,7 +36,7 @@ impl Translation {
             alt.finish();
             if let Some(port) = port {
                 let field = format!("h3=\":{port}\"; ma={}", age.unwrap_or(3600));
-                let fields = format!("{{ set = {{ alt-svc = {} }} }}", quoted(&field));
+                let fields = format!("{{ set = {{ alt-svc = {} }} }}", toml_string(&field));
                 keys.set("response_headers", fields);
             }
         }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::document::Table;
+use plimsoll_model::document::{Table, toml_string};
 
-use super::super::toml::{Keys, quoted};
+use super::super::toml::Keys;
 use super::values::{millis, report_keys, required, socket};
 use super::{Listener, Translation};
 
@@ -31,7 +31,7 @@ impl Translation {
         }
         let backends = table.take("backends").and_then(|value| {
             let elements = value.elements().into_iter();
-            let urls = elements.map(|it| Some(quoted(&format!("udp://{}", it.text()?))));
+            let urls = elements.map(|it| Some(toml_string(&format!("udp://{}", it.text()?))));
             urls.collect::<Option<Vec<_>>>()
         });
         if backends.is_none() && !table.was_given("backends") {
