@@ -25,8 +25,8 @@ use plimsoll_load::scenario::Segment;
 
 use self::consolidated::consolidated;
 pub(crate) use self::consolidated::implied_iterations;
+pub use self::duration::go_duration;
 pub(crate) use self::inspected::as_inspected;
-pub use self::inspected::go_duration;
 pub(crate) use self::network::{HttpDebug, NetworkOptions};
 pub(crate) use self::scenario::{ScenarioOptions, scenarios};
 use self::spelling::as_read;

@@ -225,10 +225,10 @@ fn width(text: &str) -> usize {
 
 /// A share as a percentage with up to two decimals, never rounded up to 100 %.
 pub(crate) fn percent(ratio: f64) -> String {
-    let hundredths = (ratio * 10_000.0).floor() / 100.0;
-    let text = format!("{hundredths:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text}%")
+    format!(
+        "{}%",
+        without_trailing_zeros(&percent_rounded_down(ratio, 2))
+    )
 }
 
 /// The colour of an uptime, as Gatus has it.
@@ -252,7 +252,7 @@ pub(crate) fn of_response_time(millis: f64, limits: &[u64; 5]) -> &'static str {
 }
 
 #[cfg(test)]
-use plimsoll_model::escaped_html;
+use plimsoll_model::{escaped_html, percent_rounded_down, without_trailing_zeros};
 
 mod tests {
     use super::*;

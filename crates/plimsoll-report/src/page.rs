@@ -1,7 +1,7 @@
 //! The frame of result pages: style, and short figures for their plots.
 
 use plimsoll_model::look::STYLE as LOOK;
-use plimsoll_model::{escaped_html, grouped};
+use plimsoll_model::{escaped_html, grouped, without_trailing_zeros};
 
 use crate::plot::STYLE as PLOTS;
 use crate::text::Emphasis;
@@ -179,7 +179,7 @@ pub fn short_number(value: f64) -> String {
         return grouped(value);
     }
     let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    without_trailing_zeros(&text).to_owned()
 }
 
 /// Of results; colours and type are those of every page.

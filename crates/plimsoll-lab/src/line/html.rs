@@ -1,6 +1,6 @@
 //! A load line as a page: the line, the plots, the windows, the conditions.
 
-use plimsoll_model::{Bounded, escaped_html};
+use plimsoll_model::{Bounded, escaped_html, rate_figures};
 use std::fmt::Write as _;
 
 use plimsoll_report::page::{
@@ -8,7 +8,7 @@ use plimsoll_report::page::{
 };
 use plimsoll_report::plot::{Axis, Line as PlotLine, Plot};
 
-use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
+use super::figures::{HEADINGS, NOTHING, Row, law, rows, sentence, shown};
 use super::limit::limit;
 use super::outcome::{Line, Window};
 use super::search::SearchEnd;
@@ -92,10 +92,10 @@ fn write_cards(page: &mut String, line: &Line) {
         );
     }
     if let Some(held) = line.found.held_up_to {
-        tiles.push(Card::new("held up to", format!("{}/s", rate(held))));
+        tiles.push(Card::new("held up to", format!("{}/s", rate_figures(held))));
     }
     if let Some(knee) = line.knee {
-        tiles.push(Card::new("knee", format!("{}/s", rate(knee))));
+        tiles.push(Card::new("knee", format!("{}/s", rate_figures(knee))));
     }
     let below = rows(line.searched())
         .into_iter()
