@@ -1,5 +1,7 @@
 //! Badges: a label and a message in a picture.
 
+use plimsoll_model::{escaped_html, percent_rounded_down, without_trailing_zeros};
+
 pub(crate) const GREEN: &str = "#40cc11";
 pub(crate) const YELLOW: &str = "#ccb311";
 pub(crate) const ORANGE: &str = "#cc8111";
@@ -252,8 +254,6 @@ pub(crate) fn of_response_time(millis: f64, limits: &[u64; 5]) -> &'static str {
 }
 
 #[cfg(test)]
-use plimsoll_model::{escaped_html, percent_rounded_down, without_trailing_zeros};
-
 mod tests {
     use super::*;
 

@@ -93,6 +93,7 @@ pub use crate::layer4::{
 };
 pub use crate::message::body::{BodyError, RequestBody};
 pub use crate::message::connection::{ConnectionInfo, TlsInfo};
+pub use crate::message::events::{EventSource, EventStreamBody, NextEvent};
 pub use crate::message::fields::FieldEdits;
 pub use crate::message::file::FilePart;
 pub use crate::message::interim::{InterimError, InterimSender};

@@ -6,6 +6,8 @@ pub(crate) mod fields;
 
 pub(crate) mod connection;
 
+pub(crate) mod events;
+
 pub(crate) mod interim;
 
 pub(crate) mod location;

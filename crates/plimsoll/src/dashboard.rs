@@ -19,6 +19,7 @@ use plimsoll_server::{
     Action, Answer, Counters, Engine, EnginePlan, ListenerPlan, Middleware, Request, Response,
     ResponseBody, SecurityHeaders, Serves, StreamError, WorkerContext,
 };
+use plimsoll_wire::sse;
 use tokio::sync::watch;
 
 use crate::problem::Problem;
@@ -55,7 +56,7 @@ impl Shown {
         let kind = if is_last { "event: end\n" } else { "" };
         Self {
             page: dashboard.live_page().into(),
-            event: format!("{kind}data: {content}\n\n").into(),
+            event: sse::encoded_event(kind, &content.to_string()).into(),
             is_last,
         }
     }
@@ -156,7 +157,7 @@ impl Action for Respond {
                 "text/javascript; charset=utf-8",
                 ResponseBody::Bytes(Bytes::from_static(SCRIPT.as_bytes())),
             ),
-            "events" if request.method == "GET" => ("text/event-stream", events(self.seen.clone())),
+            "events" if request.method == "GET" => (sse::MEDIA_TYPE, events(self.seen.clone())),
             _ => {
                 let text = "there is `/` with the page\n";
                 return Answer::now(Response::text(StatusCode::NOT_FOUND, text));

@@ -3,25 +3,22 @@
 //! It can be read without JavaScript. The script replaces the figures once a second and sets weights.
 
 use std::fmt::Write as _;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use askama::Template;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use http_body::{Body, Frame};
 use plimsoll_model::look::STYLE as LOOK;
 use plimsoll_model::{ByteSize, Clock as _};
 use plimsoll_server::{
-    AdminPage, Answer, AnswerApi, Counters, Response, ResponseBody, StreamError,
+    AdminPage, Answer, AnswerApi, Counters, EventSource, EventStreamBody, NextEvent, Response,
+    ResponseBody,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::MEDIA_TYPE;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::cache::{Store, StoreState};
 use crate::figures::{GatewayFigures, RouteStatus};
@@ -156,16 +153,13 @@ fn events(figures: &Arc<GatewayFigures>, counters: &Arc<Counters>) -> Response {
         return Response::text(StatusCode::SERVICE_UNAVAILABLE, "too many readers\n")
             .with_field(RETRY_AFTER, later);
     };
-    let mut ticks = interval(EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let events = Events {
+    let changes = ContentChanges {
         figures: Arc::clone(figures),
         counters: Arc::clone(counters),
-        ticks,
         last: String::new(),
-        silent: 0,
         _reader: reader,
     };
+    let events = EventStreamBody::new(changes, EVERY, SILENT);
     let kind = HeaderValue::from_static(MEDIA_TYPE);
     // Proxies such as nginx must not hold events back.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
@@ -194,50 +188,24 @@ impl Drop for Reader {
 }
 
 /// The content of the page, whenever it has changed.
-struct Events {
+struct ContentChanges {
     figures: Arc<GatewayFigures>,
     counters: Arc<Counters>,
-    ticks: Interval,
     last: String,
-    silent: u32,
     _reader: Reader,
 }
 
-impl Events {
-    fn next(&mut self) -> Option<String> {
+impl EventSource for ContentChanges {
+    fn next_event(&mut self) -> NextEvent {
+        if self.counters.is_draining() {
+            return NextEvent::End;
+        }
         let content = content(&self.figures, &self.counters);
-        if content != self.last {
-            self.silent = 0;
-            let event = format!("data: {}\n\n", content.replace('\n', "\ndata: "));
-            self.last = content;
-            return Some(event);
+        if content == self.last {
+            return NextEvent::Pending;
         }
-        self.silent += 1;
-        if self.silent < SILENT {
-            return None;
-        }
-        self.silent = 0;
-        Some(":\n\n".to_owned())
-    }
-}
-
-impl Body for Events {
-    type Data = Bytes;
-    type Error = StreamError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
-        loop {
-            ready!(self.ticks.poll_tick(cx));
-            if self.counters.is_draining() {
-                return Poll::Ready(None);
-            }
-            if let Some(text) = self.next() {
-                return Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
-            }
-        }
+        self.last.clone_from(&content);
+        NextEvent::Data(content)
     }
 }
 
