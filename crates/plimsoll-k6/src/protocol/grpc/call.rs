@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::Full;
 use plimsoll_client::forward::Head;
-use plimsoll_client::grpc::{frame, messages};
+use plimsoll_client::grpc::{frame, messages, read_status_message};
 use plimsoll_formats::grpc::MethodName;
 use plimsoll_model::{Clock as _, GrpcStatus};
 use plimsoll_wire::SystemClock;
@@ -340,8 +340,7 @@ impl Reading {
                     self.status = Some(code.unwrap_or(u64::MAX));
                 }
                 "grpc-message" => {
-                    let decoded = percent_encoding::percent_decode(value);
-                    self.message = decoded.decode_utf8_lossy().into_owned();
+                    self.message = read_status_message(value);
                 }
                 _ => taken.push((name, String::from_utf8_lossy(value).into_owned())),
             }
