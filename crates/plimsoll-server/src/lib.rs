@@ -83,6 +83,7 @@ pub use crate::engine::handover::{HandedOver, RelayLinks};
 pub use crate::engine::inherited::Inherited;
 pub use crate::engine::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::engine::listener::Transport;
+pub use crate::engine::unix_socket::{UnixFile, bind_unix_socket};
 pub use crate::engine::{
     BoundEngine, Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };

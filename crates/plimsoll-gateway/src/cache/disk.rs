@@ -261,6 +261,9 @@ impl Disk {
     }
 
     /// Writes a file under another name first; makes the folder again if it is gone.
+    ///
+    /// Unlike `wire::files` it does not wait for the disk: an entry that a loss of power takes is fetched again, and one
+    /// that it leaves incomplete does not match its SHA-256.
     fn write_whole(&self, file: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let part = file.with_extension(PART);
         let mut written = fs::write(&part, bytes);
