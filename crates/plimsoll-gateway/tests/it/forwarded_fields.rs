@@ -8,11 +8,12 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Pool, Speaks};
+use plimsoll_testkit::http::{exchange, get_with};
 use plimsoll_testkit::{Http2Origin, Logic, Origin, Question, Reply, Script, Step, eventually};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-use crate::client::{exchange, get_with, pool, run_local};
+use crate::client::{pool, run_local};
 use crate::pairs::Sent;
 use crate::server::Served;
 
@@ -412,7 +413,7 @@ fn trailers_of_a_client_follow_the_rules_of_its_head() {
             );
             let received = exchange(clear, request.as_bytes());
             assert_eq!(received.status, 200, "{protocol}: {}", received.head);
-            let text = received.text();
+            let text = format!("{}\n{}", received.text(), received.trailers);
             assert!(text.contains("hi"), "{protocol}: {text}");
             assert!(!text.contains("evil"), "{protocol}: {text}");
             let has_allowed = text.contains("x-sum: 7");

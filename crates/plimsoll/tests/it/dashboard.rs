@@ -1,9 +1,9 @@
 //! The page of a run that goes on.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
+use plimsoll_testkit::http::{connect, talk};
 use plimsoll_testkit::{Origin, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -40,15 +40,8 @@ impl Run {
     }
 
     fn get(&self, request: &str, host: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(
-            stream,
-            "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        response
+        let request = format!("{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        String::from_utf8(talk(&self.address, request.as_bytes())).unwrap()
     }
 
     fn stop(mut self) -> Option<i32> {
@@ -110,7 +103,7 @@ fn a_script_is_followed_by_events_and_leaves_its_page() {
         assert!(head.contains(expected), "{expected}\n{head}");
     }
     // Events come while the run goes on.
-    let mut stream = TcpStream::connect(&run.address).unwrap();
+    let mut stream = connect(&run.address);
     write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut events = BufReader::new(stream);
     let mut next = || {

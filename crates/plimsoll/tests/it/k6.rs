@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::Stdio;
 
+use plimsoll_testkit::http::talk;
 use plimsoll_testkit::{Authority, Leaf, Origin, Script as TestScript, eventually};
 
 use crate::plimsoll::{CommandOutput, command, plimsoll};
@@ -183,15 +184,11 @@ fn secrets_of_tls_sessions_are_written_down() {
 
 /// The head and the content of the response to a request.
 fn requested(address: &str, head: &str, content: &str) -> String {
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
     let length = content.len();
     let request = format!(
         "{head} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{content}"
     );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
+    String::from_utf8(talk(address, request.as_bytes())).unwrap()
 }
 
 #[test]
