@@ -42,6 +42,8 @@ mod accel;
 
 mod tunnel;
 
+mod figures;
+
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -64,6 +66,7 @@ use plimsoll_wire::http::FieldList;
 pub(crate) use self::authorize::AuthorizePlan;
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages};
 pub(crate) use self::fault::Fault;
+pub(crate) use self::figures::{RouteFigures, RouteStatus};
 pub(crate) use self::frames::FrameLimits;
 pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, WebSockets};
 pub(crate) use self::split::NamedUpstreams;

@@ -10,6 +10,8 @@ mod discovery;
 
 mod ejection;
 
+mod figures;
+
 mod gradient;
 
 mod health;
@@ -42,12 +44,13 @@ pub(crate) use self::breaker::BreakerPlan;
 pub(crate) use self::concurrency::{Concurrency, ConcurrencyPlan, Limit, Permit};
 pub(crate) use self::durations::{BOUNDS, DurationCounts, Durations};
 pub(crate) use self::ejection::Ejection;
+pub(crate) use self::figures::UpstreamFigures;
 pub(crate) use self::gradient::Bounds;
 pub(crate) use self::health::{HealthCheck, HealthKind};
 pub(crate) use self::history::{History, Recent, Sample};
 pub(crate) use self::key::KeySource;
 pub(crate) use self::plan::{
-    Discovery, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
+    Discovery, ServerFile, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
 };
 pub(crate) use self::retry::{Outcome, RetryBudget, RetryCondition, RetryPolicy};
 pub(crate) use self::server::{Server, ServerUse};
@@ -55,7 +58,6 @@ pub(crate) use self::status::{Event, ServerStatus, Timeout, UpstreamStatus};
 
 use crate::balance::{Balance, Balancer, Servers};
 use crate::deadline::Deadlines;
-use crate::figures::GatewayFigures;
 use crate::sampler::Sampler;
 
 /// An upstream as one worker uses it.
@@ -126,7 +128,7 @@ impl Upstream {
         context: &WorkerContext,
         sampler: Option<Rc<Sampler>>,
     ) -> Self {
-        let figures = context.metrics().figures::<GatewayFigures>();
+        let figures = context.metrics().figures::<UpstreamFigures>();
         let status = figures.upstream(plan, context.clock().now());
         let timeouts = &plan.options.timeouts;
         Self {

@@ -20,9 +20,9 @@ use plimsoll_server::{
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::MEDIA_TYPE;
 
-use crate::cache::{Store, StoreState};
-use crate::figures::{GatewayFigures, RouteStatus};
-use crate::upstream::{Event, Recent, ServerStatus, UpstreamStatus};
+use crate::cache::{CacheFigures, Store, StoreState};
+use crate::forward::{RouteFigures, RouteStatus};
+use crate::upstream::{Event, Recent, ServerStatus, UpstreamFigures, UpstreamStatus};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -122,13 +122,28 @@ struct RecentView {
     line: String,
 }
 
+/// What the page shows.
+#[derive(Clone)]
+struct ShownFigures {
+    upstreams: Arc<UpstreamFigures>,
+    routes: Arc<RouteFigures>,
+    caches: Arc<CacheFigures>,
+    counters: Arc<Counters>,
+}
+
 /// Answers GET of the page at the root, and of its events.
-pub(crate) fn answer(figures: Arc<GatewayFigures>, counters: Arc<Counters>) -> Arc<AnswerApi> {
+pub(crate) fn answer(counters: Arc<Counters>) -> Arc<AnswerApi> {
+    let figures = ShownFigures {
+        upstreams: counters.figures(),
+        routes: counters.figures(),
+        caches: counters.figures(),
+        counters,
+    };
     Arc::new(move |request, rest| {
         let response = match (request.method, rest) {
             ("GET" | "HEAD", "") => AdminPage::redirect(request),
-            ("GET" | "HEAD", "/") => Some(document(&figures, &counters)),
-            ("GET", "/events") => Some(events(&figures, &counters)),
+            ("GET" | "HEAD", "/") => Some(document(&figures)),
+            ("GET", "/events") => Some(events(&figures)),
             _ => None,
         };
         Answer::now(response.unwrap_or_else(|| {
@@ -138,24 +153,23 @@ pub(crate) fn answer(figures: Arc<GatewayFigures>, counters: Arc<Counters>) -> A
     })
 }
 
-fn document(figures: &GatewayFigures, counters: &Counters) -> Response {
+fn document(figures: &ShownFigures) -> Response {
     let document = Document {
         style: PAGE.style(),
         script: PAGE.script(),
-        content: &content(figures, counters),
+        content: &content(figures),
     };
     PAGE.response(Bytes::from(document.render().unwrap_or_default()))
 }
 
-fn events(figures: &Arc<GatewayFigures>, counters: &Arc<Counters>) -> Response {
+fn events(figures: &ShownFigures) -> Response {
     let Some(reader) = Reader::new() else {
         let later = HeaderValue::from_static("30");
         return Response::text(StatusCode::SERVICE_UNAVAILABLE, "too many readers\n")
             .with_field(RETRY_AFTER, later);
     };
     let changes = ContentChanges {
-        figures: Arc::clone(figures),
-        counters: Arc::clone(counters),
+        figures: figures.clone(),
         last: String::new(),
         _reader: reader,
     };
@@ -189,18 +203,17 @@ impl Drop for Reader {
 
 /// The content of the page, whenever it has changed.
 struct ContentChanges {
-    figures: Arc<GatewayFigures>,
-    counters: Arc<Counters>,
+    figures: ShownFigures,
     last: String,
     _reader: Reader,
 }
 
 impl EventSource for ContentChanges {
     fn next_event(&mut self) -> NextEvent {
-        if self.counters.is_draining() {
+        if self.figures.counters.is_draining() {
             return NextEvent::End;
         }
-        let content = content(&self.figures, &self.counters);
+        let content = content(&self.figures);
         if content == self.last {
             return NextEvent::Pending;
         }
@@ -210,19 +223,24 @@ impl EventSource for ContentChanges {
 }
 
 /// The part of the page that changes.
-fn content(figures: &GatewayFigures, counters: &Counters) -> String {
-    let upstreams: Vec<_> = figures.all().iter().map(|it| upstream(it)).collect();
-    let routes = figures.routes();
+fn content(figures: &ShownFigures) -> String {
+    let upstreams: Vec<_> = figures
+        .upstreams
+        .all()
+        .iter()
+        .map(|it| upstream(it))
+        .collect();
+    let routes = figures.routes.routes();
     let servers = || upstreams.iter().flat_map(|it| &it.servers);
     let content = Content {
-        connections: counters.open(),
+        connections: figures.counters.open(),
         rate: shown_rate(routes.iter().map(|it| it.recent.rate).sum()),
         available: servers().filter(|it| it.state == "healthy").count(),
         servers: servers().count(),
-        is_draining: counters.is_draining(),
+        is_draining: figures.counters.is_draining(),
         upstreams,
         routes: routes.into_iter().map(route).collect(),
-        caches: figures.stores().into_iter().map(cache).collect(),
+        caches: figures.caches.stores().into_iter().map(cache).collect(),
     };
     content.render().unwrap_or_default()
 }

@@ -6,8 +6,9 @@ use plimsoll_server::Moment;
 use plimsoll_server::config::{Mounted, PathUse, Table, Value, template};
 use ring::digest::{SHA256, digest};
 
-use crate::cache::{CachePlan, DiskPlan, LifetimeStatus, Lifetimes, Staleness, Store};
-use crate::figures::GatewayFigures;
+use crate::cache::{
+    CacheFigures, CachePlan, DiskPlan, LifetimeStatus, Lifetimes, Staleness, Store,
+};
 
 /// Bytes of all responses of a route.
 const SIZE: u64 = 64 * 1024 * 1024;
@@ -45,7 +46,7 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let store = mounted
         .states
         .state(identity, || Store::new(bytes(size), disk.clone()));
-    let figures = mounted.counters.figures::<GatewayFigures>();
+    let figures = mounted.counters.figures::<CacheFigures>();
     figures.add_store(mounted.name, mounted.identity, &store);
     CachePlan {
         store: Arc::clone(&store),

@@ -11,10 +11,9 @@ use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};
 use plimsoll_wire::{ProxyProtocol, RetryKey};
 
 use super::{Upstreams, servers, upstream};
-use crate::figures::GatewayFigures;
 use crate::layer4::{
-    DatagramPlan, FlowLimits, QuicHandler, RelayedQuicHandler, RelayedQuicPlan, ServerIds,
-    TcpHandler, TcpPlan, TcpRoute, TcpRoutes, UdpHandler,
+    DatagramPlan, FlowLimits, Layer4Figures, QuicHandler, RelayedQuicHandler, RelayedQuicPlan,
+    ServerIds, TcpHandler, TcpPlan, TcpRoute, TcpRoutes, UdpHandler,
 };
 use crate::upstream::{KeySource, ServerPlan, Transport, UpstreamOptions, UpstreamPlan};
 
@@ -86,13 +85,13 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
             fallback: Some(target(&value, listened, Transport::Tcp)?),
         }
     };
-    let figures = listened.counters.figures::<GatewayFigures>();
+    let figures = listened.counters.figures::<Layer4Figures>();
     let plan = Arc::new(TcpPlan {
         routes,
         addresses: admitted?,
         proxy_protocol: proxy_protocol?,
         idle_timeout,
-        figures: figures.layer4().listener("tcp", listened.identity),
+        figures: figures.listener("tcp", listened.identity),
         log: listened.log.cloned(),
     });
     let protocols = plan.routes.protocols();
@@ -252,14 +251,14 @@ fn relayed_quic(
         let to = target(&value, listened, Transport::Udp)?;
         (to, value.check(relayed.clients())?)
     };
-    let figures = listened.counters.figures::<GatewayFigures>();
+    let figures = listened.counters.figures::<Layer4Figures>();
     let plan = Arc::new(RelayedQuicPlan {
         clients,
         server_name: relayed.server_name,
         resets: relayed.resets,
         connect_timeout: upstream.options.timeouts.connect,
         upstream,
-        figures: figures.layer4().listener("quic", listened.identity),
+        figures: figures.listener("quic", listened.identity),
         log: listened.log.cloned(),
     });
     Some(Serves::Quic(QuicPlan {
@@ -362,7 +361,7 @@ fn datagram_plan(
     (amplification, retry_key): (Option<u32>, Option<RetryKey>),
     listened: &Listened<'_>,
 ) -> Arc<DatagramPlan> {
-    let figures = listened.counters.figures::<GatewayFigures>();
+    let figures = listened.counters.figures::<Layer4Figures>();
     let identity = format!(
         "{protocol} {} {limits:?} {amplification:?} {retry_key:?} {}",
         listened.identity,
@@ -374,7 +373,7 @@ fn datagram_plan(
         limits,
         amplification,
         retry_key,
-        figures: figures.layer4().listener(protocol, listened.identity),
+        figures: figures.listener(protocol, listened.identity),
         log: listened.log.cloned(),
         identity,
     })

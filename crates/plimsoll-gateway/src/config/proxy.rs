@@ -12,8 +12,9 @@ use plimsoll_server::{Action, MakeAction, Moment, Template, WorkerContext};
 use super::traces::Traces;
 use super::{Upstreams, cache, rules, servers, upstream};
 use crate::cache::{CachePlan, Cached};
-use crate::figures::GatewayFigures;
-use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteTimeouts};
+use crate::forward::{
+    self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteFigures, RouteTimeouts,
+};
 use crate::traces::{Exporter, TracesPlan};
 use crate::upstream::{
     Discovery, Durations, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan,
@@ -43,7 +44,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
     });
     let name = mounted.name.to_owned();
     Some(Arc::new(move |context: &WorkerContext| {
-        let figures = context.metrics().figures::<GatewayFigures>();
+        let figures = context.metrics().figures::<RouteFigures>();
         let durations = figures.add_route(&name, &proxy.forward, proxy.targets());
         let upstreams = proxy.upstreams(context, durations);
         let forward = Rc::new(Forward::new(Arc::clone(&proxy.forward), upstreams));

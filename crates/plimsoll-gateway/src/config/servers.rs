@@ -14,7 +14,7 @@ use crate::upstream::{ServerPlan, Transport};
 pub(super) const UNIX_SOCKET: &str = "unix:";
 
 /// The servers of a file: `servers = […]`, as in the configuration.
-pub(crate) fn read(path: &Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>> {
+pub(super) fn read(path: &Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>> {
     let whole = |message: String| {
         vec![ConfigProblem {
             line: 1,

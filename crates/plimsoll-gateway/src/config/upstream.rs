@@ -14,7 +14,8 @@ use super::servers;
 use crate::balance::Balance;
 use crate::upstream::{
     Bounds, BreakerPlan, ConcurrencyPlan, Discovery, Ejection, HealthCheck, HealthKind, KeySource,
-    Limit, RetryCondition, RetryPolicy, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
+    Limit, RetryCondition, RetryPolicy, ServerFile, Timeouts, Transport, UpstreamOptions,
+    UpstreamPlan,
 };
 
 /// The upstream; `None` if anything in its table is wrong.
@@ -31,7 +32,10 @@ pub(super) fn compile(
         (Some(servers), None) => servers::compile(servers),
         (None, Some(file)) => context.paths.read(&file).and_then(|path| {
             let read = servers::read(&path).map_err(|problems| first(&path, &problems));
-            discovery = Discovery::File(path);
+            discovery = Discovery::File(ServerFile {
+                path,
+                read: servers::read,
+            });
             file.check(read)
         }),
         (None, None) => {
