@@ -30,6 +30,7 @@ pub(crate) use self::inspected::as_inspected;
 pub(crate) use self::network::{HttpDebug, NetworkOptions};
 pub(crate) use self::scenario::{ScenarioOptions, scenarios};
 use self::spelling::as_read;
+use crate::metrics::thresholds::ThresholdOptions;
 
 /// Options that are checked and complete.
 #[derive(Debug, Clone)]
@@ -71,15 +72,6 @@ pub struct Options {
     pub(crate) json: Value,
     /// Warnings.
     pub(crate) warnings: Vec<String>,
-}
-
-/// A threshold as it is written.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ThresholdOptions {
-    pub(crate) source: String,
-    pub(crate) aborts: bool,
-    /// Since the start of the run, before which it does not abort.
-    pub(crate) delay: Option<Duration>,
 }
 
 /// The unit of durations in summaries.

@@ -23,8 +23,6 @@ mod consumers;
 
 mod iterations;
 
-pub(crate) mod line_source;
-
 pub(crate) mod parts;
 
 mod preparation;
@@ -45,7 +43,6 @@ use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use tokio::task::LocalSet;
 
-pub(crate) use self::connections::{CallTls, SecuredCalls};
 use self::consumers::Consumers;
 use self::invocation::{Invocation, Outcome};
 use self::iterations::{SIGNAL, started};

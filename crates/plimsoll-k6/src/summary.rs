@@ -15,10 +15,10 @@ use std::time::Duration;
 use plimsoll_load::scenario::{Metric, MetricKind, Sink, Sinks};
 use serde_json::{Map, Value, json};
 
+use crate::crypto::hex;
 use crate::metrics::TrendStat;
 use crate::metrics::checks::Group;
 use crate::metrics::thresholds::{Thresholds, per_second};
-use crate::modules::hex;
 use crate::options::{Options, TimeUnit};
 
 pub(crate) use self::breakdown::Breakdown;

@@ -6,7 +6,15 @@ use std::time::Duration;
 use plimsoll_load::scenario::{MetricId, MetricKind, Registry, SeriesId, Sink, Sinks};
 
 use crate::metrics::TrendStat;
-use crate::options::ThresholdOptions;
+
+/// A threshold as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ThresholdOptions {
+    pub(crate) source: String,
+    pub(crate) aborts: bool,
+    /// Since the start of the run, before which it does not abort.
+    pub(crate) delay: Option<Duration>,
+}
 
 /// All thresholds of a run.
 #[derive(Debug, Default)]

@@ -1,7 +1,5 @@
 //! The algorithms of `crypto.subtle`, for `js/subtle.js`.
 
-mod aes;
-
 mod curve;
 
 mod hash;
@@ -14,26 +12,21 @@ use plimsoll_script::js::{self, ArrayBuffer, Ctx, Exception, Value};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{hkdf, pbkdf2};
 
-use self::aes::{Input, cbc_decrypt, cbc_encrypt, ctr, gcm};
 use self::curve::Curve;
 use self::hash::Hash;
 use super::http::bytes;
 use super::{Adder, Arguments};
-
-/// AES in CBC mode with padding, for keys that are encrypted.
-pub(crate) fn aes_cbc_decrypt(
-    key: Vec<u8>,
-    start: Vec<u8>,
-    data: Vec<u8>,
-) -> Result<Vec<u8>, &'static str> {
-    cbc_decrypt(&Input::new(key, start, data))
-}
+use crate::crypto::aes::{Input, cbc_decrypt, cbc_encrypt, ctr, gcm};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     // Mode, whether to encrypt, key, IV or counter block, bits of the counter or of the tag, data, additional data.
     adder.add("aes", |_, ctx, arguments| {
         let encrypts = arguments.value(1).as_bool().unwrap_or(false);
-        let input = Input::of(ctx, &arguments)?;
+        let input = Input::new(
+            bytes(ctx, &arguments.value(2))?.to_vec(),
+            bytes(ctx, &arguments.value(3))?.to_vec(),
+            bytes(ctx, &arguments.value(5))?.to_vec(),
+        );
         let made = match arguments.text(0)?.as_str() {
             "AES-CBC" if encrypts => cbc_encrypt(&input),
             "AES-CBC" => cbc_decrypt(&input),
@@ -222,16 +215,10 @@ fn buffer<'js>(ctx: &Ctx<'js>, made: Result<Vec<u8>, &'static str>) -> js::Resul
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::modules::hex;
-
-    pub(crate) fn bytes(digits: &str) -> Vec<u8> {
-        let pairs = digits.as_bytes().chunks(2);
-        pairs
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-            .collect()
-    }
+    use crate::crypto::hex;
+    use crate::crypto::tests::bytes;
 
     #[test]
     fn hkdf_is_that_of_its_rfc() {

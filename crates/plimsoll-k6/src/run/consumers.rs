@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use plimsoll_load::scenario::Points;
 use plimsoll_script::Level;
 
+use crate::line_source::LineSource;
 use crate::output::samples::SampleWriter;
 use crate::output::series::SeriesWriter;
-use crate::run::line_source::LineSource;
 use crate::summary::Breakdown;
 use crate::user::Log;
 

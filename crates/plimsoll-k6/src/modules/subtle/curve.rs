@@ -142,8 +142,8 @@ impl Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::tests::bytes;
     use crate::modules::subtle::hash::Hash;
-    use crate::modules::subtle::tests::bytes;
 
     #[test]
     fn keys_agree_as_in_the_test_vectors_of_nist() {

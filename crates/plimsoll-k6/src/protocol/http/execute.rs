@@ -21,8 +21,8 @@ use super::header::{Header, fields, shown_fields};
 use super::redirect::{Redirects, referer};
 use super::request::{BodyForm, HttpRequest, Target};
 use super::response::{HttpResponse, Timings, canonical};
+use crate::line_source::LineSource;
 use crate::options::HttpDebug;
-use crate::run::line_source::LineSource;
 use crate::user::{Hop, UserState};
 
 /// Bytes of a decoded response: k6 has no limit, but a compressed bomb must not end the generator.

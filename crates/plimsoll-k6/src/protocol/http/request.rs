@@ -7,7 +7,7 @@ use plimsoll_script::js::{self, Array, Coerced, Ctx, FromJs as _, Object, Value}
 use url::Url;
 
 use super::address::Address;
-use crate::modules::throw_error;
+use crate::go_error::throw_error;
 use crate::options::duration;
 use crate::user::UserState;
 
