@@ -10,8 +10,6 @@ pub(crate) mod events;
 
 pub(crate) mod interim;
 
-pub(crate) mod location;
-
 pub(crate) mod body;
 
 pub(crate) mod response;

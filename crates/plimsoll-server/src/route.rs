@@ -24,9 +24,9 @@ use plimsoll_wire::http::{NormalPath, PathRefusal};
 
 use crate::action::{Action, Answer};
 use crate::actions::Respond;
+use crate::counters::RouteTag;
 use crate::message::request::Request;
 use crate::message::response::Response;
-use crate::observe::counters::RouteTag;
 
 pub use crate::route::conditions::{FieldCondition, PlaceCondition, RouteConditions};
 pub(crate) use crate::route::internal::{AllRoutes, RouteLink, Routed};

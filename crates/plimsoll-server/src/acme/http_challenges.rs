@@ -8,9 +8,9 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::action::{Action, Answer, Refusal};
+use crate::counters::RouteTag;
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
-use crate::observe::counters::RouteTag;
 
 /// The prefix of the paths that authorities request.
 const PREFIX: &str = "/.well-known/acme-challenge/";

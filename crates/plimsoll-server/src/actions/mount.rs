@@ -15,8 +15,9 @@ use http_body::{Body, Frame, SizeHint};
 use tower_service::Service;
 
 use crate::action::{Action, Answer};
-use crate::message::request::{Request, Version};
+use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody, StreamError};
+use crate::version::Version;
 
 use crate::actions::mount::send_body::Pump;
 pub use crate::actions::mount::send_body::SendBody;

@@ -8,11 +8,11 @@ use plimsoll_model::Secret;
 
 use crate::action::Action;
 use crate::config::document::{Table, Value, as_text};
+use crate::counters::Counters;
 use crate::engine::address::Address;
 use crate::engine::listener::Transport;
 use crate::engine::{ListenerPlan, Serves};
 use crate::observe::admin::{Admin, AdminApi, AdminPath};
-use crate::observe::counters::Counters;
 use crate::worker::context::WorkerContext;
 
 /// Fewer characters can be tried out.

@@ -19,13 +19,13 @@ use crate::config::document::{Table, Value, as_text, with_causes};
 use crate::config::paths::{NamedPaths, OutsideSandbox, PathUse};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
+use crate::counters::Counters;
 use crate::engine::address::Address;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::{
     BehindProxies, Middleware, OwnFields, Spelling, TrustedProxies, Underscores,
 };
 use crate::observe::access_log::AccessLog;
-use crate::observe::counters::Counters;
 use crate::worker::context::WorkerContext;
 
 /// Names of a certificate that is made for none in particular.

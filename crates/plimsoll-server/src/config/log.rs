@@ -9,8 +9,8 @@ use crate::config::Context;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::map::template;
 use crate::config::paths::PathUse;
+use crate::counters::Counters;
 use crate::observe::access_log::{AccessLog, LogFormat};
-use crate::observe::counters::Counters;
 use crate::place::{Maps, Moment};
 
 /// The access log that a file asks for.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::config::admin;
 use crate::config::document::{Table, as_text};
+use crate::counters::Counters;
 use crate::engine::ListenerPlan;
 use crate::observe::admin::Admin;
-use crate::observe::counters::Counters;
 
 /// The listener of the table. It shows figures and nothing else, so it may be on any address.
 pub(super) fn compile(

@@ -12,12 +12,12 @@ use crate::config::address::networks;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
-use crate::message::location::LocationTemplate;
 use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
     FieldRewrite, FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware,
     Origins, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
 };
+use crate::place::location::LocationTemplate;
 use crate::place::{Maps, Moment};
 
 /// Clients that a limit keeps apart by default.

@@ -10,9 +10,9 @@ use plimsoll_model::Clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::action::LocalFuture;
+use crate::counters::Cut;
 use crate::message::connection::ConnectionInfo;
-use crate::observe::counters::Cut;
-use crate::protocol::stream::Stream;
+use crate::stream::Stream;
 use crate::worker::ConnectionGuard;
 use crate::worker::context::WorkerContext;
 use crate::worker::drain::DrainSignal;

@@ -11,9 +11,9 @@ use regex::Regex;
 pub use self::cookies::{AttributeRewrite, CookieRule, SameSite};
 use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
-use crate::message::location::LocationTemplate;
 use crate::message::request::Request;
 use crate::message::response::Response;
+use crate::place::location::LocationTemplate;
 use crate::place::{Captured, Place, ResponseValues, Source, Template, Values, places_of};
 
 /// Changes to a set of header fields: first values are rewritten, then fields are removed, then set, then added.

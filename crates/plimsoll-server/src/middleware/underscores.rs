@@ -10,10 +10,10 @@ use http::header::HeaderName;
 use plimsoll_wire::http::{FieldClass, is_proxy_field};
 
 use crate::action::{Action, Answer, Refusal};
+use crate::counters::WorkerCounters;
 use crate::message::body::TrailerNames;
 use crate::message::fields::FieldEdits;
 use crate::message::request::Request;
-use crate::observe::counters::WorkerCounters;
 
 /// Which received fields with underscores in their names are dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -21,9 +21,9 @@ use http::{HeaderName, StatusCode};
 use plimsoll_model::{MetricsText, Secret};
 
 use crate::action::{Action, Answer};
+use crate::counters::{Counters, RouteTag};
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
-use crate::observe::counters::{Counters, RouteTag};
 use crate::observe::metrics::metrics;
 
 pub use self::api::{AdminApi, AdminApis, AnswerApi};

@@ -1,19 +1,9 @@
 //! Figures as Prometheus reads them (text format 0.0.4): the engine's, and those that other crates count.
 
-use std::fmt;
-
 use plimsoll_model::MetricsText;
 use plimsoll_wire::h1::RequestError;
 
-use crate::observe::counters::{Counters, Cut, Snapshot};
-
-/// Figures that another crate counts, shown beside the engine's.
-pub trait Figures: fmt::Debug + Send + Sync {
-    /// Appends them.
-    ///
-    /// - `prefix`: what their names begin with, before an underscore; absent for the usual one.
-    fn show(&self, prefix: Option<&str>, text: &mut MetricsText);
-}
+use crate::counters::{Counters, Cut, Snapshot};
 
 /// The classes of statuses, in the order that they are counted.
 const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
