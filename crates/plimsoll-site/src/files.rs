@@ -67,7 +67,7 @@ pub struct SitePlan {
     pub cache_control: CacheControl,
     /// Bytes of content that each worker keeps in memory.
     pub cache_bytes: u64,
-    /// `_redirects` and `_headers` at the root are heeded, as this dialect has them.
+    /// `_redirects` and `_headers` at the root apply, as this dialect has them.
     pub dialect: Option<Dialect>,
     /// Short links, for paths that name no file.
     pub links: Vec<LinkSource>,
@@ -447,7 +447,7 @@ impl Files {
             compressor: Arc::clone(&self.shared.compressor),
             now: now.unwrap_or_default(),
         };
-        Page::load(parts, self.cache.borrow().ledger()).map(Rc::new)
+        Page::load(parts, self.cache.borrow().memory()).map(Rc::new)
     }
 
     /// The response where a file cannot be read. The reason concerns the server, so it names none of its paths.

@@ -28,7 +28,7 @@ use crate::problem::Problem;
 pub(crate) const PORT: u16 = 5665;
 
 /// How long pages may take to receive the last figures.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LAST_FIGURES: Duration = Duration::from_secs(2);
 
 /// Pages load their own script and the events, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
@@ -127,7 +127,7 @@ impl DashboardServer {
         self.shown
             .send_replace(Arc::new(Shown::new(dashboard, true)));
         // Clients that have not received them by then have gone away.
-        self.engine.drain(FAREWELL);
+        self.engine.drain(LAST_FIGURES);
     }
 }
 

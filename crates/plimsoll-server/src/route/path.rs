@@ -99,7 +99,7 @@ impl PathCondition {
         }))
     }
 
-    /// A regular expression, which must match the whole path, in any case; `(?-i:…)` makes a part of it heed case.
+    /// A regular expression, which must match the whole path, in any case; `(?-i:…)` makes a part of it respect case.
     pub fn regex(expression: &str) -> Result<Self, PathError> {
         // Compiled by itself first, so that the message is about what was written.
         let compile = |text: &str| {

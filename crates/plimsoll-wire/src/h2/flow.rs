@@ -133,9 +133,9 @@ mod tests {
     }
 
     proptest! {
-        /// A peer that heeds its credit is never refused, and never gets stuck.
+        /// A peer that respects its credit is never refused, and never gets stuck.
         #[test]
-        fn a_peer_that_heeds_its_credit_goes_on(
+        fn a_peer_that_respects_its_credit_goes_on(
             size in 0..=MOST,
             lengths in prop::collection::vec(any::<u32>(), 1..200),
         ) {
