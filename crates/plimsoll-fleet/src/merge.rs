@@ -117,7 +117,7 @@ impl Merger for LoadMerger<'_> {
         let mut interval = union.empty_interval();
         let added = figures.add_to(&mut interval);
         added.map_err(|error| error.to_string())?;
-        let checksum = Checksum::of(&interval);
+        let checksum = Checksum::from_interval(&interval);
         let second = UnionSecond {
             part: second.member,
             at: Duration::from_micros(second.at_us),

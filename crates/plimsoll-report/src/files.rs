@@ -54,7 +54,7 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
     vec![
         (
             SUMMARY_JSON,
-            SummaryDocument::of(run).to_json().into_bytes(),
+            SummaryDocument::from_summary(run).to_json().into_bytes(),
         ),
         (
             SUMMARY_TEXT,
@@ -64,11 +64,14 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
         (LATENCY_HDR, latency_log(run)),
         (
             CONDITIONS_JSON,
-            ConditionsDocument::of(&run.conditions)
+            ConditionsDocument::from_conditions(&run.conditions)
                 .to_json()
                 .into_bytes(),
         ),
-        (REPORT_HTML, Html.export(&[RunRecord::of("run", run)])),
+        (
+            REPORT_HTML,
+            Html.export(&[RunRecord::from_summary("run", run)]),
+        ),
     ]
 }
 

@@ -93,7 +93,7 @@ pub enum CacheControl {
 
 impl CacheControl {
     /// Of the file called `name`, with which it is answered by `status`.
-    fn of(&self, name: &str, status: StatusCode) -> Option<HeaderValue> {
+    fn value_for(&self, name: &str, status: StatusCode) -> Option<HeaderValue> {
         match self {
             Self::Nothing => None,
             _ if status != StatusCode::OK => Some(HeaderValue::from_static("no-cache")),
@@ -425,7 +425,7 @@ impl Files {
         let mut fields = HeaderMap::new();
         let name = path.rsplit('/').next().unwrap_or_default();
         fields.insert(CONTENT_TYPE, media::media_type(name));
-        if let Some(cache_control) = self.plan().cache_control.of(name, status) {
+        if let Some(cache_control) = self.plan().cache_control.value_for(name, status) {
             fields.insert(CACHE_CONTROL, cache_control);
         }
         let decoded = decoded(&looked.path);
@@ -530,7 +530,7 @@ impl Action for Files {
             Some(Hit::Stale(page)) => Some(page),
             None => None,
         };
-        let path = match SitePath::of(&normal) {
+        let path = match SitePath::from_normal_path(&normal) {
             // The root of what is taken off, without its slash.
             Ok(path) if raw.is_empty() => SitePath {
                 has_slash: false,

@@ -155,7 +155,7 @@ fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), Stri
 
 /// True if the server sets the field itself: it frames or describes content.
 fn is_set_by_server(name: &str) -> bool {
-    let class = FieldClass::of(name.as_bytes());
+    let class = FieldClass::from_name(name.as_bytes());
     let describes_content = ["content-encoding", "content-range", "date", "trailer"];
     class.is_connection_specific() || class.is_framing() || describes_content.contains(&name)
 }

@@ -48,7 +48,7 @@ pub(crate) fn answer(figures: Arc<CacheFigures>) -> Arc<AnswerApi> {
 
 fn list(figures: &CacheFigures) -> Response {
     let caches = figures.stores().into_iter().map(|(route, stores)| {
-        let state = StoreState::of(&stores);
+        let state = StoreState::from_stores(&stores);
         CacheDocument {
             route,
             entries: state.entries,

@@ -304,7 +304,7 @@ fn route(status: RouteStatus) -> RouteView {
 }
 
 fn cache((route, stores): (String, Vec<Arc<Store>>)) -> CacheView {
-    let sum = StoreState::of(&stores);
+    let sum = StoreState::from_stores(&stores);
     let [hits, stale, misses] = ["hit", "stale", "miss"].map(|event| sum.counted(event));
     let at_once = hits + stale;
     CacheView {

@@ -51,7 +51,7 @@ fn show_stores(stores: &BTreeMap<String, Vec<Arc<Store>>>, text: &mut MetricsTex
     }
     let states: Vec<_> = stores
         .iter()
-        .map(|(route, stores)| (route, StoreState::of(stores)))
+        .map(|(route, stores)| (route, StoreState::from_stores(stores)))
         .collect();
     let gauges: [(&str, &str, Read); 3] = [
         (

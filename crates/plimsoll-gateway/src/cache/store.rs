@@ -121,7 +121,7 @@ pub(crate) struct StoreState {
 
 impl StoreState {
     /// The sum of several stores.
-    pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
+    pub(crate) fn from_stores(stores: &[Arc<Store>]) -> Self {
         let mut sum = Self::default();
         for state in stores.iter().map(|store| store.state()) {
             sum.entries += state.entries;

@@ -345,7 +345,7 @@ pub(super) fn headers(
 fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValue>)> {
     let header = HeaderName::from_bytes(name.as_bytes());
     let header = value.check(header.map_err(|_| format!("`{name}` is not a field name")))?;
-    if plimsoll_wire::http::FieldClass::of(header.as_str().as_bytes()).is_framing()
+    if plimsoll_wire::http::FieldClass::from_name(header.as_str().as_bytes()).is_framing()
         || ["connection", "host"].contains(&header.as_str())
     {
         return value.wrong("is set by the gateway; `host` of the route sets the host");

@@ -334,7 +334,7 @@ pub(super) fn authorize(
             return Some(Vec::new());
         };
         let names = value.texts_with(|name| {
-            let class = FieldClass::of(name.as_bytes());
+            let class = FieldClass::from_name(name.as_bytes());
             let is_valid =
                 HeaderName::from_bytes(name.as_bytes()).is_ok() && class == FieldClass::EndToEnd;
             (!is_valid).then(|| format!("`{name}` is not a field that can be copied"))

@@ -45,7 +45,7 @@ impl Call {
     /// That of a request; nothing if it is none.
     ///
     /// - `most`: the longest deadline, also of calls without one.
-    pub(super) fn of(request: &Request<'_>, most: Option<Duration>) -> Option<Self> {
+    pub(super) fn from_request(request: &Request<'_>, most: Option<Duration>) -> Option<Self> {
         if request.method != "POST" {
             return None;
         }

@@ -584,7 +584,7 @@ pub(super) fn set_field(
 pub(super) fn is_field(name: &str, value: &str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok()
         && HeaderValue::from_str(value).is_ok()
-        && !FieldClass::of(name.to_ascii_lowercase().as_bytes()).is_framing()
+        && !FieldClass::from_name(name.to_ascii_lowercase().as_bytes()).is_framing()
         && !["connection", "host"]
             .iter()
             .any(|it| it.eq_ignore_ascii_case(name))

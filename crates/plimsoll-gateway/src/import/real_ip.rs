@@ -21,7 +21,7 @@ pub(super) struct RealIp {
 }
 
 impl RealIp {
-    pub(super) fn of(outer: &[Directive], notes: &mut Notes) -> Option<Self> {
+    pub(super) fn from_directives(outer: &[Directive], notes: &mut Notes) -> Option<Self> {
         let scope = Scope::new(outer);
         let given = scope.all("set_real_ip_from");
         for directive in &given {

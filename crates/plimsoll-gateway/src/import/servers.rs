@@ -137,7 +137,7 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
         Level::Http
     };
     fates::report(directives, level, notes);
-    let real_ip = RealIp::of(outer, notes);
+    let real_ip = RealIp::from_directives(outer, notes);
     let mut upstreams = Upstreams::read(outer, notes);
     let mut listeners = BTreeMap::new();
     let blocks = outer.iter().filter(|it| it.name == "server").enumerate();

@@ -113,7 +113,7 @@ impl Timeout {
     }
 
     /// The limit that an attempt without a response has exceeded, if it was one.
-    pub(crate) fn of(failure: &Failure) -> Option<Self> {
+    pub(crate) fn from_failure(failure: &Failure) -> Option<Self> {
         let is_connecting = matches!(failure.phase, Phase::Dns | Phase::Connect | Phase::Tls);
         (failure.kind == FailureKind::Timeout).then_some(if is_connecting {
             Self::Connect
@@ -287,7 +287,10 @@ impl UpstreamStatus {
     /// Sets the weight of a server at run time; 0 drains it. False if there is no such server.
     pub(crate) fn set_weight(&self, server: &str, weight: u32) -> bool {
         let server_list = self.server_list();
-        let found = server_list.servers.iter().find(|(_, it)| &*it.name == server);
+        let found = server_list
+            .servers
+            .iter()
+            .find(|(_, it)| &*it.name == server);
         if let Some((_, found)) = found {
             found.weight.store(weight, Ordering::Relaxed);
         }

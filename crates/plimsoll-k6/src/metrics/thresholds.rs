@@ -232,7 +232,7 @@ impl Condition {
             (Aggregation::Rate, Sink::Counter(sum)) => Some(per_second(*sum, at)),
             (Aggregation::Rate, Sink::Rate(rate)) => Some(rate.rate()),
             (Aggregation::Value, Sink::Gauge(gauge)) => Some(gauge.value),
-            (Aggregation::Trend(stat), Sink::Trend(trend)) => Some(stat.of(trend)),
+            (Aggregation::Trend(stat), Sink::Trend(trend)) => Some(stat.value_in(trend)),
             _ => None,
         }
     }

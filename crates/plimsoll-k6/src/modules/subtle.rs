@@ -109,7 +109,7 @@ fn rsa_keys(adder: &Adder<'_, '_>) -> js::Result<()> {
         let key = bytes(ctx, &arguments.value(2))?;
         buffer(
             ctx,
-            rsa::sign(padding, Hash::of(&arguments.text(1)?), &key, &data),
+            rsa::sign(padding, Hash::from_name(&arguments.text(1)?), &key, &data),
         )
     })?;
     // Algorithm, hash, key, signature, data, bytes of salt.
@@ -120,13 +120,13 @@ fn rsa_keys(adder: &Adder<'_, '_>) -> js::Result<()> {
             bytes(ctx, &arguments.value(3))?,
         );
         let data = bytes(ctx, &arguments.value(4))?;
-        let hash = Hash::of(&arguments.text(1)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         Ok(rsa::is_signed(padding, hash, &key, &signed, &data))
     })?;
     // Whether to encrypt, hash, key, data, label.
     adder.add("rsaOaep", |_, ctx, arguments| {
         let encrypts = arguments.value(0).as_bool().unwrap_or(false);
-        let hash = Hash::of(&arguments.text(1)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         let (key, data) = (
             bytes(ctx, &arguments.value(2))?,
             bytes(ctx, &arguments.value(3))?,
@@ -148,22 +148,22 @@ fn rsa_padding(arguments: &Arguments<'_>, salt: usize) -> js::Result<rsa::Paddin
 /// Private keys are numbers, public ones are points that are not compressed.
 fn signatures(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("curveGenerate", |_, ctx, arguments| {
-        buffer(ctx, Curve::of(&arguments.text(0)?).generate())
+        buffer(ctx, Curve::from_name(&arguments.text(0)?).generate())
     })?;
     adder.add("curvePublic", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
         buffer(ctx, curve.public(&bytes(ctx, &arguments.value(1))?))
     })?;
     // Curve, number of the private key, point of the public key.
     adder.add("ecdh", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
         let own = bytes(ctx, &arguments.value(1))?;
         buffer(ctx, curve.agree(&own, &bytes(ctx, &arguments.value(2))?))
     })?;
     // Curve, hash, number, data.
     adder.add("ecdsaSign", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
-        let hash = Hash::of(&arguments.text(1)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         let data = bytes(ctx, &arguments.value(3))?;
         buffer(
             ctx,
@@ -172,8 +172,8 @@ fn signatures(adder: &Adder<'_, '_>) -> js::Result<()> {
     })?;
     // Curve, hash, point, signature, data.
     adder.add("ecdsaVerify", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
-        let hash = Hash::of(&arguments.text(1)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         let (point, signed) = (
             bytes(ctx, &arguments.value(2))?,
             bytes(ctx, &arguments.value(3))?,

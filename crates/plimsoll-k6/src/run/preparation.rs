@@ -83,7 +83,7 @@ impl<'a> Preparation<'a> {
             Arc::new(RunState {
                 registry: registry.clone(),
                 built_in,
-                system_tags: SystemTags::of(&options.system_tags),
+                system_tags: SystemTags::from_names(&options.system_tags),
                 checks: Checks::default(),
                 shared_arrays: Arc::clone(&arrays),
                 environment: invocation.environment.clone(),

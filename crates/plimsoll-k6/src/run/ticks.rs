@@ -57,7 +57,12 @@ impl Ticks<'_, '_> {
             }
         }
         if let (Some(show), false) = (self.on_progress, tick.is_last) {
-            show(&RunProgress::of(self.shared, total, tick.recent, at));
+            show(&RunProgress::from_sinks(
+                self.shared,
+                total,
+                tick.recent,
+                at,
+            ));
         }
         if !self.consumers.is_empty() {
             let start = started(self.shared);

@@ -221,7 +221,7 @@ fn by_trial(matrix: &Matrix, size: usize, figure: Figure, axis: Axis) -> Option<
                 .filter(|result| result.cell.size == size && result.cell.target == target)
                 .flat_map(CellResult::measured)
                 .zip(1..)
-                .map(|(figures, number)| (f64::from(number), figure.of(figures)));
+                .map(|(figures, number)| (f64::from(number), figure.read(figures)));
             Line {
                 label: name.clone(),
                 points: trials.collect(),

@@ -111,7 +111,7 @@ impl Judge {
             let (memory, fds) = self.peak;
             self.peak = (memory.max(sample.memory.total_bytes()), fds.max(sample.fds));
         }
-        let sum = Sum::of(interval);
+        let sum = Sum::from_interval(interval);
         // The second in which the run ends reaches a little into the grace period.
         let length = match self.end {
             Some(end) => tick.length.min(end.saturating_sub(began)),
@@ -295,7 +295,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(interval: &Interval) -> Self {
+    fn from_interval(interval: &Interval) -> Self {
         let unexpected = match interval.grpc() {
             Some(grpc) => grpc.errors(),
             None => interval

@@ -72,7 +72,7 @@ fn template(value: &Value<'_>) -> Places {
 /// The values of `parameters` in WireMock's templates: JSON, as text or as a table.
 fn parameters(value: &Value<'_>) -> Option<serde_json::Value> {
     if value.is_table() {
-        return Some(source::of(value));
+        return Some(source::json_of(value));
     }
     let json = serde_json::from_str(as_text(value)?);
     value.check(json.map_err(|error| format!("is not JSON: {error}")))
@@ -531,7 +531,7 @@ pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let inline;
     let text = match value.to_toml() {
         toml::Value::Table(_) | toml::Value::Array(_) => {
-            inline = source::of(value).to_string();
+            inline = source::json_of(value).to_string();
             &inline
         }
         _ => as_text(value)?,

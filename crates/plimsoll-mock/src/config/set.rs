@@ -179,7 +179,7 @@ pub(super) fn compile(
         grpc: context.grpc,
         data: context.data,
     };
-    let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).of(origin);
+    let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).with_origin(origin);
     (Some(set), problems)
 }
 
@@ -208,7 +208,7 @@ fn data(tables: Vec<Table<'_>>) -> DataBuckets {
 ///
 /// - `ids`: of the others.
 pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String>) -> Option<Rule> {
-    let source = source::of(&value);
+    let source = source::json_of(&value);
     let mut table = value.table()?;
     let id = table.take("id").and_then(|value| {
         let id = as_text(&value)?.to_owned();

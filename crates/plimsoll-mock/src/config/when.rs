@@ -337,7 +337,7 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
 fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
     let inline;
     let given = if value.is_table() {
-        inline = source::of(value).to_string();
+        inline = source::json_of(value).to_string();
         &inline
     } else {
         as_text(value)?
@@ -371,7 +371,7 @@ fn equal_json(value: Value<'_>) -> Option<Condition> {
         _ => false,
     };
     if is_inline {
-        let text = source::of(&value).to_string();
+        let text = source::json_of(&value).to_string();
         let equal = value.check(EqualJson::new(&text, false, false))?;
         return Some(Condition::EqualJson(Box::new(equal)));
     }

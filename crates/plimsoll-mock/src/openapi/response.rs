@@ -19,7 +19,7 @@ struct Preferences {
 }
 
 /// The response to a request that the operation allows.
-pub(super) fn of(
+pub(super) fn for_operation(
     api: &Api,
     operation: &Operation,
     request: &RequestView<'_>,

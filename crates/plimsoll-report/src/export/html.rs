@@ -549,8 +549,8 @@ mod tests {
         let mut last = run.ticks[whole - 1].clone();
         last.length = std::time::Duration::from_millis(3);
         run.ticks.push(last.clone());
-        assert_eq!(drawn(&RunRecord::of("a", &run)).len(), whole);
+        assert_eq!(drawn(&RunRecord::from_summary("a", &run)).len(), whole);
         run.ticks = vec![last];
-        assert_eq!(drawn(&RunRecord::of("a", &run)).len(), 1);
+        assert_eq!(drawn(&RunRecord::from_summary("a", &run)).len(), 1);
     }
 }

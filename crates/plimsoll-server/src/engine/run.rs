@@ -32,7 +32,7 @@ use crate::message::connection::{Ends, NOWHERE, TlsInfo};
 use crate::protocol::http1;
 use crate::protocol::http2;
 use crate::protocol::http3::alternative::AltSvc;
-use crate::protocol::http3::http3;
+use crate::protocol::http3::serve_http3;
 use crate::protocol::service::Service;
 use crate::quic::{QuicListener, port_of};
 use crate::stream::Stream;
@@ -178,7 +178,7 @@ impl Streams {
             (Some(acceptor), Connected::Tcp(stream)) => spawn_local(async move {
                 let handshake = Box::pin(handshake(&acceptor, stream, &place));
                 if let Some(stream) = handshake.await {
-                    let tls = TlsInfo::of(stream.get_ref().1);
+                    let tls = TlsInfo::from_connection(stream.get_ref().1);
                     // An authority has seen what it wanted to see (RFC 8737, section 3).
                     if tls.alpn.as_deref() != Some(ACME_TLS) {
                         let info = ends.info(place.id(), Some(tls));
@@ -319,7 +319,7 @@ impl Listeners {
                 let quic = update.quic.ok_or_else(no_http)?;
                 let number = update.first_number + worker.number;
                 let listener = Rc::new(QuicListener::new(quic, number));
-                let serve = http3(service);
+                let serve = serve_http3(service);
                 let running = Rc::clone(&listener).run(socket, worker, serve, stopped);
                 (ListenerService::Quic(listener), vec![spawn_local(running)])
             }
@@ -711,7 +711,7 @@ async fn take_https(
     let Some(stream) = Box::pin(handshake).await else {
         return;
     };
-    let tls = TlsInfo::of(stream.get_ref().1);
+    let tls = TlsInfo::from_connection(stream.get_ref().1);
     let protocol = tls.alpn.as_deref();
     // An authority has seen what it wanted to see (RFC 8737, section 3).
     if protocol == Some(ACME_TLS) {

@@ -50,7 +50,7 @@ pub struct TlsInfo {
 }
 
 impl TlsInfo {
-    pub(crate) fn of(tls: &rustls::ServerConnection) -> Self {
+    pub(crate) fn from_connection(tls: &rustls::ServerConnection) -> Self {
         let certificates = tls.peer_certificates().unwrap_or_default();
         Self {
             server_name: tls.server_name().map(Box::from),

@@ -210,7 +210,7 @@ impl Responses {
             }
         }
         Self {
-            fixed: FixedEdits::of(&rules).map(Rc::new),
+            fixed: FixedEdits::from_rules(&rules).map(Rc::new),
             places: places.into(),
             rules,
             inner,
@@ -234,7 +234,7 @@ struct FixedEdits {
 }
 
 impl FixedEdits {
-    fn of(rules: &HeaderRules) -> Option<Self> {
+    fn from_rules(rules: &HeaderRules) -> Option<Self> {
         Some(Self {
             usual: rules.fixed_edits(false)?,
             of_errors: rules.fixed_edits(true)?,

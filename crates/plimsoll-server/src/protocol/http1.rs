@@ -199,7 +199,7 @@ struct RequestTraits {
 }
 
 impl RequestTraits {
-    fn of(head: &ReceivedHead<'_>) -> Self {
+    fn from_head(head: &ReceivedHead<'_>) -> Self {
         Self {
             version: if head.minor_version == 0 {
                 Version::Http10
@@ -432,7 +432,7 @@ impl Http1 {
                 Ok(Some((head, length))) => {
                     at += length;
                     self.discarded = 0;
-                    let mut request = RequestTraits::of(&head);
+                    let mut request = RequestTraits::from_head(&head);
                     if head.body == BodyLength::Chunked {
                         // Before anything answers: afterwards, a mistake could not be reported.
                         match self.decoder.has_whole_body(&input[at..]) {

@@ -178,7 +178,7 @@ pub(super) struct RequestPath<'a> {
 }
 
 impl<'a> RequestPath<'a> {
-    pub(super) fn of(path: &'a NormalPath<'_>) -> Self {
+    pub(super) fn from_normal_path(path: &'a NormalPath<'_>) -> Self {
         Self {
             text: Cow::Borrowed(path.text()),
             folded: path.folded(),

@@ -43,7 +43,7 @@ impl Column {
 }
 
 impl Sorting {
-    fn of(query: Option<&str>) -> Self {
+    fn from_query(query: Option<&str>) -> Self {
         let value = |key| {
             let mut pairs = query.unwrap_or_default().split('&');
             pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
@@ -103,7 +103,7 @@ pub(crate) fn respond(
     mut entries: Vec<Listed>,
     live: Option<&Live>,
 ) -> Response {
-    let sorting = Sorting::of(request.query);
+    let sorting = Sorting::from_query(request.query);
     sorting.sort(&mut entries);
     let accept = request.header("accept").unwrap_or_default();
     let accept = String::from_utf8_lossy(accept).to_ascii_lowercase();
@@ -226,7 +226,7 @@ mod tests {
             length: 5,
             modified: Some(0),
         }];
-        let html = as_html("x", &entries, Sorting::of(None), "");
+        let html = as_html("x", &entries, Sorting::from_query(None), "");
         let link = "<a href=\"./%3Ca%22&amp;javascript:x\">&lt;a&quot;&amp;javascript:x</a>";
         assert!(html.contains(link), "{html}");
         assert!(
@@ -260,11 +260,11 @@ mod tests {
                 entry("c", false, 1, 20),
                 entry("d", true, 0, 0),
             ];
-            Sorting::of(query).sort(&mut entries);
+            Sorting::from_query(query).sort(&mut entries);
             let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
             assert_eq!(names.join(" "), expected, "{query:?}");
         }
-        let headings = Sorting::of(Some("sort=size")).headings();
+        let headings = Sorting::from_query(Some("sort=size")).headings();
         assert!(
             headings.contains("<th aria-sort=\"ascending\"><a href=\"?sort=size&amp;order=desc\">"),
             "{headings}"

@@ -227,7 +227,7 @@ impl Page {
     /// Answers GET and HEAD.
     pub(crate) fn answer(self: &Rc<Self>, request: &Request<'_>) -> Answer {
         let headers = request.headers();
-        let request = PageRequest::of(request);
+        let request = PageRequest::from_request(request);
         let coding = if self.codings.is_empty() {
             None
         } else {
@@ -501,7 +501,7 @@ struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    fn of(request: &Request<'a>) -> Self {
+    fn from_request(request: &Request<'a>) -> Self {
         let mut found = Self {
             is_head: request.method == "HEAD",
             ..Self::default()

@@ -205,7 +205,7 @@ fn few_descriptors_limit_connections_and_never_files() {
         .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
         .arg(program.get_program())
         .args(program.get_args());
-    let mut served = Served::of(&mut limited);
+    let mut served = Served::start_program(&mut limited);
     let mut streams: Vec<_> = (0..200).map(|_| connect(&served)).collect();
     let mut answered = 0;
     for (number, stream) in streams.iter_mut().enumerate() {

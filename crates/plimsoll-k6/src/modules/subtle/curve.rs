@@ -58,7 +58,7 @@ const WRONG: &str = "the key is not one of this curve";
 
 impl Curve {
     /// - `name`: one of those that `js/subtle.js` lets through.
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         match name {
             "P-384" => Self::P384,
             "P-521" => Self::P521,

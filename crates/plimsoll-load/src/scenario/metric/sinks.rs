@@ -76,12 +76,12 @@ impl Sinks {
             points.add(id, value, tags, self.metadata.as_ref(), at);
         }
         sink(&mut self.series, metric.series)
-            .get_or_insert_with(|| Sink::of(metric))
+            .get_or_insert_with(|| Sink::for_metric(metric))
             .add(value, at);
         for sub_metric in &metric.sub_metrics {
             if sub_metric.matches(tags) {
                 sink(&mut self.series, sub_metric.series)
-                    .get_or_insert_with(|| Sink::of(metric))
+                    .get_or_insert_with(|| Sink::for_metric(metric))
                     .add(value, at);
             }
         }

@@ -388,7 +388,9 @@ pub fn cautions(run: &RunSummary) -> Vec<String> {
 
 fn saturated(run: &RunSummary) -> Option<String> {
     let saturated = run.generator.saturated.as_ref()?;
-    Some(saturation_text(&SaturationDocument::of(saturated)))
+    Some(saturation_text(&SaturationDocument::from_saturation(
+        saturated,
+    )))
 }
 
 /// The verdict; it says what the exit code says.

@@ -521,6 +521,6 @@ fn is_malformed_connect(parts: &Parts) -> bool {
 fn has_connection_fields(fields: &HeaderMap) -> bool {
     let is_there = fields
         .keys()
-        .any(|name| FieldClass::of(name.as_str().as_bytes()).is_connection_specific());
+        .any(|name| FieldClass::from_name(name.as_str().as_bytes()).is_connection_specific());
     is_there || fields.get_all(TE).iter().any(|value| value != "trailers")
 }

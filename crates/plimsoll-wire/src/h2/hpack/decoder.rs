@@ -192,7 +192,7 @@ impl Decoder {
         let (name, name_kind) = match index {
             0 => {
                 let text = string(&mut input, &mut self.name)?;
-                (Name::Text(text), NameKind::of(text))
+                (Name::Text(text), NameKind::from_name(text))
             }
             1..=STATIC_ENTRIES => (Name::Static(index), NameKind::of_static(index)),
             _ => {
@@ -215,7 +215,7 @@ impl Decoder {
             return Ok(input);
         }
         let value = string(&mut input, &mut self.value)?;
-        let kind = FieldKind::of(name_kind, value);
+        let kind = FieldKind::from_field(name_kind, value);
         let length = name.length(&self.table) + value.len();
         if summary.add(kind, length, self.limits)
             && let Some(fields) = keep

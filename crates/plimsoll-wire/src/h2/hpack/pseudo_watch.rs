@@ -82,7 +82,7 @@ impl PseudoWatch {
                     self.take_name(&mut input, index)?;
                     take_string(&mut input, &mut self.value)?;
                     found.add(&self.name, &self.value);
-                    let kinds = (NameKind::of(&self.name), FieldKind::Regular);
+                    let kinds = (NameKind::from_name(&self.name), FieldKind::Regular);
                     self.table.insert(&self.name, &self.value, kinds);
                 }
                 0x20..0x40 => {
