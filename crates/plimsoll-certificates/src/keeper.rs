@@ -152,7 +152,7 @@ impl Keeping {
                         if next.expires.is_none()
                             && next.failures == 0
                             && let Err(at) =
-                                self.limit.take(now, most_per_hour(self.on_demand.as_ref()))
+                                self.limit.admit_order(now, most_per_hour(self.on_demand.as_ref()))
                         {
                             next.postpone(at);
                             self.postponed(&plan, at);

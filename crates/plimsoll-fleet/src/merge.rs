@@ -25,7 +25,7 @@ pub trait Merger {
     fn begin(&mut self, workers: usize, agents: usize, started: SystemTime);
 
     /// Adds what an agent has counted; returns its checksum.
-    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String>;
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String>;
 
     /// No more comes of an agent.
     fn give_up(&mut self, member: usize);
@@ -110,7 +110,7 @@ impl Merger for LoadMerger<'_> {
         self.union = Some(Union::new(plan, agents, self.thresholds, started));
     }
 
-    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
         let (Some(union), Counted::Load(figures)) = (&mut self.union, &second.figures) else {
             return Err("its figures are those of another kind of run".to_owned());
         };
@@ -125,7 +125,7 @@ impl Merger for LoadMerger<'_> {
             is_last: second.is_last,
             interval,
         };
-        self.is_breached |= union.take(second, self.on_tick);
+        self.is_breached |= union.merge_second(second, self.on_tick);
         Ok(checksum)
     }
 

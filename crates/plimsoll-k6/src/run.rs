@@ -127,7 +127,7 @@ impl Preparation<'_> {
         enter(Phase::Ended);
         total.merge(&self.calls.worker.sinks.borrow());
         let rest = self.calls.worker.sinks.borrow_mut().take_points();
-        consumers.take(&rest, started(&shared));
+        consumers.hand_over_points(&rest, started(&shared));
         let (breakdown, has_failed) = consumers.finish(&shared.log);
         if has_failed {
             exit.get_or_insert(ExitCode::Other);

@@ -185,7 +185,7 @@ impl Compiler {
             notices: &self.notices,
         };
         let sections = self.sections.iter().map(|section| {
-            let compiled = (section.compile)(root.take(section.key), &place);
+            let compiled = (section.compile)(root.take_value(section.key), &place);
             (section.key, compiled)
         });
         let sections = sections.collect();

@@ -19,7 +19,7 @@ pub use crate::layer4::datagram::{Datagram, DatagramHandler, MakeDatagramHandler
 pub use crate::layer4::effects::{Effect, Effects, SessionId};
 pub use crate::layer4::quic::{AcceptedQuic, MakeQuicHandler, QuicHandler, QuicPlan};
 pub(crate) use crate::layer4::quic::{raw_config, serve_quic};
-pub(crate) use crate::layer4::stream::take;
+pub(crate) use crate::layer4::stream::serve_stream;
 pub use crate::layer4::stream::{
     Accepted, FirstBytes, Inspection, MakeStreamHandler, ServeStream, StreamHandler,
 };

@@ -224,7 +224,7 @@ async fn accept(
             Ok(()) => {
                 let place = ConnectionGuard::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
-                spawn_local(take(incoming, handshake, Rc::clone(&serve), place, local));
+                spawn_local(accept_connection(incoming, handshake, Rc::clone(&serve), place, local));
             }
             Err(cut) => {
                 worker.counters.cut(cut);
@@ -250,7 +250,7 @@ impl Drop for Handshake {
     }
 }
 
-async fn take(
+async fn accept_connection(
     incoming: Incoming,
     handshake: Handshake,
     serve: Serve,

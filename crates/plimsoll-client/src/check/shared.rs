@@ -191,7 +191,7 @@ impl SharedConnections {
                 return Err(Incomplete::unsent(&error, begun));
             }
             lane.has_carried = true;
-            lane.checks.take(token, mem::take(observer));
+            lane.checks.begin(token, mem::take(observer));
             token
         };
         self.0.wake_driver();
@@ -320,7 +320,7 @@ impl Checks {
         })
     }
 
-    fn take(&mut self, token: u32, observer: Observer) {
+    fn begin(&mut self, token: u32, observer: Observer) {
         self.want_fields += usize::from(observer.needs_fields());
         self.all[token as usize].observer = Some(observer);
     }

@@ -59,7 +59,7 @@ pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
                 Err(message) => Err(message),
             };
             is_open = rule.is_ok();
-            parsed.take(number, rule);
+            parsed.keep_parsed(number, rule);
             continue;
         }
         let mistake = if !has_begun {

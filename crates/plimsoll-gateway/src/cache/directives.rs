@@ -78,13 +78,13 @@ impl Directives {
         for value in fields.get_all(field) {
             directives.is_given = true;
             for (name, value) in parts(value) {
-                directives.take(&name, value.as_deref());
+                directives.add_directive(&name, value.as_deref());
             }
         }
         directives
     }
 
-    fn take(&mut self, name: &str, value: Option<&str>) {
+    fn add_directive(&mut self, name: &str, value: Option<&str>) {
         let flags = &mut self.flags;
         match name {
             "no-store" => flags.no_store = true,

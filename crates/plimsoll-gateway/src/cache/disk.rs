@@ -184,7 +184,7 @@ impl Disk {
 
     /// Forgets everything that is stored of a key.
     pub(super) fn remove(&self, key: &str) {
-        let files = self.lock().take(key);
+        let files = self.lock().remove_key(key);
         for file in files {
             fs::remove_file(file).ok();
         }
@@ -385,7 +385,7 @@ impl Index {
         gone
     }
 
-    fn take(&mut self, key: &str) -> Vec<PathBuf> {
+    fn remove_key(&mut self, key: &str) -> Vec<PathBuf> {
         self.waiting.retain(|_, waiting| &**waiting != key);
         let taken = self.slots.pop(key).unwrap_or_default();
         self.bytes -= taken.iter().map(|it| it.bytes).sum::<u64>();

@@ -287,7 +287,7 @@ impl Store {
             return;
         }
         let mut state = self.lock();
-        let mut entries = match state.take(key) {
+        let mut entries = match state.remove_slot(key) {
             Some(Slot::Entries(entries)) => entries,
             Some(Slot::NotStored { .. }) | None => Vec::new(),
         };
@@ -305,14 +305,14 @@ impl Store {
         if matches!(state.slots.peek(key), Some(Slot::Entries(_))) {
             return;
         }
-        state.take(key);
+        state.remove_slot(key);
         let until = now + REMEMBERED;
         self.put(&mut state, key, Slot::NotStored { until });
     }
 
     /// Forgets everything that is stored of a key.
     pub(super) fn remove(&self, key: &str) {
-        self.lock().take(key);
+        self.lock().remove_slot(key);
         if let Some(disk) = &self.disk {
             disk.remove(key);
         }
@@ -332,7 +332,7 @@ impl Store {
                 vec![Key::from(url)]
             };
             for key in keys {
-                if state.take(&key).is_some_and(|slot| slot.filled() > 0) {
+                if state.remove_slot(&key).is_some_and(|slot| slot.filled() > 0) {
                     purged.insert(key);
                 }
             }
@@ -365,7 +365,7 @@ impl Store {
 }
 
 impl State {
-    fn take(&mut self, key: &str) -> Option<Slot> {
+    fn remove_slot(&mut self, key: &str) -> Option<Slot> {
         let slot = self.slots.pop(key)?;
         self.left(key, &slot);
         Some(slot)

@@ -27,10 +27,10 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let most_content = table.bytes("max_object").unwrap_or(MOST_CONTENT);
     let while_revalidate = table.duration("stale_while_revalidate");
     let if_error = table.duration("stale_if_error");
-    let lifetimes = table.take("default_lifetime").map(lifetimes);
-    let key = table.take("key");
+    let lifetimes = table.take_value("default_lifetime").map(lifetimes);
+    let key = table.take_value("key");
     let key = key.and_then(|value| template(&value, mounted.maps, Moment::Request));
-    let skip = table.take("skip").map(Value::elements).unwrap_or_default();
+    let skip = table.take_value("skip").map(Value::elements).unwrap_or_default();
     let skip = skip.iter().filter_map(|value| {
         let skip = template(value, mounted.maps, Moment::Request)?;
         if skip.as_text().is_some() {
@@ -63,7 +63,7 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
 
 /// The folder and the size of what is kept on disk.
 fn disk_plan(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &str) -> Option<DiskPlan> {
-    let folder = table.take("dir");
+    let folder = table.take_value("dir");
     if folder.is_none() {
         table.missing("dir", "such as dir = \"/var/cache/plimsoll\"");
     }

@@ -24,7 +24,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
     let (mut connect_timeout, mut idle_timeout) = (CONNECT_TIMEOUT, IDLE_TIMEOUT);
     let targets = if value.is_table() {
         let mut table = value.table()?;
-        let to = table.take("to");
+        let to = table.take_value("to");
         if to.is_none() {
             table.missing("to", "targets such as to = [\"db.internal:5432\"]");
         }

@@ -134,7 +134,7 @@ impl ProxyPlan {
 
 /// - `text`: the table as it is written.
 fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<ProxyPlan> {
-    let Some(to) = table.take("to") else {
+    let Some(to) = table.take_value("to") else {
         table.missing("to", "the name of an upstream or a URL");
         return None;
     };
@@ -168,10 +168,10 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         );
         split = None;
     }
-    let mirror = table.take("mirror").map(|it| rules::mirror(it, mounted));
-    let authorize = table.take("auth").map(|it| rules::authorize(it, mounted));
+    let mirror = table.take_value("mirror").map(|it| rules::mirror(it, mounted));
+    let authorize = table.take_value("auth").map(|it| rules::authorize(it, mounted));
     let cache = table
-        .take("cache")
+        .take_value("cache")
         .filter(|value| !value.is_false())
         .map(|value| {
             // The cache stands before both.
@@ -265,7 +265,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
     if table.boolean("strip") == Some(true) {
         plan.strip = Some(mounted.prefix.trim_end_matches('/').to_owned());
     }
-    if let Some(value) = table.take("path") {
+    if let Some(value) = table.take_value("path") {
         let base = as_text(&value).and_then(|path| {
             let is_path = path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic());
             if is_path && !path.contains(['?', '#']) {
@@ -277,7 +277,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= base.is_some();
         plan.base = base.unwrap_or_default();
     }
-    if let Some(value) = table.take("host") {
+    if let Some(value) = table.take_value("host") {
         let host = as_text(&value).and_then(|text| match text {
             "client" => Some(HostPolicy::Client),
             "{host}" => Some(HostPolicy::ClientName),
@@ -292,7 +292,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= host.is_some();
         plan.host = host.unwrap_or_default();
     }
-    if let Some(value) = table.take("forwarded") {
+    if let Some(value) = table.take_value("forwarded") {
         let forwarded = match as_text(&value) {
             Some("x") => Some(Forwarded::X),
             Some("rfc7239") => Some(Forwarded::Rfc7239),
@@ -304,7 +304,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= forwarded.is_some();
         plan.forwarded = forwarded.unwrap_or_default();
     }
-    if let Some(value) = table.take("trust") {
+    if let Some(value) = table.take_value("trust") {
         let networks = networks(value);
         is_whole &= networks.is_some();
         plan.trusted = networks.unwrap_or_default();

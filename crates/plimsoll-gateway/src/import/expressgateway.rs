@@ -53,7 +53,7 @@ pub fn import_expressgateway(file: &str, text: &str) -> Result<Imported, Vec<Con
     translation.observability(root.table("observability"));
     admin(root.table("admin"));
     if let Some(mut table) = root.table("security") {
-        let strict = table.take("strict_te");
+        let strict = table.take_value("strict_te");
         report(
             strict.as_ref(),
             "plimsoll always rejects other transfer codings than `chunked`",
@@ -102,7 +102,7 @@ const XDP: &str = "left out: plimsoll has no datapath in XDP";
 impl Translation {
     /// A limit that listeners have of their own there and share here.
     fn limit(&mut self, table: &mut Table<'_>, key: &'static str, ours: &str, convert: Convert) {
-        let Some(value) = table.take(key) else {
+        let Some(value) = table.take_value(key) else {
             return;
         };
         let Some(converted) = convert(&value) else {
@@ -122,12 +122,12 @@ impl Translation {
         let Some(mut table) = table else {
             return;
         };
-        if let Some(value) = table.take("drain_timeout_ms")
+        if let Some(value) = table.take_value("drain_timeout_ms")
             && let Some(drain) = millis(&value)
         {
             self.top.set("drain", drain);
         }
-        if let Some(value) = table.take("connect_timeout_ms") {
+        if let Some(value) = table.take_value("connect_timeout_ms") {
             self.connect_timeout = millis(&value);
         }
         self.limit(
@@ -149,7 +149,7 @@ impl Translation {
             number,
         );
         if let Some(mut tls) = table.table("tls") {
-            let only = tls.take("tls13_only");
+            let only = tls.take_value("tls13_only");
             if only.as_ref().is_some_and(Value::is_true) {
                 report(
                     only.as_ref(),
@@ -213,7 +213,7 @@ impl Translation {
         let Some(mut table) = table else {
             return;
         };
-        if let Some(value) = table.take("metrics_bind")
+        if let Some(value) = table.take_value("metrics_bind")
             && let Some(address) = socket(&value)
         {
             self.metrics.text("address", &address);
@@ -221,7 +221,7 @@ impl Translation {
                 "names of metrics differ: docs/up.md and docs/gateway.md have those of plimsoll",
             );
         }
-        let cardinality = table.take("max_label_cardinality");
+        let cardinality = table.take_value("max_label_cardinality");
         report(
             cardinality.as_ref(),
             "left out: labels of plimsoll have as many values as the file has routes and servers",

@@ -28,7 +28,7 @@ impl Consumers<'_> {
     }
 
     /// - `start`: of the run.
-    pub(super) fn take(&mut self, points: &Points, start: SystemTime) {
+    pub(super) fn hand_over_points(&mut self, points: &Points, start: SystemTime) {
         self.dropped += points.dropped;
         for writer in &mut self.writers {
             writer.write(points, start);

@@ -67,8 +67,8 @@ impl Ticks<'_, '_> {
         if !self.consumers.is_empty() {
             let start = started(self.shared);
             let own = sinks.take_points();
-            self.consumers.take(tick.points, start);
-            self.consumers.take(&own, start);
+            self.consumers.hand_over_points(tick.points, start);
+            self.consumers.hand_over_points(&own, start);
             self.consumers.tick(at);
         }
         let took = self.shared.duration(SystemClock.now());

@@ -76,7 +76,7 @@ mod tests {
         });
         let text = text(&rule).unwrap();
         let mut document = Document::parse(&text);
-        let rules = document.root().take("rules").unwrap();
+        let rules = document.root().take_value("rules").unwrap();
         assert_eq!(json_of(&rules.elements()[0]), rule);
         for wrong in [json!([]), json!({ "a": null })] {
             assert!(super::text(&wrong).is_err(), "{wrong}");

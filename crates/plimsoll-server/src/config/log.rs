@@ -51,7 +51,7 @@ pub(super) fn compile(
     context: &Context<'_>,
     counters: &Arc<Counters>,
 ) -> Option<LogPlan> {
-    let target = match table.take("file") {
+    let target = match table.take_value("file") {
         None => {
             table.missing(
                 "file",
@@ -75,7 +75,7 @@ pub(super) fn compile(
             }
         }),
     };
-    let format = match table.take("format") {
+    let format = match table.take_value("format") {
         None => Some(LogFormat::default()),
         Some(value) => format(value, &context.maps),
     };

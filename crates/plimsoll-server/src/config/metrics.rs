@@ -16,7 +16,7 @@ pub(super) fn compile(
 ) -> Option<ListenerPlan> {
     let token = admin::token(&mut table);
     let is_open = token.is_none() && table.was_given("token");
-    let prefix = match table.take("prefix") {
+    let prefix = match table.take_value("prefix") {
         None => Some(None),
         Some(value) => as_text(&value).and_then(|text| {
             if is_prefix(text) {
@@ -27,7 +27,7 @@ pub(super) fn compile(
             ))
         }),
     };
-    let address = match table.take("address") {
+    let address = match table.take_value("address") {
         None => {
             table.missing("address", "such as address = \"0.0.0.0:9100\"");
             None

@@ -171,7 +171,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn take(&self, stream: Connected, place: ConnectionGuard, ends: Ends) {
+    fn accept_stream(&self, stream: Connected, place: ConnectionGuard, ends: Ends) {
         let handler = Rc::clone(&self.handler.borrow());
         let acceptor = self.tls.borrow().clone();
         match (acceptor, stream) {
@@ -182,14 +182,14 @@ impl Streams {
                     // An authority has seen what it wanted to see (RFC 8737, section 3).
                     if tls.alpn.as_deref() != Some(ACME_TLS) {
                         let info = ends.info(place.id(), Some(tls));
-                        layer4::take(handler, Stream::tls(stream), place, info).await;
+                        layer4::serve_stream(handler, Stream::tls(stream), place, info).await;
                     }
                 }
             }),
             // What does not leave the machine is not encrypted.
             (_, stream) => {
                 let info = ends.info(place.id(), None);
-                spawn_local(layer4::take(handler, stream.into(), place, info))
+                spawn_local(layer4::serve_stream(handler, stream.into(), place, info))
             }
         };
     }
@@ -302,7 +302,7 @@ impl Listeners {
                     tls: tls.clone().map(TlsAcceptor::from).into(),
                 });
                 let serving = Rc::clone(&streams);
-                let taking = move |stream, place, ends| serving.take(stream, place, ends);
+                let taking = move |stream, place, ends| serving.accept_stream(stream, place, ends);
                 (
                     ListenerService::Stream(streams),
                     accept_all(sockets, &worker, &proxies, &stopped, taking)?,

@@ -80,7 +80,7 @@ pub type MakeStreamHandler = dyn Fn(&WorkerContext) -> Rc<dyn StreamHandler> + S
 const MOST_FIRST_BYTES: usize = 64 * 1024;
 
 /// Serves one connection.
-pub(crate) async fn take(
+pub(crate) async fn serve_stream(
     handler: Rc<dyn StreamHandler>,
     stream: Stream,
     place: ConnectionGuard,

@@ -220,13 +220,13 @@ fn pages_move_in_a_browser() {
             let drawn = "document.querySelector('path.line').getAttribute('d').split('L').length";
             eventually(|| browser.evaluate(drawn).as_u64().unwrap_or_default() > 12);
         }
-        pictures.take(&mut browser, name);
+        pictures.take_picture(&mut browser, name);
         run.stop();
         eventually(|| {
             let text = browser.text();
             text.contains("ended") || text.contains("stopped by a signal")
         });
-        pictures.take(&mut browser, &format!("{name}-end"));
+        pictures.take_picture(&mut browser, &format!("{name}-end"));
         assert_eq!(browser.complaints(), [] as [String; 0], "{name}");
     }
 }

@@ -316,7 +316,7 @@ impl Reading {
             trailers: Vec::new(),
             content: Vec::new(),
         };
-        let headers = reading.take(fields);
+        let headers = reading.read_fields(fields);
         // A response that is only a status has it in its head; k6 shows it among the trailers.
         if reading.status.is_some() {
             reading.trailers.clone_from(&headers);
@@ -325,7 +325,7 @@ impl Reading {
         reading
     }
 
-    fn take<'a>(
+    fn read_fields<'a>(
         &mut self,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> Vec<(String, String)> {
@@ -351,7 +351,7 @@ impl Reading {
     pub(super) fn trailers(&mut self, fields: &HeaderMap) {
         let fields = fields.iter();
         let bytes = fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
-        self.trailers = self.take(bytes);
+        self.trailers = self.read_fields(bytes);
     }
 
     /// Status and message, once the response has ended.

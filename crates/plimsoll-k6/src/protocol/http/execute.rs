@@ -119,7 +119,7 @@ impl Performing<'_> {
                 .filter(|(name, _)| name == "Set-Cookie")
             {
                 let mut jars = self.user.jars.borrow_mut();
-                jars.take(self.request.jar, &target.url, value.as_bytes(), now);
+                jars.store_cookie(self.request.jar, &target.url, value.as_bytes(), now);
             }
             let (status, received_fields) = (received.status, &received.fields);
             if let Some(answer) = authentication.answer(status, received_fields, &method, &target) {

@@ -112,7 +112,7 @@ impl Sinks {
 
     /// Takes what there is and goes on without samples.
     #[must_use]
-    pub fn take(&mut self) -> Self {
+    pub fn take_samples(&mut self) -> Self {
         Self {
             registry: self.registry.clone(),
             known: self.known.clone(),
