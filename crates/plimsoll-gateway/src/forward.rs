@@ -44,6 +44,8 @@ mod accel;
 
 mod tunnel;
 
+mod figures;
+
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -67,6 +69,7 @@ pub(crate) use self::authorize::AuthorizePlan;
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages};
 pub(crate) use self::fastcgi::FastCgiPlan;
 pub(crate) use self::fault::Fault;
+pub(crate) use self::figures::{RouteFigures, RouteStatus};
 pub(crate) use self::frames::FrameLimits;
 pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, WebSockets};
 pub(crate) use self::split::NamedUpstreams;
@@ -180,7 +183,7 @@ impl Action for Forward {
         let Some(Choice { upstream, cookie }) = self.0.split.choose(request) else {
             return Answer::Now(self.0.failed(failure::no_upstream(), false));
         };
-        let call = Call::of(request, self.0.plan.grpc_timeout);
+        let call = Call::from_request(request, self.0.plan.grpc_timeout);
         if self.0.plan.grpc_health
             && let Some(call) = &call
             && let Some(response) = grpc::health(request, &upstream, call, &self.0.drain)
@@ -192,7 +195,7 @@ impl Action for Forward {
         let sticky = name.and_then(|name| request.cookie(name));
         let mut forwarding = Forwarding {
             forwarder: Rc::clone(&self.0),
-            key: options.key.of(request),
+            key: options.key.key_of(request),
             sticky: sticky.map(str::to_owned),
             split_cookie: cookie,
             upstream,
@@ -340,7 +343,7 @@ impl Forwarding {
     /// Whether the request is for a WebSocket, and the route forwards those.
     fn opens_websocket(&self) -> bool {
         let is_forwarded = matches!(self.forwarder.plan.websocket, WebSockets::Forwarded(_));
-        is_forwarded && Handshake::of(&self.request.request()).is_some()
+        is_forwarded && Handshake::from_request(&self.request.request()).is_some()
     }
 
     async fn forward(&mut self, forwarder: &Forwarder) -> Outcome {
@@ -348,7 +351,7 @@ impl Forwarding {
         let policy = &upstream.plan.options.retry;
         let request = self.request.request();
         let handshake = match &forwarder.plan.websocket {
-            WebSockets::Forwarded(_) => Handshake::of(&request),
+            WebSockets::Forwarded(_) => Handshake::from_request(&request),
             WebSockets::Rejected => None,
         };
         let is_idempotent = is_idempotent(request.method) && handshake.is_none();
@@ -450,7 +453,7 @@ impl Forwarding {
                 Err((server, failure)) => {
                     now = SystemClock.now();
                     self.note(server.server(), tried.len(), None, None);
-                    if let Some(timeout) = Timeout::of(&failure) {
+                    if let Some(timeout) = Timeout::from_failure(&failure) {
                         upstream.count_timeout(timeout);
                     }
                     // A client that broke its request off says nothing about the server.

@@ -33,14 +33,14 @@ pub(crate) use self::run_state::{RunState, Verdict};
 pub(crate) use self::samples::Hop;
 pub(crate) use self::shared_arrays::SharedArrays;
 pub(crate) use self::system_tags::SystemTags;
+use crate::line_source::LineSource;
 use crate::metrics::checks::{KnownChecks, SEPARATOR};
 use crate::options::duration::millis;
 use crate::protocol::event_stream::{EventStreams, OpenedStream, StreamEvent};
 use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
 use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, KnownTargets};
+use crate::protocol::pools::SecuredCalls;
 use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
-use crate::run::SecuredCalls;
-use crate::run::line_source::LineSource;
 
 /// Receives lines of the script and messages.
 pub(crate) type Log = Arc<dyn Fn(Level, &str, LineSource) + Send + Sync>;

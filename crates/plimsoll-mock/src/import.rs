@@ -105,7 +105,7 @@ struct Draft {
 ///
 /// Fails if it cannot be read, or is of no known kind.
 pub fn read(path: &Path) -> Result<Imported, Vec<FileRemark>> {
-    let kind = kind::of(path).map_err(|remark| vec![about(path, remark)])?;
+    let kind = kind::kind_of(path).map_err(|remark| vec![about(path, remark)])?;
     let mut importer = Importer::new(kind, path);
     match kind {
         ForeignKind::WireMock => importer.wiremock(path)?,
@@ -372,7 +372,10 @@ fn unreadable(file: &Path, error: &std::io::Error) -> FileRemark {
 /// What keeps a callback from being sent, if anything does. Its rule answers all the same.
 fn problem_of_callback(callback: &Entry, directory: &Path) -> Option<String> {
     let mut rule = Table::new();
-    rule.push("when", Entry::Table(When::of(&["url_path"], "/").table()));
+    rule.push(
+        "when",
+        Entry::Table(When::at_path(&["url_path"], "/").table()),
+    );
     let mut respond = Table::new();
     respond.push("status", Entry::Whole(204));
     rule.push("respond", Entry::Table(respond));
@@ -473,7 +476,7 @@ const LONGEST_BODY: u64 = 16 << 20;
 
 /// Whether a field is about the connection or the framing, which are the server's.
 pub(crate) fn is_about_connection(name: &str) -> bool {
-    let class = FieldClass::of(name.as_bytes());
+    let class = FieldClass::from_name(name.as_bytes());
     class.is_connection_specific() || class.is_framing() || name.eq_ignore_ascii_case("date")
 }
 

@@ -280,7 +280,7 @@ impl OpenApi {
             let own = response::of_refusal(&self.api, operation, request, &refusal, self.options);
             return own.unwrap_or(Err(refusal));
         }
-        response::of(&self.api, operation, request, self.options)
+        response::for_operation(&self.api, operation, request, self.options)
     }
 
     /// Whether it has an operation of that method for the path of a request.

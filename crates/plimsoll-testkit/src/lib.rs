@@ -3,7 +3,7 @@
 //! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
 //! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
 //! names of the test; an [`Authority`] issues certificates, good
-//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
+//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI; [`http`] is a client of bare bytes; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
 //! and ends when it is dropped.
 //!
 //! Written for tests: it panics where a test could only fail anyway.
@@ -17,6 +17,8 @@ mod certificates;
 mod clock;
 
 mod digest_realm;
+
+pub mod http;
 
 mod logic;
 

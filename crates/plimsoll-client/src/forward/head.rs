@@ -317,7 +317,7 @@ impl fmt::Debug for TrailerRule {
 
 /// Whether a field may leave with a head whose exchange writes framing, `host` and `expect` itself.
 fn is_sent(name: &[u8], value: &[u8]) -> bool {
-    match FieldClass::of(name) {
+    match FieldClass::from_name(name) {
         FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
         FieldClass::HeadOnly => {
             // Other expectations pass to the server.
@@ -444,7 +444,7 @@ impl Fields {
 ///
 /// - `nominated`: the names in its `Connection` fields.
 fn is_forwarded(name: &[u8], nominated: &Nominated) -> bool {
-    let class = FieldClass::of(name);
+    let class = FieldClass::from_name(name);
     !class.is_hop_by_hop() && !class.is_framing() && !nominated.contains(name)
 }
 

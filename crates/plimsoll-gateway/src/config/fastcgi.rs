@@ -20,7 +20,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
     }
     let mut table = value.table()?;
     let mut is_whole = true;
-    match table.take("root") {
+    match table.take_value("root") {
         Some(value) => {
             let root = root(&value);
             is_whole &= root.is_some();
@@ -47,7 +47,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
         );
         is_whole = false;
     }
-    if let Some(value) = table.take("script") {
+    if let Some(value) = table.take_value("script") {
         let script = as_text(&value).and_then(|script| match script.starts_with('/') {
             true => Some(script.to_owned()),
             false => value.wrong("begins with a slash: it is a path below `root`"),

@@ -1,7 +1,8 @@
 //! Upstreams as configured.
 
+use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use plimsoll_client::forward::{PoolOptions, Speaks};
 use plimsoll_client::{
     ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, Pin, QuicError, QuicOptions,
 };
+use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::Notices;
 use plimsoll_wire::tls::{IdentityFiles, TlsError, TlsSettings, Trust};
 
@@ -69,8 +71,30 @@ pub(crate) enum Discovery {
     /// The addresses of the names in the configuration.
     Dns,
     /// A file that is read again when it changes.
-    File(PathBuf),
+    File(ServerFile),
 }
+
+/// A file of servers.
+#[derive(Clone)]
+pub(crate) struct ServerFile {
+    pub(crate) path: PathBuf,
+    /// How it is read.
+    pub(crate) read: fn(&Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>>,
+}
+
+impl fmt::Debug for ServerFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+impl PartialEq for ServerFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for ServerFile {}
 
 impl ServerPlan {
     /// One with a share like others'.
@@ -232,14 +256,10 @@ impl UpstreamPlan {
         }
         // The pool stops a handshake by the time limit of its connector.
         let is_tls = servers.iter().any(|server| server.endpoint.is_tls());
-        let alpn: &[&[u8]] = match options.pool.speaks {
-            Speaks::Http1 => &[b"http/1.1"],
-            Speaks::Http2 => &[b"h2"],
-            Speaks::Http3 => &[b"h3"],
-            Speaks::FastCgi if is_tls => return Err(UpstreamError::FastCgiOverTls),
-            Speaks::FastCgi => &[],
-            Speaks::Negotiated => &[b"h2", b"http/1.1"],
-        };
+        if is_fastcgi && is_tls {
+            return Err(UpstreamError::FastCgiOverTls);
+        }
+        let alpn = options.pool.speaks.alpn();
         let settings = TlsSettings {
             trust: options.trust.clone(),
             identity: options.identity.clone(),

@@ -10,7 +10,8 @@ use plimsoll_wire::SystemClock;
 
 use ::url::Url;
 
-use super::{Adder, Natives, forbid_init, throw_error};
+use super::{Adder, Natives, forbid_init};
+use crate::go_error::throw_error;
 use crate::protocol::http::{
     BodyForm, CookieOptions, HttpRequest, HttpResponse, NoResponse, PROPERTIES, RefusedRequest,
     bytes_of, parse, parse_plain,

@@ -172,7 +172,7 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
         when.ask(&["method"], methods(&mapping.methods));
     }
     if !mapping.methods_not.is_empty() {
-        when.and(When::not(When::of(
+        when.and(When::not(When::at_path(
             &["method"],
             methods(&mapping.methods_not),
         )));
@@ -220,7 +220,7 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             })
         });
         let parts = parts.collect::<Result<_, _>>()?;
-        when.and(When::of(&["multipart"], Entry::List(parts)));
+        when.and(When::at_path(&["multipart"], Entry::List(parts)));
     }
     if let Some(test) = &mapping.state_match {
         when.and(state::condition(test));
@@ -320,7 +320,10 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
         segment => regex::escape(segment),
     });
     let whole = segments.collect::<Vec<_>>().join("/");
-    Ok(When::of(&["url_path"], test("regex", self::whole(&whole))))
+    Ok(When::at_path(
+        &["url_path"],
+        test("regex", self::whole(&whole)),
+    ))
 }
 
 /// The part of a request that a pattern is about.
@@ -341,14 +344,14 @@ enum Site<'s> {
 impl Site<'_> {
     fn ask(self, value: impl Into<Entry>) -> When {
         match self {
-            Self::Field(place, name) => When::of(&[place, name], value),
-            Self::Whole(key) => When::of(&[key], value),
-            Self::Body => When::of(&["body", "text"], value),
+            Self::Field(place, name) => When::at_path(&[place, name], value),
+            Self::Whole(key) => When::at_path(&[key], value),
+            Self::Body => When::at_path(&["body", "text"], value),
             Self::JsonPath(path) if path.contains("[?") || path.contains(".[") => {
-                When::of(&["body", "jayway", path], value)
+                When::at_path(&["body", "jayway", path], value)
             }
-            Self::JsonPath(path) => When::of(&["body", "jsonpath", path], value),
-            Self::XPath(path) => When::of(&["body", "xpath", path], value),
+            Self::JsonPath(path) => When::at_path(&["body", "jsonpath", path], value),
+            Self::XPath(path) => When::at_path(&["body", "xpath", path], value),
         }
     }
 }
@@ -400,7 +403,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                         test.push(key, true);
                     }
                 }
-                When::of(&["body", "equal_json"], Entry::Braces(test))
+                When::at_path(&["body", "equal_json"], Entry::Braces(test))
             }
             Site::JsonPath(_) => {
                 let mut test = Table::new();
@@ -435,7 +438,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             }
         }
         Pattern::JsonSchema(schema) => match site {
-            Site::Body if schema.is_object() => When::of(&["body", "schema"], schema.to_string()),
+            Site::Body if schema.is_object() => {
+                When::at_path(&["body", "schema"], schema.to_string())
+            }
             _ => return Err("a JSON Schema is of the whole content, and an object".to_owned()),
         },
         Pattern::EqualToXml(text, ignores_order) => {
@@ -447,7 +452,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             if *ignores_order {
                 equal.push("ignore_order", true);
             }
-            When::of(&["body", "equal_xml"], Entry::Braces(equal))
+            When::at_path(&["body", "equal_xml"], Entry::Braces(equal))
         }
         Pattern::XPath(path, namespaces, inner) => {
             let Site::Body = site else {

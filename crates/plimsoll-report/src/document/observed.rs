@@ -46,18 +46,18 @@ pub struct GapDocument {
 }
 
 impl ObservedDocument {
-    pub(super) fn of(server: &ObservedServer) -> Self {
+    pub(super) fn from_observed(server: &ObservedServer) -> Self {
         Self {
             name: server.name.clone(),
             target: server.target.clone(),
             agent: server.agent.clone(),
             whole: server.is_whole,
-            cost: server.cost.as_ref().map(TargetDocument::of),
+            cost: server.cost.as_ref().map(TargetDocument::from_server_cost),
             throttled_periods: server.throttled.map(|it| it.periods),
             throttled_us: server.throttled.map(|it| microseconds(it.time)),
             network_received_bytes: server.network.map(|it| it.received),
             network_sent_bytes: server.network.map(|it| it.sent),
-            gaps: server.gaps.iter().map(GapDocument::of).collect(),
+            gaps: server.gaps.iter().map(GapDocument::from_gap).collect(),
             clock_offset_us: server.clock.map(|it| it.offset_ns as f64 / 1e3),
             clock_error_us: server.clock.map(|it| microseconds(it.error)),
         }
@@ -70,7 +70,7 @@ impl ObservedDocument {
 }
 
 impl GapDocument {
-    fn of(gap: &ObservationGap) -> Self {
+    fn from_gap(gap: &ObservationGap) -> Self {
         Self {
             from_us: microseconds(gap.from),
             to_us: microseconds(gap.to),

@@ -114,7 +114,7 @@ impl Authentication {
                 let challenge = challenges.iter().find_map(|it| data(it, scheme))?;
                 let challenge = STANDARD.decode(challenge).ok()?;
                 let login = NtlmLogin::new(user, password.expose());
-                let nonce = crate::modules::random().ok()?;
+                let nonce = crate::crypto::random().ok()?;
                 let answer = login.authenticate(&challenge, SystemClock.wall(), nonce);
                 Some(field(scheme, &answer.ok()?))
             }

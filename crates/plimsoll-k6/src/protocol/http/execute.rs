@@ -21,8 +21,8 @@ use super::header::{Header, as_shown, fields};
 use super::redirect::{Redirects, referer};
 use super::request::{BodyForm, HttpRequest, Target};
 use super::response::{HttpResponse, Timings, status_text};
+use crate::line_source::LineSource;
 use crate::options::HttpDebug;
-use crate::run::line_source::LineSource;
 use crate::user::{Hop, UserState};
 
 /// Bytes of a decoded response: k6 has no limit, but a compressed bomb must not end the generator.
@@ -117,7 +117,7 @@ impl Performing<'_> {
             let cookies = received.fields.iter();
             for (_, value) in cookies.filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
                 let mut jars = self.user.jars.borrow_mut();
-                jars.take(self.request.jar, &target.url, value, now);
+                jars.store_cookie(self.request.jar, &target.url, value, now);
             }
             let status = received.status;
             if let Some(answer) = authentication.answer(status, &received.fields, &method, &target)

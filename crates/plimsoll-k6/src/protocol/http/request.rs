@@ -12,7 +12,7 @@ use url::Url;
 
 use super::address::Address;
 use super::error_code;
-use crate::modules::throw_error;
+use crate::go_error::throw_error;
 use crate::options::duration;
 use crate::user::UserState;
 

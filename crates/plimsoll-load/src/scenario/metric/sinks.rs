@@ -86,12 +86,12 @@ impl Sinks {
             points.add(id, value, tags, self.metadata.as_ref(), at);
         }
         sink(&mut self.series, metric.series)
-            .get_or_insert_with(|| Sink::of(metric))
+            .get_or_insert_with(|| Sink::for_metric(metric))
             .add(value, at);
         for sub_metric in &metric.sub_metrics {
             if sub_metric.matches(tags) {
                 sink(&mut self.series, sub_metric.series)
-                    .get_or_insert_with(|| Sink::of(metric))
+                    .get_or_insert_with(|| Sink::for_metric(metric))
                     .add(value, at);
             }
         }
@@ -122,7 +122,7 @@ impl Sinks {
 
     /// Takes what there is and goes on without samples.
     #[must_use]
-    pub fn take(&mut self) -> Self {
+    pub fn take_samples(&mut self) -> Self {
         Self {
             registry: self.registry.clone(),
             known: self.known.clone(),

@@ -61,7 +61,7 @@ pub(super) struct Page {
 
 /// The objects that the parameters ask for; fails with what is wrong with them.
 pub(super) fn page_of(all: &[Arc<Value>], parameters: &Pairs) -> Result<Page, String> {
-    let filters = Filters::of(parameters);
+    let filters = Filters::from_parameters(parameters);
     let mut found: Vec<&Arc<Value>> = all.iter().filter(|it| filters.accept(it)).collect();
     let keys = sort_keys(parameters)?;
     if !keys.is_empty() {
@@ -123,7 +123,7 @@ struct Comparand<'p> {
 }
 
 impl<'p> Filters<'p> {
-    fn of(parameters: &'p Pairs) -> Self {
+    fn from_parameters(parameters: &'p Pairs) -> Self {
         let mut filters = Self {
             by_name: Vec::new(),
             search: Vec::new(),

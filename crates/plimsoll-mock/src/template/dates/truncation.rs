@@ -44,7 +44,7 @@ impl Truncation {
     }
 
     /// Moves a time, in its own zone; absent beyond all dates.
-    pub(crate) fn of(self, time: &Zoned) -> Option<Zoned> {
+    pub(crate) fn truncated(self, time: &Zoned) -> Option<Zoned> {
         let now = time.datetime();
         let (day, clock) = (now.date(), now.time());
         let midnight = Time::midnight();
@@ -73,7 +73,7 @@ impl Truncation {
     /// Moves a time of the system's clock, in UTC.
     pub(crate) fn of_system_time(self, time: SystemTime) -> Option<SystemTime> {
         let time = Timestamp::try_from(time).ok()?.to_zoned(TimeZone::UTC);
-        Some(super::system_time(&self.of(&time)?))
+        Some(super::system_time(&self.truncated(&time)?))
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
         for ((name, _), expected) in NAMES.iter().zip(expected) {
             let truncation = Truncation::named(&name.to_uppercase()).unwrap();
             assert_eq!(
-                iso(&truncation.of(&time).unwrap()).unwrap(),
+                iso(&truncation.truncated(&time).unwrap()).unwrap(),
                 expected,
                 "{name}"
             );

@@ -23,7 +23,7 @@ pub(super) const HELPERS: [Entry; 44] = [
     ("parseDate", Block::None, parse_date),
     ("truncateDate", Block::None, |call| {
         let truncation = Truncation::named(&call.text(1))?;
-        let time = truncation.of(&dates::parsed(&call.text(0))?);
+        let time = truncation.truncated(&dates::parsed(&call.text(0))?);
         dates::iso(&time.ok_or("leads beyond all dates")?).map(Value::from)
     }),
     ("jsonPath", Block::None, json_path),
