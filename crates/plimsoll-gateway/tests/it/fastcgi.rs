@@ -6,8 +6,9 @@ use std::thread;
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_testkit::PhpApplication;
+use plimsoll_testkit::http::{HttpResponse, exchange, get, get_with};
 
-use crate::client::{Received, exchange, get, get_with, post};
+use crate::client::post;
 use crate::server::{Served, compiled};
 
 /// Writes all parameters, one in a line, and the content behind them.
@@ -45,7 +46,7 @@ fn served(application: &PhpApplication, keys: &str) -> Served {
 }
 
 /// The value of a parameter that `show.php` was given.
-fn parameter(received: &Received, name: &str) -> Option<String> {
+fn parameter(received: &HttpResponse, name: &str) -> Option<String> {
     let text = received.text();
     let mut lines = text.lines().filter_map(|line| line.split_once('='));
     lines.find_map(|(known, value)| (known == name).then(|| value.to_owned()))
@@ -154,7 +155,7 @@ fn heads_of_scripts_become_responses() {
     let application = application();
     let served = served(&application, "");
     let gone = get(served.address(), "/heads.php?gone");
-    assert_eq!((gone.status, gone.text().as_str()), (410, "gone"));
+    assert_eq!((gone.status, gone.text()), (410, "gone"));
     assert_eq!(gone.head.matches("X-A: ").count(), 2, "{}", gone.head);
     assert_eq!(gone.field("status"), None);
     let moved = get(served.address(), "/heads.php?to");
@@ -167,14 +168,14 @@ fn heads_of_scripts_become_responses() {
     assert_eq!(large.len(), 2_000_000);
     let long = get(served.address(), "/heads.php?long");
     assert_eq!(
-        (long.field("content-length"), long.text().as_str()),
+        (long.field("content-length"), long.text()),
         (Some("2"), "lo")
     );
     let bare = exchange(
         served.address(),
         b"HEAD /heads.php?gone HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
     );
-    assert_eq!((bare.status, bare.text().as_str()), (410, ""));
+    assert_eq!((bare.status, bare.text()), (410, ""));
 }
 
 #[test]
