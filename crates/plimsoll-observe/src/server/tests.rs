@@ -2,7 +2,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use plimsoll_client::fetch::{FetchLimits, Fetched, Fetcher};
-use plimsoll_model::{Clock, Secret};
+use plimsoll_model::{Clock, Cost, ResourceSample, Secret};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 use plimsoll_wire::tls::Trust;
@@ -274,16 +274,14 @@ fn the_samples_of_an_agent_are_those_taken_here() {
     let first = pair();
     while first.1.cpu.total() + Duration::from_millis(300) > pair().1.cpu.total() {}
     let last = pair();
-    let spent = |first: ResourceSampleOf, last: ResourceSampleOf| {
-        last.cpu.since(first.cpu).total().as_secs_f64() / (last.at - first.at).as_secs_f64()
+    let spent = |first: ResourceSample, last: ResourceSample| {
+        Cost::between(&first, &last).cpu_percent().unwrap()
     };
     let (there, here) = (spent(first.0, last.0), spent(first.1, last.1));
     // Shares of a core, each over its own stretch.
     assert!((there / here - 1.0).abs() < 0.1, "{there} {here}");
     process.stop(Duration::from_secs(20));
 }
-
-type ResourceSampleOf = plimsoll_model::ResourceSample;
 
 #[test]
 fn an_agent_that_goes_away_leaves_a_gap_and_one_that_comes_back_goes_on() {
