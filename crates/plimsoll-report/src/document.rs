@@ -34,7 +34,7 @@ pub use self::conditions::ConditionsDocument;
 pub use self::cost::{CostDocument, GeneratorDocument, SaturationDocument, TargetDocument};
 pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
 pub use self::load::LoadDocument;
-pub use self::observed::{GapDocument, ObservedDocument};
+pub use self::observed::{GapDocument, ObservedDocument, ObservedTickDocument};
 pub use self::plan_document::PlanDocument;
 pub use self::requests::RequestDocument;
 pub use self::streams::{DecodedDocument, EventsDocument, GrpcDocument, MessagesDocument};
@@ -178,7 +178,11 @@ impl SummaryDocument {
                 cpu_us_per_request_error: run.cpu_error_us().map(rounded),
                 ..TargetDocument::of(target)
             }),
-            observed: run.observed.iter().map(ObservedDocument::of).collect(),
+            observed: run
+                .observed
+                .iter()
+                .map(|server| ObservedDocument::of(server, &run.ticks))
+                .collect(),
             generator: GeneratorDocument::of(&run.generator),
             conditions: ConditionsDocument::of(&run.conditions),
             ticks: course(run)
