@@ -91,6 +91,22 @@ fn servers_that_were_observed_have_a_table_and_lines() {
         markdown.contains("| db | 27.7 µs of a part |"),
         "{markdown}"
     );
+    let metrics = String::from_utf8(Prometheus.export(std::slice::from_ref(&run))).unwrap();
+    let of = |name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.rsplit_once("} "))
+            .map(|(_, value)| value.to_owned())
+    };
+    let labels = "{run=\"run\",url=\"http://127.0.0.1:8080/\",server=";
+    let cpu = format!("plimsoll_observed_cpu_seconds_per_request{labels}");
+    assert_eq!(of(&format!("{cpu}\"web\"")).unwrap(), "0.000009832");
+    assert_eq!(
+        of(&format!("{cpu}\"db\"")),
+        None,
+        "it was not observed throughout"
+    );
+    let gap = format!("plimsoll_observed_gap_seconds{labels}\"db\"");
+    assert_eq!(of(&gap).unwrap(), "4");
     let page = String::from_utf8(Html.export(&[run])).unwrap();
     for part in [
         "Cost of each server",
