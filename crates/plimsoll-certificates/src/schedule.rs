@@ -92,7 +92,10 @@ mod tests {
         assert_eq!(limit.admit_order(begin + minute, 2), Ok(()));
         assert_eq!(limit.admit_order(begin + 2 * minute, 2), Err(begin + HOUR));
         assert_eq!(limit.admit_order(begin + HOUR, 2), Ok(()));
-        assert_eq!(limit.admit_order(begin + HOUR, 2), Err(begin + HOUR + minute));
+        assert_eq!(
+            limit.admit_order(begin + HOUR, 2),
+            Err(begin + HOUR + minute)
+        );
         // The date was set back.
         assert_eq!(limit.admit_order(begin - HOUR, 2), Ok(()));
     }

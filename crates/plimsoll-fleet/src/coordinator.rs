@@ -444,6 +444,7 @@ impl Coordinator {
         self.outputs.push(CoordinatorOutput::Note(Note::Starting {
             agents: self.members.len(),
             spread,
+            start: now + LEAD,
         }));
         self.outputs
             .push(CoordinatorOutput::Log(ToAgents::Start { at_us, data }));

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond};
 use plimsoll_model::{RunSummary, Saturation, Threshold};
+use plimsoll_observe::{NamedTarget, SampleSource};
 
 use crate::coordinator::{MemberEnd, MemberSecond};
 use crate::message::{Checksum, Counted};
@@ -38,9 +39,14 @@ pub trait Merger {
 pub struct LoadMerger<'a> {
     plan: &'a RunPlan,
     thresholds: &'a [Threshold],
+    observed: &'a [NamedTarget],
     on_tick: &'a mut dyn FnMut(&Standing<'_>),
     union: Option<Union>,
     is_breached: bool,
+    /// Their samples, opened before the start.
+    sources: Vec<(String, Box<dyn SampleSource>)>,
+    /// Why the run cannot go on.
+    problem: Option<String>,
 }
 
 impl std::fmt::Debug for LoadMerger<'_> {
@@ -54,19 +60,39 @@ impl std::fmt::Debug for LoadMerger<'_> {
 impl<'a> LoadMerger<'a> {
     /// - `plan`: its workers are set by those of the agents.
     /// - `thresholds`: on the figures of all agents.
+    /// - `observed`: servers that are observed by name beside the run; the first one is its target.
     /// - `on_tick`: called once a second, with these figures.
     pub fn new(
         plan: &'a RunPlan,
         thresholds: &'a [Threshold],
+        observed: &'a [NamedTarget],
         on_tick: &'a mut dyn FnMut(&Standing<'_>),
     ) -> Self {
         Self {
             plan,
             thresholds,
+            observed,
             on_tick,
             union: None,
             is_breached: false,
+            sources: Vec::new(),
+            problem: None,
         }
+    }
+
+    /// Opens the samples of the observed servers, unless they are.
+    fn observe(&mut self) -> Result<(), String> {
+        if self.sources.len() < self.observed.len() {
+            let sources = self.observed.iter().map(|named| {
+                let source = named.target.source();
+                Ok((
+                    named.name.clone(),
+                    source.map_err(|error| error.to_string())?,
+                ))
+            });
+            self.sources = sources.collect::<Result<_, String>>()?;
+        }
+        Ok(())
     }
 
     /// The summary of the run; `None` if it has not started.
@@ -91,7 +117,7 @@ impl<'a> LoadMerger<'a> {
             is_early: is_early || self.is_breached,
             is_interrupted,
         };
-        let mut summary = union.finish(&complete, end);
+        let mut summary = union.finish(&complete, self.observed, end);
         let warnings = &mut summary.conditions.warnings;
         warnings.extend(cautions(members, &reports));
         let lacks = members.iter().filter_map(MemberEnd::lack);
@@ -102,12 +128,20 @@ impl<'a> LoadMerger<'a> {
 }
 
 impl Merger for LoadMerger<'_> {
+    fn set_up(&mut self) -> Result<Option<String>, String> {
+        self.observe().map(|()| None)
+    }
+
     fn begin(&mut self, workers: usize, agents: usize, started: SystemTime) {
         let plan = RunPlan {
             workers,
             ..self.plan.clone()
         };
-        self.union = Some(Union::new(plan, agents, self.thresholds, started));
+        // A run that is taken over is not set up again.
+        self.problem = self.observe().err();
+        let sources = std::mem::take(&mut self.sources);
+        let union = Union::new(plan, agents, self.thresholds, sources, started);
+        self.union = Some(union);
     }
 
     fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
@@ -136,8 +170,8 @@ impl Merger for LoadMerger<'_> {
     }
 
     fn look(&mut self) -> Option<String> {
-        self.is_breached
-            .then(|| "a threshold was breached".to_owned())
+        let breach = self.is_breached.then(|| "a threshold was breached");
+        self.problem.clone().or(breach.map(str::to_owned))
     }
 }
 

@@ -231,7 +231,12 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    fn request(&mut self, place: &Place, path: &str, method: &str) -> Result<FileRequest, Unsupported> {
+    fn request(
+        &mut self,
+        place: &Place,
+        path: &str,
+        method: &str,
+    ) -> Result<FileRequest, Unsupported> {
         path.clone_into(&mut self.url);
         let mut query = Vec::new();
         let mut cookies = Vec::new();
@@ -241,7 +246,9 @@ impl<'a> Maker<'a> {
         if let Some(start) = self.url.find('{') {
             let name = self.url.get(start..).unwrap_or_default();
             let name = name.split('}').next().unwrap_or(name);
-            return Err(Unsupported(format!("`{name}}}` in the path is not described")));
+            return Err(Unsupported(format!(
+                "`{name}}}` in the path is not described"
+            )));
         }
         if !query.is_empty() {
             let separator = if self.url.contains('?') { '&' } else { '?' };
@@ -310,7 +317,8 @@ impl<'a> Maker<'a> {
         let name = text("name").unwrap_or_default();
         let place = text("in").unwrap_or_default();
         let is_required = parameter.get("required") == Some(&Value::Bool(true));
-        let of_parameter = |Unsupported(reason)| Unsupported(format!("parameter `{name}`: {reason}"));
+        let of_parameter =
+            |Unsupported(reason)| Unsupported(format!("parameter `{name}`: {reason}"));
         // What may be left out is sent only with a value that the document gives.
         if !is_required && self.document.example(parameter)?.is_none() {
             return Ok(());

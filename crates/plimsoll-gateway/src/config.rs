@@ -4,6 +4,8 @@ mod cache;
 
 mod connect;
 
+mod fastcgi;
+
 mod layer4;
 
 mod proxy;

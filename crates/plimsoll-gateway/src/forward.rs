@@ -24,6 +24,8 @@ mod fault;
 
 mod target;
 
+mod fastcgi;
+
 mod fields;
 
 pub(crate) mod frames;
@@ -65,6 +67,7 @@ use plimsoll_wire::http::FieldList;
 
 pub(crate) use self::authorize::AuthorizePlan;
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages};
+pub(crate) use self::fastcgi::FastCgiPlan;
 pub(crate) use self::fault::Fault;
 pub(crate) use self::figures::{RouteFigures, RouteStatus};
 pub(crate) use self::frames::FrameLimits;
@@ -76,6 +79,7 @@ pub(crate) use self::tunnel::WebSocketPlan;
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
 use self::body::{Download, DownloadLimits, Unread, Upload};
+use self::fastcgi::BUFFERED_BYTES;
 use self::fields::{AddedFields, ClientFields};
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
@@ -368,7 +372,11 @@ impl Forwarding {
             _ => None,
         };
         let upload = Upload::new(body, forwarder.plan.request_limit, copy);
-        let upload = match forwarder.plan.request_buffer {
+        let has_unknown_length = || request.content_length().is_none();
+        let fastcgi = forwarder.plan.fastcgi.as_ref();
+        let fastcgi = fastcgi.filter(|_| has_unknown_length());
+        let whole = fastcgi.map(|_| forwarder.plan.request_limit.unwrap_or(BUFFERED_BYTES));
+        let upload = match forwarder.plan.request_buffer.or(whole) {
             Some(limit) if handshake.is_none() && !upload.is_empty() => {
                 match Box::pin(upload.read_whole(limit)).await {
                     Ok(upload) => upload,

@@ -222,7 +222,11 @@ impl Upstream {
             server
         });
         let servers: Vec<_> = servers.collect();
-        let names: Vec<_> = server_list.servers.iter().map(|(plan, _)| plan.name()).collect();
+        let names: Vec<_> = server_list
+            .servers
+            .iter()
+            .map(|(plan, _)| plan.name())
+            .collect();
         let weights = server_list.servers.iter().map(|(plan, _)| plan.weight);
         let weighted: Vec<_> = names.iter().map(String::as_str).zip(weights).collect();
         let mut backups: Vec<_> = server_list

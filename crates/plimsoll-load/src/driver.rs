@@ -39,7 +39,12 @@ pub(crate) trait Driver {
     /// Starts the virtual users of one connection.
     ///
     /// - `make`: makes the workload of a virtual user from its number in the run.
-    fn start<W: HttpWorkload>(&self, slot: &ConnectionSlot<'_>, make: &dyn Fn(usize) -> W, tasks: &mut Tasks);
+    fn start<W: HttpWorkload>(
+        &self,
+        slot: &ConnectionSlot<'_>,
+        make: &dyn Fn(usize) -> W,
+        tasks: &mut Tasks,
+    );
 }
 
 /// How often a request is sent again on another connection because the server left the one before

@@ -146,7 +146,7 @@ pub fn run_part(
             Err(error) => Err(error),
         };
     };
-    let mut costs = costs_of(plan, &crew, None, start)?;
+    let mut costs = costs_of(plan, &crew, None, &[], start)?;
     wait_until(start);
     crew.go(start);
     let late = SystemClock.now().saturating_duration_since(start);

@@ -8,6 +8,8 @@ pub(crate) mod progress;
 
 pub(crate) mod judge;
 
+mod observed;
+
 pub(crate) mod saturation;
 
 pub(crate) mod hazards;
@@ -36,12 +38,13 @@ use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
 use crate::run::collector::{Collector, Second};
 use crate::run::crew::Crew;
 use crate::run::judge::Judge;
+use crate::run::observed::{fill_moments, observed_server};
 use crate::run::progress::{Interrupt, Progress, ProgressReport};
 use crate::worker::Report;
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use crate::workload::websocket;
-use plimsoll_observe::{AttachError, ProcessTree, Sampler, Target};
+use plimsoll_observe::{AttachError, NamedTarget, ProcessTree, Sampler, Samples, Target};
 
 /// How often a run is looked at while nothing happens, so that the window of one that is interrupted
 /// ends for the costs when it ends for the workers.
@@ -84,6 +87,8 @@ pub enum RunError {
 pub struct Observation<'a> {
     /// The processes that answer, if they are on this machine.
     pub target: Option<&'a dyn Target>,
+    /// Servers that are observed by name; without `target` the first one is the target of the run.
+    pub observed: &'a [NamedTarget],
     /// Facts that the caller knows.
     pub facts: RunFacts,
     /// Thresholds for the figures.
@@ -204,11 +209,13 @@ pub fn run(
     let before = Before::observe(SystemClock.wall());
     let crew = Crew::hire(plan, part, &watch.interrupt)?;
     let start = SystemClock.now();
-    let mut costs = costs_of(plan, &crew, observation.target, start)?;
+    let mut costs = costs_of(plan, &crew, observation.target, observation.observed, start)?;
     crew.go(start);
     let mut collector = Collector::new(empty_interval(plan), part.workers, plan.warm_up);
     let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
-    let mut judge = Judge::new(observation.thresholds, plan.warm_up, end);
+    let names = observation.observed.iter();
+    let names = names.map(|observed| observed.name.clone()).collect();
+    let mut judge = Judge::new(observation.thresholds, names, plan.warm_up, end);
     let mut ticks = Vec::new();
     let interrupt = Arc::clone(&watch.interrupt);
     let mut on_second = |tick: Tick, second: EndedSecond<'_>| {
@@ -216,9 +223,10 @@ pub fn run(
             interval,
             total,
             sample,
+            observed,
             ..
         } = second;
-        if judge.second(&tick, interval, total, sample) {
+        if judge.second(&tick, interval, total, sample, &observed) {
             interrupt.call_off();
         }
         (watch.on_tick)(&standing(&tick, total, sample));
@@ -244,6 +252,7 @@ pub fn run(
         worst_worker: worst,
         observed,
         target: observation.target,
+        named: observation.observed,
         conditions,
         interrupted: watch.interrupt.is_set(),
     };
@@ -281,6 +290,7 @@ pub(crate) fn costs_of(
     plan: &RunPlan,
     crew: &Crew,
     target: Option<&dyn Target>,
+    observed: &[NamedTarget],
     start: Instant,
 ) -> Result<Costs, RunError> {
     let window_start = start + plan.warm_up;
@@ -289,6 +299,7 @@ pub(crate) fn costs_of(
     let progress = crew.progress.clone();
     Ok(Costs::start(
         target,
+        observed,
         progress,
         start,
         plan.sample_every,
@@ -304,6 +315,8 @@ pub(crate) struct EndedSecond<'a> {
     pub(crate) total: &'a Interval,
     /// The target at its end, if it is observed.
     pub(crate) sample: Option<ResourceSample>,
+    /// The newest sample in it of each server that is observed by name.
+    pub(crate) observed: Vec<Option<ResourceSample>>,
     /// No other second follows.
     pub(crate) is_last: bool,
 }
@@ -349,11 +362,12 @@ pub(crate) fn follow(
                 let is_over = collector.is_complete();
                 let mut complete = complete.into_iter().peekable();
                 while let Some(Second { tick, interval }) = complete.next() {
-                    let sample = costs.sampler.sample_now();
+                    let (sample, observed) = costs.at_second();
                     let second = EndedSecond {
                         interval: &interval,
                         total: collector.total(),
                         sample,
+                        observed,
                         is_last: is_over && complete.peek().is_none(),
                     };
                     on_second(tick, second);
@@ -413,6 +427,9 @@ pub(crate) fn window_until(
 #[derive(Debug)]
 pub(crate) struct Costs {
     sampler: Sampler,
+    /// Of the servers that are observed by name.
+    observers: Vec<Sampler>,
+    has_target: bool,
     generator: Option<ProcessTree>,
     progress: Vec<Arc<Progress>>,
     start: Instant,
@@ -434,8 +451,13 @@ pub(crate) struct Observed {
     pub(crate) target: Option<(ResourceSample, ResourceSample)>,
     pub(crate) generator: Option<(ResourceSample, ResourceSample)>,
     pub(crate) throttled: Option<Duration>,
-    pub(crate) samples: plimsoll_observe::Samples,
+    pub(crate) samples: Samples,
+    /// Of each server that is observed by name.
+    pub(crate) named: Vec<Samples>,
 }
+
+/// An agent is asked no more often: it serves others too.
+pub(crate) const AGENT_EVERY: Duration = Duration::from_millis(50);
 
 impl Costs {
     /// - `progress`: the counters of each worker.
@@ -443,15 +465,32 @@ impl Costs {
     /// - `due`: when the measured window starts and, if that is known, ends.
     pub(crate) fn start(
         target: Option<&dyn Target>,
+        observed: &[NamedTarget],
         progress: Vec<Arc<Progress>>,
         start: Instant,
         sample_every: Duration,
         due: Vec<Instant>,
     ) -> Result<Self, AttachError> {
-        let tree = target.map(Target::tree).transpose()?;
+        let source = target.map(Target::source).transpose()?;
+        let observers = observed.iter().map(|named| {
+            let counters = progress.clone();
+            let every = match named.target.agent() {
+                Some(_) => sample_every.max(AGENT_EVERY),
+                None => sample_every,
+            };
+            let source = named.target.source()?;
+            Ok(Sampler::start(
+                Some(source),
+                None,
+                start,
+                every,
+                move || (responses(&counters), Moment::default()),
+            ))
+        });
+        let observers = observers.collect::<Result<_, AttachError>>()?;
         let counters = progress.clone();
         let sampler = Sampler::start(
-            tree,
+            source,
             ProcessTree::generator().ok(),
             start,
             sample_every,
@@ -459,12 +498,26 @@ impl Costs {
         );
         Ok(Self {
             sampler,
+            observers,
+            has_target: target.is_some(),
             generator: ProcessTree::generator().ok(),
             progress,
             start,
             due,
             marks: Vec::with_capacity(2),
         })
+    }
+
+    /// Samples at the end of a second: of the target, and of each server that is observed by name. Nothing waits for an
+    /// agent.
+    fn at_second(&self) -> (Option<ResourceSample>, Vec<Option<ResourceSample>>) {
+        let observed: Vec<_> = self.observers.iter().map(Sampler::take_latest).collect();
+        let sample = if self.has_target {
+            self.sampler.sample_now()
+        } else {
+            observed.first().copied().flatten()
+        };
+        (sample, observed)
     }
 
     fn next_mark(&self) -> Option<Instant> {
@@ -486,6 +539,7 @@ impl Costs {
     }
 
     fn sample(&mut self, now: Instant) {
+        self.observers.iter().for_each(Sampler::mark);
         let at = now.saturating_duration_since(self.start);
         let responses = responses(&self.progress);
         let generator = self
@@ -511,6 +565,7 @@ impl Costs {
                 .zip(last.throttled)
                 .map(|(first, last)| last.saturating_sub(first)),
             samples: self.sampler.stop(),
+            named: self.observers.into_iter().map(Sampler::stop).collect(),
         }
     }
 }
@@ -541,6 +596,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) worst_worker: ThreadShare,
     pub(crate) observed: Observed,
     pub(crate) target: Option<&'a dyn Target>,
+    pub(crate) named: &'a [NamedTarget],
     pub(crate) conditions: plimsoll_model::Conditions,
     pub(crate) interrupted: bool,
 }
@@ -588,6 +644,7 @@ pub(crate) fn summary_of(
         worst_worker,
         observed,
         target,
+        named,
         conditions,
         interrupted,
     } = measured;
@@ -637,16 +694,30 @@ pub(crate) fn summary_of(
     };
     let mut samples = observed.samples;
     let unseen_children = samples.unseen_children;
-    let moments = std::mem::take(&mut samples.moments);
-    let server = observed.target.zip(target).map(|((first, last), target)| {
+    let mut moments = std::mem::take(&mut samples.moments);
+    let within = (load.warm_up, load.warm_up + window);
+    let servers = named.iter().zip(observed.named);
+    let servers: Vec<_> = servers
+        .map(|(named, samples)| observed_server(named, samples, within, exchanges))
+        .collect();
+    let mut server = observed.target.zip(target).map(|((first, last), target)| {
         let mut server = samples.cost(target.name(), &first, &last);
         server.cost.exchanges = exchanges;
         server
     });
+    // Without processes that are known by other means the first observed server is the target.
+    if target.is_none()
+        && let Some(first) = servers.first()
+        && let Some(cost) = &first.cost
+    {
+        fill_moments(&mut moments, &cost.samples);
+        server = first.is_whole.then(|| cost.clone());
+    }
     let mut conditions = conditions;
     conditions
         .warnings
         .extend(hazards::unseen_children(unseen_children, exchanges));
+    conditions.warnings.extend(hazards::observed(&servers));
     RunSummary {
         load,
         window,
@@ -669,6 +740,7 @@ pub(crate) fn summary_of(
         ticks,
         moments,
         target: server,
+        observed: servers,
         generator,
         conditions,
         interrupted,

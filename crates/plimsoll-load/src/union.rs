@@ -1,20 +1,25 @@
 //! The parts of a run, merged: what one process would have found that made them all.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use plimsoll_model::{CpuTime, RunSummary, Threshold, Tick};
+use plimsoll_model::{Clock, CpuTime, Moment, ResourceSample, RunSummary, Threshold, Tick};
+use plimsoll_wire::SystemClock;
 
 use crate::conditions::{Before, RunFacts};
 use crate::part::PartReport;
 use crate::plan::RunPlan;
 use crate::run::collector::{Collector, Published, Second};
+use crate::run::hazards;
 use crate::run::judge::Judge;
 use crate::run::{
-    Measured, Observed, Standing, empty_interval, standing, summarise, warn, window_until,
+    AGENT_EVERY, Measured, Observed, Standing, empty_interval, standing, summarise, warn,
+    window_until,
 };
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
-use plimsoll_observe::Samples;
+use plimsoll_observe::{NamedTarget, SampleSource, Sampler, Samples};
 
 /// Merges the seconds of parts as they arrive. Counters are added and histograms merged, so every figure is that of one
 /// process; memory does not grow with the length of the run, but for one row a second.
@@ -25,6 +30,7 @@ pub struct Union {
     collector: Collector,
     judge: Judge,
     ticks: Vec<Tick>,
+    observers: Observers,
 }
 
 /// A second of one part.
@@ -56,14 +62,23 @@ pub struct UnionEnd {
 impl Union {
     /// - `plan`: with the workers of all parts.
     /// - `parts`: how many there are.
-    /// - `started`: when the run started.
-    pub fn new(plan: RunPlan, parts: usize, thresholds: &[Threshold], started: SystemTime) -> Self {
+    /// - `observed`: servers that are observed beside the run, by name; the first one is its target.
+    /// - `started`: when the run starts.
+    pub fn new(
+        plan: RunPlan,
+        parts: usize,
+        thresholds: &[Threshold],
+        observed: Vec<(String, Box<dyn SampleSource>)>,
+        started: SystemTime,
+    ) -> Self {
         let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
+        let names = observed.iter().map(|(name, _)| name.clone()).collect();
         Self {
             before: Before::observe(started),
             collector: Collector::new(empty_interval(&plan), parts, plan.warm_up),
-            judge: Judge::new(thresholds, plan.warm_up, end),
+            judge: Judge::new(thresholds, names, plan.warm_up, end),
             ticks: Vec::new(),
+            observers: Observers::start(&plan, observed, started),
             plan,
         }
     }
@@ -76,7 +91,11 @@ impl Union {
     /// Takes a second of a part; each part hands over its seconds in their order. Returns whether a threshold ends the run.
     ///
     /// - `on_tick`: called for each second that every part has handed over.
-    pub fn merge_second(&mut self, second: UnionSecond, on_tick: &mut dyn FnMut(&Standing<'_>)) -> bool {
+    pub fn merge_second(
+        &mut self,
+        second: UnionSecond,
+        on_tick: &mut dyn FnMut(&Standing<'_>),
+    ) -> bool {
         let published = Published {
             worker: u32::try_from(second.part).expect("there are few parts"),
             at: second.at,
@@ -98,8 +117,10 @@ impl Union {
         let mut ends = false;
         for Second { tick, interval } in complete {
             let total = self.collector.total();
-            ends |= self.judge.second(&tick, &interval, total, None);
-            on_tick(&standing(&tick, total, None));
+            let samples = self.observers.at_second(total.counts.completed_in_window);
+            let first = samples.first().copied().flatten();
+            ends |= self.judge.second(&tick, &interval, total, first, &samples);
+            on_tick(&standing(&tick, total, first));
             self.collector.recycle(interval);
             self.ticks.push(tick);
         }
@@ -109,7 +130,13 @@ impl Union {
     /// The summary of the run.
     ///
     /// - `reports`: the reports of the parts that finished.
-    pub fn finish(self, reports: &[&PartReport], end: UnionEnd) -> RunSummary {
+    /// - `observed`: the servers that were observed, in their order.
+    pub fn finish(
+        self,
+        reports: &[&PartReport],
+        observed: &[NamedTarget],
+        end: UnionEnd,
+    ) -> RunSummary {
         let last_tick = self.ticks.iter().rfind(|tick| !tick.grace);
         let stopped = reports.iter().map(|report| report.stopped).max();
         let stopped = stopped.or(last_tick.map(|tick| tick.at));
@@ -132,14 +159,16 @@ impl Union {
                     generator_peak_memory_bytes: peaks.sum(),
                     ..Samples::default()
                 },
+                named: self.observers.stop(),
             },
             target: None,
+            named: observed,
             conditions: self.before.after(end.facts),
             interrupted: end.is_interrupted,
         };
         let mut summary = summarise(&self.plan, self.collector.finish(), measured);
         // Neither the load nor the processor time is of this machine.
-        summary.conditions.warnings.clear();
+        summary.conditions.warnings = hazards::observed(&summary.observed);
         let cpu = reports.iter().filter_map(|report| report.cpu);
         summary.generator.cost.cpu = cpu.fold(CpuTime::default(), |sum, cpu| sum + cpu);
         summary.generator.cost.window = window;
@@ -150,5 +179,53 @@ impl Union {
         let surplus = reports.iter().map(|report| report.surplus).sum();
         warn(&self.plan, &mut summary, stream_limits.min(), surplus);
         summary
+    }
+}
+
+/// The servers that are observed beside the parts.
+#[derive(Debug)]
+struct Observers {
+    samplers: Vec<Sampler>,
+    /// Responses that the parts have handed over.
+    completed: Arc<AtomicU64>,
+}
+
+impl Observers {
+    /// Samples are dated from `started`, and taken when the measured window begins and ends.
+    fn start(
+        plan: &RunPlan,
+        observed: Vec<(String, Box<dyn SampleSource>)>,
+        started: SystemTime,
+    ) -> Self {
+        let (now, wall) = (SystemClock.now(), SystemClock.wall());
+        let start = match started.duration_since(wall) {
+            Ok(ahead) => now + ahead,
+            Err(error) => now.checked_sub(error.duration()).unwrap_or(now),
+        };
+        let begin = start + plan.warm_up;
+        let mut due = vec![begin];
+        due.extend(plan.stop.duration.map(|duration| begin + duration));
+        let completed = Arc::<AtomicU64>::default();
+        let samplers = observed.into_iter().map(|(_, source)| {
+            let completed = Arc::clone(&completed);
+            let every = plan.sample_every.max(AGENT_EVERY);
+            let state = move || (completed.load(Ordering::Relaxed), Moment::default());
+            Sampler::start_with_marks(Some(source), None, start, every, due.clone(), state)
+        });
+        Self {
+            samplers: samplers.collect(),
+            completed,
+        }
+    }
+
+    /// The newest sample of each.
+    fn at_second(&self, completed: u64) -> Vec<Option<ResourceSample>> {
+        self.completed.store(completed, Ordering::Relaxed);
+        self.samplers.iter().map(Sampler::take_latest).collect()
+    }
+
+    fn stop(self) -> Vec<Samples> {
+        // A run that is bounded by a number of requests ends now.
+        self.samplers.into_iter().map(Sampler::stop).collect()
     }
 }

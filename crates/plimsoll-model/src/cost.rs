@@ -65,7 +65,47 @@ impl std::ops::Add for Memory {
     }
 }
 
-/// Resources that a process tree held and had used at one moment.
+/// How a limit on processor time stopped a control group, since the group was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Throttling {
+    /// Periods in which the group used up its quota (`nr_throttled`).
+    pub periods: u64,
+    /// Time for which its processes were stopped, summed over cores.
+    pub time: Duration,
+}
+
+impl Throttling {
+    /// What was added since `earlier`; zero where the kernel's counters went back.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            periods: self.periods.saturating_sub(earlier.periods),
+            time: self.time.saturating_sub(earlier.time),
+        }
+    }
+}
+
+/// Bytes over the interfaces of a network namespace, without its loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NetworkBytes {
+    /// Bytes received, headers of the link included.
+    pub received: u64,
+    /// Bytes sent, likewise.
+    pub sent: u64,
+}
+
+impl NetworkBytes {
+    /// What was added since `earlier`; zero where the kernel's counters went back.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            received: self.received.saturating_sub(earlier.received),
+            sent: self.sent.saturating_sub(earlier.sent),
+        }
+    }
+}
+
+/// Resources that a process tree or a control group held and had used at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResourceSample {
     /// Time since the start of the run.
@@ -80,6 +120,10 @@ pub struct ResourceSample {
     pub threads: u64,
     /// Processes in the tree.
     pub processes: u64,
+    /// Throttling of the control group; `None` where the kernel does not count it.
+    pub throttled: Option<Throttling>,
+    /// Traffic of the target; `None` unless it has a network namespace of its own.
+    pub network: Option<NetworkBytes>,
     /// Complete responses that the generator had received by then, warm-up included.
     pub completed: u64,
 }

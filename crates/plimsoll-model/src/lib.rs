@@ -41,7 +41,7 @@ mod proxy_field;
 
 pub use crate::censored::{Bounded, Times, TimesView};
 pub use crate::clock::Clock;
-pub use crate::cost::{Cost, CpuTime, Memory, ResourceSample};
+pub use crate::cost::{Cost, CpuTime, Memory, NetworkBytes, ResourceSample, Throttling};
 pub use crate::exchange::failure::{Failure, FailureKind, Retry, Side};
 pub use crate::exchange::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};
 pub use crate::exchange::phase::{Phase, Phases};
@@ -62,6 +62,7 @@ pub use crate::results::conditions::{Conditions, Limits, LoadAverage, Pinning};
 pub use crate::results::loadtest::{
     LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,
 };
+pub use crate::results::observed::{ClockOffset, ObservationGap, ObservedServer};
 pub use crate::results::requests::{RequestFigures, RequestNames};
 pub use crate::results::summary::{
     Counts, DecodedBytes, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel,

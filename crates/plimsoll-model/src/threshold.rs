@@ -24,6 +24,8 @@ const STRETCH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_ho
 pub struct Threshold {
     text: String,
     metric: Metric,
+    /// The observed server that the metric is of, if it is named.
+    server: Option<String>,
     aggregation: Aggregation,
     comparison: Comparison,
     limit: f64,
@@ -34,7 +36,9 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// Parses `METRIC:AGGREGATION OPERATOR LIMIT [over TIME] [abort [after TIME]]`.
+    /// Parses `METRIC[{name:SERVER}]:AGGREGATION OPERATOR LIMIT [over TIME] [abort [after TIME]]`.
+    ///
+    /// A metric of the server may name one of several that are observed: `server_cpu_per_request{name:db}:value<2ms`.
     ///
     /// A limit has the unit of the figure: a time (a bare number is milliseconds, as in k6), a
     /// share such as `0.01` or `1%`, a size, a rate or a number.
@@ -43,8 +47,9 @@ impl Threshold {
     pub fn parse(text: &str) -> Result<Self, ThresholdError> {
         let whole = in_full(text.trim());
         let text = whole.as_ref();
-        let (name, rest) = text.split_once(':').ok_or(ThresholdError::Form)?;
+        let (name, tag, rest) = named(text)?;
         let metric = Metric::parse(name.trim())?;
+        let server = tag.map(|tag| server_of(metric, tag)).transpose()?;
         let start = rest
             .find(['<', '>', '=', '!'])
             .ok_or(ThresholdError::Operator)?;
@@ -83,6 +88,7 @@ impl Threshold {
         Ok(Self {
             text: text.to_owned(),
             metric,
+            server,
             aggregation,
             comparison,
             limit,
@@ -101,6 +107,11 @@ impl Threshold {
         self.metric
     }
 
+    /// The observed server that the figure is of; `None` for the target of the run.
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
     /// The unit of its value and its limit.
     pub fn unit(&self) -> Unit {
         self.metric.unit(self.aggregation)
@@ -114,7 +125,7 @@ impl Threshold {
     /// The value in `measured`, in [`Threshold::unit`]; `None` if there is nothing to compute it from.
     pub fn value(&self, measured: &dyn Measured) -> Option<Bounded<f64>> {
         self.metric
-            .value(self.aggregation, measured)
+            .value(self.aggregation, measured, self.server())
             .filter(|value| value.low().is_finite())
     }
 
@@ -176,6 +187,28 @@ impl fmt::Display for Threshold {
     }
 }
 
+/// The name of a metric, the tag in braces behind it, and the text behind the colon.
+fn named(text: &str) -> Result<(&str, Option<&str>, &str), ThresholdError> {
+    let (name, rest) = text.split_once(':').ok_or(ThresholdError::Form)?;
+    let Some((name, _)) = name.split_once('{') else {
+        return Ok((name, None, rest));
+    };
+    let (_, tagged) = text.split_once('{').ok_or(ThresholdError::Form)?;
+    let (tag, rest) = tagged.split_once('}').ok_or(ThresholdError::Tag)?;
+    let rest = rest.trim_start().strip_prefix(':');
+    Ok((name, Some(tag), rest.ok_or(ThresholdError::Form)?))
+}
+
+/// The server of the tag `name:SERVER`.
+fn server_of(metric: Metric, tag: &str) -> Result<String, ThresholdError> {
+    let (key, name) = tag.split_once(':').ok_or(ThresholdError::Tag)?;
+    let name = name.trim();
+    if !metric.needs_server() || key.trim() != "name" || name.is_empty() {
+        return Err(ThresholdError::Tag);
+    }
+    Ok(name.to_owned())
+}
+
 fn time(word: Option<&str>, after: &'static str) -> Result<Duration, ThresholdError> {
     let word = word.ok_or(ThresholdError::Time { after })?;
     parse_duration(word).map_err(ThresholdError::Limit)
@@ -184,7 +217,7 @@ fn time(word: Option<&str>, after: &'static str) -> Result<Duration, ThresholdEr
 /// In the unit that values have.
 /// A short form with its metric.
 fn in_full(text: &str) -> Cow<'_, str> {
-    if text.contains(':') {
+    if text.contains([':', '{']) {
         return text.into();
     }
     let end = text.find(['<', '>', '=', '!', ' ']).unwrap_or(text.len());

@@ -7,8 +7,10 @@ use plimsoll_model::Clock;
 use plimsoll_testkit::refused_address;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Process, ProcessSpec};
+use plimsoll_wire::tls::Trust;
 
 use super::*;
+use crate::group::real::{RealGroup, skipped};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -18,17 +20,38 @@ fn start(plan: &SpawnedPlan) -> Result<Spawned, NotReady> {
 
 /// - `name`: the name it must give; `outlives`: whether its process must still run once stopped.
 fn contract(target: Box<dyn Target>, name: &str, outlives: bool) {
-    assert_eq!(target.name(), name);
-    let pid = target.pid();
-    let mut tree = target.tree().unwrap();
-    let first = tree.sample(Duration::ZERO, 0).unwrap();
-    assert!(first.processes >= 1);
-    assert!(first.memory.total_bytes() > 0);
-    let second = tree.sample(Duration::from_secs(1), 5).unwrap();
-    assert!(second.cpu.total() >= first.cpu.total());
-    assert_eq!(second.completed, 5);
+    let pid = target.pid().unwrap();
+    contract_of_running(&*target, name);
     target.stop();
     assert_eq!(ProcessTree::attach(pid).is_ok(), outlives);
+}
+
+/// What holds for every target that runs and is not idle: its processes hold memory and descriptors, its processor time
+/// only grows, its samples are those of the times that they have.
+pub(crate) fn contract_of_running(target: &dyn Target, name: &str) {
+    assert_eq!(target.name(), name);
+    let mut source = target.source().unwrap();
+    let first = source.sample(Duration::ZERO, 0).unwrap();
+    assert!(first.processes >= 1, "{first:?}");
+    assert!(first.threads >= first.processes, "{first:?}");
+    assert!(first.memory.total_bytes() > 0, "{first:?}");
+    assert!(first.fds > 0, "{first:?}");
+    let at = Duration::from_secs(1);
+    let second = source.sample(at, 5).unwrap();
+    assert!(second.cpu.user >= first.cpu.user && second.cpu.system >= first.cpu.system);
+    assert_eq!(second.completed, 5);
+    assert_eq!(source.clock().is_none(), target.agent().is_none());
+    if target.agent().is_none() {
+        assert_eq!(second.at, at);
+    } else {
+        // The clock of another machine is known within an error.
+        let error = source.clock().unwrap().error;
+        assert!(second.at.abs_diff(at) <= LONG && error <= LONG);
+    }
+    // Other readers of the same target see the same processor time.
+    let mut other = target.source().unwrap();
+    let beside = other.sample(at, 0).unwrap().cpu.total();
+    assert!(beside + Duration::from_millis(20) >= second.cpu.total());
 }
 
 fn plan(script: &str, ready: Readiness) -> SpawnedPlan {
@@ -63,7 +86,7 @@ fn the_cores_of_a_target_are_known() {
     plan.cores = vec![core];
     let spawned = start(&plan).unwrap();
     assert_eq!(spawned.cores(), [core]);
-    let seen = Pid::new(spawned.pid()).unwrap();
+    let seen = Pid::new(spawned.pid().unwrap()).unwrap();
     let alone = plimsoll_wire::cores::available().len() == 1;
     assert_eq!(seen.cores(), if alone { vec![] } else { vec![core] });
 }
@@ -173,5 +196,56 @@ fn an_interrupted_wait_stops_the_program() {
     ] {
         let error = Spawned::start(&plan("sleep 60", ready), &|| true).unwrap_err();
         assert!(matches!(error, NotReady::Interrupted { .. }), "{error}");
+    }
+}
+
+/// The kinds of targets that are control groups, with the names that their groups have.
+fn kinds() -> [(String, String); 4] {
+    let number = std::process::id();
+    let id = format!("{number:064x}");
+    let uid = format!("{number:08x}-1111-2222-3333-444444444444");
+    let unit = format!("plimsoll-contract-{number}");
+    let path = format!("plimsoll-contract-{number}");
+    [
+        (format!("cgroup:/{path}"), path),
+        (format!("unit:{unit}"), format!("{unit}.service")),
+        (format!("container:{id}"), format!("docker-{id}.scope")),
+        (
+            format!("pod:{uid}"),
+            format!("kubepods-burstable-pod{}.slice", uid.replace('-', "_")),
+        ),
+    ]
+}
+
+#[test]
+fn every_kind_of_group_keeps_the_contract_here_and_behind_an_agent() {
+    let server = SampleServer::listen(ObservePlan {
+        address: (Ipv4Addr::LOCALHOST, 0).into(),
+        token: None,
+        tls: None,
+        allowed: TargetKind::ALL
+            .map(|kind| kind.name().parse().unwrap())
+            .into(),
+        requests_per_second: 1_000,
+        machine: Machine::default(),
+        version: "0.0.0".to_owned(),
+    })
+    .unwrap();
+    for (target, folder) in kinds() {
+        let Some(group) = RealGroup::make_counting(&folder) else {
+            skipped(&format!("no control group can be made for {target}"));
+            continue;
+        };
+        let process = group.run("sleep 100 & wait");
+        let name: TargetName = target.parse().unwrap();
+        let here = LocalTarget::new(&name).unwrap();
+        contract_of_running(&here, &name.shown());
+        let url = format!("{}?{}={}", server.url(), name.kind.name(), name.value);
+        let plan = RemotePlan::new(&url, None, Trust::PublicRoots).unwrap();
+        let there = RemoteTarget::new(plan).unwrap();
+        let agent = server.url();
+        let shown = format!("{} at {}", name.shown(), agent.trim_end_matches('/'));
+        contract_of_running(&there, &shown);
+        process.stop(LONG);
     }
 }

@@ -1,13 +1,26 @@
 //! What a server costs: processor time, memory and descriptors of its processes, sampled while it is
 //! under load.
 //!
-//! A [`Target`] says where they are; [`ProcessTree`] reads what they hold; [`Sampler`] does so ten
-//! times a second on a thread of its own; [`WaitSampler`] sees what its threads wait for. A target on another machine has none of this, and a run
-//! without it is a run all the same.
+//! A [`Target`] says where they are: a process with its tree ([`Pid`], [`Spawned`]), a unit of systemd, a control group,
+//! a container, a pod ([`LocalTarget`]), or any of these on another machine ([`RemoteTarget`]). Each gives a
+//! [`SampleSource`], which [`Sampler`] reads ten times a second on a thread of its own. [`SampleServer`] serves samples of
+//! this machine to others. [`WaitSampler`] sees what threads wait for.
 //!
-//! It makes no load, reads no flags and prints nothing.
+//! It makes no load, reads no flags and prints nothing. A stretch without samples is a gap and never zeros.
+
+mod source;
+
+mod target_name;
+
+mod machine;
 
 mod tree;
+
+mod group;
+
+mod network;
+
+mod locate;
 
 mod sampler;
 
@@ -19,31 +32,66 @@ mod named;
 
 mod spawned;
 
+mod local;
+
+mod place;
+
+mod document;
+
+mod clock;
+
+mod remote;
+
+mod server;
+
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod contract;
 
+pub use crate::document::{
+    AgentDocument, AllowedDocument, FiguresDocument, SampleDocument, TargetSample, TargetsDocument,
+};
+pub use crate::local::LocalTarget;
+pub use crate::locate::LocateError;
+pub use crate::machine::Machine;
 pub use crate::named::{NameError, pid_of_name};
 pub use crate::pid::Pid;
+pub use crate::place::TargetPlace;
+pub use crate::remote::{RemoteError, RemotePlan, RemoteTarget, RemoteUrlError};
 pub use crate::sampler::{Sampler, Samples};
+pub use crate::server::{ObservePlan, SCHEMA, SampleServer, SampleServerError};
+pub use crate::source::{SampleError, SampleSource};
 pub use crate::spawned::{NotReady, Readiness, Spawned, SpawnedPlan};
+pub use crate::target_name::{TargetKind, TargetName, TargetNameError, TargetPattern};
 pub use crate::tree::{AttachError, ProcessTree, TargetEnded};
 pub use crate::waits::{BusyThread, LockWaits, MemoryStall, WaitSampler, Waits};
 
-/// Processes on this machine that answer the requests of a run.
+/// A target with the name that the user gave it.
+#[derive(Debug)]
+pub struct NamedTarget {
+    /// The name, which differs from that of others.
+    pub name: String,
+    /// The target.
+    pub target: Box<dyn Target>,
+}
+
+/// What answers the requests of a run, and costs something.
 pub trait Target: Send + std::fmt::Debug {
-    /// Origin of the processes, as the summary names it: `pid 4711`, `spawned nginx`, `embedded origin`.
+    /// Origin of the cost, as the summary names it: `pid 4711`, `unit postgresql`, `spawned nginx`, `embedded origin`.
     fn name(&self) -> &str;
 
-    /// The id of the process at the root of its tree.
-    fn pid(&self) -> u32;
+    /// The id of the process at the root of its tree; `None` of what is no tree of processes on this machine.
+    fn pid(&self) -> Option<u32>;
 
     /// The cores that it is bound to; empty if the scheduler chooses.
     fn cores(&self) -> &[usize];
 
-    /// Its process tree, to be sampled.
-    fn tree(&self) -> Result<ProcessTree, AttachError> {
-        ProcessTree::attach(self.pid())
+    /// Its samples, from now on.
+    fn source(&self) -> Result<Box<dyn SampleSource>, AttachError>;
+
+    /// The agent that samples it, as scheme, host and port; `None` on this machine.
+    fn agent(&self) -> Option<&str> {
+        None
     }
 
     /// Ends what was started for the run; leaves alone what was there before.

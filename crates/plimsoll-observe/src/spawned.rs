@@ -9,7 +9,8 @@ use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec, SpawnError};
 
-use crate::Target;
+use crate::pid::ProcessSource;
+use crate::{AttachError, SampleSource, Target};
 
 /// A program to start, and how to find out that it serves.
 #[derive(Debug, Clone)]
@@ -143,12 +144,16 @@ impl Target for Spawned {
         &self.name
     }
 
-    fn pid(&self) -> u32 {
-        self.process.id()
+    fn pid(&self) -> Option<u32> {
+        Some(self.process.id())
     }
 
     fn cores(&self) -> &[usize] {
         &self.cores
+    }
+
+    fn source(&self) -> Result<Box<dyn SampleSource>, AttachError> {
+        ProcessSource::open(self.process.id())
     }
 
     fn stop(self: Box<Self>) {

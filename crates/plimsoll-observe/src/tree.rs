@@ -18,6 +18,11 @@ use std::time::Duration;
 
 use plimsoll_model::{CpuTime, ResourceSample};
 
+use crate::locate::LocateError;
+use crate::named::NameError;
+use crate::remote::RemoteError;
+use crate::source::{SampleError, SampleSource};
+
 /// Why a process cannot be observed.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
@@ -41,6 +46,15 @@ pub enum AttachError {
         /// The error of the system.
         source: io::Error,
     },
+    /// No process, or several, have the name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// It has no control group that can be observed.
+    #[error(transparent)]
+    Locate(#[from] LocateError),
+    /// The agent of another machine gives no samples.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     /// This platform has no proc file system.
     #[error("processes can be observed on Linux only")]
     Unsupported,
@@ -108,6 +122,16 @@ impl ProcessTree {
     /// had, in bytes: at least what the tree held at its peak, as far as they still run.
     pub fn peak_memory_bytes(&mut self) -> Result<u64, TargetEnded> {
         self.inner.peak_memory_bytes()
+    }
+}
+
+impl SampleSource for ProcessTree {
+    fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, SampleError> {
+        Ok(self.inner.sample(at, completed)?)
+    }
+
+    fn unseen_children(&self) -> Option<u64> {
+        self.inner.unseen_children()
     }
 }
 

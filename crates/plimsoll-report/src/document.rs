@@ -23,6 +23,7 @@ mod conditions;
 mod cost;
 mod counts;
 mod load;
+mod observed;
 mod plan_document;
 mod requests;
 mod streams;
@@ -33,6 +34,7 @@ pub use self::conditions::ConditionsDocument;
 pub use self::cost::{CostDocument, GeneratorDocument, SaturationDocument, TargetDocument};
 pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
 pub use self::load::LoadDocument;
+pub use self::observed::{GapDocument, ObservedDocument};
 pub use self::plan_document::PlanDocument;
 pub use self::requests::RequestDocument;
 pub use self::streams::{DecodedDocument, EventsDocument, GrpcDocument, MessagesDocument};
@@ -102,6 +104,9 @@ pub struct SummaryDocument {
     pub thresholds: Vec<ThresholdDocument>,
     /// Cost of the target, if its processes could be observed.
     pub target: Option<TargetDocument>,
+    /// Servers that were observed by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<ObservedDocument>,
     /// The generator's own state.
     pub generator: GeneratorDocument,
     /// Under which conditions this was measured.
@@ -187,6 +192,11 @@ impl SummaryDocument {
                 cpu_us_per_request_error: run.cpu_error_us().map(rounded),
                 ..TargetDocument::from_server_cost(target)
             }),
+            observed: run
+                .observed
+                .iter()
+                .map(ObservedDocument::from_observed)
+                .collect(),
             generator: GeneratorDocument::from_generator(&run.generator),
             conditions: ConditionsDocument::from_conditions(&run.conditions),
             ticks: course(run)

@@ -4,6 +4,8 @@ mod table;
 
 mod requests;
 
+mod servers;
+
 mod text;
 
 pub(crate) mod html;

@@ -11,17 +11,19 @@ use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
-    Bounded, Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure, FailureCount,
-    FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram, JudgedThreshold,
-    Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment, Phase, Pinning, Protocol,
-    Rate, RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Stalls, Threshold,
-    Tick, Times, WindowBytes,
+    Bounded, ClockOffset, Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure,
+    FailureCount, FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram,
+    JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment,
+    NetworkBytes, ObservationGap, ObservedServer, Phase, Pinning, Protocol, Rate, RequestFigures,
+    ResourceSample, RunSummary, Saturation, ServerCost, Stalls, Threshold, Throttling, Tick, Times,
+    WindowBytes,
 };
 
 /// Each kind of run by name.
 pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
     vec![
         ("closed", closed()),
+        ("tiers", tiers()),
         ("open", open()),
         ("failing", failing()),
         ("saturated", saturated()),
@@ -141,6 +143,7 @@ fn make_closed() -> RunSummary {
             processes: 2,
             samples: (0..=30).map(sample).collect(),
         }),
+        observed: Vec::new(),
         generator: Generator {
             cost: Cost {
                 cpu: CpuTime {
@@ -197,6 +200,80 @@ fn make_closed() -> RunSummary {
         },
         interrupted: false,
     }
+}
+
+/// Two tiers that were observed by name, the second of them not to the end.
+pub(crate) fn tiers() -> RunSummary {
+    let mut run = closed();
+    let web = run
+        .target
+        .take()
+        .expect("the target of this run is observed");
+    let mut db = ServerCost {
+        name: "unit postgresql at https://db1:7070".into(),
+        peak_memory_bytes: 301_000_000,
+        ..web.clone()
+    };
+    db.cost.cpu = CpuTime {
+        user: Duration::from_millis(7_100),
+        system: Duration::from_millis(900),
+    };
+    db.cost.window = Duration::from_secs(6);
+    db.cost.exchanges = 289_000;
+    let web = ServerCost {
+        name: "container web at https://web1:7070".into(),
+        ..web
+    };
+    run.observed = vec![
+        ObservedServer {
+            name: "web".into(),
+            target: web.name.clone(),
+            agent: Some("https://web1:7070".into()),
+            cost: Some(web.clone()),
+            is_whole: true,
+            throttled: Some(Throttling {
+                periods: 12,
+                time: Duration::from_millis(340),
+            }),
+            network: Some(NetworkBytes {
+                received: 19_000_000,
+                sent: 78_000_000,
+            }),
+            gaps: Vec::new(),
+            clock: Some(ClockOffset {
+                offset_ns: -3_000_120_000,
+                error: Duration::from_micros(240),
+            }),
+        },
+        ObservedServer {
+            name: "db".into(),
+            target: db.name.clone(),
+            agent: Some("https://db1:7070".into()),
+            cost: Some(db),
+            is_whole: false,
+            throttled: None,
+            network: None,
+            gaps: vec![ObservationGap {
+                from: Duration::from_secs(7),
+                to: Duration::from_secs(11),
+                reason: "the agent at https://db1:7070 does not answer: connection refused".into(),
+            }],
+            clock: Some(ClockOffset {
+                offset_ns: 1_700_000,
+                error: Duration::from_micros(90),
+            }),
+        },
+    ];
+    run.target = Some(web);
+    run.thresholds = thresholds(&[
+        (
+            "server_cpu_per_request{name:web}:value<12us",
+            Some(9.83),
+            None,
+        ),
+        ("server_cpu_per_request{name:db}:value<2ms", None, None),
+    ]);
+    run
 }
 
 /// 5000 arrivals a second at a server that stalled for a second.
@@ -529,6 +606,7 @@ fn sample(number: u64) -> ResourceSample {
         threads: 2,
         processes: 2,
         completed: number * 4_821,
+        ..ResourceSample::default()
     }
 }
 

@@ -224,7 +224,13 @@ async fn accept(
             Ok(()) => {
                 let place = ConnectionGuard::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
-                spawn_local(accept_connection(incoming, handshake, Rc::clone(&serve), place, local));
+                spawn_local(accept_connection(
+                    incoming,
+                    handshake,
+                    Rc::clone(&serve),
+                    place,
+                    local,
+                ));
             }
             Err(cut) => {
                 worker.counters.cut(cut);

@@ -139,6 +139,13 @@ const SHORT_HELP: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "soak",
+        &[
+            "pid", "observe", "spawn", "url", "metrics", "load", "workers", "duration", "sample",
+            "scenario", "list", "out", "json",
+        ],
+    ),
+    (
         "serve",
         &[
             "live",

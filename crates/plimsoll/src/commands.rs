@@ -34,6 +34,9 @@ mod report;
 
 mod loadtest;
 
+#[cfg(feature = "site")]
+mod observe;
+
 mod origin;
 
 #[cfg(feature = "site")]
@@ -91,6 +94,8 @@ pub(crate) enum Command {
     Agent(agent::Args),
     #[cfg(feature = "k6")]
     K6(Box<k6::Args>),
+    #[cfg(feature = "site")]
+    Observe(observe::Args),
     Check(Box<check::Args>),
     #[cfg(feature = "lab")]
     Compare(Box<compare::Args>),
@@ -140,6 +145,8 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failed> {
         Command::Agent(args) => agent::run(&args),
         #[cfg(feature = "k6")]
         Command::K6(args) => Ok(k6::run(&args)),
+        #[cfg(feature = "site")]
+        Command::Observe(args) => observe::run(&args),
         Command::Check(mut args) => check::run(&mut args),
         #[cfg(feature = "lab")]
         Command::Compare(args) => compare::run(&args),

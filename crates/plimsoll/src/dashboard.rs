@@ -19,6 +19,7 @@ use plimsoll_server::{
     Action, Answer, Counters, Engine, EnginePlan, ListenerPlan, Middleware, Request, Response,
     ResponseBody, SecurityHeaders, Serves, StreamError, WorkerContext,
 };
+use plimsoll_wire::http::names_loopback;
 use plimsoll_wire::sse;
 use tokio::sync::watch;
 
@@ -170,19 +171,6 @@ impl Action for Respond {
     }
 }
 
-/// Whether an authority is a name of the loopback: by any other name a page of another site could read the run.
-fn names_loopback(authority: &str) -> bool {
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|it| it.is_ascii_digit()) => host,
-        _ => authority,
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let is_address = host
-        .parse::<std::net::IpAddr>()
-        .is_ok_and(|address| address.is_loopback());
-    is_address || host.eq_ignore_ascii_case("localhost")
-}
-
 /// Sends the figures whenever there are others, until the last ones.
 fn events(seen: watch::Receiver<Arc<Shown>>) -> ResponseBody {
     let first = (seen, true);
@@ -197,30 +185,4 @@ fn events(seen: watch::Receiver<Arc<Shown>>) -> ResponseBody {
         Some((Ok::<_, StreamError>(Frame::data(shown.event.clone())), next))
     });
     ResponseBody::Stream(Box::pin(StreamBody::new(events)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_the_loopback_are_answered() {
-        for authority in [
-            "localhost:5665",
-            "127.0.0.1",
-            "[::1]:80",
-            "LOCALHOST",
-            "127.9.9.9:1",
-        ] {
-            assert!(names_loopback(authority), "{authority}");
-        }
-        for authority in [
-            "",
-            "example.org:5665",
-            "127.0.0.1.example.org",
-            "10.0.0.1:80",
-        ] {
-            assert!(!names_loopback(authority), "{authority}");
-        }
-    }
 }

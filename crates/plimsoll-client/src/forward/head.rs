@@ -180,6 +180,9 @@ pub struct Head<'a> {
     pub upgrade: Option<&'a str>,
     /// Send `Expect: 100-continue`, and the body only once the server wants it, responds, or is silent for a second.
     pub expects_continue: bool,
+    /// Parameters of FastCGI in place of the request line, by their names in CGI: `SCRIPT_FILENAME`, `REQUEST_METHOD` and the like. Those
+    /// of fields, and the length of the content, the exchange writes. Other protocols leave them out.
+    pub parameters: Option<&'a dyn FieldSource>,
 }
 
 impl<'a> Head<'a> {
@@ -193,6 +196,7 @@ impl<'a> Head<'a> {
             own,
             upgrade: None,
             expects_continue: false,
+            parameters: None,
         }
     }
 

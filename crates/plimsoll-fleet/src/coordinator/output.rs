@@ -1,7 +1,7 @@
 //! The outputs of the coordinator: steps for its loop, notes for the user, and the end of a run.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::message::{AgentReport, Checksum, Counted, ToAgents};
 use crate::share::Share;
@@ -69,6 +69,8 @@ pub enum Note {
         agents: usize,
         /// By how much their starts may differ.
         spread: Duration,
+        /// When, by the clock of the coordinator.
+        start: Instant,
     },
     /// An agent was lost.
     Lost {

@@ -336,8 +336,9 @@ impl<'a> Driver<'a> {
                     CoordinatorOutput::GiveUp(member) => self.merger.give_up(member),
                     CoordinatorOutput::SetUp => self.set_up(),
                     CoordinatorOutput::Note(note) => {
-                        if let Note::Starting { .. } = note {
-                            let started = SystemClock.wall();
+                        if let Note::Starting { start, .. } = note {
+                            let ahead = start.saturating_duration_since(SystemClock.now());
+                            let started = SystemClock.wall() + ahead;
                             self.merger.begin(self.workers, self.members, started);
                         }
                         self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });

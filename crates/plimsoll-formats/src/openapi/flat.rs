@@ -33,7 +33,11 @@ impl<'a> Flattening<'_, 'a> {
         self.flat_within(schema, DEEPEST)
     }
 
-    fn flat_within<'v>(&mut self, schema: &'v Value, levels: u32) -> Result<Cow<'v, Value>, Unsupported>
+    fn flat_within<'v>(
+        &mut self,
+        schema: &'v Value,
+        levels: u32,
+    ) -> Result<Cow<'v, Value>, Unsupported>
     where
         'a: 'v,
     {

@@ -81,8 +81,8 @@ impl<'d, 'a> Dice<'d, 'a> {
             }
             if is_required(name) {
                 let value = self.make_within(property, depth + 1);
-                let value =
-                    value.map_err(|Unsupported(reason)| Unsupported(format!("`{name}`: {reason}")))?;
+                let value = value
+                    .map_err(|Unsupported(reason)| Unsupported(format!("`{name}`: {reason}")))?;
                 whole.insert(name.clone(), value);
             } else if depth < DEEPEST_OPTIONAL
                 && let Ok(value) = self.make_within(property, depth + 1)
@@ -169,7 +169,9 @@ impl<'d, 'a> Dice<'d, 'a> {
         let least = bound("minLength").unwrap_or(0);
         let most = bound("maxLength").unwrap_or(u64::MAX);
         if least > LONGEST {
-            return Err(Unsupported(format!("a text of {least} characters is too long")));
+            return Err(Unsupported(format!(
+                "a text of {least} characters is too long"
+            )));
         }
         let mut text = String::new();
         while text.is_empty() || (text.len() as u64) < least {

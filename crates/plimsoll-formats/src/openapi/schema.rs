@@ -78,7 +78,9 @@ impl<'a> Document<'a> {
                 ))
             })?;
         }
-        Err(Unsupported("references that refer to one another".to_owned()))
+        Err(Unsupported(
+            "references that refer to one another".to_owned(),
+        ))
     }
 
     /// The example of a parameter or a media type, or that of its schema.
@@ -325,7 +327,9 @@ fn string(schema: &Value) -> Result<Value, Unsupported> {
     let least = bound("minLength").unwrap_or(0);
     let most = bound("maxLength").unwrap_or(u64::MAX);
     if least > LONGEST {
-        return Err(Unsupported(format!("a text of {least} characters is too long")));
+        return Err(Unsupported(format!(
+            "a text of {least} characters is too long"
+        )));
     }
     let usual = TEXT.len() as u64;
     let length = usize::try_from(usual.min(most).max(least)).unwrap_or_default();

@@ -332,7 +332,10 @@ impl Store {
                 vec![Key::from(url)]
             };
             for key in keys {
-                if state.remove_slot(&key).is_some_and(|slot| slot.filled() > 0) {
+                if state
+                    .remove_slot(&key)
+                    .is_some_and(|slot| slot.filled() > 0)
+                {
                     purged.insert(key);
                 }
             }

@@ -30,7 +30,10 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let lifetimes = table.take_value("default_lifetime").map(lifetimes);
     let key = table.take_value("key");
     let key = key.and_then(|value| template(&value, mounted.maps, Moment::Request));
-    let skip = table.take_value("skip").map(Value::elements).unwrap_or_default();
+    let skip = table
+        .take_value("skip")
+        .map(Value::elements)
+        .unwrap_or_default();
     let skip = skip.iter().filter_map(|value| {
         let skip = template(value, mounted.maps, Moment::Request)?;
         if skip.as_text().is_some() {

@@ -10,7 +10,7 @@ use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
 use plimsoll_server::{Action, MakeAction, Moment, Template, WorkerContext};
 
 use super::traces::Traces;
-use super::{Upstreams, cache, rules, servers, upstream};
+use super::{Upstreams, cache, fastcgi, rules, servers, upstream};
 use crate::cache::{CachePlan, Cached};
 use crate::forward::{
     self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteFigures, RouteTimeouts,
@@ -32,7 +32,11 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
             base: base_of(target),
             ..ForwardPlan::default()
         };
-        ProxyPlan::new(upstream_of(&value, target, mounted, None)?, plan)
+        let main = upstream_of(&value, target, mounted, None)?;
+        if main.speaks_fastcgi() {
+            return value.wrong_with(NO_SCRIPTS, Some(scripts_hint(target)));
+        }
+        ProxyPlan::new(main, plan)
     };
     for name in proxy.forward.own_fields() {
         mounted.owns(name);
@@ -159,6 +163,11 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         };
     }
     let mut is_whole = request(&mut table, mounted, &mut plan);
+    if let Some(value) = table.take_value("fastcgi") {
+        let fastcgi = fastcgi::compile(value, mounted);
+        is_whole &= fastcgi.is_some();
+        plan.fastcgi = fastcgi;
+    }
     is_whole &= rules::compile(&mut table, mounted, &mut plan);
     let mut split = rules::split(&mut table, mounted);
     if named.is_some() && split.as_ref().is_some_and(|(others, _)| !others.is_empty()) {
@@ -168,8 +177,12 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         );
         split = None;
     }
-    let mirror = table.take_value("mirror").map(|it| rules::mirror(it, mounted));
-    let authorize = table.take_value("auth").map(|it| rules::authorize(it, mounted));
+    let mirror = table
+        .take_value("mirror")
+        .map(|it| rules::mirror(it, mounted));
+    let authorize = table
+        .take_value("auth")
+        .map(|it| rules::authorize(it, mounted));
     let cache = table
         .take_value("cache")
         .filter(|value| !value.is_false())
@@ -190,6 +203,25 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
             let identity = format!("{} {text} {upstream}", mounted.identity);
             Some(cache::compile(value.table_or_true()?, mounted, &identity))
         });
+    let upstreams = named
+        .iter()
+        .flatten()
+        .flat_map(|(_, upstreams)| upstreams.values());
+    let upstreams = upstreams.chain(&main);
+    let others = split.iter().flat_map(|(others, _)| others);
+    let mut upstreams = upstreams.chain(others.map(|(_, it)| it));
+    if is_whole && plan.fastcgi.is_none() && upstreams.clone().any(|it| it.speaks_fastcgi()) {
+        table.wrong(NO_SCRIPTS, Some(scripts_hint(&target)));
+        is_whole = false;
+    }
+    if plan.fastcgi.is_some() && upstreams.any(|it| !it.speaks_fastcgi()) {
+        let hint = "add protocol = \"fastcgi\" to the upstream, or beside `to` with a URL";
+        table.wrong(
+            "`fastcgi` is for servers that speak it",
+            Some(hint.to_owned()),
+        );
+        is_whole = false;
+    }
     table.finish();
     let cache = match cache {
         None => None,
@@ -356,6 +388,14 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValu
     let text = as_text(value)?;
     let text = HeaderValue::from_str(text).map_err(|_| "contains a control character");
     Some((header, Some(value.check(text)?)))
+}
+
+/// A route to an application behind FastCGI has to say where its scripts are.
+const NO_SCRIPTS: &str =
+    "the servers speak FastCGI, and `fastcgi` with the folder of their scripts is missing";
+
+fn scripts_hint(target: &str) -> String {
+    format!("proxy = {{ to = \"{target}\", fastcgi = \"/var/www/html\" }}")
 }
 
 /// The path of a URL, which comes before those of requests.

@@ -157,7 +157,8 @@ pub(super) fn options(
             Some("http1") => Some(Speaks::Http1),
             Some("http2") => Some(Speaks::Http2),
             Some("http3") => Some(Speaks::Http3),
-            Some(_) => value.wrong("is \"auto\", \"http1\", \"http2\" or \"http3\""),
+            Some("fastcgi") => Some(Speaks::FastCgi),
+            Some(_) => value.wrong("is \"auto\", \"http1\", \"http2\", \"http3\" or \"fastcgi\""),
             None => None,
         };
         is_whole &= speaks.is_some();

@@ -197,6 +197,10 @@ pub(crate) enum UpstreamError {
     Tls(#[from] TlsError),
     #[error("`protocol = \"http3\"` needs servers with https://")]
     QuicWithoutTls,
+    #[error("`protocol = \"fastcgi\"` goes without TLS: write http:// or a Unix socket")]
+    FastCgiOverTls,
+    #[error("applications behind FastCGI are checked by `health = {{ kind = \"tcp\" }}`")]
+    FastCgiHealth,
     #[error(transparent)]
     Quic(#[from] QuicError),
     #[error(transparent)]
@@ -204,6 +208,11 @@ pub(crate) enum UpstreamError {
 }
 
 impl UpstreamPlan {
+    /// Whether its servers are applications behind FastCGI.
+    pub(crate) fn speaks_fastcgi(&self) -> bool {
+        self.options.pool.speaks == Speaks::FastCgi
+    }
+
     /// Checks the settings and reads the certificates they name.
     pub(crate) fn new(
         name: &str,
@@ -240,12 +249,19 @@ impl UpstreamPlan {
         if options.balance.is_keyed() && options.key == KeySource::None {
             return Err(UpstreamError::NoKey(options.balance));
         }
+        let is_fastcgi = options.pool.speaks == Speaks::FastCgi;
+        let mut health = options.health.iter();
+        if is_fastcgi && health.any(|check| check.kind != super::HealthKind::Tcp) {
+            return Err(UpstreamError::FastCgiHealth);
+        }
         // The pool stops a handshake by the time limit of its connector.
         let is_tls = servers.iter().any(|server| server.endpoint.is_tls());
         let alpn: &[&[u8]] = match options.pool.speaks {
             Speaks::Http1 => &[b"http/1.1"],
             Speaks::Http2 => &[b"h2"],
             Speaks::Http3 => &[b"h3"],
+            Speaks::FastCgi if is_tls => return Err(UpstreamError::FastCgiOverTls),
+            Speaks::FastCgi => &[],
             Speaks::Negotiated => &[b"h2", b"http/1.1"],
         };
         let settings = TlsSettings {

@@ -162,7 +162,9 @@ fn unhealthy_servers_are_left_out_and_come_back() {
         "{listen}[[route]]\nrespond = {{ status = 500, body = \"b\" }}\n"
     ));
     eventually(|| {
-        let statuses: Vec<_> = (0..4).map(|_| get(gateway.address(), "/").into_text()).collect();
+        let statuses: Vec<_> = (0..4)
+            .map(|_| get(gateway.address(), "/").into_text())
+            .collect();
         statuses.iter().all(|it| it == "a")
     });
     b.reload(&format!(

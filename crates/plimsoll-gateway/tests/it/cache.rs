@@ -91,10 +91,7 @@ fn a_fresh_response_is_sent_without_the_origin() {
     );
     let request = "HEAD /x?a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let head = exchange(bench.gateway.address(), request.as_bytes());
-    assert_eq!(
-        (head.field("content-length"), head.text()),
-        (Some("5"), "")
-    );
+    assert_eq!((head.field("content-length"), head.text()), (Some("5"), ""));
     assert_eq!(bench.origin.requests(), 2);
     let metrics = get(bench.gateway.addresses[1], "/metrics").into_text();
     let hits = "plimsoll_gateway_cache_total{route=\"/\",event=\"hit\"} 5";

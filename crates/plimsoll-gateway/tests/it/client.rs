@@ -19,6 +19,7 @@ pub(crate) fn pool(speaks: Speaks) -> Pool {
         Speaks::Http1 => &[b"http/1.1"],
         Speaks::Http3 => &[b"h3"],
         Speaks::Http2 | Speaks::Negotiated => &[b"h2"],
+        Speaks::FastCgi => &[],
     };
     let settings = TlsSettings {
         trust: Trust::Anyone,

@@ -139,10 +139,7 @@ fn a_route_with_a_name_alone_is_found_by_it_alone() {
     // Who takes what is not allowed knows the methods.
     let options = "OPTIONS /b HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     let answer = exchange(served.address(), options.as_bytes());
-    assert_eq!(
-        (answer.status, answer.text()),
-        (200, "named OPTIONS")
-    );
+    assert_eq!((answer.status, answer.text()), (200, "named OPTIONS"));
 }
 
 #[test]

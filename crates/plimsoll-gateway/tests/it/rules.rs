@@ -69,10 +69,7 @@ fn failures_have_pages_and_those_of_servers_if_they_are_intercepted() {
     let pages = "error_pages = { 502 = { body = \"<p>soon</p>\", type = \"text/html\", status = 503 }, 4xx = { body = \"none\" } }";
     let down = gateway(&refused, pages);
     let received = get(down.address(), "/");
-    assert_eq!(
-        (received.status, received.text()),
-        (503, "<p>soon</p>")
-    );
+    assert_eq!((received.status, received.text()), (503, "<p>soon</p>"));
     assert!(received.head.contains("text/html"), "{received:?}");
 
     let answer =

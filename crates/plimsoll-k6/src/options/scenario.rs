@@ -45,10 +45,12 @@ pub(crate) fn scenarios(reader: &mut Reader<'_>, overrides: &Overrides) -> Vec<S
         vus: reader.optional_count("vus"),
         duration: reader.optional_duration("duration"),
         iterations: reader.optional_count("iterations"),
-        stages: reader.read_key("stages").map(|stages| match stages.as_array() {
-            Some(list) if list.is_empty() => Vec::new(),
-            _ => stages_of(reader, "stages", stages, Untimed::Ignored),
-        }),
+        stages: reader
+            .read_key("stages")
+            .map(|stages| match stages.as_array() {
+                Some(list) if list.is_empty() => Vec::new(),
+                _ => stages_of(reader, "stages", stages, Untimed::Ignored),
+            }),
     };
     let of_script = (of_script, reader.read_key("scenarios"));
     let of_command = Shortcuts {

@@ -9,7 +9,7 @@ use plimsoll_client::forward::Speaks;
 use plimsoll_client::{AddressFilter, ProxyRules};
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::RecordedRun;
-use plimsoll_observe::Target;
+use plimsoll_observe::{NamedTarget, Target};
 use serde_json::Value;
 
 use super::control::RunControl;
@@ -128,6 +128,8 @@ impl fmt::Debug for Invocation<'_> {
 pub struct ExchangeRecording<'a> {
     /// The processes that answer, if they are on this machine.
     pub target: Option<&'a dyn Target>,
+    /// Servers that are observed by name; without `target` the first one is the target of the run.
+    pub observed: &'a [NamedTarget],
     /// Facts that the caller supplies.
     pub facts: RunFacts,
 }

@@ -134,6 +134,7 @@ impl Preparation<'_> {
                 let recording = RecordingPlan {
                     load: load_shape(options, users, workers),
                     target: recording.target,
+                    observed: recording.observed,
                     facts: recording.facts.clone(),
                     sample_every: SAMPLE,
                 };

@@ -131,7 +131,7 @@ impl Comparison {
             trials: rounds,
             seconds: options.seconds,
             connections: options.connections,
-            operands_are_servers: options.drive.is_some(),
+            operands_are_servers: plan.operands_are_servers(),
             bootstrap: options.bootstrap,
             order,
             operands,

@@ -1,5 +1,6 @@
 //! The plan of a comparison, checked before anything is started.
 
+use plimsoll_observe::TargetPlace;
 use url::Url;
 
 use super::gate::Gate;
@@ -26,6 +27,8 @@ pub struct CompareOptions {
     pub server: Option<Server>,
     /// Set if the operands are servers.
     pub drive: Option<Drive>,
+    /// The server that all operands load and that is observed where it runs.
+    pub observed: Option<TargetPlace>,
     /// For `{url}`; without it the driven URL, or the one by which the server shows itself ready.
     pub url: Option<String>,
     /// For `{port}`; without it a free one: per trial if operands are servers, else per run.
@@ -59,6 +62,8 @@ pub struct Operand {
     pub prepare: Option<Template>,
     /// What it loads, if that is its own.
     pub url: Option<String>,
+    /// The server that only it loads and whose cost is its own, observed where it runs.
+    pub observed: Option<TargetPlace>,
 }
 
 /// A server that is started once and shared by all trials.
@@ -108,6 +113,14 @@ pub enum PlanError {
     /// Two ways at once.
     #[error("--server and --drive exclude each other: with --drive the operands are the servers")]
     ServerAndDrive,
+    /// A server that is started is measured by its processes.
+    #[error("--observe is for servers that run already, and --server and --drive start theirs")]
+    ObservedAndStarted,
+    /// The cost of one operand would be that of a server, of another that of a client.
+    #[error(
+        "--observe names the server of some operands: name one for each, or the one that all of them load by a name of its own"
+    )]
+    ObservedInPart,
 }
 
 /// A comparison that can be run.
@@ -137,6 +150,16 @@ impl ComparePlan {
         if options.server.is_some() && options.drive.is_some() {
             return Err(PlanError::ServerAndDrive);
         }
+        let observed = options.operands.iter().filter(|it| it.observed.is_some());
+        let observed = observed.count();
+        let starts = options.server.is_some() || options.drive.is_some();
+        if starts && (observed > 0 || options.observed.is_some()) {
+            return Err(PlanError::ObservedAndStarted);
+        }
+        let is_in_part = observed > 0 && observed < options.operands.len();
+        if is_in_part || (observed > 0 && options.observed.is_some()) {
+            return Err(PlanError::ObservedInPart);
+        }
         let url = options
             .url
             .clone()
@@ -146,6 +169,12 @@ impl ComparePlan {
         plan.check_urls()?;
         plan.check_templates()?;
         Ok(plan)
+    }
+
+    /// Whether the cost of an operand is that of a server.
+    pub(super) fn operands_are_servers(&self) -> bool {
+        let options = &self.options;
+        options.drive.is_some() || options.operands.iter().all(|it| it.observed.is_some())
     }
 
     /// Number of trials, warm-ups included.
@@ -233,6 +262,7 @@ mod tests {
                     command: command(line),
                     prepare: None,
                     url: None,
+                    observed: None,
                 })
                 .collect(),
             trials: 5,
@@ -242,6 +272,7 @@ mod tests {
             pin: vec![],
             server: None,
             drive: None,
+            observed: None,
             url: None,
             port: None,
             count_from: None,
@@ -291,6 +322,22 @@ mod tests {
             ..options(&["a", "b"])
         };
         assert!(error(both).contains("exclude"));
+        let place = || Some(TargetPlace::Here("unit:a".parse().unwrap()));
+        let started = CompareOptions {
+            drive: Some(Drive {
+                url: "http://h/".to_owned(),
+                command: command("d"),
+                pin: vec![],
+            }),
+            observed: place(),
+            ..options(&["a", "b"])
+        };
+        assert!(error(started).contains("servers that run already"));
+        let mut in_part = options(&["a", "b"]);
+        in_part.operands[1].observed = place();
+        assert!(error(in_part.clone()).contains("name one for each"));
+        in_part.operands[0].observed = place();
+        assert!(ComparePlan::new(in_part).unwrap().operands_are_servers());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use plimsoll_load::Interrupt;
 use plimsoll_load::conditions::{Before, RunFacts};
 use plimsoll_model::{Clock, Pinning};
+use plimsoll_observe::{AttachError, SampleSource, TargetPlace};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::find;
 
@@ -18,7 +19,7 @@ use super::order::{Turn, turns};
 use super::outcome::{Comparison, MetricResult, is_undecided};
 use super::plan::{CompareOptions, ComparePlan, Operand, parse_url};
 use super::template::Values;
-use super::trial::{Generator, Observed, Trial, TrialError};
+use super::trial::{Generator, Observed, ServerEnd, Trial, TrialError};
 use crate::server::probe::ProbeError;
 use crate::server::{self, Running, ServerError};
 use crate::statistics::RatioError;
@@ -118,6 +119,9 @@ pub enum CompareError {
     /// No free port.
     #[error("cannot find a free port for {{port}}")]
     Port(#[source] io::Error),
+    /// A server that runs already gives no samples.
+    #[error(transparent)]
+    Unobservable(AttachError),
     /// A plan for one of several rates cannot be used.
     #[error(transparent)]
     Plan(super::plan::PlanError),
@@ -257,6 +261,10 @@ struct Run<'a> {
     /// Of the whole run; trials that start a server may use others.
     port: u16,
     server: Option<Running>,
+    /// The server that all operands load, if it is observed where it runs.
+    shared: Option<Box<dyn SampleSource>>,
+    /// The server of each operand, likewise.
+    own: Vec<Option<Box<dyn SampleSource>>>,
     /// The first operand's, once it was requested.
     answers: Option<Answers>,
 }
@@ -294,12 +302,20 @@ impl<'a> Run<'a> {
             }
             None => None,
         };
+        let open = |place: &Option<TargetPlace>| {
+            let source = place.as_ref().map(TargetPlace::source).transpose();
+            source.map_err(CompareError::Unobservable)
+        };
+        let own = plan.options.operands.iter();
+        let own = own.map(|operand| open(&operand.observed));
         Ok(Self {
             plan,
             interrupt,
             began,
             port,
             server,
+            shared: open(&plan.options.observed)?,
+            own: own.collect::<Result<_, _>>()?,
             answers: None,
         })
     }
@@ -392,14 +408,30 @@ impl<'a> Run<'a> {
         if let Some(url) = &operand.url {
             self.compare_answers(operand, turn, &checked_url(&values, url))?;
         }
+        let (count_from, limit) = (self.count_from(&values), self.limit());
+        let own = self.own.get_mut(turn.operand).and_then(Option::as_mut);
+        let is_own = own.is_some();
+        let started = self.server.as_mut().and_then(Running::tree);
+        let source = own.or(self.shared.as_mut());
+        let server = source
+            .map(|source| ServerEnd::Observed(&mut **source))
+            .or(started.map(ServerEnd::Started));
         let observed = Generator {
             words: operand.command.fill(&values),
             cores: &self.plan.options.pin,
-            count_from: self.count_from(&values),
-            limit: self.limit(),
-            server: self.server.as_mut().and_then(Running::tree),
+            count_from,
+            limit,
+            server,
         }
         .run(self.interrupt)?;
+        if let Some(cpu) = observed.server_cpu.filter(|_| is_own) {
+            return Ok(Trial {
+                cpu,
+                peak_rss_bytes: observed.server_peak_rss,
+                other_end_cpu: Some(observed.generator_cpu),
+                ..self.common(turn, &observed)
+            });
+        }
         Ok(Trial {
             cpu: observed.generator_cpu,
             peak_rss_bytes: observed.generator_peak_rss,
@@ -420,7 +452,7 @@ impl<'a> Run<'a> {
         let observed = Generator {
             words: drive.command.fill(&values),
             cores: &drive.pin,
-            server: server.tree(),
+            server: server.tree().map(ServerEnd::Started),
             count_from: self.count_from(&values),
             limit: self.limit(),
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
 use plimsoll_model::{Clock, CpuTime, ResourceSample, masked_text};
-use plimsoll_observe::ProcessTree;
+use plimsoll_observe::{ProcessTree, SampleError, SampleSource};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Finished, SpawnError};
 use url::Url;
@@ -145,6 +145,9 @@ pub enum TrialError {
         /// The end of what it wrote, on lines of its own, or nothing.
         stderr: String,
     },
+    /// The server gives no sample at an end of the trial.
+    #[error("the server cannot be observed")]
+    Unobserved(#[source] SampleError),
     /// The system failed us.
     #[error("cannot wait for `{command}`")]
     Wait {
@@ -164,12 +167,45 @@ pub enum TrialError {
 pub(super) struct Generator<'a> {
     pub(super) words: Vec<String>,
     pub(super) cores: &'a [usize],
-    /// The server's processes, if it is ours.
-    pub(super) server: Option<&'a mut ProcessTree>,
+    /// The server, if its cost can be seen.
+    pub(super) server: Option<ServerEnd<'a>>,
     /// A page that counts requests.
     pub(super) count_from: Option<Url>,
     /// When it is given up.
     pub(super) limit: Duration,
+}
+
+/// What gives samples of a server.
+#[derive(Debug)]
+pub(super) enum ServerEnd<'a> {
+    /// The processes of one that was started.
+    Started(&'a mut ProcessTree),
+    /// One that runs already.
+    Observed(&'a mut dyn SampleSource),
+}
+
+impl ServerEnd<'_> {
+    /// It now. One that was started and has ended is reported as such later; one that is observed has to give a sample.
+    fn sample(&mut self, at: Duration) -> Result<Option<ResourceSample>, TrialError> {
+        match self {
+            Self::Started(tree) => Ok(tree.sample(at, 0).ok()),
+            Self::Observed(source) => source
+                .sample(at, 0)
+                .map(Some)
+                .map_err(TrialError::Unobserved),
+        }
+    }
+
+    /// Its largest memory so far; of one that is observed the larger of two samples.
+    fn peak_memory_bytes(&mut self, samples: &[Option<ResourceSample>; 2]) -> Option<u64> {
+        match self {
+            Self::Started(tree) => tree.peak_memory_bytes().ok(),
+            Self::Observed(_) => {
+                let samples = samples.iter().flatten();
+                samples.map(|sample| sample.memory.total_bytes()).max()
+            }
+        }
+    }
 }
 
 /// A generator's run, seen from both ends.
@@ -181,7 +217,7 @@ pub(super) struct Observed {
     /// The generator: exact, from the kernel's accounting at its end.
     pub(super) generator_cpu: CpuTime,
     pub(super) generator_peak_rss: Option<u64>,
-    /// The server, over the same time: in clock ticks.
+    /// The server, over the same time.
     pub(super) server_cpu: Option<CpuTime>,
     pub(super) server_peak_rss: Option<u64>,
 }
@@ -191,12 +227,12 @@ impl Generator<'_> {
     pub(super) fn run(mut self, interrupt: &Interrupt) -> Result<Observed, TrialError> {
         let clock = SystemClock;
         let counted_before = self.counted()?;
-        let server_before = self.server_now(Duration::ZERO);
+        let server_before = self.server_now(Duration::ZERO)?;
         let began = clock.now();
         let mut command = Command::start(&self.words, self.cores)?;
         let (finished, sampled_peak) = self.watch(&mut command, began, interrupt)?;
         let length = clock.now().saturating_duration_since(began);
-        let server_after = self.server_now(length);
+        let server_after = self.server_now(length)?;
         let counted_after = self.counted()?;
         if !finished.status.success() {
             return Err(TrialError::Failed {
@@ -225,12 +261,15 @@ impl Generator<'_> {
             server_peak_rss: self
                 .server
                 .as_mut()
-                .and_then(|server| server.peak_memory_bytes().ok()),
+                .and_then(|server| server.peak_memory_bytes(&[server_before, server_after])),
         })
     }
 
-    fn server_now(&mut self, at: Duration) -> Option<ResourceSample> {
-        self.server.as_mut()?.sample(at, 0).ok()
+    fn server_now(&mut self, at: Duration) -> Result<Option<ResourceSample>, TrialError> {
+        match &mut self.server {
+            Some(server) => server.sample(at),
+            None => Ok(None),
+        }
     }
 
     /// Waits for its end while sampling the peak of its memory.

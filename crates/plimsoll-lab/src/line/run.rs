@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_load::conditions::Before;
 use plimsoll_load::{Interrupt, Observation, RunError, Watch, run};
 use plimsoll_model::Clock;
-use plimsoll_observe::{Target, WaitSampler};
+use plimsoll_observe::{NamedTarget, ProcessTree, Target, WaitSampler};
 use plimsoll_wire::SystemClock;
 
 use super::outcome::{Line, Window};
@@ -42,9 +42,11 @@ pub enum Event<'a> {
 /// An interruption ends it with what the windows before it came to.
 ///
 /// - `target`: the processes behind the URL, if they are on this machine.
+/// - `observed`: servers that are observed by name; without `target` the first one is what the URL costs.
 pub fn line(
     plan: &LinePlan,
     target: Option<&dyn Target>,
+    observed: &[NamedTarget],
     interrupt: &Arc<Interrupt>,
     on_event: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Line, LineError> {
@@ -58,6 +60,7 @@ pub fn line(
         let began = clock.now().saturating_duration_since(start);
         let observation = Observation {
             target,
+            observed,
             facts: plan.facts.clone(),
             thresholds: &[],
         };
@@ -90,12 +93,14 @@ pub fn line(
         }
         found => found?,
     };
-    let name = target.map(|target| target.name().to_owned());
+    let first = observed.first().map(|named| &*named.target);
+    let name = target.or(first).map(|target| target.name().to_owned());
     let conditions = before.after(plan.facts.clone());
     Ok(Line::new(plan, found, windows, name, conditions))
 }
 
 /// Looks at what the target's threads wait for, if that is possible: a search without it is a search all the same.
 fn watch_waits(target: &dyn Target) -> Option<WaitSampler> {
-    WaitSampler::start(target.pid(), target.tree().ok()?).ok()
+    let pid = target.pid()?;
+    WaitSampler::start(pid, ProcessTree::attach(pid).ok()?).ok()
 }

@@ -541,7 +541,12 @@ impl<E> Searcher<'_, E> {
     }
 
     /// Two more windows, unless the first of them breaks as well.
-    fn decide_again(&mut self, rate: f64, purpose: Purpose, limited: bool) -> Result<RateVerdict, E> {
+    fn decide_again(
+        &mut self,
+        rate: f64,
+        purpose: Purpose,
+        limited: bool,
+    ) -> Result<RateVerdict, E> {
         let second = self.window(rate, purpose)?;
         let mut limited = u32::from(limited);
         if second.held {

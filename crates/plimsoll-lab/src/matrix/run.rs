@@ -6,6 +6,7 @@ use std::path::Path;
 use plimsoll_load::Interrupt;
 use plimsoll_load::conditions::{Before, RunFacts};
 use plimsoll_model::{ByteSize, Clock, Conditions, Pinning};
+use plimsoll_observe::TargetPlace;
 use plimsoll_wire::SystemClock;
 
 use super::order::{Cell, Turn, cells, turns};
@@ -22,6 +23,8 @@ pub struct RunOptions {
     pub plimsoll: String,
     /// The group below which groups are made; beside our own if absent.
     pub cgroup: Option<String>,
+    /// Servers that run already and that every trial observes as upstreams, by name.
+    pub observed: Vec<(String, TargetPlace)>,
     /// plimsoll's version, for the record.
     pub version: String,
     /// plimsoll's command line, for the record.
@@ -86,6 +89,7 @@ pub fn run(
         plan,
         plimsoll: &options.plimsoll,
         groups: groups.found.as_ref(),
+        observed: &options.observed,
         machine_cores: machine.cores,
         interrupt,
     };

@@ -3,6 +3,7 @@
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock;
 use plimsoll_model::document::with_causes;
+use plimsoll_observe::TargetPlace;
 use plimsoll_wire::SystemClock;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,7 @@ use self::generator::Generator;
 use self::sides::Sides;
 use super::order::Turn;
 use super::plan::{Limited, LoadPlan, Loader, MatrixPlan, SizePlan};
+use super::usage::ObservedUpstream;
 use crate::cgroup::{Group, Groups};
 use crate::plans::{TargetPlan, fill, free_ports};
 use crate::server::ServerError;
@@ -75,6 +77,8 @@ pub(super) struct Bench<'a> {
     pub(super) plimsoll: &'a str,
     /// Folder in which bounds can be set, if any size asks for them.
     pub(super) groups: Option<&'a Groups>,
+    /// Servers that run already, by name.
+    pub(super) observed: &'a [(String, TargetPlace)],
     pub(super) machine_cores: usize,
     pub(super) interrupt: &'a Interrupt,
 }
@@ -125,6 +129,7 @@ impl Bench<'_> {
             machine_cores: self.machine_cores,
             upstreams: Vec::new(),
             target: None,
+            observed: self.observed()?,
         };
         let started = sides.start(self, target, &ports, bounds(Limited::Target));
         if let Err(error) = started {
@@ -158,8 +163,21 @@ impl Bench<'_> {
                 "the generator failed ({status}){complaint}"
             )));
         }
+        if let Some(problem) = sides.observed.iter().find_map(ObservedUpstream::problem) {
+            return Err(TrialError::Failed(problem));
+        }
         let figures = Figures::read(output, ran.length, &sides, ran.generator)?;
         Ok(Outcome::Measured(Box::new(figures)))
+    }
+
+    /// The servers that run already.
+    fn observed(&self) -> Result<Vec<ObservedUpstream>, TrialError> {
+        let observed = self.observed.iter();
+        let opened = observed.map(|(name, place)| {
+            let opened = ObservedUpstream::open(name, place, self.machine_cores);
+            opened.map_err(|error| TrialError::Failed(with_causes(&error)))
+        });
+        opened.collect()
     }
 
     fn group(&self, size: &SizePlan) -> Result<Option<Group>, TrialError> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use plimsoll_model::{Clock, CpuTime, ResourceSample};
-use plimsoll_observe::ProcessTree;
+use plimsoll_observe::{AttachError, ProcessTree, SampleSource, TargetPlace};
 use plimsoll_wire::SystemClock;
 use serde::{Deserialize, Serialize};
 
@@ -169,6 +169,88 @@ impl ObservedSide {
             peak_memory_bytes: self.peak_memory_bytes,
             peak_fds: self.peak_fds,
             peak_threads: self.peak_threads,
+        })
+    }
+}
+
+/// A server that no trial starts, and that is observed where it runs.
+#[derive(Debug)]
+pub(super) struct ObservedUpstream {
+    name: String,
+    source: Box<dyn SampleSource>,
+    allowed_cores: f64,
+    /// Whether it uses cores of this machine.
+    is_here: bool,
+    first: Option<(Instant, ResourceSample)>,
+    last: Option<(Instant, ResourceSample)>,
+    /// Why a sample is missing.
+    problem: Option<String>,
+}
+
+impl ObservedUpstream {
+    /// - `machine_cores`: of this machine.
+    pub(super) fn open(
+        name: &str,
+        place: &TargetPlace,
+        machine_cores: usize,
+    ) -> Result<Self, AttachError> {
+        let source = place.source()?;
+        Ok(Self {
+            name: format!("upstream {name}"),
+            allowed_cores: source.cores().unwrap_or(machine_cores) as f64,
+            is_here: matches!(place, TargetPlace::Here(_)),
+            source,
+            first: None,
+            last: None,
+            problem: None,
+        })
+    }
+
+    /// The window begins.
+    pub(super) fn begin(&mut self) {
+        self.first = self.read();
+    }
+
+    /// The window ends.
+    pub(super) fn end(&mut self) {
+        self.last = self.read();
+    }
+
+    /// Why it has no usage; `None` if it has.
+    pub(super) fn problem(&self) -> Option<String> {
+        let problem = self.problem.as_ref()?;
+        Some(format!("the {} gave no sample: {problem}", self.name))
+    }
+
+    /// Whether it uses cores of this machine.
+    pub(super) fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    fn read(&mut self) -> Option<(Instant, ResourceSample)> {
+        let now = SystemClock.now();
+        match self.source.sample(Duration::ZERO, 0) {
+            Ok(sample) => Some((now + sample.at, sample)),
+            Err(error) => {
+                self.problem = Some(error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Its usage between the start and the end. Its threads are not known.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let ((began, first), (ended, last)) = (self.first?, self.last?);
+        let seconds = ended.saturating_duration_since(began).as_secs_f64();
+        let memory = |sample: &ResourceSample| sample.memory.total_bytes();
+        (seconds > 0.0).then(|| Usage {
+            name: self.name.clone(),
+            cores: last.cpu.since(first.cpu).total().as_secs_f64() / seconds,
+            busiest_thread: 0.0,
+            allowed_cores: self.allowed_cores,
+            peak_memory_bytes: memory(&first).max(memory(&last)),
+            peak_fds: first.fds.max(last.fds),
+            peak_threads: first.threads.max(last.threads),
         })
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_model::document::{ConfigProblem, Document, Table, as_text};
+use plimsoll_observe::TargetPlace;
 use url::Url;
 
 use crate::plans::{Names, Placeholders, TargetPlan, fill, fixed, split, target, url};
@@ -49,6 +50,8 @@ pub enum Subject {
     Started(TargetPlan),
     /// A process that runs, with its descendants.
     Pid(u32),
+    /// A target that runs, of any kind, here or behind an agent.
+    Observed(TargetPlace),
     /// Nothing of which more than its metrics is known.
     Remote,
 }

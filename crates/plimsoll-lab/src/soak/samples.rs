@@ -225,7 +225,7 @@ mod tests {
             fds: 7,
             threads: 3,
             processes: 1,
-            completed: 0,
+            ..ResourceSample::default()
         }
     }
 

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_model::Clock as _;
 use plimsoll_model::document::with_causes;
-use plimsoll_observe::ProcessTree;
+use plimsoll_model::{Clock as _, ResourceSample};
+use plimsoll_observe::{ProcessTree, SampleError, SampleSource};
 use plimsoll_wire::SystemClock;
 use url::Url;
 
@@ -64,7 +64,11 @@ struct Watch {
     /// Ended with the scenario.
     started: Option<Running>,
     upstreams: Vec<Running>,
-    tree: Option<ProcessTree>,
+    source: Option<Box<dyn SampleSource>>,
+    /// The last of its processes has ended.
+    has_ended: bool,
+    /// Whether it is looked at between samples, too, to see that it ended.
+    is_process: bool,
     metrics: Option<(Url, Metrics)>,
     /// Of all processes, for loads.
     values: Vec<(String, String)>,
@@ -82,7 +86,7 @@ pub(super) fn run(
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<ScenarioResult, ScenarioError> {
     let mut watch = Watch::start(scenario, interrupt)?;
-    let mut samples = Samples::create(samples, watch.tree.is_some()).map_err(|error| {
+    let mut samples = Samples::create(samples, watch.source.is_some()).map_err(|error| {
         ScenarioError::Failed(format!("cannot write {}: {error}", samples.display()))
     })?;
     let begun = SystemClock.now();
@@ -169,10 +173,8 @@ fn sample_until(
     loop {
         let elapsed = clock.now().saturating_duration_since(begun);
         if elapsed >= next {
-            let processes = watch
-                .tree
-                .as_mut()
-                .and_then(|tree| tree.sample(elapsed, 0).ok());
+            // An agent that does not answer leaves its cells empty, too.
+            let processes = watch.sample(elapsed);
             // A page that a target under load does not answer leaves its cells empty.
             let metrics = watch.metrics().unwrap_or_default();
             samples
@@ -209,7 +211,9 @@ impl Watch {
         let mut watch = Self {
             started: None,
             upstreams: Vec::new(),
-            tree: None,
+            source: None,
+            has_ended: false,
+            is_process: false,
             metrics: None,
             values: Vec::new(),
         };
@@ -222,7 +226,8 @@ impl Watch {
                     watch.upstreams.push(start(process, &ports, interrupt)?);
                 }
                 let mut running = start(&target.process, &ports, interrupt)?;
-                watch.tree = running.take_tree();
+                let tree = running.take_tree();
+                watch.source = tree.map(|tree| Box::new(tree) as Box<dyn SampleSource>);
                 watch.started = Some(running);
                 let url = ("url".to_owned(), fill(&target.url, &ports));
                 watch.values = ports.into_iter().chain([url]).collect();
@@ -230,7 +235,13 @@ impl Watch {
             Subject::Pid(pid) => {
                 let tree = ProcessTree::attach(*pid)
                     .map_err(|error| ScenarioError::Failed(with_causes(&error)))?;
-                watch.tree = Some(tree);
+                watch.source = Some(Box::new(tree));
+                watch.is_process = true;
+            }
+            Subject::Observed(place) => {
+                let source = place.source();
+                watch.source =
+                    Some(source.map_err(|error| ScenarioError::Failed(with_causes(&error)))?);
             }
             Subject::Remote => {}
         }
@@ -243,6 +254,17 @@ impl Watch {
             ScenarioError::Failed(format!("the page of metrics cannot be read: {reason}"))
         })?;
         Ok(watch)
+    }
+
+    /// The target now, if it gives a sample.
+    fn sample(&mut self, elapsed: Duration) -> Option<ResourceSample> {
+        match self.source.as_mut()?.sample(elapsed, 0) {
+            Ok(sample) => Some(sample),
+            Err(error) => {
+                self.has_ended |= matches!(error, SampleError::Ended(_));
+                None
+            }
+        }
     }
 
     /// The metrics now.
@@ -272,11 +294,10 @@ impl Watch {
                 return Some(format!("an upstream ended{}", upstream.complaint()));
             }
         }
-        let is_gone = self.started.is_none()
-            && self
-                .tree
-                .as_mut()
-                .is_some_and(|tree| tree.sample(Duration::ZERO, 0).is_err());
+        if self.is_process {
+            self.sample(Duration::ZERO);
+        }
+        let is_gone = self.started.is_none() && self.has_ended;
         is_gone.then(|| "the process ended".to_owned())
     }
 }

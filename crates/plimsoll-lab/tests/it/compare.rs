@@ -32,6 +32,7 @@ fn operand(label: &str, command: Template) -> Operand {
         command,
         prepare: None,
         url: None,
+        observed: None,
     }
 }
 
@@ -68,6 +69,7 @@ pub(crate) fn options(operands: Vec<Operand>) -> CompareOptions {
         pin: vec![],
         server: None,
         drive: None,
+        observed: None,
         url: None,
         port: None,
         count_from: None,

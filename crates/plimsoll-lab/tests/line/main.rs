@@ -100,7 +100,14 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn found(plan: &LinePlan) -> Line {
     let _alone = alone();
-    line(plan, None, &Arc::new(Interrupt::default()), &mut |_| {}).unwrap()
+    line(
+        plan,
+        None,
+        &[],
+        &Arc::new(Interrupt::default()),
+        &mut |_| {},
+    )
+    .unwrap()
 }
 
 /// 600 requests a second, and hardly any more at first: a rate that a busy machine can send too.
@@ -238,6 +245,6 @@ fn the_user_may_end_it() {
     let plan = plan(&origin.url("/"), &["errors<1%"]);
     let interrupt = Arc::new(Interrupt::default());
     let stop = Arc::clone(&interrupt);
-    let result = line(&plan, None, &interrupt, &mut |_| stop.ask());
+    let result = line(&plan, None, &[], &interrupt, &mut |_| stop.ask());
     assert!(matches!(result, Err(LineError::Interrupted)), "{result:?}");
 }

@@ -68,7 +68,10 @@ impl Collector {
     }
 
     /// Takes over what a worker handed over; returns its memory, and the seconds that are complete.
-    pub(crate) fn collect_published(&mut self, published: Published) -> (Box<Interval>, Vec<Second>) {
+    pub(crate) fn collect_published(
+        &mut self,
+        published: Published,
+    ) -> (Box<Interval>, Vec<Second>) {
         let Published {
             worker,
             at,
@@ -268,7 +271,11 @@ mod tests {
         let mut collector = Collector::new(Interval::new(0, false), 1, Duration::from_secs(1));
         let marks: Vec<_> = [1001, 2001, 2500]
             .into_iter()
-            .flat_map(|millis| collector.collect_published(published(0, millis, 1, millis == 2500)).1)
+            .flat_map(|millis| {
+                collector
+                    .collect_published(published(0, millis, 1, millis == 2500))
+                    .1
+            })
             .map(|second| second.tick.warm_up)
             .collect();
         assert_eq!(marks, [true, false, false]);

@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Conditions, DurationText, Histogram, Phase, RunSummary, three_figures};
+use plimsoll_model::{
+    Conditions, DurationText, Histogram, ObservedServer, Phase, RunSummary, three_figures,
+};
 
 /// Of the local ports, connections closed within the last minute hold theirs (RFC 9293, TIME-WAIT).
 const TIME_WAIT: Duration = Duration::from_mins(1);
@@ -83,6 +85,39 @@ pub(crate) fn unseen_children(made: Option<u64>, exchanges: u64) -> Option<Strin
          them ({made} processes were made on this machine meanwhile): the cost per request is that of the \
          target without them. Run it in a control group of its own, such as `systemd-run --scope`"
     ))
+}
+
+/// What readers of the figures of observed servers should know.
+pub(crate) fn observed(servers: &[ObservedServer]) -> Vec<String> {
+    servers.iter().flat_map(of_observed).collect()
+}
+
+fn of_observed(server: &ObservedServer) -> Vec<String> {
+    let name = &server.name;
+    let mut found = Vec::new();
+    if let Some(first) = server.gaps.first() {
+        let times = match server.gaps.len() {
+            1 => String::new(),
+            number => format!(" in {number} gaps"),
+        };
+        found.push(format!(
+            "{name} gave no samples for {}{times}, first from {} on: {}",
+            DurationText(server.unseen()),
+            DurationText(first.from),
+            first.reason
+        ));
+    }
+    if !server.is_whole {
+        let seen = server.cost.as_ref().map(|cost| cost.cost.window);
+        found.push(match seen {
+            Some(seen) => format!(
+                "the cost of {name} is that of the {} that were observed, and thresholds on it have no data",
+                DurationText(seen)
+            ),
+            None => format!("{name} was not observed in the measured window: its cost is not known"),
+        });
+    }
+    found
 }
 
 /// Responses of either kind from which on they move percentiles.

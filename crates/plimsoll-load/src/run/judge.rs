@@ -8,6 +8,7 @@
 mod given_up;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::{
@@ -36,9 +37,43 @@ pub(crate) struct Judge {
     end: Option<Duration>,
     /// Exchanges, responses and bytes since the window began.
     sum: Sum,
-    first_sample: Option<ResourceSample>,
-    last_sample: Option<ResourceSample>,
+    /// The names of observed servers.
+    names: Arc<[String]>,
+    /// The target, then each of these.
+    servers: Vec<ServerTrack>,
+}
+
+/// The samples of a server since the window began.
+#[derive(Debug, Clone, Default)]
+struct ServerTrack {
+    first: Option<ResourceSample>,
+    last: Option<ResourceSample>,
+    /// The most memory and descriptors.
     peak: (u64, u64),
+}
+
+impl ServerTrack {
+    fn figures(&self) -> Option<ServerFigures> {
+        server(self.first, self.last, self.peak)
+    }
+}
+
+/// Figures of the target and of observed servers.
+#[derive(Debug, Default)]
+struct Servers {
+    names: Arc<[String]>,
+    /// Of the target, then by name.
+    figures: Vec<Option<ServerFigures>>,
+}
+
+impl Servers {
+    fn named(&self, name: Option<&str>) -> Option<ServerFigures> {
+        let position = match name {
+            None => 0,
+            Some(name) => 1 + self.names.iter().position(|known| known == name)?,
+        };
+        self.figures.get(position).copied().flatten()
+    }
 }
 
 #[derive(Debug)]
@@ -49,8 +84,14 @@ struct ThresholdWatch {
 }
 
 impl Judge {
+    /// - `names`: of the servers that are observed by name.
     /// - `end`: when nothing more is begun, since the start of the run.
-    pub(crate) fn new(thresholds: &[Threshold], warm_up: Duration, end: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        thresholds: &[Threshold],
+        names: Arc<[String]>,
+        warm_up: Duration,
+        end: Option<Duration>,
+    ) -> Self {
         let stretches = || thresholds.iter().filter_map(|threshold| threshold.over);
         let mut trends = Vec::new();
         for threshold in thresholds
@@ -79,9 +120,8 @@ impl Judge {
             warm_up,
             end,
             sum: Sum::default(),
-            first_sample: None,
-            last_sample: None,
-            peak: (0, 0),
+            servers: vec![ServerTrack::default(); names.len() + 1],
+            names,
         }
     }
 
@@ -89,27 +129,41 @@ impl Judge {
     ///
     /// - `total`: everything counted until now.
     /// - `sample`: the target at its end, if it is observed.
+    /// - `observed`: the same of each server that is observed by name.
     pub(crate) fn second(
         &mut self,
         tick: &Tick,
         interval: &Interval,
         total: &Interval,
         sample: Option<ResourceSample>,
+        observed: &[Option<ResourceSample>],
     ) -> bool {
-        let before = self.last_sample;
-        self.last_sample = sample.or(before);
+        let rest = observed.iter().copied().chain(std::iter::repeat(None));
+        let after: Vec<_> = std::iter::once(sample)
+            .chain(rest)
+            .take(self.servers.len())
+            .collect();
+        let before: Vec<_> = self.servers.iter().map(|server| server.last).collect();
+        for (server, sample) in self.servers.iter_mut().zip(&after) {
+            server.last = sample.or(server.last);
+        }
         self.last = tick.at;
         let began = tick.at.saturating_sub(tick.length);
         // Behind the last start there are only stragglers.
         if self.watched.is_empty() || tick.warm_up || self.end.is_some_and(|end| began >= end) {
             return false;
         }
-        if self.first_sample.is_none() {
-            self.first_sample = before.or(sample);
-        }
-        if let Some(sample) = sample {
-            let (memory, fds) = self.peak;
-            self.peak = (memory.max(sample.memory.total_bytes()), fds.max(sample.fds));
+        let before: Vec<_> = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| before.or(*after))
+            .collect();
+        for ((server, before), after) in self.servers.iter_mut().zip(&before).zip(&after) {
+            server.first = server.first.or(*before);
+            if let Some(sample) = after {
+                let (memory, fds) = server.peak;
+                server.peak = (memory.max(sample.memory.total_bytes()), fds.max(sample.fds));
+            }
         }
         let sum = Sum::from_interval(interval);
         // The second in which the run ends reaches a little into the grace period.
@@ -119,14 +173,7 @@ impl Judge {
         };
         self.sum.add(&sum);
         if !self.longest.is_zero() {
-            self.remember(
-                began + length,
-                length,
-                interval,
-                sum,
-                before.or(sample),
-                sample,
-            );
+            self.remember(began + length, length, interval, sum, before, after);
         }
         let since_start = (began + length).saturating_sub(self.warm_up);
         let mut is_over = false;
@@ -140,7 +187,10 @@ impl Judge {
                     length: since_start,
                     sum: self.sum,
                     total,
-                    server: server(self.first_sample, self.last_sample, self.peak),
+                    servers: Servers {
+                        names: Arc::clone(&self.names),
+                        figures: self.servers.iter().map(ServerTrack::figures).collect(),
+                    },
                 }),
                 None => None,
             };
@@ -169,7 +219,11 @@ impl Judge {
                 let threshold = watched.threshold;
                 // A run that was shorter than the stretch is one itself.
                 let of_run = threshold.value(run);
+                let is_unseen =
+                    threshold.metric().needs_server() && run.server(threshold.server()).is_none();
                 let (value, at) = match watched.worst.filter(|_| threshold.over.is_some()) {
+                    // The part that was not observed may have been worse.
+                    Some((worst, _)) if is_unseen && threshold.is_met(worst) => (None, None),
                     Some((worst, at)) => match of_run.filter(|_| hides(&threshold, run)) {
                         Some(value) if threshold.is_worse(value, worst) => (Some(value), None),
                         _ => (Some(worst), Some(at)),
@@ -192,8 +246,8 @@ impl Judge {
         length: Duration,
         interval: &Interval,
         sum: Sum,
-        before: Option<ResourceSample>,
-        after: Option<ResourceSample>,
+        before: Vec<Option<ResourceSample>>,
+        after: Vec<Option<ResourceSample>>,
     ) {
         let times = self
             .trends
@@ -231,8 +285,7 @@ impl Judge {
             times: trends.map(|trend| (*trend, Times::new())).collect(),
             ..Stretch::default()
         };
-        let mut peak = (0, 0);
-        let mut samples = (None, None);
+        let mut tracks = vec![ServerTrack::default(); self.servers.len()];
         for second in self.seconds.range(..end).rev() {
             stretch.length += second.length;
             stretch.sum.add(&second.sum);
@@ -241,13 +294,20 @@ impl Judge {
                     times.record_bucket(*bucket);
                 }
             }
-            if let Some(sample) = &second.after {
-                peak.0 = sample.memory.total_bytes().max(peak.0);
-                peak.1 = sample.fds.max(peak.1);
+            let ends = second.before.iter().zip(&second.after);
+            for (track, (before, after)) in tracks.iter_mut().zip(ends) {
+                if let Some(sample) = after {
+                    track.peak.0 = sample.memory.total_bytes().max(track.peak.0);
+                    track.peak.1 = sample.fds.max(track.peak.1);
+                }
+                track.first = *before;
+                track.last = track.last.or(*after);
             }
-            samples = (second.before, samples.1.or(second.after));
             if stretch.length + SHORT >= length {
-                stretch.server = server(samples.0, samples.1, peak);
+                stretch.servers = Servers {
+                    names: Arc::clone(&self.names),
+                    figures: tracks.iter().map(ServerTrack::figures).collect(),
+                };
                 return Some(stretch);
             }
         }
@@ -279,9 +339,9 @@ struct Second {
     sum: Sum,
     /// The occupied buckets of each of [`Judge::trends`].
     times: Vec<Vec<Bucket>>,
-    /// The target at its start and at its end.
-    before: Option<ResourceSample>,
-    after: Option<ResourceSample>,
+    /// The target and the other servers at its start and at its end.
+    before: Vec<Option<ResourceSample>>,
+    after: Vec<Option<ResourceSample>>,
 }
 
 /// Figures that can be added up.
@@ -327,7 +387,7 @@ struct SoFar<'a> {
     length: Duration,
     sum: Sum,
     total: &'a Interval,
-    server: Option<ServerFigures>,
+    servers: Servers,
 }
 
 /// The last seconds of a run.
@@ -336,7 +396,7 @@ struct Stretch {
     length: Duration,
     sum: Sum,
     times: Vec<(Trend, Times)>,
-    server: Option<ServerFigures>,
+    servers: Servers,
 }
 
 impl Measured for SoFar<'_> {
@@ -368,8 +428,8 @@ impl Measured for SoFar<'_> {
         self.total.times(trend)
     }
 
-    fn server(&self) -> Option<ServerFigures> {
-        self.server
+    fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
+        self.servers.named(name)
     }
 }
 
@@ -403,8 +463,8 @@ impl Measured for Stretch {
         found.map(|(_, times)| times.view())
     }
 
-    fn server(&self) -> Option<ServerFigures> {
-        self.server
+    fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
+        self.servers.named(name)
     }
 }
 

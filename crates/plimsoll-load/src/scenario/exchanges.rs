@@ -18,7 +18,7 @@ use crate::run::progress::{Progress, ProgressReport};
 use crate::run::{Costs, Measured, standstill, summary_of};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
-use plimsoll_observe::{AttachError, Target};
+use plimsoll_observe::{AttachError, NamedTarget, Target};
 
 /// Settings of the recording of a run.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct RecordingPlan<'a> {
     pub load: LoadShape,
     /// The processes that answer, if they are on this machine.
     pub target: Option<&'a dyn Target>,
+    /// Servers that are observed by name; without `target` the first one is the target of the run.
+    pub observed: &'a [NamedTarget],
     /// Facts that the caller knows.
     pub facts: RunFacts,
     /// Time between two samples of the processes.
@@ -315,6 +317,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn start(&mut self, now: Instant) -> Result<(), AttachError> {
         let mut costs = Costs::start(
             self.recording.target,
+            self.recording.observed,
             self.progress.clone(),
             now,
             self.recording.sample_every,
@@ -376,6 +379,7 @@ impl<'a> Recorder<'a> {
                 worst_worker: self.worst_worker,
                 observed,
                 target: self.recording.target,
+                named: self.recording.observed,
                 conditions,
                 interrupted: is_interrupted,
             },

@@ -103,7 +103,9 @@ impl WebSocketSession {
         let mut random = self.random;
         let buffer = &self.shared.buffer;
         for open in self.connections.into_iter().flatten() {
-            open.socket.close(mask(&mut random), CLOSE_TIMEOUT, buffer).await;
+            open.socket
+                .close(mask(&mut random), CLOSE_TIMEOUT, buffer)
+                .await;
         }
     }
 
@@ -237,7 +239,9 @@ pub(crate) async fn reach(
     let nonce = random.u128(..).to_ne_bytes();
     let clock = &SystemClock;
     let socket = WebSocket::open(stream, &upgrade, nonce, limits, deadline, &buffer, clock).await?;
-    socket.close(mask(&mut random), CLOSE_TIMEOUT, &buffer).await;
+    socket
+        .close(mask(&mut random), CLOSE_TIMEOUT, &buffer)
+        .await;
     Ok(())
 }
 

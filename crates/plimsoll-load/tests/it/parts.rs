@@ -58,7 +58,7 @@ fn in_parts(whole: &RunPlan) -> RunSummary {
         workers: 4,
         ..whole.clone()
     };
-    let mut union = Union::new(plan, parts.len(), &[], SystemClock.wall());
+    let mut union = Union::new(plan, parts.len(), &[], Vec::new(), SystemClock.wall());
     let (mut reports, mut lasts, mut shown) = (Vec::new(), 0, 0);
     for made in all {
         match made {
@@ -72,7 +72,7 @@ fn in_parts(whole: &RunPlan) -> RunSummary {
     assert_eq!(lasts, parts.len(), "each part has one last second");
     let reports: Vec<&PartReport> = reports.iter().map(|report| &**report).collect();
     let counted: u64 = reports.iter().map(|report| report.total.counts.ok).sum();
-    let summary = union.finish(&reports, UnionEnd::default());
+    let summary = union.finish(&reports, &[], UnionEnd::default());
     assert_eq!(summary.counts.ok, counted);
     assert_eq!(shown, counted);
     summary

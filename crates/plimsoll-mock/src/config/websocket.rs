@@ -27,7 +27,9 @@ pub(super) fn compile(value: Value<'_>, making: &Making<'_>) -> Option<Conversat
             (!is_token).then(|| format!("`{name}` is no name of a protocol"))
         })
     });
-    let open = table.take_value("open").map(|value| says(value, making, false));
+    let open = table
+        .take_value("open")
+        .map(|value| says(value, making, false));
     let answers = table.take_value("messages").map(|value| {
         let answers = value.elements().into_iter();
         let answers: Vec<_> = answers

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::{
     Bounded, Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram,
-    JudgedThreshold, Memory, Phase, Protocol, Rate, RequestFigures, ResourceSample, Times,
-    TimesView,
+    JudgedThreshold, Memory, ObservedServer, Phase, Protocol, Rate, RequestFigures, ResourceSample,
+    ServerFigures, Times, TimesView,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -53,8 +53,11 @@ pub struct RunSummary {
     pub ticks: Vec<Tick>,
     /// The state of the run at each sample of the target, warm-up included.
     pub moments: Vec<Moment>,
-    /// Cost of the target, if its processes could be observed.
+    /// Cost of the target, if it could be observed: of its processes on this machine, or of the first of
+    /// [`observed`](Self::observed).
     pub target: Option<ServerCost>,
+    /// Servers that were observed by name, in the order in which they were given.
+    pub observed: Vec<ObservedServer>,
     /// The generator's own state.
     pub generator: Generator,
     /// Under which conditions this was measured.
@@ -566,6 +569,17 @@ pub struct ServerCost {
 }
 
 impl ServerCost {
+    /// The figures that thresholds are put on.
+    pub fn figures(&self) -> ServerFigures {
+        ServerFigures {
+            cost: self.cost,
+            memory_bytes: self.memory.total_bytes(),
+            peak_memory_bytes: self.peak_memory_bytes,
+            fds: self.fds,
+            peak_fds: self.peak_fds,
+        }
+    }
+
     /// How far the processor time per request may be off, in microseconds: two standard errors of the ratio, from the
     /// samples of the window. They show both how the cost varied and how finely it was counted. `None` if there are
     /// fewer than [`ServerCost::FEWEST_SAMPLES`] stretches with requests.

@@ -27,6 +27,12 @@ pub enum ThresholdError {
         /// The aggregations of the metric.
         known: &'static str,
     },
+    /// What stands in braces is not the name of an observed server, or the metric is not of a server.
+    #[error(
+        "only metrics of servers have a tag, and it is the name of an observed one; write for example \
+         `server_cpu_per_request{{name:db}}:value<2ms`"
+    )]
+    Tag,
     /// A percentile is not between 0 and 100.
     #[error("`{0}` is no percentile; write `p(N)` with N from 0 to 100")]
     Percentile(String),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::threshold::ThresholdError;
 use crate::{
-    Bounded, ByteSize, Cost, Counts, DurationText, Phase, RunSummary, TimesView, WindowBytes,
-    percentage, rate_figures,
+    Bounded, ByteSize, Cost, Counts, DurationText, Phase, RunSummary, ServerCost, TimesView,
+    WindowBytes, percentage, rate_figures,
 };
 
 /// A figure of a run.
@@ -101,8 +101,9 @@ pub trait Measured {
     fn bytes_in_window(&self) -> WindowBytes;
     /// Durations; `None` if none were recorded.
     fn times(&self, trend: Trend) -> Option<TimesView<'_>>;
-    /// Cost of the target, if it was observed.
-    fn server(&self) -> Option<ServerFigures>;
+    /// Cost of the server that was observed by that name, or of the target without one; `None` if it was not observed
+    /// all the time.
+    fn server(&self, name: Option<&str>) -> Option<ServerFigures>;
 }
 
 /// Cost and resources of the target.
@@ -159,14 +160,14 @@ impl Measured for RunSummary {
         })
     }
 
-    fn server(&self) -> Option<ServerFigures> {
-        self.target.as_ref().map(|target| ServerFigures {
-            cost: target.cost,
-            memory_bytes: target.memory.total_bytes(),
-            peak_memory_bytes: target.peak_memory_bytes,
-            fds: target.fds,
-            peak_fds: target.peak_fds,
-        })
+    fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
+        match name {
+            None => self.target.as_ref().map(ServerCost::figures),
+            Some(name) => {
+                let mut observed = self.observed.iter();
+                observed.find(|server| server.name == name)?.figures()
+            }
+        }
     }
 }
 
@@ -307,15 +308,23 @@ impl Metric {
         self,
         aggregation: Aggregation,
         measured: &dyn Measured,
+        server: Option<&str>,
     ) -> Option<Bounded<f64>> {
         match self {
             Self::Time(trend) => time(aggregation, measured.times(trend)?),
-            _ => self.number(aggregation, measured).map(Bounded::exact),
+            _ => self
+                .number(aggregation, measured, server)
+                .map(Bounded::exact),
         }
     }
 
     /// The value of a metric that is no duration of exchanges.
-    fn number(self, aggregation: Aggregation, measured: &dyn Measured) -> Option<f64> {
+    fn number(
+        self,
+        aggregation: Aggregation,
+        measured: &dyn Measured,
+        server: Option<&str>,
+    ) -> Option<f64> {
         let counts = measured.counts();
         let ended = counts.ok + counts.failed;
         // A rate divides by the window, so it counts only what ended within it.
@@ -342,10 +351,10 @@ impl Metric {
             Self::Errors => share(counts.errors(), counts.started + counts.dropped),
             Self::Received => per_second(measured.bytes_received(), in_window.received),
             Self::Sent => per_second(measured.bytes_sent(), in_window.sent),
-            Self::ServerCpuPerRequest => measured.server()?.cost.cpu_us_per_request(),
-            Self::ServerCpu => measured.server()?.cost.cpu_percent(),
+            Self::ServerCpuPerRequest => measured.server(server)?.cost.cpu_us_per_request(),
+            Self::ServerCpu => measured.server(server)?.cost.cpu_percent(),
             Self::ServerMemory => {
-                let server = measured.server()?;
+                let server = measured.server(server)?;
                 Some(if aggregation == Aggregation::Most {
                     server.peak_memory_bytes
                 } else {
@@ -353,7 +362,7 @@ impl Metric {
                 } as f64)
             }
             Self::ServerDescriptors => {
-                let server = measured.server()?;
+                let server = measured.server(server)?;
                 // Every server holds some; none means that they could not be counted.
                 (server.peak_fds > 0).then_some(if aggregation == Aggregation::Most {
                     server.peak_fds

@@ -57,7 +57,10 @@ impl Measured for Second {
         (trend == Trend::FromStarted).then(|| (&self.times).into())
     }
 
-    fn server(&self) -> Option<ServerFigures> {
+    fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
+        if name.is_some_and(|name| name != "db") {
+            return None;
+        }
         Some(ServerFigures {
             cost: Cost {
                 cpu: CpuTime {
@@ -103,6 +106,9 @@ fn each_kind_of_figure_has_its_unit() {
         ("data_sent:count!=4000", Some(4_000.0), Breached),
         ("server_cpu_per_request:value<20.5us", Some(20.0), Met),
         ("server_cpu:value<80%", Some(0.1), Met),
+        ("server_cpu{name:db}:value<80%", Some(0.1), Met),
+        ("server_cpu{ name: db } : value < 80%", Some(0.1), Met),
+        ("server_cpu{name:web}:value<80%", None, NoData),
         ("server_rss:value<64MB", Some(50e6), Met),
         ("rss:max<64MB", Some(70e6), Breached),
         ("server_fds:max<100", None, NoData),
@@ -116,6 +122,23 @@ fn each_kind_of_figure_has_its_unit() {
             pair => assert_eq!(pair, (None, None), "{text}"),
         }
     }
+}
+
+#[test]
+fn only_metrics_of_servers_are_of_a_named_one() {
+    let threshold = Threshold::parse("server_rss{name:db}:max<64MB over 10s").unwrap();
+    assert_eq!(threshold.server(), Some("db"));
+    assert_eq!(Threshold::parse("rss:max<64MB").unwrap().server(), None);
+    for text in [
+        "latency{name:db}:p(99)<1s",
+        "server_rss{status:db}:max<1MB",
+        "server_rss{name:}:max<1MB",
+        "server_rss{name:db:max<1MB",
+    ] {
+        assert_eq!(Threshold::parse(text), Err(ThresholdError::Tag), "{text}");
+    }
+    let error = Threshold::parse("server_rss{name:db}<1MB");
+    assert_eq!(error, Err(ThresholdError::Form));
 }
 
 #[test]

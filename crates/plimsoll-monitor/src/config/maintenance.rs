@@ -62,7 +62,11 @@ fn about(value: &Value<'_>) -> Option<String> {
 }
 
 fn starts(table: &mut Table<'_>) -> Option<Starts> {
-    let (once, weekly, cron) = (table.take_value("once"), table.take_value("weekly"), table.take_value("cron"));
+    let (once, weekly, cron) = (
+        table.take_value("once"),
+        table.take_value("weekly"),
+        table.take_value("cron"),
+    );
     let at = table.take_value("at");
     let starts = match (once, weekly, cron) {
         (Some(value), None, None) => {

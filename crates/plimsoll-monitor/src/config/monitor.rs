@@ -172,9 +172,11 @@ pub(super) fn compile<'i>(
         table.missing("name", "what the monitor is called");
         None
     };
-    let group = table.take_value("group").map_or(Some(String::new()), |value| {
-        one_line(&value, as_text(&value)?)
-    });
+    let group = table
+        .take_value("group")
+        .map_or(Some(String::new()), |value| {
+            one_line(&value, as_text(&value)?)
+        });
     let group = group.unwrap_or_default();
     let key = name.as_deref().map(|name| key_of(&group, name));
     if let Some(key) = &key

@@ -60,7 +60,9 @@ fn one<'t>(
         None => Some(NoticeKind::ALL.to_vec()),
         Some(value) => kinds(value),
     };
-    let only = table.take_value("monitors").map(|value| chosen(value, monitors));
+    let only = table
+        .take_value("monitors")
+        .map(|value| chosen(value, monitors));
     let after = table.duration("after").unwrap_or_default();
     let remind = table.take_value("remind").and_then(|value| {
         let parsed = plimsoll_model::parse_duration(as_text(&value)?);

@@ -75,7 +75,10 @@ pub(super) fn compile<'t>(
     let table = &mut settings.table;
     let name = table.text("name");
     let mut texts = |key| {
-        let values = table.take_value(key).map(Value::elements).unwrap_or_default();
+        let values = table
+            .take_value(key)
+            .map(Value::elements)
+            .unwrap_or_default();
         let texts = values
             .iter()
             .filter_map(|value| as_text(value).map(str::to_owned));

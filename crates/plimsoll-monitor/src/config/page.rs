@@ -266,7 +266,9 @@ fn one(
         }),
     };
     let color = table.take_value("color").and_then(|value| color(&value));
-    let logo = table.take_value("logo").and_then(|value| logo(&value, folder));
+    let logo = table
+        .take_value("logo")
+        .and_then(|value| logo(&value, folder));
     let guard = match table.take_value("password_bcrypt") {
         None => Some(Guard::Open),
         Some(value) => password(&value),

@@ -12,9 +12,101 @@ fn work(interval: Duration) -> Work<fn() -> (u64, Moment)> {
         start: SystemClock.now(),
         interval,
         state: || (0, Moment::default()),
+        latest: Arc::default(),
+        due: VecDeque::new(),
+        open_gap: None,
         samples: Samples::default(),
     }
 }
+
+/// Gives what it is told to, one after the other, and then ends.
+#[derive(Debug)]
+struct Scripted(Vec<Result<u64, &'static str>>);
+
+impl SampleSource for Scripted {
+    fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, SampleError> {
+        if self.0.is_empty() {
+            return Err(SampleError::Ended(crate::TargetEnded { pid: 7 }));
+        }
+        match self.0.remove(0) {
+            Ok(fds) => Ok(ResourceSample {
+                at,
+                fds,
+                completed,
+                ..ResourceSample::default()
+            }),
+            Err(reason) => Err(SampleError::Gap {
+                reason: reason.to_owned(),
+            }),
+        }
+    }
+}
+
+#[test]
+fn a_gap_is_no_sample_and_has_both_ends() {
+    let mut work = work(Duration::from_millis(100));
+    let script = [Ok(1), Err("no answer"), Err("refused"), Ok(4), Err("late")];
+    work.target = Some(Box::new(Scripted(script.to_vec())));
+    let millis = Duration::from_millis;
+    let taken: Vec<_> = (1..=7).map(|at| work.target(millis(at), at)).collect();
+    let fds: Vec<_> = taken.iter().map(|it| it.map(|it| it.fds)).collect();
+    assert_eq!(fds, [Some(1), None, None, Some(4), None, None, None]);
+    assert_eq!(work.samples.target_ended, Some(millis(6)));
+    let samples = work.finish();
+    assert_eq!(samples.target.len(), 2, "no zeros");
+    let [first, last] = samples.gaps.as_slice() else {
+        panic!("{:?}", samples.gaps);
+    };
+    assert_eq!(
+        (first.from, first.to, first.reason.as_str()),
+        (millis(1), millis(4), "no answer")
+    );
+    assert_eq!((last.from, last.reason.as_str()), (millis(4), "late"));
+}
+
+#[test]
+fn marks_are_kept_in_order_also_without_a_sample() {
+    let source = Scripted(vec![Ok(1), Ok(2), Err("away"), Ok(4)]);
+    let start = SystemClock.now();
+    let sampler = Sampler::start(Some(Box::new(source)), None, start, LONG, || {
+        (0, Moment::default())
+    });
+    sampler.mark();
+    sampler.mark();
+    let now = sampler.sample_now().map(|it| it.fds);
+    assert_eq!(now, Some(4));
+    assert_eq!(sampler.take_latest().map(|it| it.fds), Some(4));
+    assert_eq!(sampler.take_latest(), None, "it was taken");
+    let marks = sampler.stop().marks;
+    let marks: Vec<_> = marks.iter().map(|it| it.map(|it| it.fds)).collect();
+    assert_eq!(marks, [Some(2), None]);
+}
+
+#[test]
+fn marks_are_taken_when_they_are_due_and_not_long_after() {
+    let millis = Duration::from_millis;
+    let now = SystemClock.now();
+    let source = Scripted((1..=1_000).map(Ok).collect());
+    let due = vec![now - LATE, now + millis(50), now + LONG];
+    let sampler =
+        Sampler::start_with_marks(Some(Box::new(source)), None, now, millis(20), due, || {
+            (0, Moment::default())
+        });
+    plimsoll_testkit::eventually(|| {
+        sampler
+            .sample_now()
+            .is_some_and(|sample| sample.at > millis(100))
+    });
+    let samples = sampler.stop();
+    let [late, taken, last] = samples.marks.as_slice() else {
+        panic!("{:?}", samples.marks);
+    };
+    assert_eq!(*late, None);
+    assert!(taken.unwrap().at >= millis(50), "{taken:?}");
+    assert_eq!(*last, samples.target.last().copied());
+}
+
+const LONG: Duration = Duration::from_hours(1);
 
 #[test]
 fn deadlines_lie_on_a_fixed_grid() {
@@ -59,7 +151,7 @@ fn the_window_is_bounded_by_samples_asked_for() {
     let completed = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&completed);
     let sampler = Sampler::start(
-        Some(ProcessTree::attach(std::process::id()).unwrap()),
+        Some(Box::new(ProcessTree::attach(std::process::id()).unwrap())),
         Some(ProcessTree::generator().unwrap()),
         SystemClock.now(),
         Duration::from_millis(5),

@@ -17,8 +17,9 @@ use procfs::process::{Process, Stat};
 use procfs::{CurrentSI, KernelStats, ProcError, ProcResult};
 
 use self::group::Group;
-use self::precise::{PreciseTime, never_back};
+use self::precise::PreciseTime;
 use super::{AttachError, TargetEnded};
+use crate::group::counters::never_back;
 
 /// Up to so many threads, the children of each are read at every sample; a child belongs to the
 /// thread that forked it.

@@ -7,6 +7,7 @@ use plimsoll_model::{Bounded, Phase, counted, escaped_html};
 
 use super::Exporter;
 use super::requests;
+use super::servers;
 use super::table::{
     NOTHING, Table, capital, details, exchanges, margin, principal, saturation, shape,
     threshold_value,
@@ -55,6 +56,7 @@ impl Exporter for Html {
         }
         thresholds(&mut page, runs);
         for run in runs {
+            servers(&mut page, run, runs.len());
             requests(&mut page, run, runs.len());
         }
         plots(&mut page, runs);
@@ -169,34 +171,52 @@ fn thresholds(page: &mut String, runs: &[RunRecord]) {
 
 /// Figures per request, where there are several.
 fn requests(page: &mut String, run: &RunRecord, of: usize) {
-    let rows = requests::rows(run);
+    let title = title_of("Requests", run, of);
+    rows(page, &title, &requests::COLUMNS, &requests::rows(run));
+}
+
+/// The cost of each server, where some were observed by name.
+fn servers(page: &mut String, run: &RunRecord, of: usize) {
+    let title = title_of("Cost of each server", run, of);
+    rows(page, &title, &servers::COLUMNS, &servers::rows(run));
+}
+
+/// - `of`: the number of runs.
+fn title_of(title: &str, run: &RunRecord, of: usize) -> String {
+    match of {
+        1 => title.to_owned(),
+        _ => format!("{title} of {}", run.name),
+    }
+}
+
+/// A table whose first column is a name; nothing without rows.
+fn rows<const N: usize>(page: &mut String, title: &str, columns: &[&str; N], rows: &[[String; N]]) {
     if rows.is_empty() {
         return;
     }
-    let title = match of {
-        1 => "Requests".to_owned(),
-        _ => format!("Requests of {}", run.name),
-    };
     write!(
         page,
         "<section class=\"n\"><h2>{}</h2><div class=\"wide\"><table><tr>",
-        escaped_html(&title)
+        escaped_html(title)
     )
     .expect(IN_MEMORY);
-    for (index, column) in requests::COLUMNS.iter().enumerate() {
+    for (index, column) in columns.iter().enumerate() {
         let class = if index == 0 { " class=\"name\"" } else { "" };
         write!(page, "<th{class}>{column}</th>").expect(IN_MEMORY);
     }
     page.push_str("</tr>");
-    for [name, cells @ ..] in rows {
+    for row in rows {
+        let Some((name, cells)) = row.split_first() else {
+            continue;
+        };
         write!(
             page,
             "<tr><th scope=\"row\" class=\"name\">{}</th>",
-            escaped_html(&name)
+            escaped_html(name)
         )
         .expect(IN_MEMORY);
         for cell in cells {
-            write!(page, "<td>{}</td>", escaped_html(&cell)).expect(IN_MEMORY);
+            write!(page, "<td>{}</td>", escaped_html(cell)).expect(IN_MEMORY);
         }
         page.push_str("</tr>");
     }

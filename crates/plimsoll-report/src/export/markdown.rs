@@ -2,6 +2,7 @@
 
 use super::Exporter;
 use super::requests;
+use super::servers;
 use super::table::{Table, margin, principal, saturation, shape, threshold_value};
 use crate::RunRecord;
 
@@ -57,20 +58,20 @@ impl Exporter for Markdown {
             lines.push(String::new());
         }
         for run in runs {
-            requests(&mut lines, run);
+            rows(&mut lines, &servers::COLUMNS, servers::rows(run));
+            rows(&mut lines, &requests::COLUMNS, requests::rows(run));
         }
         lines.join("\n").into_bytes()
     }
 }
 
-/// Figures per request, where there are several.
-fn requests(lines: &mut Vec<String>, run: &RunRecord) {
-    let rows = requests::rows(run);
+/// A table whose first column is a name; nothing without rows.
+fn rows<const N: usize>(lines: &mut Vec<String>, columns: &[&str; N], rows: Vec<[String; N]>) {
     if rows.is_empty() {
         return;
     }
-    lines.push(format!("| {} |", requests::COLUMNS.join(" | ")));
-    lines.push("|---|---:|---:|---:|---:|".to_owned());
+    lines.push(format!("| {} |", columns.join(" | ")));
+    lines.push(format!("|---|{}", "---:|".repeat(N - 1)));
     for row in rows {
         let cells = row.map(|cell| escaped(&cell));
         lines.push(format!("| {} |", cells.join(" | ")));

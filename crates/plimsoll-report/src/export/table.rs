@@ -466,8 +466,7 @@ pub(super) fn threshold_value(threshold: &ThresholdDocument) -> String {
 }
 
 fn per_request(cost: &CostDocument) -> String {
-    cost.cpu_us_per_request
-        .map_or(NOTHING.to_owned(), |micros| Unit::Microseconds.show(micros))
+    optional_us(cost.cpu_us_per_request)
 }
 
 fn cpu(cost: &CostDocument) -> String {
@@ -492,6 +491,10 @@ pub(super) fn bytes(size: u64) -> String {
 
 pub(super) fn time(micros: f64) -> String {
     DurationText(Duration::try_from_secs_f64(micros / 1e6).unwrap_or_default()).to_string()
+}
+
+pub(super) fn optional_us(micros: Option<f64>) -> String {
+    micros.map_or(NOTHING.to_owned(), |micros| Unit::Microseconds.show(micros))
 }
 
 pub(super) fn optional(micros: Option<Bounded<f64>>) -> String {

@@ -7,6 +7,8 @@ mod conditions;
 
 mod details;
 
+mod servers;
+
 use plimsoll_model::RunSummary;
 
 pub use self::brief::cautions;

@@ -115,8 +115,12 @@ pub(super) fn compile(
             continue;
         }
         let proxied_by = table.take_value("proxied_by").and_then(networks);
-        let proxies = table.take_value("trusted_proxies").and_then(trusted_proxies);
-        let underscores = table.take_value("underscores").and_then(|it| underscores(&it));
+        let proxies = table
+            .take_value("trusted_proxies")
+            .and_then(trusted_proxies);
+        let underscores = table
+            .take_value("underscores")
+            .and_then(|it| underscores(&it));
         if secured.asks_in_clear && !has_clear {
             table.wrong(
                 "http-01 is answered in the clear, and every listener is encrypted",
@@ -368,7 +372,10 @@ fn tls(
     context: &Context<'_>,
     http2: bool,
 ) -> Option<(Arc<rustls::ServerConfig>, Option<OnDemandCertificates>)> {
-    let values = table.take_value("tls").map(Value::elements).unwrap_or_default();
+    let values = table
+        .take_value("tls")
+        .map(Value::elements)
+        .unwrap_or_default();
     let clients = match table.take_value("client_certificates") {
         None => Some(None),
         Some(value) => value

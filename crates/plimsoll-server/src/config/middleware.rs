@@ -244,7 +244,10 @@ fn rules(mut table: Table<'_>, maps: &Maps, moment: Moment) -> HeaderRules {
     };
     let set = fields("set");
     let add = added(&mut table, "add", maps, moment);
-    let remove = table.take_value("remove").and_then(names).unwrap_or_default();
+    let remove = table
+        .take_value("remove")
+        .and_then(names)
+        .unwrap_or_default();
     table.finish();
     HeaderRules {
         rewrite: Vec::new(),

@@ -326,7 +326,12 @@ mod tests {
     #[test]
     fn the_table_has_a_bound_and_full_buckets_make_room() {
         let (limit, clock) = (limit(1, 1, 2), VirtualClock::new());
-        let take = |key: u8| limit.count_request([key; 32], clock.now()).refused.is_none();
+        let take = |key: u8| {
+            limit
+                .count_request([key; 32], clock.now())
+                .refused
+                .is_none()
+        };
         assert!(take(1) && take(2));
         // The third and the fourth share one.
         assert!(take(3) && !take(4) && !take(1));

@@ -50,7 +50,11 @@ impl Connection {
         result
     }
 
-    fn process_bytes<E: Events>(&mut self, bytes: &[u8], events: &mut E) -> Result<(), ConnectionError> {
+    fn process_bytes<E: Events>(
+        &mut self,
+        bytes: &[u8],
+        events: &mut E,
+    ) -> Result<(), ConnectionError> {
         let mut input = bytes;
         loop {
             if let Some(content) = self.input.content {

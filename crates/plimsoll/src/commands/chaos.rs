@@ -257,13 +257,13 @@ fn attack(
     target: Option<&dyn Target>,
     interrupt: &Arc<Interrupt>,
 ) -> Result<Ran, Failed> {
-    let tree = target.map(Target::tree).transpose();
-    let tree = tree.map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    let source = target.map(Target::source).transpose();
+    let source = source.map_err(|error| Problem::caused_by(&error).could_not_run())?;
     let prepared = prepare(plan.clone()).map_err(|error| failed(&error))?;
     let address = prepared.address();
     let at = SystemClock.wall();
     let start = SystemClock.now();
-    let watching = Sampler::start(tree, None, start, SAMPLED, || (0, Moment::default()));
+    let watching = Sampler::start(source, None, start, SAMPLED, || (0, Moment::default()));
     let outcome = prepared.run(|| interrupt.is_set());
     let samples = watching.stop();
     let outcome = outcome.map_err(|error| failed(&error))?;

@@ -19,7 +19,7 @@ use self::drivers::{Driver, Drivers, split};
 use self::parameters::{Parameter, expanded};
 use super::load::args::MOST_STREAMS;
 use crate::exit::Exit;
-use crate::flags::number;
+use crate::flags::{NamedPlace, ObserveArgs, Problems, number, unobservable};
 use crate::own_file::own_file;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
@@ -139,6 +139,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", requires = "server")]
     ready: Option<String>,
 
+    #[command(flatten)]
+    observe: ObserveArgs,
+
     /// Treat the operands as servers and load this URL
     #[arg(long, value_name = "URL", conflicts_with = "server")]
     drive: Option<String>,
@@ -201,6 +204,8 @@ Examples:
       './server-new --port {port}' './server-old --port {port}' --fail-if-slower 5%
   plimsoll compare --driver plimsoll,wrk,oha http://127.0.0.1:8080/
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --parameter-scan threads 1 4 './server --threads {threads} --port {port}'
+  plimsoll compare --name new --name old --observe new=https://a:7070/?unit=shop --observe old=https://b:7070/?unit=shop \\
+      --observe-token-file token http://a/ http://b/
   plimsoll compare --name new --name old --prepare './reset-cache' './new/run.sh' './old/run.sh'
   plimsoll compare --drive 'http://127.0.0.1:{port}/' --rates 100,500,1000,2000 './server --port {port}'
 
@@ -213,7 +218,8 @@ struct Cores(Vec<usize>);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    let options = options(args).map_err(|error| Problem::caused_by(&*error).usage())?;
+    let mut options = options(args).map_err(|error| Problem::caused_by(&*error).usage())?;
+    observe(args, &mut options)?;
     // A plan of the first rate stands for those of all.
     let plan = ComparePlan::new(CompareOptions {
         rate: args.rates.first().copied(),
@@ -270,6 +276,7 @@ fn failed(error: &CompareError) -> Failed {
             _ => Exit::CouldNotRun,
         },
         problems: vec![match error {
+            CompareError::Unobservable(error) => unobservable(error),
             CompareError::Programs(_) => problem.hint("install the programs, or give their paths"),
             CompareError::Answers { .. } => {
                 problem.hint("have them serve the same, or write --answers-may-differ")
@@ -382,6 +389,7 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
         pin: cores(&args.pin),
         server,
         drive,
+        observed: None,
         url: args.url.clone(),
         port: args.port,
         count_from: args.count_from.clone(),
@@ -399,6 +407,23 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: masked_arguments(std::env::args()),
     })
+}
+
+/// Adds the servers that are observed: those of operands by the operands' names, and the one that all of them load.
+fn observe(args: &Args, options: &mut CompareOptions) -> Result<(), Failed> {
+    let mut problems = Problems::default();
+    for NamedPlace { name, place } in args.observe.compile(&mut problems) {
+        let mut operands = options.operands.iter_mut();
+        match operands.find(|operand| operand.label == name) {
+            Some(operand) => operand.observed = Some(place),
+            None if options.observed.is_none() => options.observed = Some(place),
+            None => problems.push(
+                Problem::with("--observe", format!("no operand has the name `{name}`"))
+                    .hint("name the operands by --name, in their order"),
+            ),
+        }
+    }
+    problems.unless_any(Some(()))
 }
 
 /// Fails if operands did not do the same.

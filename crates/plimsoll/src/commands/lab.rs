@@ -12,7 +12,7 @@ use plimsoll_lab::matrix::{
 use plimsoll_model::{grouped, masked_arguments, parse_duration, three_figures};
 
 use crate::exit::Exit;
-use crate::flags::{number, plan_file};
+use crate::flags::{ObserveArgs, Problems, number, plan_file};
 use crate::problem::{Failed, Problem};
 use crate::signals;
 use crate::terminal::{self, ProgressLine};
@@ -57,6 +57,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     cgroup: Option<String>,
 
+    #[command(flatten)]
+    observe: ObserveArgs,
+
     /// Print one JSON document (schemas/lab.v1.json)
     #[arg(long)]
     json: bool,
@@ -66,6 +69,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll lab --check plan.toml
   plimsoll lab plan.toml
+  plimsoll lab plan.toml --observe db=https://db1:7070/?unit=postgresql --observe-token-file token
   plimsoll lab plan.toml --repeats 1 --warm-up 1s --window 2s --out quick
 
 Exit codes: 0 every cell was measured, killed for memory, or cannot be held here; 2 usage;
@@ -74,6 +78,10 @@ Exit codes: 0 every cell was measured, killed for memory, or cannot be held here
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let own = super::own_program()?;
+    let mut problems = Problems::default();
+    let observed = args.observe.compile(&mut problems);
+    let observed = problems.unless_any(Some(observed))?;
+    let observed = observed.into_iter().map(|it| (it.name, it.place)).collect();
     let (text, mut plan) = plan_file(&args.plan, |text, directory| compile(text, directory, &own))?;
     if args.check {
         let cells = plan.targets.len() * plan.loads.len() * plan.sizes.len();
@@ -106,6 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let options = RunOptions {
         plimsoll: own,
         cgroup: args.cgroup.clone(),
+        observed,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: masked_arguments(std::env::args()),
     };

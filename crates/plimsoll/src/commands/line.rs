@@ -218,13 +218,17 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
     load_args.connection = connection;
     load_args.http2 = http2;
 
-    let Prepared { compiled, target } = load::prepare(&load_args, &interrupt)?;
+    let Prepared {
+        compiled,
+        target,
+        observed,
+    } = load::prepare(&load_args, &interrupt)?;
     let result = plimsoll_load::check_reachable(&compiled.plan)
         .map_err(|error| load::failed(&error))
         .and_then(|()| {
             let confirm = search.confirm.unwrap_or(search.window * CONFIRMATION);
             let plan = LinePlan {
-                facts: load::facts(&compiled.plan, target.as_deref()),
+                facts: load::facts(&compiled.plan, target.as_deref(), &observed),
                 run: compiled.plan,
                 objectives,
                 search: SearchPlan {
@@ -249,7 +253,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failed> {
                 },
             };
             let progress = ProgressLine::new();
-            let found = line(&plan, target.as_deref(), &interrupt, &mut |event| {
+            let target = target.as_deref();
+            let found = line(&plan, target, &observed, &interrupt, &mut |event| {
                 show(&progress, event);
             });
             progress.clear();
@@ -284,7 +289,10 @@ fn objectives(args: &Args, problems: &mut Problems) -> Vec<Threshold> {
         [] => &defaults,
         given => given,
     };
+    let observed = args.server.observe.compile(problems);
+    let names: Vec<_> = observed.into_iter().map(|plan| plan.name).collect();
     let is_observed = args.server.pid.is_some()
+        || args.server.observe.is_given()
         || args.server.spawn.is_some()
         || (args.url.is_none() && args.requests.urls.is_none() && args.requests.from.is_none());
     let mut objectives = Vec::new();
@@ -292,14 +300,9 @@ fn objectives(args: &Args, problems: &mut Problems) -> Vec<Threshold> {
         let Some(objective) = problems.value("--objective", parse_objective(text)) else {
             continue;
         };
-        if objective.metric().needs_server() && !is_observed {
-            problems.push(
-                Problem::with(
-                    "--objective",
-                    format!("`{objective}` needs the processes of the server"),
-                )
-                .hint("name them with --pid, or start them with --spawn"),
-            );
+        let unmet = load::unobserved(&objective, is_observed, &names, "--objective");
+        if let Some(problem) = unmet {
+            problems.push(problem);
         }
         objectives.push(objective);
     }

@@ -34,10 +34,12 @@ use plimsoll_load::{Interrupt, Observation, RunError, Watch, check_reachable};
 use plimsoll_model::{
     FailureKind, Pinning, RunSummary, Threshold, ThresholdVerdict, masked_arguments,
 };
-use plimsoll_observe::Target;
+use plimsoll_observe::{AttachError, NamedTarget, Target};
 use plimsoll_report::{PlanDocument, files};
 
 pub(crate) use self::args::Args;
+#[cfg(feature = "lab")]
+pub(crate) use self::compile::unobserved;
 use self::compile::{Compiled, Surroundings};
 use self::dashboard::LoadDashboard;
 use self::output::Live;
@@ -45,6 +47,7 @@ use self::output::Live;
 use self::profiling::Profiling;
 use self::push::Push;
 use crate::exit::Exit;
+use crate::flags::unobservable;
 use crate::grpc;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
@@ -72,7 +75,11 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
         .transpose()?;
     #[cfg(feature = "lab")]
     let series = series::SeriesFile::open(args)?;
-    let Prepared { compiled, target } = prepare(args, &interrupt)?;
+    let Prepared {
+        compiled,
+        target,
+        observed: servers,
+    } = prepare(args, &interrupt)?;
     let Compiled {
         plan,
         thresholds,
@@ -86,7 +93,8 @@ pub(crate) fn run(args: &mut Args) -> Result<Exit, Failed> {
     let profiling = observed
         .filter(|_| args.output.profiles())
         .map(|target| Profiling::start(target, &plan));
-    let result = measure(args, &plan, &thresholds, observed, &interrupt, &mut push);
+    let servers = (observed, servers.as_slice());
+    let result = measure(args, &plan, &thresholds, servers, &interrupt, &mut push);
     // Before the target ends: its names are read from its own files and memory.
     #[cfg(feature = "lab")]
     let profile = profiling.map_or_else(|| Ok(Vec::new()), Profiling::finish);
@@ -146,6 +154,8 @@ fn file_names(args: &Args) -> Vec<&'static str> {
 pub(crate) struct Prepared {
     pub(crate) compiled: Compiled,
     pub(crate) target: Option<Box<dyn Target>>,
+    /// Servers that are observed by name.
+    pub(crate) observed: Vec<NamedTarget>,
 }
 
 /// Compiles the flags and starts or finds the target.
@@ -157,6 +167,7 @@ pub(crate) fn prepare(args: &Args, interrupt: &Interrupt) -> Result<Prepared, Fa
     let url = args.url.as_deref().or(placeholder);
     let mut compiled = compile::compile(args, url, &surroundings, None)?;
     terminal::print_notes(&compiled.left_out);
+    let observed = args.server.observe.open()?;
     let started = target::start(args, is_embedded, &compiled.plan, interrupt)?;
     if let Some(url) = &started.url {
         compiled = compile::compile(args, Some(url), &surroundings, None)?;
@@ -175,6 +186,7 @@ pub(crate) fn prepare(args: &Args, interrupt: &Interrupt) -> Result<Prepared, Fa
     Ok(Prepared {
         compiled,
         target: started.target,
+        observed,
     })
 }
 
@@ -189,14 +201,15 @@ fn measure(
     args: &Args,
     plan: &plimsoll_load::RunPlan,
     thresholds: &[Threshold],
-    target: Option<&dyn Target>,
+    (target, observed): (Option<&dyn Target>, &[NamedTarget]),
     interrupt: &std::sync::Arc<Interrupt>,
     push: &mut Push,
 ) -> Result<RunSummary, Failed> {
     check_reachable(plan).map_err(|error| failed(&error))?;
     let observation = Observation {
         target,
-        facts: facts(plan, target),
+        observed,
+        facts: facts(plan, target, observed),
         thresholds,
     };
     let mut page = LoadDashboard::start(args, plan).map_err(Problem::could_not_run)?;
@@ -220,7 +233,11 @@ fn measure(
 }
 
 /// Conditions that are known before a run.
-pub(crate) fn facts(plan: &plimsoll_load::RunPlan, target: Option<&dyn Target>) -> RunFacts {
+pub(crate) fn facts(
+    plan: &plimsoll_load::RunPlan,
+    target: Option<&dyn Target>,
+    observed: &[NamedTarget],
+) -> RunFacts {
     RunFacts {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
         command: masked_arguments(std::env::args()),
@@ -230,8 +247,16 @@ pub(crate) fn facts(plan: &plimsoll_load::RunPlan, target: Option<&dyn Target>) 
                 .map(|target| target.cores().to_vec())
                 .unwrap_or_default(),
         },
-        co_located: target.map(|_| true).or_else(|| target::is_local(plan)),
+        co_located: is_co_located(target, observed).or_else(|| target::is_local(plan)),
     }
+}
+
+/// Whether what is loaded is on this machine, if the observed servers show that: the first of them is what is loaded.
+pub(crate) fn is_co_located(target: Option<&dyn Target>, observed: &[NamedTarget]) -> Option<bool> {
+    let first = observed.first().map(|named| &*named.target);
+    let loaded = target.or(first)?;
+    // An agent may be on this machine, too.
+    loaded.agent().is_none().then_some(true)
 }
 
 pub(crate) fn failed(error: &RunError) -> Failed {
@@ -239,7 +264,10 @@ pub(crate) fn failed(error: &RunError) -> Failed {
     let problem = match error {
         RunError::Descriptors(_) => problem.about("-c"),
         RunError::Pin(_) => problem.about("--cores"),
-        RunError::Target(_) => problem.about("--pid"),
+        RunError::Target(error) => match error {
+            AttachError::Remote(_) | AttachError::Locate(_) => unobservable(error),
+            _ => problem.about("--pid"),
+        },
         RunError::Unreachable { failure, .. } => match failure.kind {
             FailureKind::Refused => problem.hint("start the server, or correct host and port"),
             FailureKind::NameNotFound => {

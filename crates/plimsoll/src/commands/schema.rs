@@ -21,6 +21,8 @@ enum Of {
     /// Responses of the mock's admin API
     #[cfg(feature = "serve")]
     MockAdmin,
+    /// Answers of `plimsoll observe`
+    Observe,
     /// Configuration files of `plimsoll monitor`
     #[cfg(feature = "monitor")]
     Monitor,
@@ -31,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Of::Server => SCHEMA,
         #[cfg(feature = "serve")]
         Of::MockAdmin => plimsoll_mock::ADMIN_SCHEMA,
+        Of::Observe => plimsoll_observe::SCHEMA,
         #[cfg(feature = "monitor")]
         Of::Monitor => plimsoll_monitor::config::SCHEMA,
     };

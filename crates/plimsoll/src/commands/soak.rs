@@ -14,7 +14,7 @@ use plimsoll_lab::soak::{
 use plimsoll_model::{ByteSize, DurationText, masked_arguments};
 
 use crate::exit::Exit;
-use crate::flags::{Problems, number, plan_file};
+use crate::flags::{ObserveArgs, Problems, number, plan_file};
 use crate::problem::{Failed, Problem};
 use crate::signals;
 use crate::terminal::{self, ProgressLine};
@@ -22,20 +22,23 @@ use crate::terminal::{self, ProgressLine};
 /// Run a target under load for hours and report whether its memory, descriptors or metrics grow without end
 ///
 /// Judge every series as BOUNDED, DRIFT or INCONCLUSIVE, by a robust slope that recognises ramps to a cap, sawtooths and
-/// single steps. The target is started (--spawn, or the scenarios of a plan), attached to (--pid), or known by its metrics
+/// single steps. The target is started (--spawn, or the scenarios of a plan), attached to (--pid, --observe), or known by its metrics
 /// only (--metrics). Scenarios that have ended are kept in a folder: an interrupted soak resumes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Plan (TOML) with one or more scenarios
-    #[arg(value_name = "PLAN", conflicts_with_all = ["spawn", "pid", "metrics", "load", "url"],
-          required_unless_present_any = ["spawn", "pid", "metrics"])]
+    #[arg(value_name = "PLAN", conflicts_with_all = ["spawn", "pid", "observe", "metrics", "load", "url"],
+          required_unless_present_any = ["spawn", "pid", "observe", "metrics"])]
     plan: Option<PathBuf>,
 
     /// Watch this process and its descendants
     #[arg(long, value_name = "PID|NAME", conflicts_with = "spawn",
           value_parser = number::process)]
     pid: Option<u32>,
+
+    #[command(flatten)]
+    observe: ObserveArgs,
 
     /// Start the target with this command, in which {port} stands for a free port
     #[arg(long, value_name = "COMMAND", requires = "url")]
@@ -94,6 +97,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll soak --pid $(pidof -s nginx) -z 4h --sample 30s
+  plimsoll soak --observe https://db1:7070/?unit=postgresql --observe-token-file token -z 4h
   plimsoll soak --spawn './server --port {port}' --url http://127.0.0.1:{port}/ \\
       --load '{plimsoll} load -c {workers} -z {time} --json {url}' -z 20m
   plimsoll soak gateway.toml --scale 0.5 --at-once 2
@@ -204,8 +208,13 @@ fn short(args: &Args, own: &str) -> Result<(String, SoakPlan), Failed> {
     if args.metrics.as_deref().is_some_and(|url| !is_http(url)) {
         problems.push(Problem::with("--metrics", "must be an http URL"));
     }
-    let subject = match (command, args.pid) {
-        (Some(command), _) => {
+    let mut observed = args.observe.compile(&mut problems);
+    if observed.len() + usize::from(command.is_some()) + usize::from(args.pid.is_some()) > 1 {
+        let message = "one target is judged: name one by --observe, --pid or --spawn";
+        problems.push(Problem::with("--observe", message));
+    }
+    let subject = match (command, args.pid, observed.pop()) {
+        (Some(command), ..) => {
             let url = args.url.clone().unwrap_or_default();
             Subject::Started(TargetPlan {
                 name: "target".to_owned(),
@@ -218,8 +227,9 @@ fn short(args: &Args, own: &str) -> Result<(String, SoakPlan), Failed> {
                 url,
             })
         }
-        (None, Some(pid)) => Subject::Pid(pid),
-        (None, None) => Subject::Remote,
+        (None, Some(pid), _) => Subject::Pid(pid),
+        (None, None, Some(observed)) => Subject::Observed(observed.place),
+        (None, None, None) => Subject::Remote,
     };
     problems.unless_any(Some(()))?;
     let plan = SoakPlan {

@@ -125,6 +125,46 @@ fn an_open_loop_of_two_agents_has_every_arrival() {
     assert!(agents.iter().all(|agent| agent.has_said("the run is over")));
 }
 
+#[cfg(all(feature = "site", target_os = "linux"))]
+#[test]
+fn the_coordinator_observes_servers_beside_the_load_of_all_agents() {
+    use crate::served::Served;
+
+    let server = NatsServer::start();
+    let (observer, web) = (
+        Served::start(&["observe", "--listen", "127.0.0.1:0", "--allow", "pid"]),
+        Served::start(&["origin"]),
+    );
+    let _agents = agents(&server, &[]);
+    let name = format!("web={}?pid={}", observer.url, web.child.id());
+    let threshold = "server_cpu_per_request{name:web}:value<1s";
+    let flags = [
+        "--json",
+        "-q",
+        "400",
+        "-z",
+        "3s",
+        "-c",
+        "20",
+        "--observe",
+        &name,
+        "--threshold",
+        threshold,
+    ];
+    let summary = run(&server, &flags, &web.url).exits(0).json();
+    let observed = &summary["observed"][0];
+    assert_eq!(observed["whole"], true, "{observed}");
+    // Responses of all agents within the window.
+    let completed = &summary["counts"]["completed_in_window"];
+    assert_eq!(&observed["cost"]["exchanges"], completed);
+    assert!(observed["cost"]["cpu_us_per_request"].as_f64().unwrap() > 0.0);
+    assert_eq!(summary["target"]["exchanges"], *completed);
+    let window = observed["cost"]["window_us"].as_f64().unwrap();
+    assert!((window - 3e6).abs() < 0.5e6, "{window}");
+    assert_eq!(summary["thresholds"][0]["verdict"], "met");
+    eventually(|| is_clean(&server));
+}
+
 #[test]
 fn an_agent_that_is_killed_makes_the_run_incomplete() {
     let server = NatsServer::start();

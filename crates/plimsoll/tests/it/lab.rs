@@ -114,7 +114,7 @@ fn what_a_line_cannot_be_searched_with_is_reported_at_once() {
         @"
     error: --objective: `p99` is not an objective: expected one of <, <=, >, >=, ==, != between the aggregation and the limit
     error: --objective: `server_rss:max<1MB` needs the processes of the server
-      hint: name them with --pid, or start them with --spawn
+      hint: name them with --pid or --observe, or start them with --spawn
     error: --most: is below --first (10/s)
     exit 2
     "

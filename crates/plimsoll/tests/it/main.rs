@@ -69,6 +69,9 @@ mod fleet_scripts;
 
 mod live;
 
+#[cfg(all(feature = "site", target_os = "linux"))]
+mod observe;
+
 mod load;
 
 mod numbers;

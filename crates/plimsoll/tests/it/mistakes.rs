@@ -152,7 +152,7 @@ fn thresholds_that_cannot_be_judged() {
     error: --threshold: `http_reqs` has no `p(99)`; it has count, rate
     error: --threshold: `few` is no limit for this; write for example `1%`
     error: --threshold: `server_rss:max<1GB` needs the processes of the server
-      hint: name them with --pid, or start them with --spawn
+      hint: name them with --pid or --observe, or start them with --spawn
     exit 2
     "
     );

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_wire::h1::Limits;
 
-/// The version of HTTP that connections of a pool speak.
+/// The version of HTTP that connections of a pool speak, or what carries it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Speaks {
     /// HTTP/1.1.
@@ -16,6 +16,8 @@ pub enum Speaks {
     Negotiated,
     /// HTTP/3, which needs settings of QUIC in the plan of the connector; of upgrades, only to WebSockets.
     Http3,
+    /// FastCGI, without TLS ([`Head::parameters`](crate::forward::Head)).
+    FastCgi,
 }
 
 /// Bounds on the connections of a pool.

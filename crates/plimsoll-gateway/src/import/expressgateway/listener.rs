@@ -32,7 +32,9 @@ impl Translation {
             let port = required(&mut alt, "h3_port", "the port of HTTP/3", |it| {
                 it.whole(1..=65_535).map(|it| it.to_string())
             });
-            let age = alt.take_value("max_age").and_then(|it| it.whole(0..=31_536_000));
+            let age = alt
+                .take_value("max_age")
+                .and_then(|it| it.whole(0..=31_536_000));
             alt.finish();
             if let Some(port) = port {
                 let field = format!("h3=\":{port}\"; ma={}", age.unwrap_or(3600));

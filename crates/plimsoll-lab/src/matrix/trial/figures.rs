@@ -8,7 +8,7 @@ use super::TrialError;
 use super::sides::{Side, Sides};
 use crate::counts;
 use crate::matrix::plan::Limited;
-use crate::matrix::usage::{ObservedSide, Usage, saturated};
+use crate::matrix::usage::{ObservedSide, ObservedUpstream, Usage, saturated};
 
 /// The figures of a load, seen from all sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +64,12 @@ impl Figures {
         let own = OwnSummary::from_output(output);
         let usage = |side: &Side| side.watched.as_ref().and_then(ObservedSide::usage);
         let target = sides.target.as_ref().and_then(usage);
-        let upstreams: Vec<Usage> = sides.upstreams.iter().filter_map(usage).collect();
+        let mut upstreams: Vec<Usage> = sides.upstreams.iter().filter_map(usage).collect();
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            sides.observed.iter().partition(|it| it.is_here());
+        let of_observed = |it: &ObservedUpstream| it.usage();
+        upstreams.extend(here.into_iter().filter_map(of_observed));
+        let elsewhere: Vec<Usage> = elsewhere.into_iter().filter_map(of_observed).collect();
         let used: Vec<&Usage> = generator.iter().chain(&target).chain(&upstreams).collect();
         let shared = sides
             .size
@@ -72,6 +77,10 @@ impl Figures {
             .filter(|_| sides.size.limited == Limited::Both);
         let cores = shared.unwrap_or(sides.machine_cores as f64);
         let mut saturated = saturated(&used, cores);
+        // They share no core with the others.
+        let limited = elsewhere.iter().filter(|side| side.is_saturated());
+        saturated.extend(limited.map(|side| side.name.clone()));
+        upstreams.extend(elsewhere);
         if own.saturated && !saturated.iter().any(|name| name == "generator") {
             saturated.insert(0, "generator".to_owned());
         }

@@ -14,7 +14,7 @@ use super::{Bench, TrialError};
 use crate::cgroup::Group;
 use crate::command::Command;
 use crate::matrix::plan::{LoadPlan, Loader};
-use crate::matrix::usage::{ObservedSide, Usage};
+use crate::matrix::usage::{ObservedSide, ObservedUpstream, Usage};
 use crate::plans::fill;
 use crate::server::on_own_lines;
 
@@ -151,6 +151,12 @@ impl Generator<'_> {
                 } else {
                     ObservedSide::end
                 };
+                let mark = if due.is_some() {
+                    ObservedUpstream::begin
+                } else {
+                    ObservedUpstream::end
+                };
+                sides.observed.iter_mut().for_each(mark);
             }
             sides.each(look);
             generator.iter_mut().for_each(look);

@@ -10,7 +10,7 @@ use plimsoll_wire::process::Finished;
 use super::{Bench, Outcome, TrialError};
 use crate::cgroup::Group;
 use crate::matrix::plan::{Limited, SizePlan};
-use crate::matrix::usage::ObservedSide;
+use crate::matrix::usage::{ObservedSide, ObservedUpstream};
 use crate::plans::{ProcessPlan, TargetPlan, fill, parse_url};
 use crate::server::{self, Running};
 
@@ -23,6 +23,8 @@ pub(super) struct Sides<'a> {
     pub(super) machine_cores: usize,
     pub(super) upstreams: Vec<Side>,
     pub(super) target: Option<Side>,
+    /// Servers that run already, and that are observed.
+    pub(super) observed: Vec<ObservedUpstream>,
 }
 
 pub(super) struct Side {

@@ -17,7 +17,12 @@ impl Run {
             .map(|text| Threshold::parse(text).unwrap())
             .collect();
         Self {
-            judge: Judge::new(&thresholds, Duration::ZERO, Some(Duration::from_secs(100))),
+            judge: Judge::new(
+                &thresholds,
+                ["db".to_owned()].into(),
+                Duration::ZERO,
+                Some(Duration::from_secs(100)),
+            ),
             total: Interval::new(0, false),
             second: 0,
         }
@@ -25,6 +30,11 @@ impl Run {
 
     /// Whether that second ends the run.
     fn second(&mut self, requests: u64, millis: u64) -> bool {
+        self.second_with(requests, millis, None)
+    }
+
+    /// - `db`: megabytes that the server of that name holds at its end, if it is sampled.
+    fn second_with(&mut self, requests: u64, millis: u64, db: Option<u64>) -> bool {
         let mut interval = Interval::new(0, false);
         interval.counts.started = requests;
         let started = SystemClock.now();
@@ -73,8 +83,15 @@ impl Run {
             ..ResourceSample::default()
         };
         let interval = &interval;
+        let db = db.map(|megabytes| ResourceSample {
+            memory: Memory {
+                anonymous_bytes: megabytes * 1_000_000,
+                file_bytes: 0,
+            },
+            ..sample
+        });
         self.judge
-            .second(&tick, interval, &self.total, Some(sample))
+            .second(&tick, interval, &self.total, Some(sample), &[db])
     }
 
     fn worst(&self, position: usize) -> Option<(f64, u64)> {
@@ -116,6 +133,18 @@ fn a_breach_ends_the_run_only_where_that_was_requested_and_not_before_its_time()
     assert!(!run.second(10, 20));
     assert!(!run.second(10, 150), "the mean of the run is still below");
     assert!(run.second(10, 500));
+}
+
+#[test]
+fn a_named_server_is_judged_by_its_own_samples_and_a_gap_is_no_value() {
+    let mut run = Run::new(&["server_rss{name:db}:max<50MB over 1s"]);
+    assert!(!run.second_with(70, 1, None));
+    assert_eq!(run.worst(0), None, "the target is another server");
+    assert!(!run.second_with(70, 1, Some(40)));
+    assert_eq!(run.worst(0), Some((40e6, 2)));
+    assert!(!run.second_with(70, 1, None));
+    assert!(!run.second_with(70, 1, Some(60)));
+    assert_eq!(run.worst(0), Some((60e6, 4)));
 }
 
 #[test]

@@ -180,16 +180,18 @@ fn search(table: &mut Table<'_>) -> Result<Option<LdapSearch>, Noted> {
         let parsed = as_text(&value).map(LdapFilter::from_str);
         parsed.and_then(|parsed| value.check(parsed)).ok_or(Noted)
     });
-    let scope = table.take_value("scope").map(|value| match as_text(&value) {
-        Some("base") => Ok(LdapScope::Base),
-        Some("one") => Ok(LdapScope::One),
-        Some("sub") => Ok(LdapScope::Sub),
-        Some(other) => {
-            value.wrong::<()>(format!("`{other}` is not \"base\", \"one\" or \"sub\""));
-            Err(Noted)
-        }
-        None => Err(Noted),
-    });
+    let scope = table
+        .take_value("scope")
+        .map(|value| match as_text(&value) {
+            Some("base") => Ok(LdapScope::Base),
+            Some("one") => Ok(LdapScope::One),
+            Some("sub") => Ok(LdapScope::Sub),
+            Some(other) => {
+                value.wrong::<()>(format!("`{other}` is not \"base\", \"one\" or \"sub\""));
+                Err(Noted)
+            }
+            None => Err(Noted),
+        });
     let attributes = table.take_value("attributes");
     let attributes = attributes.map(|value| texts(value).ok_or(Noted));
     let Some(base) = table.text("base") else {

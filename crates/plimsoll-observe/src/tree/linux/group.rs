@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use plimsoll_model::CpuTime;
+
+use crate::group::counters::cpu_stat;
 
 /// Where control groups of version 2 are, by themselves or beside version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -59,23 +60,13 @@ impl Group {
 
 /// User and system time of `cpu.stat`.
 fn usage(directory: &Path) -> Option<CpuTime> {
-    parse(&fs::read_to_string(directory.join("cpu.stat")).ok()?)
-}
-
-fn parse(stat: &str) -> Option<CpuTime> {
-    let micros = |wanted: &str| {
-        let mut pairs = stat.lines().filter_map(|line| line.split_once(' '));
-        let (_, value) = pairs.find(|(name, _)| *name == wanted)?;
-        value.trim().parse().ok().map(Duration::from_micros)
-    };
-    Some(CpuTime {
-        user: micros("user_usec")?,
-        system: micros("system_usec")?,
-    })
+    cpu_stat(&fs::read_to_string(directory.join("cpu.stat")).ok()?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -84,7 +75,7 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         let group = Group {
             directory: directory.path().to_owned(),
-            usage_before: parse("usage_usec 900\nuser_usec 600\nsystem_usec 300\n").unwrap(),
+            usage_before: cpu_stat("usage_usec 900\nuser_usec 600\nsystem_usec 300\n").unwrap(),
             tree_before: CpuTime {
                 user: Duration::from_micros(50),
                 system: Duration::ZERO,
@@ -100,6 +91,6 @@ mod tests {
         write("cgroup.procs", "7\n9\n");
         assert!(group.holds_only(&HashSet::from([7, 8, 9])));
         assert!(!group.holds_only(&HashSet::from([7])), "others are in it");
-        assert_eq!(parse("usage_usec 5"), None);
+        assert_eq!(cpu_stat("usage_usec 5"), None);
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use plimsoll_model::CpuTime;
 use procfs::process::Process;
 
+use crate::group::counters::never_back;
+
 /// The time of one process, which never goes back.
 #[derive(Debug, Default)]
 pub(super) struct PreciseTime {
@@ -79,17 +81,6 @@ fn split(total: Duration, ticks: CpuTime) -> CpuTime {
         1.0
     };
     let user = total.mul_f64(share).min(total);
-    CpuTime {
-        user,
-        system: total.saturating_sub(user),
-    }
-}
-
-/// `now`, but neither part of it less than in `before`: counters of different sources differ by a clock tick.
-pub(super) fn never_back(before: CpuTime, now: CpuTime) -> CpuTime {
-    let total = now.total().max(before.total());
-    let most = total.saturating_sub(before.system);
-    let user = now.user.max(before.user).min(most);
     CpuTime {
         user,
         system: total.saturating_sub(user),

@@ -16,6 +16,7 @@ use crate::text::numbers::{NOTHING, bounded, bytes, count, duration, optional, p
 use crate::text::page::{Page, shortened, width};
 use crate::text::requests::site;
 use crate::text::style::Emphasis;
+use crate::text::summary::servers::servers;
 
 /// Kinds of failures and unmet conditions that are listed, each.
 const MOST: usize = 3;
@@ -34,6 +35,7 @@ pub(super) fn brief(page: &mut Page, run: &RunSummary, detail: Detail) {
     server(page, run);
     worst_requests(page, run);
     missed_thresholds(page, run);
+    servers(page, run);
     write_cautions(page, run, detail);
     result(page, run);
 }

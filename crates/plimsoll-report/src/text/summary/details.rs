@@ -63,7 +63,11 @@ fn thresholds(page: &mut Page, run: &RunSummary) {
 /// `2.47 ms: met with 50.6 % of the limit to spare`.
 pub(super) fn found(judged: &JudgedThreshold) -> String {
     let Some(value) = judged.value else {
-        return "no data: nothing was measured".to_owned();
+        return if judged.threshold.metric().needs_server() {
+            "no data: the server was not observed throughout".to_owned()
+        } else {
+            "no data: nothing was measured".to_owned()
+        };
     };
     let margin = judged.margin_percent().map_or(String::new(), |percent| {
         let margin = margin_of_limit(percent);

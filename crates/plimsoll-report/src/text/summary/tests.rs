@@ -55,6 +55,11 @@ fn interrupted() {
 }
 
 #[test]
+fn tiers() {
+    insta::assert_snapshot!(plain(&fixture::tiers()));
+}
+
+#[test]
 fn details() {
     insta::assert_snapshot!(full(&fixture::failing()));
 }

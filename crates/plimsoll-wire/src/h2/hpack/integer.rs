@@ -76,7 +76,10 @@ mod tests {
             put(&mut output, 0, prefix, value);
             assert_eq!(output, bytes);
             let mut input = bytes;
-            assert_eq!(read_integer(&mut input, prefix).map(|v| v as usize), Ok(value));
+            assert_eq!(
+                read_integer(&mut input, prefix).map(|v| v as usize),
+                Ok(value)
+            );
             assert!(input.is_empty());
         }
     }
@@ -84,7 +87,10 @@ mod tests {
     #[test]
     fn what_is_cut_or_endless_is_refused() {
         assert_eq!(read_integer(&mut &[][..], 5), Err(HpackError::Truncated));
-        assert_eq!(read_integer(&mut &[31, 0x80][..], 5), Err(HpackError::Truncated));
+        assert_eq!(
+            read_integer(&mut &[31, 0x80][..], 5),
+            Err(HpackError::Truncated)
+        );
         let endless = [31, 0x80, 0x80, 0x80, 0x80, 0x80, 0];
         assert_eq!(read_integer(&mut &endless[..], 5), Err(HpackError::Integer));
         let huge = [31, 0xff, 0xff, 0xff, 0xff, 0x0f];

@@ -41,6 +41,7 @@ impl Drivers<'_> {
                     command: self.load_of(text, *tool)?,
                     prepare: None,
                     url: Some(text.to_owned()),
+                    observed: None,
                 })
             };
             return tools.iter().map(of_tool).collect();
@@ -52,6 +53,7 @@ impl Drivers<'_> {
             command,
             prepare: None,
             url: None,
+            observed: None,
         }])
     }
 

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use plimsoll_formats::Format;
 use plimsoll_model::{ByteSize, Rate, parse_byte_size, parse_duration};
 
-use crate::flags::{ConnectionArgs, RequestArgs, ResponseArgs, number};
+use crate::flags::{ConnectionArgs, ObserveArgs, RequestArgs, ResponseArgs, number};
 use crate::grpc::GrpcArgs;
 
 /// More than servers allow, and each takes memory.
@@ -73,6 +73,7 @@ Examples:
   plimsoll load
   plimsoll load -c 64 -z 30s http://127.0.0.1:8080/
   plimsoll load -q 5000 -z 1m --pid nginx http://127.0.0.1:8080/
+  plimsoll load --observe web=https://web1:7070/?unit=nginx --observe-token-file token https://shop.example.org/
   plimsoll load --stages 10s:100/s,1m:1000/s --expect 'status == 200' http://127.0.0.1:8080/
   plimsoll load --from shop.http --feeder users.csv --var token=$TOKEN http://127.0.0.1:8080
   plimsoll load --from access.log --pace 2x http://127.0.0.1:8080
@@ -348,6 +349,9 @@ pub(crate) struct ServerArgs {
     /// Start this server before the run, measure its cost, and stop it afterwards
     #[arg(long, value_name = "COMMAND")]
     pub(crate) spawn: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
 
     /// Time for --spawn to accept connections
     // Long enough for a JVM with a framework; a server that never listens is reported soon.

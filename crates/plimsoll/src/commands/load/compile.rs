@@ -78,9 +78,11 @@ pub(super) fn compile(
     };
     let plan = compiler.plan(url, surroundings, known);
     let server = &args.server;
-    let is_observed = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
-    let thresholds = thresholds(args, is_observed, &mut compiler.problems);
-    if args.output.profiles() && !is_observed {
+    let has_processes = args.is_embedded() || server.pid.is_some() || server.spawn.is_some();
+    let observed = server.observe.compile(&mut compiler.problems);
+    let names: Vec<_> = observed.into_iter().map(|plan| plan.name).collect();
+    let thresholds = thresholds(args, has_processes, &names, &mut compiler.problems);
+    if args.output.profiles() && !has_processes {
         compiler.problems.push(
             Problem::with("--profile", "needs the processes of the server")
                 .hint("name them with --pid, or start them with --spawn"),
@@ -101,21 +103,23 @@ pub(super) fn compile(
 
 /// The thresholds; only those on the target's processes need it to be observed.
 ///
-/// - `is_observed`: whether the target's processes can be seen.
-fn thresholds(args: &Args, is_observed: bool, problems: &mut Problems) -> Vec<Threshold> {
+/// - `has_processes`: whether the target's processes can be seen.
+/// - `names`: of the servers that are observed by name.
+fn thresholds(
+    args: &Args,
+    has_processes: bool,
+    names: &[String],
+    problems: &mut Problems,
+) -> Vec<Threshold> {
     let mut thresholds = Vec::new();
     for text in &args.judge.threshold {
         let Some(mut threshold) = problems.value("--threshold", Threshold::parse(text)) else {
             continue;
         };
-        if threshold.metric().needs_server() && !is_observed {
-            problems.push(
-                Problem::with(
-                    "--threshold",
-                    format!("`{threshold}` needs the processes of the server"),
-                )
-                .hint("name them with --pid, or start them with --spawn"),
-            );
+        let is_observed = has_processes || args.server.observe.is_given();
+        let unmet = unobserved(&threshold, is_observed, names, "--threshold");
+        if let Some(problem) = unmet {
+            problems.push(problem);
         }
         if threshold.abort_after.is_none() {
             threshold.abort_after = args.judge.abort_on_breach;
@@ -123,6 +127,41 @@ fn thresholds(args: &Args, is_observed: bool, problems: &mut Problems) -> Vec<Th
         thresholds.push(threshold);
     }
     thresholds
+}
+
+/// What is wrong with a threshold on a server that is not observed.
+///
+/// - `is_observed`: whether the target of the run is.
+/// - `names`: of the servers that are observed by name.
+/// - `flag`: that the threshold is from.
+pub(crate) fn unobserved(
+    threshold: &Threshold,
+    is_observed: bool,
+    names: &[String],
+    flag: &str,
+) -> Option<Problem> {
+    if !threshold.metric().needs_server() {
+        return None;
+    }
+    match threshold.server() {
+        None if !is_observed => Some(
+            Problem::with(
+                flag,
+                format!("`{threshold}` needs the processes of the server"),
+            )
+            .hint("name them with --pid or --observe, or start them with --spawn"),
+        ),
+        Some(name) if !names.iter().any(|known| known == name) => Some(
+            Problem::with(
+                flag,
+                format!("`{threshold}` is of a server that is not observed"),
+            )
+            .hint(format!(
+                "name it: --observe {name}=https://HOST:7070/?unit=…"
+            )),
+        ),
+        _ => None,
+    }
 }
 
 struct Compiler<'a> {

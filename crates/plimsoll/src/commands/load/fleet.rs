@@ -110,7 +110,9 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
         .transpose()?;
     #[cfg(feature = "lab")]
     let series = super::series::SeriesFile::open(args)?;
-    let Prepared { compiled, .. } = prepare(args, &interrupt)?;
+    let Prepared {
+        compiled, observed, ..
+    } = prepare(args, &interrupt)?;
     let Compiled {
         plan,
         thresholds,
@@ -151,7 +153,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             "run {run} waits up to {seconds} s for {agents} agents"
         ));
     }
-    let mut merger = LoadMerger::new(&plan, &thresholds, &mut on_tick);
+    let mut merger = LoadMerger::new(&plan, &thresholds, &observed, &mut on_tick);
     let outcome = coordinate(
         &transport,
         FleetRun {
@@ -172,7 +174,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     );
     let summary = outcome.as_ref().ok().and_then(|outcome| {
         let is_interrupted = interrupt.is_set();
-        let facts = facts(&plan, None);
+        let facts = facts(&plan, None, &observed);
         merger.finish(&outcome.members, facts, outcome.is_early, is_interrupted)
     });
     if let Some(live) = live.into_inner() {

@@ -39,7 +39,7 @@ impl Profiling {
         let (warm_up, began) = sync_channel(0);
         let over = Arc::<Interrupt>::default();
         let profile = ProfilePlan {
-            pids: vec![target.pid()],
+            pids: target.pid().into_iter().collect(),
             duration: plan.stop.duration.unwrap_or(LONGEST),
             frequency: FREQUENCY,
             call_graph: None,

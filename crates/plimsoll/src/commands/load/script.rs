@@ -55,7 +55,7 @@ use self::live::Live;
 pub(crate) use self::load::load;
 use self::log::{ConsoleFile, Log, LogFormat, Verbosity};
 use self::outputs::Outputs;
-use self::server::Server;
+use self::server::Servers;
 use self::template::Template;
 #[cfg(feature = "fleet")]
 use super::fleet::script::ScriptFleet;
@@ -330,7 +330,9 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
             page.show(progress);
         }
     };
-    let server = flags.pid.map(Server::attach).transpose().map_err(other)?;
+    let observed = flags.observe.open();
+    let observed = observed.map_err(|failed| other(failed.into_first()))?;
+    let servers = Servers::attach(flags.pid, &observed).map_err(other)?;
     let folder = outputs.folder.take();
     let target = flags.pid.filter(|_| folder.is_some()).map(Pid::new);
     let target = target.transpose();
@@ -340,7 +342,8 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let target = target.as_deref();
     let recording = folder.as_ref().map(|_| ExchangeRecording {
         target,
-        facts: report::facts(target),
+        observed: &observed,
+        facts: report::facts(target, &observed),
     });
     let address = flags.global.address.clone();
     let address = address.or_else(|| variable("K6_ADDRESS"));
@@ -416,7 +419,7 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     };
     let outcome = run(&invocation);
     live.end();
-    let cost = server.and_then(|server| server.end(outcome.data.as_ref()));
+    let cost = servers.end(outcome.data.as_ref());
     let mut code = outcome.exit;
     drop(invocation);
     if let Some(push) = push.and_then(Rc::into_inner) {

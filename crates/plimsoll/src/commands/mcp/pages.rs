@@ -49,6 +49,7 @@ pub(super) const PAGES: &[Page] = &[
     page!("monitor"),
     page!("monitor-admin"),
     page!("notices"),
+    page!("observe"),
     page!("pack"),
     page!("profile"),
     page!("report"),

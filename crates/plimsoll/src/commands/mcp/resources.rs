@@ -35,6 +35,7 @@ const SCHEMAS: &[Schema] = &[
     schema!("mock-admin.v1"),
     schema!("mock-match.v1"),
     schema!("monitor.v1"),
+    schema!("observe.v1"),
     schema!("server.v1"),
     schema!("soak.v1"),
     schema!("trend.v1"),

@@ -36,7 +36,7 @@ fn load(order: &RunOrder, folder: Folder, share: Share) -> Result<Box<dyn Prepar
     let plan = prepared.compiled.plan;
     check_reachable(&plan).map_err(|error| Problem::caused_by(&error).message)?;
     Ok(Box::new(LoadPart {
-        facts: facts(&plan, None),
+        facts: facts(&plan, None, &[]),
         plan,
         share,
         folder: Some(Box::new(folder)),

@@ -252,6 +252,7 @@ pub(crate) fn refuse_of_one_machine(
     let given = [
         ("--out", !flags.outputs.is_empty()),
         ("--pid", flags.pid.is_some()),
+        ("--observe", flags.observe.is_given()),
         ("--dashboard", flags.dashboard.is_some()),
         ("--address", flags.global.address.is_some()),
         ("--summary-mode full", is_full),

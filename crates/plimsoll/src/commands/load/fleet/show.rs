@@ -22,7 +22,7 @@ pub(super) fn note(note: &Note) -> String {
             let plural = if *agents == 1 { "agent" } else { "agents" };
             format!("goes on with {agents} {plural}")
         }
-        Note::Starting { agents, spread } => {
+        Note::Starting { agents, spread, .. } => {
             let plural = if *agents == 1 { "agent" } else { "agents" };
             let within = if spread.is_zero() {
                 String::new()

@@ -10,6 +10,7 @@ use plimsoll_model::parse_duration;
 
 use super::log::LogFormat;
 use super::options::{OptionFlags, switch};
+use crate::flags::ObserveArgs;
 
 /// Which script, and what it sees.
 #[derive(Debug, clap::Args)]
@@ -179,6 +180,9 @@ pub(crate) struct RunFlags {
     /// Measure what this process, the server, and its children spend, and print it per request
     #[arg(long, value_name = "PID|NAME", value_parser = crate::flags::number::process)]
     pub(crate) pid: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
 
     /// Serve a page with live charts of the run at this address: `:5665`, `HOST:PORT`
     #[arg(long, value_name = "ADDRESS")]

@@ -3,21 +3,22 @@
 use plimsoll_k6::Outcome;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_model::{Histogram, Pinning, masked_arguments};
-use plimsoll_observe::Target;
+use plimsoll_observe::{NamedTarget, Target};
 use plimsoll_report::files::{self, ExtraTable};
 use plimsoll_report::page::{short_number, short_time};
 use serde_json::Value;
 
+use crate::commands::load::is_co_located;
 use crate::problem::{Failed, Problem};
 use crate::result_folder::ResultFolder;
 
 /// The conditions that are known before the run.
-pub(super) fn facts(target: Option<&dyn Target>) -> RunFacts {
+pub(super) fn facts(target: Option<&dyn Target>, observed: &[NamedTarget]) -> RunFacts {
     RunFacts {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
         command: masked_arguments(std::env::args()),
         pinning: Pinning::default(),
-        co_located: target.map(|_| true),
+        co_located: is_co_located(target, observed),
     }
 }
 

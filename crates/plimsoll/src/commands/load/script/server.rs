@@ -1,9 +1,10 @@
-//! The cost of a script for the server (`load --pid`).
+//! The cost of a script for its servers (`load --pid`, `load --observe`).
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use plimsoll_model::{Clock as _, ResourceSample};
-use plimsoll_observe::ProcessTree;
+use plimsoll_model::{Clock as _, DurationText, Moment, ObservationGap, ResourceSample};
+use plimsoll_observe::{AttachError, NamedTarget, Pid, Sampler, Samples, Target as _};
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 
@@ -12,66 +13,118 @@ use crate::problem::Problem;
 /// Writing to a `String` cannot fail.
 const IN_MEMORY: &str = "a string grows";
 
-/// The processes of the server, since the start of the run.
+/// Time between two samples: they show gaps, and the largest memory.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The servers of a script, since the start of the run.
+#[derive(Debug, Default)]
+pub(super) struct Servers(Vec<Server>);
+
 #[derive(Debug)]
-pub(super) struct Server {
-    tree: ProcessTree,
-    first: ResourceSample,
-    began: std::time::Instant,
+struct Server {
+    /// Absent of the one that --pid names.
+    name: Option<String>,
+    sampler: Sampler,
 }
 
-impl Server {
-    /// - `pid`: the process at the root of the tree.
-    pub(super) fn attach(pid: u32) -> Result<Self, Problem> {
-        let wrong = |error: &dyn std::error::Error| Problem::with("--pid", error.to_string());
-        let mut tree = ProcessTree::attach(pid).map_err(|error| wrong(&error))?;
+impl Servers {
+    /// - `pid`: the process at the root of the tree, if there is one.
+    pub(super) fn attach(pid: Option<u32>, observed: &[NamedTarget]) -> Result<Self, Problem> {
+        let wrong =
+            |flag: &'static str| move |error: AttachError| Problem::caused_by(&error).about(flag);
         let began = SystemClock.now();
-        let first = tree.sample(std::time::Duration::ZERO, 0);
-        let first = first.map_err(|error| wrong(&error))?;
-        Ok(Self { tree, first, began })
+        let mut servers = Vec::new();
+        if let Some(pid) = pid {
+            let source = Pid::new(pid).and_then(|pid| pid.source());
+            servers.push((None, source.map_err(wrong("--pid"))?));
+        }
+        for named in observed {
+            let source = named.target.source().map_err(wrong("--observe"))?;
+            servers.push((Some(named.name.clone()), source));
+        }
+        let servers = servers.into_iter().map(|(name, source)| {
+            let sampler = Sampler::start(Some(source), None, began, EVERY, none_completed);
+            sampler.mark();
+            Server { name, sampler }
+        });
+        Ok(Self(servers.collect()))
     }
 
-    /// The lines for the end of the summary; none if the server has ended.
+    /// The lines for the end of the summary; none without servers.
     ///
     /// - `data`: of the summary.
-    pub(super) fn end(mut self, data: Option<&Value>) -> Option<String> {
-        let passed = SystemClock.now().saturating_duration_since(self.began);
-        let last = self.tree.sample(passed, 0).ok()?;
+    pub(super) fn end(self, data: Option<&Value>) -> Option<String> {
+        for server in &self.0 {
+            server.sampler.mark();
+        }
         let requests = data?["metrics"]["http_reqs"]["values"]["count"].as_f64();
-        Some(lines(&self.first, &last, requests.unwrap_or(0.0)))
+        let requests = requests.unwrap_or(0.0);
+        let servers = self.0.into_iter();
+        let lines: String = servers
+            .map(|server| lines(server.name.as_deref(), &server.sampler.stop(), requests))
+            .collect();
+        (!lines.is_empty()).then_some(lines)
     }
+}
+
+fn none_completed() -> (u64, Moment) {
+    (0, Moment::default())
 }
 
 /// - `requests`: of the run, those of `setup()` and `teardown()` included, as the time is.
-fn lines(first: &ResourceSample, last: &ResourceSample, requests: f64) -> String {
+fn lines(name: Option<&str>, samples: &Samples, requests: f64) -> String {
+    let mut text = match name {
+        Some(name) => format!("    SERVER {name}\n"),
+        None => "    SERVER\n".to_owned(),
+    };
+    match samples.marks.as_slice() {
+        [Some(first), .., Some(last)] => spent(&mut text, first, last, requests),
+        // A part of the run is not what its requests cost.
+        _ => row(
+            &mut text,
+            "cpu_per_request",
+            "no samples at both ends of the run",
+        ),
+    }
+    if let Some(gap) = samples.gaps.first() {
+        let unseen: Duration = samples.gaps.iter().map(ObservationGap::length).sum();
+        let value = format!("{}: {}", DurationText(unseen), gap.reason);
+        row(&mut text, "gaps", &value);
+    }
+    text.push('\n');
+    text
+}
+
+fn spent(text: &mut String, first: &ResourceSample, last: &ResourceSample, requests: f64) {
     let spent = last.cpu.total().saturating_sub(first.cpu.total());
-    let mut text = "    SERVER\n".to_owned();
     if requests > 0.0 {
         let micros = spent.as_secs_f64() * 1e6 / requests;
-        writeln!(text, "    cpu_per_request................: {micros:.1}µs").expect(IN_MEMORY);
+        row(text, "cpu_per_request", &format!("{micros:.1}µs"));
     }
     let memory = last.memory.total_bytes() as f64 / 1e6;
     let seconds = spent.as_secs_f64();
-    writeln!(text, "    cpu............................: {seconds:.2}s").expect(IN_MEMORY);
-    writeln!(
-        text,
-        "    memory.........................: {memory:.1} MB\n"
-    )
-    .expect(IN_MEMORY);
-    text
+    row(text, "cpu", &format!("{seconds:.2}s"));
+    row(text, "memory", &format!("{memory:.1} MB"));
+    if let Some((last, first)) = last.throttled.zip(first.throttled) {
+        let throttled = last.since(first);
+        if !throttled.time.is_zero() {
+            row(text, "throttled", &DurationText(throttled.time).to_string());
+        }
+    }
+}
+
+fn row(text: &mut String, name: &str, value: &str) {
+    writeln!(text, "    {name:.<31}: {value}").expect(IN_MEMORY);
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use plimsoll_model::{CpuTime, Memory};
 
     use super::*;
 
-    #[test]
-    fn the_cost_is_per_request() {
-        let sample = |seconds, bytes| ResourceSample {
+    fn sample(seconds: u64, bytes: u64) -> ResourceSample {
+        ResourceSample {
             cpu: CpuTime {
                 user: Duration::from_secs(seconds),
                 system: Duration::ZERO,
@@ -81,8 +134,20 @@ mod tests {
                 file_bytes: 0,
             },
             ..ResourceSample::default()
-        };
-        let text = lines(&sample(1, 0), &sample(3, 5_000_000), 1000.0);
+        }
+    }
+
+    fn marked(marks: &[Option<ResourceSample>]) -> Samples {
+        Samples {
+            marks: marks.to_vec(),
+            ..Samples::default()
+        }
+    }
+
+    #[test]
+    fn the_cost_is_per_request() {
+        let samples = marked(&[Some(sample(1, 0)), Some(sample(3, 5_000_000))]);
+        let text = lines(None, &samples, 1000.0);
         assert!(
             text.contains("cpu_per_request................: 2000.0µs\n"),
             "{text}"
@@ -91,6 +156,22 @@ mod tests {
             text.contains("memory.........................: 5.0 MB\n"),
             "{text}"
         );
-        assert!(!lines(&sample(1, 0), &sample(3, 0), 0.0).contains("per_request"));
+        assert!(text.starts_with("    SERVER\n"), "{text}");
+        assert!(!lines(None, &samples, 0.0).contains("per_request"));
+    }
+
+    #[test]
+    fn a_part_of_a_run_has_no_cost_per_request() {
+        let mut samples = marked(&[Some(sample(1, 0)), None]);
+        samples.gaps.push(ObservationGap {
+            from: Duration::from_secs(2),
+            to: Duration::from_secs(3),
+            reason: "connection refused".to_owned(),
+        });
+        let text = lines(Some("db"), &samples, 1000.0);
+        assert!(text.starts_with("    SERVER db\n"), "{text}");
+        assert!(text.contains("no samples at both ends"), "{text}");
+        assert!(text.contains(": connection refused\n"), "{text}");
+        assert!(!text.contains("µs"), "{text}");
     }
 }

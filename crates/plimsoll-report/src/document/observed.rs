@@ -1,0 +1,80 @@
+//! Servers that were observed by name.
+
+use plimsoll_model::{ObservationGap, ObservedServer};
+use serde::{Deserialize, Serialize};
+
+use super::{TargetDocument, microseconds};
+
+/// One server that was observed by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObservedDocument {
+    /// The name that the user gave it.
+    pub name: String,
+    /// What was observed.
+    pub target: String,
+    /// Scheme, host and port of the agent; `null` for the machine of the generator.
+    pub agent: Option<String>,
+    /// Whether the whole measured window was observed; the cost is that of a part of it otherwise.
+    pub whole: bool,
+    /// Its cost; `null` if there are fewer than two samples.
+    pub cost: Option<TargetDocument>,
+    /// Periods in which its control group used up its quota of processor time; `null` where that is not counted.
+    pub throttled_periods: Option<u64>,
+    /// Time for which it was stopped in them, summed over cores.
+    pub throttled_us: Option<f64>,
+    /// Bytes received in its network namespace; `null` if it has none of its own.
+    pub network_received_bytes: Option<u64>,
+    /// Bytes sent in it.
+    pub network_sent_bytes: Option<u64>,
+    /// Stretches without samples.
+    pub gaps: Vec<GapDocument>,
+    /// The time of day there minus that of the generator; `null` on the machine of the generator.
+    pub clock_offset_us: Option<f64>,
+    /// How far that, and the time of each sample, may be off.
+    pub clock_error_us: Option<f64>,
+}
+
+/// A stretch without samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GapDocument {
+    /// The last sample before it, since the start of the run.
+    pub from_us: f64,
+    /// The first sample after it, or the end.
+    pub to_us: f64,
+    /// Why there are none.
+    pub reason: String,
+}
+
+impl ObservedDocument {
+    pub(super) fn from_observed(server: &ObservedServer) -> Self {
+        Self {
+            name: server.name.clone(),
+            target: server.target.clone(),
+            agent: server.agent.clone(),
+            whole: server.is_whole,
+            cost: server.cost.as_ref().map(TargetDocument::from_server_cost),
+            throttled_periods: server.throttled.map(|it| it.periods),
+            throttled_us: server.throttled.map(|it| microseconds(it.time)),
+            network_received_bytes: server.network.map(|it| it.received),
+            network_sent_bytes: server.network.map(|it| it.sent),
+            gaps: server.gaps.iter().map(GapDocument::from_gap).collect(),
+            clock_offset_us: server.clock.map(|it| it.offset_ns as f64 / 1e3),
+            clock_error_us: server.clock.map(|it| microseconds(it.error)),
+        }
+    }
+
+    /// The length of all gaps in microseconds.
+    pub fn unseen_us(&self) -> f64 {
+        self.gaps.iter().map(|gap| gap.to_us - gap.from_us).sum()
+    }
+}
+
+impl GapDocument {
+    fn from_gap(gap: &ObservationGap) -> Self {
+        Self {
+            from_us: microseconds(gap.from),
+            to_us: microseconds(gap.to),
+            reason: gap.reason.clone(),
+        }
+    }
+}
