@@ -30,7 +30,7 @@ pub struct TimeOptions {
 
 /// Why times cannot be compared as a condition has it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TimeOptionsError {
+pub(crate) enum TimeOptionsError {
     /// There is no such format.
     #[error("`{0}` is no date format that is known here")]
     Format(String),
@@ -45,7 +45,7 @@ impl TimeOptions {
     ///   time that they are compared with.
     ///
     /// Fails with what is not known.
-    pub fn new(
+    pub(crate) fn new(
         format: Option<&str>,
         truncate: Option<&str>,
         truncate_value: Option<&str>,

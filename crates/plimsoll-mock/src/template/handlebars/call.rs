@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::rules::java_regex::JavaRegexError;
 use crate::template::Chance;
-use crate::template::data::DataBuckets;
+use crate::template::data::{DataBuckets, GlobalsError};
 use crate::template::dates::{DateError, TruncationError};
 
 /// One call of a helper.
@@ -32,6 +32,8 @@ pub(super) enum HelperError {
     NumberMissing,
     #[error("`{0}` is no number")]
     NotANumber(String),
+    #[error(transparent)]
+    Globals(#[from] GlobalsError),
     #[error(transparent)]
     Date(#[from] DateError),
     #[error(transparent)]
