@@ -47,6 +47,9 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi
 /// `callbacks`: the hosts that callbacks may be sent to.
 pub(super) fn callback_hosts(table: &mut Table<'_>) -> Option<CallbackHosts> {
     let value = table.take_value("callbacks")?;
-    let names = value.texts_with(|name| CallbackHosts::new(&[name.to_owned()]).err())?;
+    let names = value.texts_with(|name| {
+        let hosts = CallbackHosts::new(&[name.to_owned()]);
+        hosts.err().map(|error| error.to_string())
+    })?;
     CallbackHosts::new(&names).ok()
 }

@@ -260,7 +260,7 @@ fn url(url: &MappingUrl) -> Result<When, Remark> {
     let expression = |key: &str, pattern: &str| {
         let place = Place::Key(format!("request.{key}"));
         let translated = java_regex::translated_pattern(pattern);
-        let translated = translated.map_err(|reason| Remark::new(place, reason))?;
+        let translated = translated.map_err(|error| Remark::new(place, error.to_string()))?;
         Ok(test("regex", whole(&translated)))
     };
     let mut when = When::new();
@@ -296,7 +296,10 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
         Pattern::Equal(text, false) => regex::escape(text),
         Pattern::Equal(text, true) => format!("(?i:{})", regex::escape(text)),
         Pattern::Contains(text) => format!("[^/]*{}[^/]*", regex::escape(text)),
-        Pattern::Matches(pattern) => format!("(?:{})", java_regex::translated_pattern(pattern)?),
+        Pattern::Matches(pattern) => format!(
+            "(?:{})",
+            java_regex::translated_pattern(pattern).map_err(|error| error.to_string())?
+        ),
         Pattern::Anything => "[^/]+".to_owned(),
         Pattern::Not(inner) => return Ok(When::not(path_parameter(template, name, inner)?)),
         Pattern::Any(all) => {
@@ -375,7 +378,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
         Pattern::Contains(text) => site.ask(test("contains", text.as_str())),
         Pattern::Matches(pattern) => site.ask(test(
             "regex",
-            whole(&java_regex::translated_pattern(pattern)?),
+            whole(&java_regex::translated_pattern(pattern).map_err(|error| error.to_string())?),
         )),
         Pattern::Number(order, number) => {
             let operator = match order {

@@ -20,6 +20,11 @@ pub(crate) enum Truncation {
     LastDayOfYear,
 }
 
+/// There is no truncation of a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is none of: {names}", names = NAMES.map(|(name, _)| name).join(", "))]
+pub(crate) struct TruncationError(String);
+
 const NAMES: [(&str, Truncation); 9] = [
     ("first second of minute", Truncation::Minute),
     ("first minute of hour", Truncation::Hour),
@@ -34,13 +39,12 @@ const NAMES: [(&str, Truncation); 9] = [
 
 impl Truncation {
     /// The one of a name such as `first day of month`; fails with the names that there are.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
+    pub(crate) fn named(name: &str) -> Result<Self, TruncationError> {
         let wanted = name.replace('_', " ").to_ascii_lowercase();
         let known = NAMES.iter().find(|(known, _)| *known == wanted);
-        known.map(|(_, truncation)| *truncation).ok_or_else(|| {
-            let names = NAMES.map(|(name, _)| name).join(", ");
-            format!("`{name}` is none of: {names}")
-        })
+        known
+            .map(|(_, truncation)| *truncation)
+            .ok_or_else(|| TruncationError(name.to_owned()))
     }
 
     /// Moves a time, in its own zone; absent beyond all dates.
