@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
-    Clock, Cost, Counts, Failure, FailureCount, FailureKind, Generator, Histogram, Latency,
-    LoadModel, LoadShape, Moment, Phase, RequestFigures, ResourceSample, RunSummary, Threshold,
-    Tick,
+    Clock, ClockDifference, Cost, Counts, Failure, FailureCount, FailureKind, Generator, Histogram,
+    Latency, LoadModel, LoadShape, Moment, Phase, RequestFigures, ResourceSample, RunSummary,
+    Threshold, Tick,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
@@ -45,7 +45,7 @@ use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use crate::workload::websocket;
 use plimsoll_observe::{
-    AttachError, NamedTarget, ProcessTree, SampleSource, Sampler, Samples, Target,
+    AttachError, NamedTarget, ProcessTree, SampleError, SampleSource, Sampler, Samples, Target,
 };
 
 /// How often a run is looked at while nothing happens, so that the window of one that is interrupted
@@ -477,9 +477,44 @@ impl OpenSources {
                 Some(_) => sample_every.max(AGENT_EVERY),
                 None => sample_every,
             };
-            Ok((named.target.source()?, every))
+            let mut source = named.target.source()?;
+            if named.target.agent().is_some() {
+                source = Box::new(Primed {
+                    first: source.sample(Duration::ZERO, 0).ok(),
+                    source,
+                });
+            }
+            Ok((source, every))
         });
         sources.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A source whose first sample was taken before the run. One that is requested when the run starts is taken half a round
+/// trip later, when the target has spent something already.
+#[derive(Debug)]
+struct Primed {
+    source: Box<dyn SampleSource>,
+    first: Option<ResourceSample>,
+}
+
+impl SampleSource for Primed {
+    fn sample(&mut self, at: Duration, completed: u64) -> Result<ResourceSample, SampleError> {
+        match self.first.take() {
+            Some(first) => Ok(ResourceSample {
+                at: Duration::ZERO,
+                ..first
+            }),
+            None => self.source.sample(at, completed),
+        }
+    }
+
+    fn cores(&self) -> Option<usize> {
+        self.source.cores()
+    }
+
+    fn clock(&self) -> Option<ClockDifference> {
+        self.source.clock()
     }
 }
 
